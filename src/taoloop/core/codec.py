@@ -1,0 +1,52 @@
+"""Events as JSON and back: the stored form and the form of `--json`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, cast
+
+import pydantic_core
+from pydantic import TypeAdapter, ValidationError
+
+from taoloop.core.events import FACTS, Event, Fact
+from taoloop.errors import JournalCorrupt
+
+_BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
+
+
+def encode_fact(fact: Fact) -> bytes:
+    """The fields of a fact as one JSON object in UTF-8 (its kind is stored beside it)."""
+    return pydantic_core.to_json(fact, inf_nan_mode="strings")
+
+
+def decode_fact(kind: str, body: bytes | str) -> Fact:
+    """The fact that `encode_fact` wrote.
+
+    Raises:
+        JournalCorrupt: the kind is unknown or the body does not fit it.
+    """
+    fact_type = _BY_KIND.get(kind)
+    if fact_type is None:
+        raise JournalCorrupt(
+            f"There is no event of the kind {kind!r}.", hint="Was it written by a newer version of taoloop?"
+        )
+    try:
+        return _adapter(fact_type).validate_json(body)
+    except ValidationError as error:
+        raise JournalCorrupt(f"An event of the kind {kind!r} cannot be read: {error}.") from error
+
+
+def event_record(run_id: str, event: Event) -> dict[str, Any]:
+    """The event as plain data: `run_id`, `seq`, `at`, `kind` and then the fields of its fact."""
+    body = cast("dict[str, Any]", pydantic_core.to_jsonable_python(event.fact, inf_nan_mode="strings"))
+    return {"run_id": run_id, "seq": event.seq, "at": event.at, "kind": event.kind, **body}
+
+
+def event_line(run_id: str, event: Event) -> str:
+    """`event_record` as one line of JSON, not escaped to ASCII."""
+    return pydantic_core.to_json(event_record(run_id, event)).decode()
+
+
+@cache
+def _adapter(fact_type: type[Fact]) -> TypeAdapter[Any]:
+    return TypeAdapter(fact_type)

@@ -1,0 +1,58 @@
+"""What a dialect reads in a reply: actions, an answer, or a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+EXCERPT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One action as the model asked for it. `args` is whatever JSON value stood there; the executor judges it.
+
+    `ref` is the provider's own id of the call, if it gave one.
+    """
+
+    tool: str
+    args: Any
+    ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """The model wants to act. `reason` is its visible thought (may be empty); `calls` has at least one entry."""
+
+    calls: tuple[Call, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The model is done: `text` is its answer to the task."""
+
+    text: str
+    reason: str = ""
+    citations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """The reply cannot be read as one decision. `message` says why, in words that the model can act on.
+
+    `code` is stable: empty, no_decision, bad_json, truncated, invented_observation, two_decisions, bad_action,
+    bad_final, stray_text. `excerpt` is the unusable part, at most 200 characters.
+    """
+
+    code: str
+    message: str
+    excerpt: str = ""
+
+
+Decision = Act | Answer
+
+
+def excerpt(text: str) -> str:
+    """The first 200 characters of `text`, with an ellipsis where it was cut."""
+    return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 1] + "…"

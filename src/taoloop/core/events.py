@@ -1,0 +1,271 @@
+"""The facts of a run: a closed union of frozen values.
+
+An `Event` is a fact with its place (`seq`, from 0) and time (`at`, seconds since the epoch, UTC). Facts say what
+happened and carry no behaviour; everything else about a run is a view of them (`taoloop.core.trace`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from taoloop.core.cards import Tier
+from taoloop.core.decision import Act, Answer
+from taoloop.core.limits import Limits
+from taoloop.core.message import Message, Purpose, ToolCallText, Usage
+from taoloop.core.spec import AgentSpec
+
+EVENT_VERSION = 1
+"""Version of the stored form of events; raised when an older reader could misread a newer event."""
+
+Status = Literal[
+    "completed",
+    "max_steps_exceeded",
+    "budget_exceeded",
+    "unreadable",
+    "too_many_errors",
+    "repeated_action",
+    "waiting",
+    "stopped",
+    "model_failed",
+]
+"""How a run ended, or that it waits for a person. `budget_exceeded` comes with the name of the limit."""
+
+VerdictKind = Literal["allow", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the policy says of one action, with reasons that a person can read."""
+
+    kind: VerdictKind
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why an observation is not ok: a stable code, a text, whether the same call may succeed later, what to do."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    """A run began. `nonce` frames untrusted text in the prompt; `parent` is the run that this one belongs to."""
+
+    kind: ClassVar[Literal["run_started"]] = "run_started"
+    task: str
+    agent: AgentSpec
+    nonce: str
+    history: tuple[Message, ...] = ()
+    parent: str | None = None
+    version: int = EVENT_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReplied:
+    """The model answered. `decision` is what the dialect read in it; None means that it was unreadable."""
+
+    kind: ClassVar[Literal["model_replied"]] = "model_replied"
+    step: int
+    purpose: Purpose
+    text: str
+    decision: Act | Answer | None
+    tool_calls: tuple[ToolCallText, ...] = ()
+    finish_reason: str | None = None
+    model: str = ""
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    latency_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyRejected:
+    """The reply before this was not believed: `code` and `message` say why, `excerpt` shows the unusable part."""
+
+    kind: ClassVar[Literal["reply_rejected"]] = "reply_rejected"
+    step: int
+    code: str
+    message: str
+    excerpt: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionRequested:
+    """The model wants this call. `digest` names tool and arguments exactly; `ref` is the provider's id."""
+
+    kind: ClassVar[Literal["action_requested"]] = "action_requested"
+    step: int
+    call_id: str
+    tool: str
+    args: Any
+    tier: Tier | None
+    verdict: VerdictKind
+    digest: str
+    reasons: tuple[str, ...] = ()
+    ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalGiven:
+    """A person allowed exactly this call (`digest`). `args` are the arguments that the person put in their place."""
+
+    kind: ClassVar[Literal["approval_given"]] = "approval_given"
+    call_id: str
+    digest: str
+    by: str
+    args: Mapping[str, Any] | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRefused:
+    """A person refused this call; `note` is the reason, which the model sees."""
+
+    kind: ClassVar[Literal["approval_refused"]] = "approval_refused"
+    call_id: str
+    by: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionStarted:
+    """The intent: from here on the world may have been touched. `attempt` counts from 1."""
+
+    kind: ClassVar[Literal["action_started"]] = "action_started"
+    call_id: str
+    idempotency_key: str
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What came back for `call_id`. `output` is untrusted data: shown to the model, never obeyed.
+
+    `output` is JSON text (`form` json) or plain text, cut to a preview where it was long; then `artifact` names
+    the whole and `size_chars` its length. `printed` is what the tool wrote to its standard output, cut.
+    """
+
+    kind: ClassVar[Literal["observed"]] = "observed"
+    call_id: str
+    ok: bool
+    output: str
+    form: Literal["json", "text"] = "text"
+    error: Fault | None = None
+    artifact: str | None = None
+    size_chars: int = 0
+    latency_s: float = 0.0
+    printed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compensated:
+    """The effect of `call_id` was undone by `by_call_id`, or could not be (`ok` false)."""
+
+    kind: ClassVar[Literal["compensated"]] = "compensated"
+    call_id: str
+    by_call_id: str
+    ok: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """From here on the prompt shows `summary` in place of the steps up to and including `through_step`."""
+
+    kind: ClassVar[Literal["compacted"]] = "compacted"
+    through_step: int
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """The run waits and holds no process. `waiting_for` lists call ids that need a person."""
+
+    kind: ClassVar[Literal["paused"]] = "paused"
+    reason: str
+    waiting_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """A process took the run up again, with new limits where they were changed. Reopens a finished run."""
+
+    kind: ClassVar[Literal["resumed"]] = "resumed"
+    limits: Limits | None = None
+    approved_tiers: tuple[Tier, ...] | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """A remark that the model sees in its next turn: by a person, or by the runtime (`guard`)."""
+
+    kind: ClassVar[Literal["noted"]] = "noted"
+    by: str
+    text: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The end of the run. `limit` names the limit that ended it; `reason` is exact and meant for people."""
+
+    kind: ClassVar[Literal["finished"]] = "finished"
+    status: Status
+    answer: str | None
+    reason: str
+    limit: str | None = None
+    citations: tuple[str, ...] = ()
+
+
+Fact = (
+    RunStarted
+    | ModelReplied
+    | ReplyRejected
+    | ActionRequested
+    | ApprovalGiven
+    | ApprovalRefused
+    | ActionStarted
+    | Observed
+    | Compensated
+    | Compacted
+    | Paused
+    | Resumed
+    | Noted
+    | Finished
+)
+
+FACTS: tuple[type[Fact], ...] = (
+    RunStarted,
+    ModelReplied,
+    ReplyRejected,
+    ActionRequested,
+    ApprovalGiven,
+    ApprovalRefused,
+    ActionStarted,
+    Observed,
+    Compensated,
+    Compacted,
+    Paused,
+    Resumed,
+    Noted,
+    Finished,
+)
+
+
+class Event(NamedTuple):
+    """A fact in its place: `seq` counts from 0 within the run, `at` is seconds since the epoch (UTC)."""
+
+    seq: int
+    at: float
+    fact: Fact
+
+    @property
+    def kind(self) -> str:
+        """The name of the fact, as stored."""
+        return self.fact.kind

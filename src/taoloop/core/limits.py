@@ -1,0 +1,46 @@
+"""The limits of a run: what is counted, and when it is enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from taoloop.errors import ConfigError
+
+DEFAULT_MAX_STEPS = 6
+DEFAULT_MAX_CONSECUTIVE_ERRORS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one run may use up. None means no limit.
+
+    `max_steps` counts decisions of the model (a repair turn belongs to its step), 6 by default.
+    `max_consecutive_errors` counts unreadable replies and failed calls together and starts again at every call
+    that succeeds, 3 by default; `max_total_errors` never starts again.
+    `max_wall_s` is the time that processes held the run, waiting included; `max_working_s` is the time spent in
+    model calls and tools only.
+    The same action with the same result is told to the model at the `repeat_tell`-th time and ends the run as
+    `repeated_action` at the `repeat_stop`-th; a result that differs starts the count again.
+    """
+
+    max_steps: int | None = DEFAULT_MAX_STEPS
+    max_tool_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_wall_s: float | None = None
+    max_working_s: float | None = None
+    max_consecutive_errors: int | None = DEFAULT_MAX_CONSECUTIVE_ERRORS
+    max_total_errors: int | None = None
+    repeat_tell: int | None = 3
+    repeat_stop: int | None = 5
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no run could start under."""
+        for name in (f.name for f in fields(self)):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise ConfigError(
+                    f"The limit {name} is {value!r}.", hint="It must be a number above 0, or None for no limit."
+                )

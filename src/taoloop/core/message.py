@@ -1,0 +1,60 @@
+"""What goes to a model and comes back from it, independent of any provider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+Purpose = Literal["decide", "repair", "close"]
+"""Why the model is asked: for a decision, to repair an unreadable reply, or for a last answer without tools."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallText:
+    """A tool call as the provider delivered it: `arguments` is JSON text, not yet trusted to be JSON."""
+
+    name: str
+    arguments: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a chat. `tool_call_id` ties a tool message to the call that it answers."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCallText, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one call or of a whole run. `cached_tokens` is the part of the input that a cache served."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply:
+    """What a model answered. `cost_usd` None means that the price is unknown, which is not zero.
+
+    `thinking` is a reasoning model's separate thinking; it stays off the prompt and off the trace.
+    """
+
+    text: str = ""
+    tool_calls: tuple[ToolCallText, ...] = ()
+    finish_reason: str | None = None
+    model: str = ""
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    thinking: str = ""

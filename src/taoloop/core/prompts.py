@@ -1,0 +1,37 @@
+"""Prompt texts as data. The files behind them are read elsewhere; the core only fills them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from string import Template
+
+from taoloop.errors import PromptError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSet:
+    """The prompt texts of one language by name; `$name` placeholders as in `string.Template`."""
+
+    language: str
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def fill(self, name: str, **values: object) -> str:
+        """The text called `name` with its placeholders filled.
+
+        Raises:
+            PromptError: there is no such text, or it has a placeholder that nothing fills.
+        """
+        text = self.texts.get(name)
+        if text is None:
+            raise PromptError(f"The prompt set {self.language!r} has no text called {name!r}.")
+        if "$" not in text:
+            return text
+        try:
+            return Template(text).substitute({key: str(value) for key, value in values.items()})
+        except (KeyError, ValueError) as error:
+            raise PromptError(
+                f"The prompt text {name!r} ({self.language}) cannot be filled: {error}.",
+                hint=f"Placeholders that it may use: {', '.join('$' + key for key in values) or 'none'}; "
+                "a dollar sign itself is written $$.",
+            ) from error

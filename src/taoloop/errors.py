@@ -1,0 +1,256 @@
+"""Every error that taoloop raises on purpose, in one tree.
+
+TaoError
+├── ConfigError                 you: a file, a name or an option is wrong
+│   ├── AgentFileError          an agent file cannot be used; names file, line and field
+│   ├── UnknownName             no tool, model, dialect or strategy has that name
+│   ├── ToolDefinitionError     a function or card cannot become a tool
+│   ├── PromptError             a prompt file is missing or has an unknown placeholder
+│   ├── EnvFileError            a .env file cannot be read
+│   ├── MissingKey              no API key; names the variable to set
+│   └── MissingExtra            an optional dependency is not installed; names the extra
+├── ModelError                  the model's side: it failed, or answered nothing usable
+│   ├── ModelTimeout            no reply in time
+│   ├── ModelUnavailable        the provider refused or could not be reached
+│   ├── ScriptExhausted         a scripted model was asked for more replies than it has
+│   ├── ScriptUnused            a completed run left scripted replies unused
+│   └── ReplayDiverged          a replay asked for something that the recorded run did not
+├── ToolError                   a tool's side; tools raise it, the loop turns it into an observation
+│   ├── InvalidArguments        arguments do not fit the tool's schema, or are too large
+│   ├── InvalidOutput           a result does not fit the tool's schema, or cannot be serialised
+│   └── ToolTimeout             no result in time; its effect may still happen
+├── JournalError                the place where traces are kept
+│   ├── RunNotFound             no run has that id
+│   ├── RunExists               a run with that id exists already
+│   ├── FenceLost               another worker has taken the run; this one must stop
+│   ├── JournalTooNew           the database was written by a newer taoloop
+│   ├── JournalLocked           another process holds the database
+│   ├── JournalFull             no space is left on the device
+│   └── JournalCorrupt          the file is not a journal, or an event in it cannot be read
+├── RunNotResumable             the run has nothing left to do
+└── IllegalEvent                a bug in a driver: the trace cannot take this event
+
+Match on `code`, never on the text. `retryable` is True when the same call, unchanged, may succeed later.
+`hint` says what to do next. Every error survives pickling.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class TaoError(Exception):
+    """Root of all errors raised on purpose.
+
+    `message` says what was wrong and where, `hint` what to do next (may be empty).
+    """
+
+    code: ClassVar[str] = "tao_error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        self.message, self.hint = message, hint
+        super().__init__(f"{message} {hint}" if hint else message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), dict(self.__dict__), self.args)
+
+
+def _rebuild(cls: type[TaoError], fields: dict[str, Any], args: tuple[Any, ...]) -> TaoError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(fields)
+    error.args = args
+    return error
+
+
+class ConfigError(TaoError):
+    """A file, a name or an option that the caller gave is wrong; nothing was started."""
+
+    code = "config_error"
+
+
+class AgentFileError(ConfigError):
+    """An agent file cannot be used. `path`, `line` (from 1, 0 when unknown) and `field` say where."""
+
+    code = "agent_file"
+
+    def __init__(self, message: str, *, path: str, line: int = 0, field: str = "", hint: str = "") -> None:
+        self.path, self.line, self.field = path, line, field
+        where = f"{path}:{line}" if line else path
+        super().__init__(f"{where}: {message}", hint=hint)
+
+
+class UnknownName(ConfigError):
+    """No `what` (tool, model, dialect, strategy …) is called `name`; `known` lists those that exist."""
+
+    code = "unknown_name"
+
+    def __init__(self, what: str, name: str, known: tuple[str, ...] = (), *, hint: str = "") -> None:
+        self.what, self.name, self.known = what, name, known
+        listed = f"Known: {', '.join(known)}." if known else ""
+        super().__init__(f"There is no {what} called {name!r}.", hint=f"{listed} {hint}".strip())
+
+
+class ToolDefinitionError(ConfigError):
+    """A function or a hand-written card cannot become a tool."""
+
+    code = "tool_definition"
+
+
+class PromptError(ConfigError):
+    """A prompt file is missing, cannot be read or has an unknown placeholder."""
+
+    code = "prompt"
+
+
+class EnvFileError(ConfigError):
+    """A .env file exists but cannot be read."""
+
+    code = "env_file"
+
+
+class MissingKey(ConfigError):
+    """No API key for a provider; the message names the variable to set."""
+
+    code = "missing_key"
+
+
+class MissingExtra(ConfigError):
+    """An optional dependency is not installed; the message names the extra."""
+
+    code = "missing_extra"
+
+
+class ModelError(TaoError):
+    """The model failed. The run ends as `model_failed` with this text as its reason."""
+
+    code = "model_error"
+
+
+class ModelTimeout(ModelError):
+    """The model gave no reply in time."""
+
+    code = "model_timeout"
+    retryable = True
+
+
+class ModelUnavailable(ModelError):
+    """The provider refused the call or could not be reached."""
+
+    code = "model_unavailable"
+    retryable = True
+
+
+class ScriptExhausted(ModelError):
+    """A scripted model was asked for one reply more than its script has."""
+
+    code = "script_exhausted"
+
+
+class ScriptUnused(ModelError):
+    """A run completed and left scripted replies unused: the script expected more turns."""
+
+    code = "script_unused"
+
+
+class ReplayDiverged(ModelError):
+    """A replay asked for something that the recorded run did not do."""
+
+    code = "replay_diverged"
+
+
+class ToolError(TaoError):
+    """Raised by a tool to report a failure in its own words; becomes an observation with ok = false.
+
+    `code` is the tool's own error code (as its card lists it), `retryable` whether the same call may succeed
+    later, `hint` what the model should try instead. The run goes on.
+    """
+
+    code = "tool_error"
+
+    def __init__(self, message: str, *, code: str = "", retryable: bool | None = None, hint: str = "") -> None:
+        if code:
+            self.code = code  # type: ignore[misc]  # an instance may narrow the class's code
+        if retryable is not None:
+            self.retryable = retryable  # type: ignore[misc]  # likewise
+        super().__init__(message, hint=hint)
+
+
+class InvalidArguments(ToolError):
+    """The arguments do not fit the tool's input schema or are larger than the tool takes. It was not run."""
+
+    code = "invalid_arguments"
+
+
+class InvalidOutput(ToolError):
+    """The tool ran, but its result does not fit its output schema or cannot be serialised."""
+
+    code = "invalid_output"
+
+
+class ToolTimeout(ToolError):
+    """The tool gave no result in time. Its effect may or may not have happened."""
+
+    code = "timeout"
+    retryable = True
+
+
+class JournalError(TaoError):
+    """The journal cannot do what was asked. What was committed before stays readable."""
+
+    code = "journal_error"
+
+
+class RunNotFound(JournalError):
+    """No run in this journal has that id."""
+
+    code = "run_not_found"
+
+
+class RunExists(JournalError):
+    """A run with that id exists already."""
+
+    code = "run_exists"
+
+
+class FenceLost(JournalError):
+    """Another worker has taken this run. Nothing was written; this worker must stop working on it."""
+
+    code = "fence_lost"
+
+
+class JournalTooNew(JournalError):
+    """The database was written by a newer version of taoloop; nothing in it was touched."""
+
+    code = "journal_too_new"
+
+
+class JournalLocked(JournalError):
+    """Another process holds the database for writing."""
+
+    code = "journal_locked"
+    retryable = True
+
+
+class JournalFull(JournalError):
+    """The disk is full. Everything committed before is intact."""
+
+    code = "journal_full"
+
+
+class JournalCorrupt(JournalError):
+    """The file is not a journal, or an event in it cannot be read."""
+
+    code = "journal_corrupt"
+
+
+class RunNotResumable(TaoError):
+    """The run completed; there is nothing left to do in it."""
+
+    code = "run_not_resumable"
+
+
+class IllegalEvent(TaoError):
+    """A driver sent an event that the trace cannot take: a bug in the driver. The trace is unchanged."""
+
+    code = "illegal_event"

@@ -1,0 +1,98 @@
+"""The Protocol of a journal: the only place where anything about a run is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from taoloop.core.events import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to append to one run. Taking a run again raises `fence`, and older leases are refused."""
+
+    run_id: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """The whole of an output whose preview stands in an event. `ref` is unique within its run."""
+
+    ref: str
+    body: str
+    form: str = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One line of the list of runs. `status` is a finished status, `waiting`, or `running`.
+
+    `running` with no process behind it is a run whose process died: it can be resumed. Times are seconds since
+    the epoch.
+    """
+
+    run_id: str
+    task: str
+    agent: str
+    status: str
+    started_at: float
+    updated_at: float
+    events: int
+
+
+class Journal(Protocol):
+    """Keeps traces. Every method may be called from any task; one run has one writer at a time.
+
+    What `append` has returned from survives the death of the process (as far as the journal promises; memory
+    does not). Implementations pass `taoloop.testing.journal_contract`.
+    """
+
+    async def create(self, run_id: str) -> Lease:
+        """Begin an empty run and take it.
+
+        Raises:
+            RunExists: the id is taken.
+        """
+        ...
+
+    async def acquire(self, run_id: str) -> Lease:
+        """Take an existing run for writing; every earlier lease of it is void from here on.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        ...
+
+    async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
+        """Add events and artifacts to the run, all of them or none; returns when they are kept.
+
+        `events` continue the run's seq without a gap.
+
+        Raises:
+            FenceLost: the run was taken by somebody else; nothing was written.
+            JournalFull, JournalLocked: nothing was written.
+        """
+        ...
+
+    async def load(self, run_id: str) -> list[Event]:
+        """All events of a run in order.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        ...
+
+    async def artifact(self, run_id: str, ref: str) -> Artifact | None:
+        """One artifact of a run, or None."""
+        ...
+
+    async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
+        """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
+        ...
+
+    async def close(self) -> None:
+        """Write what is queued and let go of files and threads. Closing twice is harmless."""
+        ...

@@ -1,0 +1,173 @@
+"""A tool: a card and the code behind it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pydantic_core
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.coerce import coerce_args
+from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
+
+
+async def _no_artifacts(_ref: str) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool may know of the call that it serves; a handler asks for it by a parameter of this type.
+
+    `idempotency_key` is the same for every attempt at this recorded call and different for every other call.
+    `attempt` counts from 1. `read_artifact(ref)` gives the whole of an earlier output of this run, or None.
+    """
+
+    run_id: str = "by-hand"
+    call_id: str = "by-hand"
+    idempotency_key: str = "by-hand"
+    attempt: int = 1
+    read_artifact: Callable[[str], Awaitable[str | None]] = _no_artifacts
+
+
+Checker = Callable[[bytes], Mapping[str, Any]]
+"""Takes the arguments as JSON; gives the values for the handler, or raises InvalidArguments."""
+
+OutputChecker = Callable[[Any], None]
+"""Takes a handler's result; raises InvalidOutput if it does not fit the output schema."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """A tool's result as text: JSON (`form` json), or plain text where the tool returned a str."""
+
+    text: str
+    form: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tool:
+    """A card and the code behind it. Calling the tool calls the function itself, without any check.
+
+    `check` judges arguments, `check_output` results. `context_parameter` names the handler's parameter that takes
+    the `ToolContext`, if it has one. `available` False hides the tool from a model until it makes sense.
+    """
+
+    card: ToolCard
+    handler: Callable[..., Any]
+    check: Checker
+    check_output: OutputChecker | None = None
+    context_parameter: str | None = None
+    is_async: bool = field(default=False)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function behind the tool, unchecked."""
+        return self.handler(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        """The name that the model uses."""
+        return self.card.name
+
+    def with_card(self, **changes: Any) -> Tool:
+        """The same tool with some fields of its card replaced."""
+        return replace(self, card=replace(self.card, **changes))
+
+    def prepare(self, args: Any) -> Mapping[str, Any]:
+        """Judge the arguments as a model gave them; nothing is run.
+
+        Returns the values for `invoke`.
+
+        Raises:
+            InvalidArguments: not an object, too large, or against the schema. Says what was expected.
+        """
+        card = self.card
+        if not isinstance(args, dict):
+            raise InvalidArguments(
+                f"The arguments of {card.name!r} must be a JSON object, not {_json_type(args)}.",
+                hint=f"Expected: {expected_form(card)}",
+            )
+        try:
+            raw = pydantic_core.to_json(args)
+        except (pydantic_core.PydanticSerializationError, ValueError) as error:
+            raise InvalidArguments(f"The arguments of {card.name!r} are not JSON: {error}.") from error
+        if len(raw) > card.max_input_bytes:
+            raise InvalidArguments(
+                f"The arguments of {card.name!r} are {len(raw):,} bytes; it takes at most {card.max_input_bytes:,}.",
+                hint="Send less, or in parts.",
+            )
+        try:
+            return self.check(raw)
+        except InvalidArguments:
+            corrected = coerce_args(args, card.input_schema)
+            if corrected == args:
+                raise
+            return self.check(pydantic_core.to_json(corrected))
+
+    def invoke(self, prepared: Mapping[str, Any], context: ToolContext) -> Any:
+        """Run the handler with prepared arguments; gives its result, or an awaitable of it for an async handler."""
+        if self.context_parameter is not None:
+            return self.handler(**prepared, **{self.context_parameter: context})
+        return self.handler(**prepared)
+
+    def render(self, result: Any) -> Output:
+        """The result as text.
+
+        Raises:
+            InvalidOutput: it does not fit the output schema or cannot be written as JSON. The tool did run.
+        """
+        if self.check_output is not None:
+            self.check_output(result)
+        if isinstance(result, str):
+            return Output(text=result, form="text")
+        try:
+            text = pydantic_core.to_json(result, inf_nan_mode="constants").decode()
+        except (pydantic_core.PydanticSerializationError, ValueError, RecursionError) as error:
+            raise InvalidOutput(
+                f"{self.name!r} ran, but its result of the type {type(result).__name__!r} cannot be written as JSON: "
+                f"{error}.",
+                hint="The call was carried out; do not repeat it only because of this.",
+            ) from error
+        return Output(text=text, form="json")
+
+
+def handler_is_async(handler: Callable[..., Any]) -> bool:
+    """True for a coroutine function, also behind partials and callable objects."""
+    return inspect.iscoroutinefunction(inspect.unwrap(handler)) or inspect.iscoroutinefunction(
+        getattr(handler, "__call__", None)  # noqa: B004  # a callable object's method, not a test for callability
+    )
+
+
+def expected_form(card: ToolCard) -> str:
+    """The arguments of a tool in one short line, such as `{"a": integer, "b": integer (optional)}`."""
+    required = card.required
+    parts = []
+    for name, rule in card.parameters.items():
+        kind = rule.get("type", "any") if isinstance(rule, Mapping) else "any"
+        if isinstance(kind, list):
+            kind = " or ".join(str(option) for option in kind)
+        parts.append(f'"{name}": {kind}' + ("" if name in required else " (optional)"))
+    return "{" + ", ".join(parts) + "}"
+
+
+def require_name(name: str) -> str:
+    """`name` if a model can call it (letters, digits, `_`, `-`, `.`; at most 64), else an error.
+
+    Raises:
+        ToolDefinitionError: providers would refuse the name.
+    """
+    usable = name.replace("_", "").replace("-", "").replace(".", "")
+    if not name or len(name) > 64 or not usable.isascii() or not (usable.isalnum() or not usable):
+        raise ToolDefinitionError(
+            f"A tool cannot be called {name!r}.",
+            hint="Use 1 to 64 ASCII letters, digits, underscores, hyphens or dots.",
+        )
+    return name
+
+
+def _json_type(value: Any) -> str:
+    names = {str: "a text", list: "a list", bool: "a boolean", int: "a number", float: "a number", type(None): "null"}
+    return names.get(type(value), type(value).__name__)

@@ -1,0 +1,222 @@
+"""`@tool`: card, schema and validation of a typed function from one source."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NotRequired, cast, get_type_hints, overload
+
+import typing_extensions
+from pydantic import ConfigDict, Field, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from taoloop.core.cards import ErrorCard, ExampleCard, Tier, ToolCard
+from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
+from taoloop.tools.base import Checker, OutputChecker, Tool, ToolContext, expected_form, handler_is_async, require_name
+
+_UNTYPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+_ARGS_SECTION = re.compile(r"\n\s*(?:Args|Arguments|Parameters|参数)\s*[::]\s*\n(?P<body>.*)", re.DOTALL)
+_ARG_LINE = re.compile(r"\s+\*{0,2}(?P<name>\w+)\s*(?:\([^)]*\))?\s*[::]\s*(?P<text>\S.*)")
+_SECTION_LINE = re.compile(r"\s*[A-Z][A-Za-z ]+:\s*$")
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    purpose: str | None = None,
+    use_when: str = "",
+    avoid_when: str = "",
+    tier: Tier | None = None,
+    timeout_s: float | None = None,
+    errors: Sequence[ErrorCard] = (),
+    examples: Sequence[ExampleCard] = (),
+    idempotent: bool = False,
+    parallel: bool | None = None,
+    compensation: str | None = None,
+    max_input_bytes: int | None = None,
+    max_preview_chars: int | None = None,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a tool of a typed function, sync or async.
+
+    The name, the purpose (first paragraph of the docstring) and the arguments (annotations, and the docstring's
+    `Args:` section for their descriptions) come from the function; every field of `ToolCard` can be given instead.
+    The same types validate the arguments before each call and, where the function says what it returns, the
+    result. A parameter annotated `ToolContext` receives the call's context and is not shown to the model.
+
+    Declare `tier="read"` for a function that changes nothing: it may then be repeated, run beside others and needs
+    no approval. A function without a tier counts as one that may have changed the world.
+
+    Raises:
+        ToolDefinitionError: a parameter has no type, or a type that cannot be described as JSON.
+    """
+    if function is not None:
+        return function_tool(function)
+    return lambda decorated: function_tool(decorated, **options)
+
+
+def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
+    """`tool` as a plain function: `options` are fields of `ToolCard`."""
+    given = {key: value for key, value in options.items() if value is not None}
+    name = require_name(str(given.pop("name", None) or getattr(function, "__name__", type(function).__name__)))
+    doc = inspect.getdoc(function) or ""
+    hints = _hints(function, name)
+    returned = hints.pop("return", inspect.Parameter.empty)
+    fields, context_parameter = _fields(function, name, hints, _argument_texts(doc))
+    adapter, schema = _arguments_adapter(name, fields)
+    output_schema, check_output = _output(name, returned)
+    given["errors"] = tuple(given.get("errors", ()))
+    given["examples"] = tuple(given.get("examples", ()))
+    given.setdefault("purpose", _purpose(doc))
+    card = ToolCard(name=name, input_schema=schema, **{"output_schema": output_schema, **given})
+    return Tool(
+        card=card,
+        handler=function,
+        check=_checker(card, adapter),
+        check_output=check_output,
+        context_parameter=context_parameter,
+        is_async=handler_is_async(function),
+    )
+
+
+def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004  # its hints
+    try:
+        return get_type_hints(target, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise ToolDefinitionError(
+            f"The types of the tool {name!r} cannot be resolved: {error}.",
+            hint="Types used in its annotations must be importable where the function is defined.",
+        ) from error
+
+
+def _fields(
+    function: Callable[..., Any], name: str, hints: Mapping[str, Any], texts: Mapping[str, str]
+) -> tuple[dict[str, Any], str | None]:
+    fields: dict[str, Any] = {}
+    context_parameter = None
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name, inspect.Parameter.empty)
+        if hint is ToolContext:
+            context_parameter = parameter.name
+            continue
+        if parameter.kind in _UNTYPED:
+            raise ToolDefinitionError(
+                f"The tool {name!r} has the parameter {parameter}, which no model can fill by name.",
+                hint="Use plain named parameters.",
+            )
+        if hint is inspect.Parameter.empty:
+            raise ToolDefinitionError(
+                f"The parameter {parameter.name!r} of the tool {name!r} has no type.",
+                hint=f"Annotate it, for example `{parameter.name}: str`.",
+            )
+        if parameter.name in texts:
+            hint = Annotated[hint, Field(description=texts[parameter.name])]
+        if parameter.default is not inspect.Parameter.empty:
+            if parameter.default is None or isinstance(parameter.default, str | int | float | bool):
+                hint = Annotated[hint, Field(json_schema_extra={"default": parameter.default})]
+            hint = NotRequired[hint]
+        fields[parameter.name] = hint
+    return fields, context_parameter
+
+
+def _arguments_adapter(name: str, fields: Mapping[str, Any]) -> tuple[TypeAdapter[Any], dict[str, Any]]:
+    arguments = cast("Any", typing_extensions.TypedDict)(f"{name}_arguments", dict(fields))
+    arguments.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(arguments)
+        schema = adapter.json_schema()
+    except (PydanticSchemaGenerationError, PydanticUserError, PydanticInvalidForJsonSchema) as error:
+        raise ToolDefinitionError(
+            f"The parameters of the tool {name!r} cannot be described as JSON: {str(error).splitlines()[0]}",
+            hint="Use JSON-like types: str, int, float, bool, list, dict, Literal, TypedDict or a pydantic model.",
+        ) from error
+    return adapter, _without_titles(schema)
+
+
+def _checker(card: ToolCard, adapter: TypeAdapter[Any]) -> Checker:
+    validate_json = adapter.validator.validate_json
+
+    def check(raw: bytes) -> Mapping[str, Any]:
+        try:
+            return cast("Mapping[str, Any]", validate_json(raw))
+        except ValidationError as error:
+            raise InvalidArguments(
+                f"The arguments of {card.name!r} do not fit: {problems(error)}.",
+                hint=f"Expected: {expected_form(card)}",
+            ) from error
+
+    return check
+
+
+def _output(name: str, returned: Any) -> tuple[dict[str, Any] | None, OutputChecker | None]:
+    if returned in (inspect.Parameter.empty, Any, None, type(None), str):
+        return None, None
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(returned)
+        schema = adapter.json_schema(mode="serialization")
+    except (PydanticSchemaGenerationError, PydanticUserError, PydanticInvalidForJsonSchema):
+        return None, None  # any return type may be annotated; only those that JSON can describe are held to it
+    validate_python = adapter.validator.validate_python
+
+    def check_output(result: Any) -> None:
+        try:
+            validate_python(result)
+        except ValidationError as error:
+            raise InvalidOutput(
+                f"{name!r} ran, but its result does not fit what it declares: {problems(error)}.",
+                hint="The call was carried out; do not repeat it only because of this.",
+            ) from error
+
+    return _without_titles(schema), check_output
+
+
+def problems(error: ValidationError, *, at_most: int = 5) -> str:
+    """The findings of a validation in one line: where, and what was wrong."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    lines = []
+    for finding in found[:at_most]:
+        where = ".".join(str(part) for part in finding["loc"])
+        what = {"missing": "is missing", "extra_forbidden": "is not a known argument"}.get(
+            finding["type"], finding["msg"][:1].lower() + finding["msg"][1:]
+        )
+        lines.append(f"{where!r} {what}" if finding["type"] in ("missing", "extra_forbidden") else f"{where!r}: {what}")
+    if len(found) > at_most:
+        lines.append(f"and {len(found) - at_most} more")
+    return "; ".join(lines)
+
+
+def _purpose(doc: str) -> str:
+    return " ".join(doc.split("\n\n", 1)[0].split())
+
+
+def _argument_texts(doc: str) -> dict[str, str]:
+    section = _ARGS_SECTION.search("\n" + doc)
+    texts: dict[str, str] = {}
+    if section is None:
+        return texts
+    for line in section["body"].splitlines():
+        if _SECTION_LINE.match(line):
+            break
+        if found := _ARG_LINE.match(line):
+            texts[found["name"]] = found["text"].strip()
+    return texts
+
+
+def _without_titles(schema: Any) -> Any:
+    """The schema without the titles that pydantic makes from names: they cost tokens and say nothing."""
+    if isinstance(schema, dict):
+        return {
+            key: {name: _without_titles(rule) for name, rule in value.items()}
+            if key in ("properties", "$defs") and isinstance(value, dict)
+            else _without_titles(value)
+            for key, value in schema.items()
+            if not (key == "title" and isinstance(value, str))
+        }
+    if isinstance(schema, list):
+        return [_without_titles(item) for item in schema]
+    return schema
