@@ -1,0 +1,58 @@
+"""The contract of a dialect: how a decision is written by a model, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.decision import Decision, Problem
+from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
+from taoloop.core.message import Message, ModelReply
+from taoloop.core.prompts import PromptSet
+
+
+class Dialect(Protocol):
+    """One form of writing decisions. Pure: the same reply is always read the same way.
+
+    `name` is also the key of its prompt texts (`form_NAME`, `form_NAME_answer`, `thought_NAME`). `native` says
+    that the provider gets the tools through its API; otherwise the prompt describes them. `stop` are sequences
+    at which the provider should cut, so that a model does not go on to invent its observations.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def native(self) -> bool: ...
+    @property
+    def stop(self) -> tuple[str, ...]: ...
+
+    def read(self, reply: ModelReply, cards: Sequence[ToolCard]) -> Decision | Problem:
+        """The one decision in a reply, or why there is none. Never raises, whatever the reply holds.
+
+        Fails closed: broken or truncated arguments, two decisions, an action beside a final answer and anything
+        that rests on an observation which the model wrote itself are Problems. A call of an unknown tool is
+        still a decision; the executor answers it.
+        """
+        ...
+
+    def write(self, decision: Decision) -> ModelReply:
+        """The decision in this dialect's canonical form; `read` gives the same decision back."""
+        ...
+
+    def echo(self, replied: ModelReplied, requested: Sequence[ActionRequested]) -> Message:
+        """The model's own reply as it stands in later prompts. `requested` are the calls that came of it.
+
+        A reply that was rejected has no calls; it is shown as plain text.
+        """
+        ...
+
+    def observation(
+        self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str
+    ) -> Message:
+        """One observation as the model sees it: framed as untrusted data by the run's nonce."""
+        ...
+
+    def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
+        """What the model is told after an unreadable reply: what was wrong, and the form that is expected."""
+        ...
