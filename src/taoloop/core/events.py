@@ -163,6 +163,20 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    """A limit or a guard ended the deciding: `limit` names it, `status` is how the run will finish.
+
+    What follows is at most one last turn of the model without tools, and the finish.
+    """
+
+    kind: ClassVar[Literal["limit_reached"]] = "limit_reached"
+    limit: str
+    status: Status
+    allowed: float
+    used: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compensated:
     """The effect of `call_id` was undone by `by_call_id`, or could not be (`ok` false)."""
 
@@ -232,6 +246,7 @@ Fact = (
     | ApprovalRefused
     | ActionStarted
     | Observed
+    | LimitReached
     | Compensated
     | Compacted
     | Paused
@@ -249,6 +264,7 @@ FACTS: tuple[type[Fact], ...] = (
     ApprovalRefused,
     ActionStarted,
     Observed,
+    LimitReached,
     Compensated,
     Compacted,
     Paused,

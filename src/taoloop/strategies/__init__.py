@@ -1,0 +1,38 @@
+"""Strategies: which effect comes next. `get_strategy` finds them by name."""
+
+from __future__ import annotations
+
+from taoloop.errors import UnknownName
+from taoloop.strategies.base import Strategy
+from taoloop.strategies.loop import LoopStrategy
+
+REACT = LoopStrategy(name="react", acts=True, reasons=True)
+ACT_ONLY = LoopStrategy(name="act_only", acts=True, reasons=False)
+REASON_ONLY = LoopStrategy(name="reason_only", acts=False, reasons=True)
+STANDARD = LoopStrategy(name="standard", acts=False, reasons=False)
+
+_STRATEGIES: dict[str, Strategy] = {s.name: s for s in (REACT, ACT_ONLY, REASON_ONLY, STANDARD)}
+
+__all__ = ["ACT_ONLY", "REACT", "REASON_ONLY", "STANDARD", "LoopStrategy", "Strategy", "get_strategy", "register_strategy"]
+
+
+def get_strategy(name: str) -> Strategy:
+    """The strategy called `name` (hyphens count as underscores).
+
+    Raises:
+        UnknownName: there is none; lists those that exist.
+    """
+    found = _STRATEGIES.get(name.replace("-", "_").lower())
+    if found is None:
+        raise UnknownName("strategy", name, strategies())
+    return found
+
+
+def strategies() -> tuple[str, ...]:
+    """The names of all strategies."""
+    return tuple(_STRATEGIES)
+
+
+def register_strategy(strategy: Strategy) -> None:
+    """Make a strategy of one's own known by its name; replaces one of the same name."""
+    _STRATEGIES[strategy.name] = strategy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import pydantic_core
 
@@ -40,12 +40,19 @@ OutputChecker = Callable[[Any], None]
 """Takes a handler's result; raises InvalidOutput if it does not fit the output schema."""
 
 
+class Prepared(NamedTuple):
+    """Arguments that fit: as JSON (what the trace records) and as the values that the handler takes."""
+
+    args: dict[str, Any]
+    values: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """A tool's result as text: JSON (`form` json), or plain text where the tool returned a str."""
 
     text: str
-    form: str
+    form: Literal["json", "text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,7 +60,7 @@ class Tool:
     """A card and the code behind it. Calling the tool calls the function itself, without any check.
 
     `check` judges arguments, `check_output` results. `context_parameter` names the handler's parameter that takes
-    the `ToolContext`, if it has one. `available` False hides the tool from a model until it makes sense.
+    the `ToolContext`, if it has one.
     """
 
     card: ToolCard
@@ -76,10 +83,8 @@ class Tool:
         """The same tool with some fields of its card replaced."""
         return replace(self, card=replace(self.card, **changes))
 
-    def prepare(self, args: Any) -> Mapping[str, Any]:
+    def prepare(self, args: Any) -> Prepared:
         """Judge the arguments as a model gave them; nothing is run.
-
-        Returns the values for `invoke`.
 
         Raises:
             InvalidArguments: not an object, too large, or against the schema. Says what was expected.
@@ -100,18 +105,18 @@ class Tool:
                 hint="Send less, or in parts.",
             )
         try:
-            return self.check(raw)
+            return Prepared(args, self.check(raw))
         except InvalidArguments:
             corrected = coerce_args(args, card.input_schema)
             if corrected == args:
                 raise
-            return self.check(pydantic_core.to_json(corrected))
+            return Prepared(corrected, self.check(pydantic_core.to_json(corrected)))
 
-    def invoke(self, prepared: Mapping[str, Any], context: ToolContext) -> Any:
-        """Run the handler with prepared arguments; gives its result, or an awaitable of it for an async handler."""
+    def invoke(self, values: Mapping[str, Any], context: ToolContext) -> Any:
+        """Run the handler with prepared values; gives its result, or an awaitable of it for an async handler."""
         if self.context_parameter is not None:
-            return self.handler(**prepared, **{self.context_parameter: context})
-        return self.handler(**prepared)
+            return self.handler(**values, **{self.context_parameter: context})
+        return self.handler(**values)
 
     def render(self, result: Any) -> Output:
         """The result as text.

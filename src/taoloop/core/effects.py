@@ -1,0 +1,57 @@
+"""What a strategy asks of the world: a closed union."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from taoloop.core.decision import Act
+from taoloop.core.events import Fact, Finished
+from taoloop.core.request import ModelRequest
+from taoloop.core.trace import CallView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallModel:
+    """Ask the model; its reply belongs to `step`."""
+
+    request: ModelRequest
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCalls:
+    """Judge the calls of a decision: arguments, then policy. No tool is run yet."""
+
+    act: Act
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTools:
+    """Run these calls, at the same time. Those above `read` are journalled as started first."""
+
+    calls: tuple[CallView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskPerson:
+    """These calls need a person's answer before the run can go on."""
+
+    calls: tuple[CallView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Write down these facts, which follow from the trace alone, and ask again."""
+
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """The run is over."""
+
+    fact: Finished
+
+
+Effect = CallModel | RequestCalls | RunTools | AskPerson | Record | Finish

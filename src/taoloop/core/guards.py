@@ -1,0 +1,46 @@
+"""Which limit a run has reached, if any. Pure: everything is counted by the trace."""
+
+from __future__ import annotations
+
+from taoloop.core.events import LimitReached, Status
+from taoloop.core.trace import Trace
+
+
+def reached_limit(trace: Trace) -> LimitReached | None:
+    """The first limit other than the steps that the run has used up, or None. The order is from worst to mildest."""
+    limits = trace.limits
+    errors: Status = "too_many_errors"
+    if trace.consecutive_unreadable and trace.consecutive_unreadable == trace.consecutive_errors:
+        errors = "unreadable"
+    checks: tuple[tuple[str, float | None, float, Status], ...] = (
+        ("max_consecutive_errors", limits.max_consecutive_errors, trace.consecutive_errors, errors),
+        ("max_total_errors", limits.max_total_errors, trace.total_errors, "too_many_errors"),
+        ("repeat_stop", limits.repeat_stop, trace.repeats, "repeated_action"),
+        ("max_tool_calls", limits.max_tool_calls, trace.tool_calls, "budget_exceeded"),
+        ("max_tokens", limits.max_tokens, trace.usage.total_tokens, "budget_exceeded"),
+        ("max_cost_usd", limits.max_cost_usd, trace.cost_usd, "budget_exceeded"),
+        ("max_wall_s", limits.max_wall_s, trace.wall_s, "budget_exceeded"),
+        ("max_working_s", limits.max_working_s, trace.working_s, "budget_exceeded"),
+    )
+    for name, allowed, used, status in checks:
+        if allowed is not None and used >= allowed:
+            return LimitReached(limit=name, status=status, allowed=allowed, used=used)
+    return None
+
+
+def reached_steps(trace: Trace) -> LimitReached | None:
+    """The step limit, if no further step may begin."""
+    allowed, used = trace.limits.max_steps, len(trace.steps)
+    if allowed is None or used < allowed:
+        return None
+    return LimitReached(limit="max_steps", status="max_steps_exceeded", allowed=allowed, used=used)
+
+
+def remaining_s(trace: Trace, limit_s: float | None) -> float | None:
+    """The seconds that one call may take: its own limit, or what is left of the run's time if that is less."""
+    left = [limit_s] if limit_s is not None else []
+    if trace.limits.max_wall_s is not None:
+        left.append(trace.limits.max_wall_s - trace.wall_s)
+    if trace.limits.max_working_s is not None:
+        left.append(trace.limits.max_working_s - trace.working_s)
+    return max(0.001, min(left)) if left else None

@@ -1,0 +1,90 @@
+"""From a decision to judged calls: unknown tools, bad arguments and denied actions become observations."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.decision import Act, Call
+from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict
+from taoloop.core.policy import judge
+from taoloop.core.trace import Trace
+
+Check = Callable[[str, Any], Mapping[str, Any] | Fault]
+"""Judges the arguments of a tool by name: the corrected arguments as JSON values, or what is wrong with them."""
+
+
+def request_calls(trace: Trace, act: Act, step: int, check: Check) -> list[Fact]:
+    """The facts that follow from a decision to act: every call requested, and those refused at once observed.
+
+    Call ids are `call_1`, `call_2` … in the order of the run, so the same trace always gives the same ids.
+    """
+    requests: list[Fact] = []
+    refusals: list[Fact] = []
+    allowed = trace.limits.max_tool_calls
+    left = None if allowed is None else allowed - trace.tool_calls
+    for number, call in enumerate(act.calls, len(trace.calls) + 1):
+        card = trace.card(call.tool)
+        args, fault = call.args, _unknown_tool(trace, call.tool)
+        if card is not None:
+            checked = check(call.tool, call.args)
+            args, fault = (call.args, checked) if isinstance(checked, Fault) else (checked, None)
+        verdict = Verdict(kind="deny", reasons=(fault.message,)) if fault else judge(trace, args, _known(card))
+        if fault is None and verdict.kind == "deny":
+            fault = Fault(code="denied", message=f"This action was denied: {'; '.join(verdict.reasons)}.")
+        if fault is None and left is not None:
+            left -= 1
+            if left < 0:
+                fault = Fault(code="tool_call_limit", message=f"The run may make {allowed} tool calls; none is left.")
+                verdict = Verdict(kind="deny", reasons=(fault.message,))
+        call_id = f"call_{number}"
+        requests.append(_requested(step, call_id, call, args, card, verdict))
+        if fault is not None:
+            refusals.append(refusal(call_id, fault))
+    return requests + refusals
+
+
+def refusal(call_id: str, fault: Fault) -> Observed:
+    """The observation of a call that was not run."""
+    return Observed(call_id=call_id, ok=False, output="", error=fault)
+
+
+def call_digest(tool: str, args: Any) -> str:
+    """A name for exactly this call: SHA-256 over tool and arguments, independent of the order of keys."""
+    text = json.dumps([tool, args], sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _requested(
+    step: int, call_id: str, call: Call, args: Any, card: ToolCard | None, verdict: Verdict
+) -> ActionRequested:
+    return ActionRequested(
+        step=step,
+        call_id=call_id,
+        tool=call.tool,
+        args=args,
+        tier=card.tier if card else None,
+        verdict=verdict.kind,
+        digest=call_digest(call.tool, args),
+        reasons=verdict.reasons,
+        ref=call.ref,
+    )
+
+
+def _unknown_tool(trace: Trace, name: str) -> Fault:
+    known = [card.name for card in trace.agent.tools]
+    listed = ", ".join(known[:20]) + (" …" if len(known) > 20 else "")
+    return Fault(
+        code="unknown_tool",
+        message=f"There is no tool called {name[:80]!r}.",
+        hint=f"Known tools: {listed}." if known else "This run has no tools: answer without one.",
+    )
+
+
+def _known(card: ToolCard | None) -> ToolCard:
+    if card is None:
+        raise AssertionError("a call of an unknown tool is refused before the policy sees it")
+    return card

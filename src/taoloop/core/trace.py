@@ -1,0 +1,338 @@
+"""The trace of one run, and the views of it that the loop needs: folded one event at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Protocol, TypeVar, cast
+
+from taoloop.core.cards import Tier, ToolCard
+from taoloop.core.decision import Act, Answer
+from taoloop.core.events import (
+    ActionRequested,
+    ActionStarted,
+    ApprovalGiven,
+    ApprovalRefused,
+    Event,
+    Fact,
+    Finished,
+    LimitReached,
+    ModelReplied,
+    Noted,
+    Observed,
+    Paused,
+    ReplyRejected,
+    Resumed,
+    RunStarted,
+    Status,
+)
+from taoloop.core.limits import Limits
+from taoloop.core.message import Usage
+from taoloop.core.spec import AgentSpec
+from taoloop.errors import IllegalEvent
+
+Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "closed"]
+"""What the run needs next: a model, a verdict on a reply, calls to be requested, calls to be run, or its end."""
+
+
+class View(Protocol):
+    """Anything that is built from a trace event by event."""
+
+    def fold(self, event: Event) -> None:
+        """Take in the next event of the trace."""
+        ...
+
+
+V = TypeVar("V", bound=View)
+
+
+class CallView:
+    """One action with all that happened to it."""
+
+    __slots__ = ("approval", "attempts", "observed", "requested")
+
+    def __init__(self, requested: ActionRequested) -> None:
+        self.requested = requested
+        self.approval: ApprovalGiven | ApprovalRefused | None = None
+        self.attempts = 0
+        self.observed: Observed | None = None
+
+    @property
+    def args(self) -> Any:
+        """The arguments that run: the model's, or those that a person put in their place."""
+        if isinstance(self.approval, ApprovalGiven) and self.approval.args is not None:
+            return dict(self.approval.args)
+        return self.requested.args
+
+    @property
+    def needs_person(self) -> bool:
+        """True while the policy's question about this call has no answer."""
+        return self.requested.verdict == "ask" and self.approval is None
+
+
+class Step:
+    """One decision of the model (with the replies that led to it) and the calls that answer it."""
+
+    __slots__ = ("calls", "number", "rejected", "replies")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.replies: list[ModelReplied] = []
+        self.rejected: list[ReplyRejected] = []
+        self.calls: list[CallView] = []
+
+    @property
+    def decision(self) -> Act | Answer | None:
+        """The decision that was read, or None if no reply of this step could be."""
+        return self.replies[-1].decision if self.replies else None
+
+
+class Trace:
+    """The ordered events of one run. Reading any property costs the same at step 3 and at step 3,000.
+
+    Append only through `append`; everything else is derived. `view` keeps further views up to date lazily.
+    """
+
+    def __init__(self, run_id: str, events: Iterable[Event] = ()) -> None:
+        self.run_id = run_id
+        self.events: list[Event] = []
+        self.started: RunStarted | None = None
+        self.finished: Finished | None = None
+        self.paused: Paused | None = None
+        self.limits = Limits()
+        self.approved_tiers: tuple[Tier, ...] = ()
+        self.limit_reached: LimitReached | None = None
+        self.phase: Phase = "new"
+        self.steps: list[Step] = []
+        self.calls: dict[str, CallView] = {}
+        self.pending: dict[str, CallView] = {}
+        self.answer: Answer | None = None
+        self.closing_reply: ModelReplied | None = None
+        self.usage = Usage()
+        self.cost_usd = 0.0
+        self.unpriced_calls = 0
+        self.model_calls = 0
+        self.tool_calls = 0
+        self.consecutive_errors = 0
+        self.consecutive_unreadable = 0
+        self.total_errors = 0
+        self.working_s = 0.0
+        self.repeats = 0
+        self.repeat_notice: tuple[str, int] | None = None
+        self._wall_before_s = 0.0
+        self._segment_at: float | None = None
+        self._results: dict[str, tuple[str, int]] = {}
+        self._cards: dict[str, ToolCard] = {}
+        self._views: dict[str, tuple[View, int]] = {}
+        for event in events:
+            self.append(event)
+
+    def append(self, event: Event) -> None:
+        """Add the next event.
+
+        Raises:
+            IllegalEvent: a gap in `seq`, or a fact that does not fit. The trace is unchanged.
+        """
+        if event.seq != len(self.events):
+            raise IllegalEvent(f"Run {self.run_id}: event {event.seq} after {len(self.events)} events.")
+        fact = event.fact
+        if (self.started is None) != isinstance(fact, RunStarted):
+            raise IllegalEvent(f"Run {self.run_id}: {fact.kind} as event {event.seq}.")
+        if self.finished is not None and not isinstance(fact, Resumed):
+            raise IllegalEvent(f"Run {self.run_id} is finished; it cannot take {fact.kind}.")
+        if (fold := _FOLDS.get(type(fact))) is not None:
+            fold(self, fact, event.at)
+        self.events.append(event)
+
+    @property
+    def agent(self) -> AgentSpec:
+        """The agent's spec as the run began with it."""
+        return self._begun.agent
+
+    @property
+    def task(self) -> str:
+        """What the user asked."""
+        return self._begun.task
+
+    @property
+    def status(self) -> Status | Literal["running"]:
+        """How the run stands: a finished status, `waiting` for a person, or `running`."""
+        if self.finished is not None:
+            return self.finished.status
+        return "waiting" if self.paused is not None else "running"
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds that processes held the run, waiting included; time between a stop and a resume is not."""
+        if self._segment_at is None:
+            return self._wall_before_s
+        return self._wall_before_s + max(0.0, self.events[-1].at - self._segment_at)
+
+    @property
+    def last_step(self) -> Step | None:
+        """The step that is under way or was the last."""
+        return self.steps[-1] if self.steps else None
+
+    def card(self, tool: str) -> ToolCard | None:
+        """The card of a tool of this run, by its exact name."""
+        return self._cards.get(tool)
+
+    def view(self, name: str, make: Callable[[], V]) -> V:
+        """The view called `name`, made by `make` at first use and then kept up to date with the trace."""
+        view, seen = self._views.get(name) or (make(), 0)
+        if seen < len(self.events):
+            for event in self.events[seen:]:
+                view.fold(event)
+            self._views[name] = (view, len(self.events))
+        return cast("V", view)
+
+    @property
+    def _begun(self) -> RunStarted:
+        if self.started is None:
+            raise IllegalEvent(f"Run {self.run_id} has not started.")
+        return self.started
+
+    # Folding: one method per kind of fact that changes what the loop needs to know.
+
+    def _run_started(self, fact: RunStarted, at: float) -> None:
+        self.started = fact
+        self.limits = fact.agent.limits
+        self.approved_tiers = fact.agent.approved_tiers
+        self._cards = {card.name: card for card in fact.agent.tools}
+        self._segment_at = at
+        self.phase = "thinking"
+
+    def _model_replied(self, fact: ModelReplied, _at: float) -> None:
+        if fact.purpose == "close":
+            self.closing_reply = fact
+        else:
+            if not self.steps or self.steps[-1].number != fact.step:
+                self.steps.append(Step(fact.step))
+            self.steps[-1].replies.append(fact)
+        self.model_calls += 1
+        self.working_s += fact.latency_s
+        used, new = self.usage, fact.usage
+        if new.input_tokens or new.output_tokens:
+            self.usage = Usage(
+                input_tokens=used.input_tokens + new.input_tokens,
+                output_tokens=used.output_tokens + new.output_tokens,
+                cached_tokens=used.cached_tokens + new.cached_tokens,
+            )
+        if fact.cost_usd is None:
+            self.unpriced_calls += 1
+        else:
+            self.cost_usd += fact.cost_usd
+        if isinstance(fact.decision, Answer):
+            self.answer = fact.decision
+            self.phase = "closed" if fact.purpose == "close" else "answered"
+        elif fact.decision is None:
+            self.phase = "replied"
+        else:
+            self.phase = "closed" if fact.purpose == "close" else "decided"
+
+    def _reply_rejected(self, fact: ReplyRejected, _at: float) -> None:
+        if self.closing_reply is not None:
+            self.phase = "closed"
+            return
+        self.steps[-1].rejected.append(fact)
+        self._count_error()
+        self.consecutive_unreadable += 1
+        self.phase = "thinking"
+
+    def _action_requested(self, fact: ActionRequested, _at: float) -> None:
+        call = CallView(fact)
+        self.calls[fact.call_id] = self.pending[fact.call_id] = call
+        self.steps[-1].calls.append(call)
+        if fact.verdict != "deny":
+            self.tool_calls += 1
+        self.phase = "acting"
+
+    def _approval(self, fact: ApprovalGiven | ApprovalRefused, _at: float) -> None:
+        call = self.pending.get(fact.call_id)
+        if call is None or call.approval is not None:
+            raise IllegalEvent(f"Run {self.run_id}: {fact.kind} for {fact.call_id}, which waits for no answer.")
+        call.approval = fact
+        self.paused = None
+
+    def _action_started(self, fact: ActionStarted, _at: float) -> None:
+        call = self.pending.get(fact.call_id)
+        if call is None:
+            raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} started, but it is not pending.")
+        call.attempts = fact.attempt
+
+    def _observed(self, fact: Observed, _at: float) -> None:
+        call = self.pending.pop(fact.call_id, None)
+        if call is None:
+            raise IllegalEvent(f"Run {self.run_id}: an observation for {fact.call_id}, which is not pending.")
+        call.observed = fact
+        self.working_s += fact.latency_s
+        if fact.ok:
+            self.consecutive_errors = self.consecutive_unreadable = 0
+        else:
+            self._count_error()
+        self._count_repeat(call.requested, fact)
+        if not self.pending:
+            self.phase = "thinking"
+
+    def _count_error(self) -> None:
+        self.consecutive_errors += 1
+        self.total_errors += 1
+
+    def _count_repeat(self, requested: ActionRequested, observed: Observed) -> None:
+        """Count the same action with the same result; a result that is new starts again, so polling is free."""
+        result = observed.output if observed.error is None else observed.error.message
+        last, times = self._results.get(requested.digest, ("", 0))
+        self.repeats = times + 1 if times and last == result else 1
+        self._results[requested.digest] = (result, self.repeats)
+        if self.repeats == self.limits.repeat_tell:
+            self.repeat_notice = (requested.tool, self.repeats)
+
+    def _limit_reached(self, fact: LimitReached, _at: float) -> None:
+        self.limit_reached = fact
+
+    def _noted(self, fact: Noted, _at: float) -> None:
+        if fact.by == "guard":
+            self.repeat_notice = None
+
+    def _paused(self, fact: Paused, at: float) -> None:
+        self.paused = fact
+        self._end_segment(at)
+
+    def _resumed(self, fact: Resumed, at: float) -> None:
+        if self.finished is None and self.paused is None and self.events:
+            self._end_segment(self.events[-1].at)  # the process died: its time ended with its last event
+        self.finished = self.paused = self.limit_reached = self.closing_reply = None
+        self.consecutive_errors = self.consecutive_unreadable = self.repeats = 0
+        self._results.clear()
+        if fact.limits is not None:
+            self.limits = fact.limits
+        if fact.approved_tiers is not None:
+            self.approved_tiers = fact.approved_tiers
+        if self.phase == "closed":
+            self.phase, self.answer = "thinking", None
+        self._segment_at = at
+
+    def _finished(self, fact: Finished, at: float) -> None:
+        self.finished = fact
+        self._end_segment(at)
+
+    def _end_segment(self, at: float) -> None:
+        if self._segment_at is not None:
+            self._wall_before_s += max(0.0, at - self._segment_at)
+            self._segment_at = None
+
+
+_FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
+    RunStarted: Trace._run_started,
+    ModelReplied: Trace._model_replied,
+    ReplyRejected: Trace._reply_rejected,
+    ActionRequested: Trace._action_requested,
+    ApprovalGiven: Trace._approval,
+    ApprovalRefused: Trace._approval,
+    ActionStarted: Trace._action_started,
+    Observed: Trace._observed,
+    LimitReached: Trace._limit_reached,
+    Noted: Trace._noted,
+    Paused: Trace._paused,
+    Resumed: Trace._resumed,
+    Finished: Trace._finished,
+}

@@ -1,0 +1,126 @@
+"""A journal in memory: for tests, for throw-away runs and as the smallest example of the Protocol."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from taoloop.core.events import Event, RunStarted
+from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound
+from taoloop.journals.base import Artifact, Lease, RunRow
+from taoloop.journals.status import RUNNING, status_after
+
+
+class _Run:
+    """What is kept of one run. Slots and a lazy artifact dict, because a thousand of these may live at once."""
+
+    __slots__ = ("artifacts", "created_at", "events", "fence", "status")
+
+    def __init__(self, created_at: float) -> None:
+        self.fence = 1
+        self.status = RUNNING
+        self.events: list[Event] = []
+        self.artifacts: dict[str, Artifact] | None = None
+        self.created_at = created_at
+
+
+class MemoryJournal:
+    """Keeps traces as the event objects themselves; nothing survives the process.
+
+    `clock` gives seconds since the epoch and only dates runs that have no event yet.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._runs: dict[str, _Run] = {}  # in the order of creation
+        self._closed = False
+
+    async def create(self, run_id: str) -> Lease:
+        """Begin an empty run and take it; RunExists if the id is taken."""
+        self._check_open()
+        if run_id in self._runs:
+            raise RunExists(f"There is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
+        self._runs[run_id] = _Run(self._clock())
+        return Lease(run_id=run_id, fence=1)
+
+    async def acquire(self, run_id: str) -> Lease:
+        """Take an existing run; earlier leases of it are void from here on."""
+        run = self._find(run_id)
+        run.fence += 1
+        return Lease(run_id=run_id, fence=run.fence)
+
+    async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
+        """Add events and artifacts, all of them or none. Costs the same however long the run is."""
+        run = self._find(lease.run_id)
+        if run.fence != lease.fence:
+            raise FenceLost(
+                f"Run {lease.run_id!r} was taken by another worker.", hint="Stop working on it; nothing was written."
+            )
+        status = run.status
+        for seq, event in enumerate(events, start=len(run.events)):
+            if event.seq != seq:
+                raise IllegalEvent(f"Run {lease.run_id!r} expects event {seq}, not {event.seq}.")
+            status = status_after(event.fact) or status
+        if artifacts:
+            run.artifacts = _with_artifacts(lease.run_id, run.artifacts or {}, artifacts)
+        run.events.extend(events)
+        run.status = status
+
+    async def load(self, run_id: str) -> list[Event]:
+        """All events of a run in order, as a list of its own."""
+        return list(self._find(run_id).events)
+
+    async def artifact(self, run_id: str, ref: str) -> Artifact | None:
+        """One artifact of a run, or None."""
+        self._check_open()
+        run = self._runs.get(run_id)
+        return run.artifacts.get(ref) if run is not None and run.artifacts else None
+
+    async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
+        """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
+        self._check_open()
+        rows: list[RunRow] = []
+        for run_id, run in reversed(self._runs.items()):
+            if len(rows) >= limit:
+                break
+            if status is None or run.status == status:
+                rows.append(_row(run_id, run))
+        return rows
+
+    async def close(self) -> None:
+        """Refuse further work. What was kept goes with the object."""
+        self._closed = True
+
+    def _find(self, run_id: str) -> _Run:
+        self._check_open()
+        run = self._runs.get(run_id)
+        if run is None:
+            raise RunNotFound(f"There is no run {run_id!r} in this journal (in memory).")
+        return run
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise JournalError("The journal in memory is closed.", hint="Open another one.")
+
+
+def _with_artifacts(run_id: str, kept: dict[str, Artifact], added: Sequence[Artifact]) -> dict[str, Artifact]:
+    merged = dict(kept)
+    for artifact in added:
+        if artifact.ref in merged:
+            raise IllegalEvent(f"Run {run_id!r} has an artifact {artifact.ref!r} already.")
+        merged[artifact.ref] = artifact
+    return merged
+
+
+def _row(run_id: str, run: _Run) -> RunRow:
+    first = run.events[0] if run.events else None
+    fact = first.fact if first else None
+    return RunRow(
+        run_id=run_id,
+        task=fact.task if isinstance(fact, RunStarted) else "",
+        agent=fact.agent.name if isinstance(fact, RunStarted) else "",
+        status=run.status,
+        started_at=first.at if first else run.created_at,
+        updated_at=run.events[-1].at if run.events else run.created_at,
+        events=len(run.events),
+    )

@@ -1,0 +1,96 @@
+"""What SQLite and the file system say, in words that name the file and the way out."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import sqlite3
+from pathlib import Path
+
+from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, JournalFull, JournalLocked, TaoError
+
+_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_CORRUPT = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NEARLY_NOTHING = 1024 * 1024  # bytes; SQLite calls some writes on a full disk just an I/O error
+
+
+def explain(error: Exception, path: Path) -> Exception:
+    """The error to raise in place of `error`, a new object at every call. Errors of ours and bugs stay as they are."""
+    match error:
+        case TaoError():
+            return error
+        case sqlite3.Error():
+            return _explain_sqlite(error, path)
+        case OSError():
+            if error.errno in _NO_SPACE:
+                return full(path, error)
+            return unwritable(path, error)
+        case ValueError():  # not JSON, or text that is not Unicode
+            return IllegalEvent(f"{path}: an event or artifact cannot be stored: {error}.")
+        case _:
+            return error
+
+
+def primary_code(error: Exception) -> int:
+    """The code of a SQLite error without its extension, -1 when it has none."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code & 0xFF if isinstance(code, int) else -1
+
+
+def full(path: Path, error: Exception) -> JournalFull:
+    """No space is left for the file."""
+    return JournalFull(
+        f"{path}: there is no space left to write to ({error}).",
+        hint="Free some space and resume the run; everything committed before is intact.",
+    )
+
+
+def unwritable(path: Path, error: Exception) -> JournalError:
+    """The file or its folder cannot be created, opened or written."""
+    return JournalError(
+        f"{path}: the journal cannot be opened or written ({error}).",
+        hint="Check the permissions of the file and its folder, or choose another path with --db or TAOLOOP_DB.",
+    )
+
+
+def corrupt(path: Path, reason: str) -> JournalCorrupt:
+    """The file is something else, or damaged."""
+    return JournalCorrupt(
+        f"{path}: {reason}.", hint="Choose another path with --db or TAOLOOP_DB, or restore the file from a backup."
+    )
+
+
+def locked(path: Path, timeout_s: float | None = None) -> JournalLocked:
+    """Another process holds the lock."""
+    waited = f" for over {timeout_s:g} s" if timeout_s is not None else ""
+    return JournalLocked(
+        f"{path}: another process holds the database{waited}; nothing was written.",
+        hint="Close the program that has it open (perhaps a database browser), then try again.",
+    )
+
+
+def _explain_sqlite(error: sqlite3.Error, path: Path) -> TaoError:
+    code = primary_code(error)
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _disk_is_full(path)):
+        return full(path, error)
+    if code in _BUSY:
+        return locked(path)
+    if code in _CORRUPT:
+        return corrupt(path, f"not a journal, or damaged ({error})")
+    if code in _UNWRITABLE:
+        return unwritable(path, error)
+    if code == sqlite3.SQLITE_CONSTRAINT:
+        return IllegalEvent(f"{path}: what was to be added is there already ({error}).")
+    return JournalError(
+        f"{path}: the journal cannot be read or written ({error}).",
+        hint="Check the disk, its quota and its permissions; everything committed before is intact.",
+    )
+
+
+def _disk_is_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < _NEARLY_NOTHING
+    except OSError:  # the folder itself is gone: not a matter of space
+        return False

@@ -1,0 +1,23 @@
+"""What an event says of the status of its run, the same for every journal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from taoloop.core.events import Fact, Finished, Paused, Resumed, RunStarted
+
+RUNNING: Final = "running"
+WAITING: Final = "waiting"
+
+
+def status_after(fact: Fact) -> str | None:
+    """The status of a run once `fact` is kept, or None when the fact leaves it as it was."""
+    match fact:
+        case Finished():
+            return fact.status
+        case Paused():
+            return WAITING
+        case RunStarted() | Resumed():
+            return RUNNING
+        case _:
+            return None

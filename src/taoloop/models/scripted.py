@@ -1,0 +1,137 @@
+"""A model that answers from a script: for tests, for demos, and for trying a runtime without a provider."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from taoloop.core.message import ModelReply, ToolCallText, Usage
+from taoloop.core.request import ModelRequest
+from taoloop.errors import ConfigError, ScriptExhausted, ScriptUnused
+
+Reply = str | Mapping[str, Any] | ModelReply
+
+_KEYS = {"text", "tool_calls", "finish_reason", "usage", "cost_usd"}
+_CALL_KEYS = {"name", "args", "id"}
+
+
+class ScriptedModel:
+    """Gives the replies of a script in order: reply n to the n-th request of each run.
+
+    The position follows from the run and not from the model, so one script serves any number of runs, at once or
+    after a resume. A reply is a text, or a mapping with `text` and `tool_calls` (each with `name` and `args`; a
+    text as `args` is sent as it is, so that broken arguments can be scripted), or a `ModelReply`.
+
+    Asking for more replies than the script has is an error (the run ends as `model_failed`), and so is a run that
+    completes with replies left over. A run that a limit ended may leave replies.
+    """
+
+    def __init__(self, replies: Sequence[Reply], *, spec: str = "scripted", strict: bool = True) -> None:
+        if isinstance(replies, str) or not isinstance(replies, Sequence):
+            raise ConfigError(
+                f"The script {spec!r} is {type(replies).__name__}, not a list of replies.",
+                hint="Write a list; each entry is a text, or a mapping with `text` and `tool_calls`.",
+            )
+        self._replies = tuple(_reply(reply, number, spec) for number, reply in enumerate(replies, 1))
+        self._spec, self._strict = spec, strict
+
+    @classmethod
+    def from_file(cls, path: Path | str) -> ScriptedModel:
+        """The script in a YAML or JSON file.
+
+        Raises:
+            ConfigError: the file cannot be read or is no list of replies; names file and place.
+        """
+        import yaml  # noqa: PLC0415  # only scripts in files need it
+
+        try:
+            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"The script {str(path)!r} cannot be read: {error}.") from error
+        except yaml.YAMLError as error:
+            raise ConfigError(f"The script {str(path)!r} is not YAML or JSON: {error}.") from error
+        return cls(content, spec=f"scripted:{path}")
+
+    @property
+    def spec(self) -> str:
+        """`scripted`, or `scripted:FILE`."""
+        return self._spec
+
+    @property
+    def dialect(self) -> str:
+        """The dialect in which the script is written, as far as its replies show."""
+        if any(reply.tool_calls for reply in self._replies):
+            return "native"
+        texts = [reply.text.lstrip() for reply in self._replies]
+        if texts and all(text.startswith(("{", "```")) for text in texts):
+            return "json"
+        labels = ("thought", "action", "final", "思考", "行动", "动作", "最终")
+        return "text" if any(text.lower().startswith(labels) for text in texts) else "native"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """The script's reply for this turn of the run."""
+        if request.turn >= len(self._replies):
+            raise ScriptExhausted(
+                f"The script {self._spec!r} has {len(self._replies)} replies; the run asked for one more "
+                f"({request.purpose})."
+            )
+        return self._replies[request.turn]
+
+    def check_used(self, replies: int) -> None:
+        """Refuse a completed run that used fewer replies than the script has."""
+        if self._strict and replies < len(self._replies):
+            raise ScriptUnused(
+                f"The run completed after {replies} replies; the script {self._spec!r} has {len(self._replies)}.",
+                hint="Shorten the script, or see in the trace why the run ended early.",
+            )
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _reply(reply: Reply, number: int, spec: str) -> ModelReply:
+    if isinstance(reply, ModelReply):
+        return reply
+    if isinstance(reply, str):
+        return ModelReply(text=reply, finish_reason="stop", model=spec)
+    where = f"Reply {number} of the script {spec!r}"
+    if not isinstance(reply, Mapping):
+        raise ConfigError(f"{where} is {type(reply).__name__}.", hint="Write a text, or a mapping.")
+    if unknown := set(reply) - _KEYS:
+        raise ConfigError(f"{where} has the unknown key {min(map(str, unknown))!r}.", hint=f"Known: {_listed(_KEYS)}.")
+    calls = reply.get("tool_calls") or ()
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        raise ConfigError(f"{where}: tool_calls is no list.")
+    tool_calls = tuple(_tool_call(call, index, where) for index, call in enumerate(calls, 1))
+    usage = reply.get("usage") or {}
+    try:
+        counted = Usage(**usage)
+    except TypeError as error:
+        raise ConfigError(f"{where}: usage takes input_tokens, output_tokens and cached_tokens.") from error
+    return ModelReply(
+        text=str(reply.get("text") or ""),
+        tool_calls=tool_calls,
+        finish_reason=reply.get("finish_reason") or ("tool_calls" if tool_calls else "stop"),
+        model=spec,
+        usage=counted,
+        cost_usd=reply.get("cost_usd"),
+    )
+
+
+def _tool_call(call: Any, index: int, where: str) -> ToolCallText:
+    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+        raise ConfigError(f"{where}: tool call {index} has no name.", hint="Write `name` and `args`.")
+    if unknown := set(call) - _CALL_KEYS:
+        raise ConfigError(
+            f"{where}: tool call {index} has the unknown key {min(map(str, unknown))!r}.",
+            hint=f"Known: {_listed(_CALL_KEYS)}.",
+        )
+    args = call.get("args", {})
+    arguments = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
+    return ToolCallText(name=call["name"], arguments=arguments, id=call.get("id"))
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,22 @@
+"""The contract of a strategy: which effect comes next."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from taoloop.core.effects import Effect
+from taoloop.core.spec import AgentSpec
+from taoloop.core.trace import Trace
+
+
+class Strategy(Protocol):
+    """A pure function from the trace to the next effect. The same trace always gives the same effect."""
+
+    @property
+    def name(self) -> str:
+        """The name that agents choose it by."""
+        ...
+
+    def next(self, agent: AgentSpec, trace: Trace) -> Effect:
+        """What the world should do now. `trace` is not finished."""
+        ...

@@ -1,0 +1,181 @@
+"""The loop of thought, action and observation, as a pure function of the trace.
+
+ReAct and the paper's three baselines (Yao et al., 2023, "ReAct: Synergizing Reasoning and Acting in Language
+Models", section 3) are the same loop with acting or reasoning left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from taoloop.core.decision import Act, Answer
+from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
+from taoloop.core.events import ApprovalRefused, Fault, Finished, LimitReached, Noted
+from taoloop.core.guards import reached_limit, reached_steps, remaining_s
+from taoloop.core.message import Purpose
+from taoloop.core.request import ModelRequest
+from taoloop.core.requests import refusal
+from taoloop.core.spec import AgentSpec
+from taoloop.core.trace import CallView, Trace
+from taoloop.core.wording import limit_text, wording
+from taoloop.dialects import get_dialect
+from taoloop.dialects.conversation import Conversation
+from taoloop.errors import IllegalEvent
+
+IN_DOUBT = Fault(
+    code="in_doubt",
+    message="The process stopped while this call ran: its effect may or may not have happened. It was not repeated.",
+    hint="Find out with a tool that only reads whether it happened before you try again.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStrategy:
+    """Think, act, observe, until there is an answer or a limit is reached.
+
+    `acts`: tools are on offer. `reasons`: the prompt asks for a thought before each decision.
+    """
+
+    name: str
+    acts: bool
+    reasons: bool
+
+    def next(self, agent: AgentSpec, trace: Trace) -> Effect:
+        """The next effect. Every branch is decided by the trace's phase alone."""
+        match trace.phase:
+            case "decided":
+                return self._request(trace)
+            case "acting":
+                return self._act(trace)
+            case "answered":
+                return self._answered(trace)
+            case "closed":
+                return self._closed(agent, trace)
+            case "thinking":
+                return self._think(agent, trace)
+        raise IllegalEvent(f"Run {trace.run_id} has no next effect in the phase {trace.phase!r}.")
+
+    def _request(self, trace: Trace) -> Effect:
+        step = trace.last_step
+        if step is None or not isinstance(step.decision, Act):
+            raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
+        return RequestCalls(act=step.decision, step=step.number)
+
+    def _act(self, trace: Trace) -> Effect:
+        pending = list(trace.pending.values())
+        if settled := [fact for call in pending if (fact := _settled(trace, call))]:
+            return Record(facts=tuple(settled))
+        ready = [call for call in pending if not call.needs_person]
+        beside = [call for call in ready if _runs_beside_others(trace, call)]
+        if beside or ready:
+            return RunTools(calls=tuple(beside or ready[:1]))
+        return AskPerson(calls=tuple(pending))
+
+    def _think(self, agent: AgentSpec, trace: Trace) -> Effect:
+        if trace.limit_reached is not None:
+            return self._last_turn(agent, trace, trace.limit_reached)
+        if (reached := reached_limit(trace)) is not None:
+            return Record(facts=(reached,))
+        if trace.repeat_notice is not None:
+            tool, count = trace.repeat_notice
+            text = agent.prompts.fill("repeated", tool=tool, count=count)
+            return Record(facts=(Noted(by="guard", text=text, about=tool),))
+        step = trace.last_step
+        if step is not None and step.decision is None and len(step.rejected) <= agent.repair_turns:
+            return self._call(agent, trace, "repair", step.number)
+        if (reached := reached_steps(trace)) is not None:
+            return Record(facts=(reached,))
+        return self._call(agent, trace, "decide", len(trace.steps) + 1)
+
+    def _last_turn(self, agent: AgentSpec, trace: Trace, reached: LimitReached) -> Effect:
+        """A limit was reached: one more turn without tools, if the agent wants it and the model can be read."""
+        if agent.closing_turn and reached.status != "unreadable":
+            return self._call(agent, trace, "close", len(trace.steps))
+        return Finish(fact=limit_finish(trace, reached))
+
+    def _closed(self, agent: AgentSpec, trace: Trace) -> Effect:
+        reached = trace.limit_reached
+        if reached is None:
+            raise IllegalEvent(f"Run {trace.run_id}: a closing turn without a limit.")
+        detail = "" if trace.answer else wording(agent.language, "no_closing")
+        return Finish(fact=limit_finish(trace, reached, failed=detail))
+
+    def _answered(self, trace: Trace) -> Effect:
+        answer = trace.answer or Answer(text="")
+        return Finish(
+            fact=Finished(
+                status="completed",
+                answer=answer.text,
+                reason=answer.reason or wording(trace.agent.language, "answered"),
+                citations=answer.citations,
+            )
+        )
+
+    def _call(self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int) -> CallModel:
+        dialect = get_dialect(agent.dialect)
+        conversation = trace.view(
+            f"conversation/{self.name}",
+            lambda: Conversation(self.name, tools=self.acts, reasons=self.reasons),
+        )
+        offered = agent.tools if self.acts and purpose != "close" else ()
+        request = ModelRequest(
+            task=trace.task,
+            trace=trace,
+            messages=tuple(conversation.messages),
+            dialect=agent.dialect,
+            tools=offered,
+            native=dialect.native,
+            purpose=purpose,
+            turn=trace.model_calls,
+            temperature=0.0 if purpose == "repair" else agent.temperature,
+            top_p=None if purpose == "repair" else agent.top_p,
+            max_output_tokens=agent.max_output_tokens,
+            stop=dialect.stop,
+            timeout_s=agent.model_timeout_s if purpose == "close" else remaining_s(trace, agent.model_timeout_s),
+        )
+        return CallModel(request=request, step=step)
+
+
+def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finished:
+    """The finish of a run that a limit ended: its status names the limit, whatever the last turn gave."""
+    language = trace.agent.language
+    last = trace.last_step
+    detail = last.rejected[-1].message if last and last.rejected else ""
+    reason = limit_text(language, reached, detail)
+    if failed:
+        reason += wording(language, "closing_failed", detail=failed)
+    answer = trace.answer
+    return Finished(
+        status=reached.status,
+        limit=reached.limit,
+        answer=answer.text if answer else None,
+        reason=reason,
+        citations=answer.citations if answer else (),
+    )
+
+
+def model_failed(trace: Trace, message: str) -> Finished:
+    """The finish of a run whose model failed; a limit that was reached before keeps its status."""
+    if trace.limit_reached is not None:
+        return limit_finish(trace, trace.limit_reached, failed=message)
+    return Finished(
+        status="model_failed", answer=None, reason=wording(trace.agent.language, "model_failed", detail=message)
+    )
+
+
+def _settled(trace: Trace, call: CallView) -> object:
+    """The observation of a call that needs no run: refused by a person, or in doubt after a crash."""
+    requested = call.requested
+    if isinstance(call.approval, ApprovalRefused):
+        text = call.approval.note or "no reason was given"
+        fault = Fault(code="refused", message=f"A person refused this action: {text}.", hint="Do not ask again for it.")
+        return refusal(requested.call_id, fault)
+    card = trace.card(requested.tool)
+    if call.attempts and not (card and (card.idempotent or card.reads_only)):
+        return refusal(requested.call_id, IN_DOUBT)
+    return None
+
+
+def _runs_beside_others(trace: Trace, call: CallView) -> bool:
+    card = trace.card(call.requested.tool)
+    return card is not None and card.runs_beside_others
