@@ -70,7 +70,8 @@ def _open_to_write(place: Place, migrations: Sequence[Migration]) -> sqlite3.Con
 def _open_to_read(place: Place, migrations: Sequence[Migration]) -> sqlite3.Connection:
     if not place.path.is_file():
         raise JournalError(
-            f"{place.path}: there is no journal.", hint="Name another path with --db or TAOLOOP_DB, or run a task first."
+            f"{place.path}: there is no journal.",
+            hint="Name another path with --db or TAOLOOP_DB, or run a task first.",
         )
     connection = _connect(place, "rw")  # falls back to reading where the file cannot be written
     try:
@@ -78,7 +79,9 @@ def _open_to_read(place: Place, migrations: Sequence[Migration]) -> sqlite3.Conn
             reached = _refuse_foreign(connection, place.path, len(migrations))
         except sqlite3.OperationalError as error:
             # A WAL database in a folder that cannot be written: without a -wal file nobody else is at work in it.
-            if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _has_wal(place.path):
+            if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _has_wal(
+                place.path
+            ):
                 raise
             connection.close()
             connection = _connect(place, "ro&immutable=1")

@@ -39,7 +39,9 @@ class MemoryJournal:
         """Begin an empty run and take it; RunExists if the id is taken."""
         self._check_open()
         if run_id in self._runs:
-            raise RunExists(f"There is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
+            raise RunExists(
+                f"There is a run {run_id!r} already.", hint="Choose another id, or resume that run."
+            )
         self._runs[run_id] = _Run(self._clock())
         return Lease(run_id=run_id, fence=1)
 
@@ -54,7 +56,8 @@ class MemoryJournal:
         run = self._find(lease.run_id)
         if run.fence != lease.fence:
             raise FenceLost(
-                f"Run {lease.run_id!r} was taken by another worker.", hint="Stop working on it; nothing was written."
+                f"Run {lease.run_id!r} was taken by another worker.",
+                hint="Stop working on it; nothing was written.",
             )
         status = run.status
         for seq, event in enumerate(events, start=len(run.events)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import shutil
 import sqlite3
@@ -20,7 +21,7 @@ def explain(error: Exception, path: Path) -> Exception:
     """The error to raise in place of `error`, a new object at every call. Errors of ours and bugs stay as they are."""
     match error:
         case TaoError():
-            return error
+            return copy.copy(error)  # several tasks may raise it
         case sqlite3.Error():
             return _explain_sqlite(error, path)
         case OSError():
@@ -58,7 +59,8 @@ def unwritable(path: Path, error: Exception) -> JournalError:
 def corrupt(path: Path, reason: str) -> JournalCorrupt:
     """The file is something else, or damaged."""
     return JournalCorrupt(
-        f"{path}: {reason}.", hint="Choose another path with --db or TAOLOOP_DB, or restore the file from a backup."
+        f"{path}: {reason}.",
+        hint="Choose another path with --db or TAOLOOP_DB, or restore the file from a backup.",
     )
 
 

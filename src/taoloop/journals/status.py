@@ -9,15 +9,17 @@ from taoloop.core.events import Fact, Finished, Paused, Resumed, RunStarted
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
 
+_TELLING = frozenset({RunStarted, Resumed, Paused, Finished})
+
 
 def status_after(fact: Fact) -> str | None:
     """The status of a run once `fact` is kept, or None when the fact leaves it as it was."""
+    if type(fact) not in _TELLING:  # nearly all
+        return None
     match fact:
         case Finished():
             return fact.status
         case Paused():
             return WAITING
-        case RunStarted() | Resumed():
-            return RUNNING
         case _:
-            return None
+            return RUNNING

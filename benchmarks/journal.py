@@ -1,0 +1,201 @@
+"""Figures of the SQLite journal, each beside raw sqlite3 that writes the same rows in as many transactions.
+
+    python benchmarks/journal.py [--json] [--repeat N] [--folder FOLDER]
+
+1. One run alone, FULL: wall time over raw (target: at most 1.3), CPU beside it. Raw gets its rows ready made.
+2. 64 runs at once through group commit, FULL (target: at least 5,000 events/s).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sqlite3
+import statistics
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from taoloop.core.codec import encode_fact
+from taoloop.core.decision import Act, Call
+from taoloop.core.events import (
+    ActionRequested,
+    ActionStarted,
+    Event,
+    Fact,
+    ModelReplied,
+    Observed,
+    RunStarted,
+)
+from taoloop.core.message import ToolCallText, Usage
+from taoloop.core.spec import AgentSpec
+from taoloop.journals.schema import MIGRATIONS
+from taoloop.journals.sqlite import SqliteJournal
+
+APPENDS_ALONE = 400
+RUNS = 64
+APPENDS_EACH = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Of one repetition: seconds of wall time and of CPU (all threads of this process), and what was written."""
+
+    wall_s: float
+    cpu_s: float
+    events: int
+    bytes: int
+
+    @property
+    def rate(self) -> float:
+        return self.events / self.wall_s
+
+
+def step(number: int) -> list[list[Fact]]:
+    """The two appends of one step of a run, 1 KB an event on average: reply with intent, then the outcome."""
+    thought, found = "I look the number up before I say it. " * 20, "Bezirk Huala: 1,024 posts. " * 40
+    call_id, args = f"c{number}", {"table": "posts", "key": "huala", "note": "n" * 200}
+    replied = ModelReplied(
+        step=number,
+        purpose="decide",
+        text=thought,
+        decision=Act(calls=(Call(tool="lookup", args=args),), reason=thought),
+        tool_calls=(ToolCallText(name="lookup", arguments=json.dumps(args), id="call_1"),),
+        model="some-model",
+        usage=Usage(input_tokens=900, output_tokens=80),
+    )
+    requested = ActionRequested(
+        step=number,
+        call_id=call_id,
+        tool="lookup",
+        args=args,
+        tier="read",
+        verdict="allow",
+        digest="d" * 64,
+        reasons=("reads only",),
+    )
+    started = ActionStarted(call_id=call_id, idempotency_key="k" * 32)
+    observed = Observed(call_id=call_id, ok=True, output=found)
+    return [[replied, requested, started], [observed, observed]]
+
+
+def appends(count: int) -> list[list[Event]]:
+    """What a run appends: the start, then steps, of 2 or 3 events each."""
+    groups: list[list[Fact]] = [[RunStarted(task="How many posts?", agent=AgentSpec(), nonce="n" * 16)]]
+    while len(groups) < count:
+        groups += step(len(groups))
+    events, seq = [], 0
+    for group in groups[:count]:
+        events.append([Event(seq + i, 1_700_000_000.0 + seq, fact) for i, fact in enumerate(group)])
+        seq += len(group)
+    return events
+
+
+def raw(path: Path, groups: list[list[Event]]) -> Timing:
+    """The floor: rows that are ready, one connection, no thread, no check."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    for statement in MIGRATIONS[0]:
+        connection.execute(statement)
+    rows = [
+        [("raw", event.seq, event.at, event.kind, 1, encode_fact(event.fact).decode()) for event in group]
+        for group in groups
+    ]
+    wall, cpu = time.perf_counter(), time.process_time()
+    for group_rows in rows:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", group_rows)
+        connection.execute("COMMIT")
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    connection.close()
+    return timing(wall, cpu, [groups])
+
+
+async def ours(path: Path, work: list[list[list[Event]]]) -> Timing:
+    """The journal, one task per run, each waiting for its append before the next."""
+    async with SqliteJournal(path) as journal:
+        leases = [await journal.create(f"run-{number}") for number in range(len(work))]
+
+        async def run(number: int) -> None:
+            for group in work[number]:
+                await journal.append(leases[number], group)
+
+        wall, cpu = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(run(number) for number in range(len(work))))
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return timing(wall, cpu, work)
+
+
+def timing(wall: float, cpu: float, work: list[list[list[Event]]]) -> Timing:
+    events = [event for groups in work for group in groups for event in group]
+    size = sum(len(encode_fact(event.fact)) for event in events)
+    return Timing(wall_s=wall, cpu_s=cpu, events=len(events), bytes=size)
+
+
+def measure(folder: Path, repeat: int) -> dict[str, object]:
+    alone, many = appends(APPENDS_ALONE), [appends(APPENDS_EACH) for _ in range(RUNS)]
+    floors, singles, groups = [], [], []
+    for number in range(repeat):  # interleaved: a noisy moment hits all three
+        floors.append(raw(folder / f"raw{number}.db", alone))
+        singles.append(asyncio.run(ours(folder / f"alone{number}.db", [alone])))
+        groups.append(asyncio.run(ours(folder / f"many{number}.db", many)))
+    ratios = [one.wall_s / floor.wall_s for one, floor in zip(singles, floors, strict=True)]
+    return {
+        "raw_commit_us": statistics.median(t.wall_s for t in floors) / APPENDS_ALONE * 1e6,
+        "alone_append_us": statistics.median(t.wall_s for t in singles) / APPENDS_ALONE * 1e6,
+        "alone_over_raw": statistics.median(ratios),
+        "alone_over_raw_best": min(ratios),
+        "raw_cpu_us_per_event": statistics.median(t.cpu_s / t.events for t in floors) * 1e6,
+        "alone_cpu_us_per_event": statistics.median(t.cpu_s / t.events for t in singles) * 1e6,
+        "runs_at_once": RUNS,
+        "events_per_s": statistics.median(t.rate for t in groups),
+        "cpu_us_per_event": statistics.median(t.cpu_s / t.events for t in groups) * 1e6,
+        "bytes_per_event": singles[0].bytes / singles[0].events,
+        "repetitions": [[asdict(t) for t in row] for row in zip(floors, singles, groups, strict=True)],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument(
+        "--folder", type=Path, help="where the files lie (the disk decides much); default: temporary"
+    )
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        figures = measure(Path(folder), options.repeat)
+    if options.json:
+        print(json.dumps(figures))
+        return
+    print("one run alone, FULL, 2-3 events of {bytes_per_event:,.0f} bytes per append".format(**figures))
+    print(
+        "  raw sqlite3    {raw_commit_us:8.0f} us per append, CPU {raw_cpu_us_per_event:5.1f} us/event".format(
+            **figures
+        )
+    )
+    print(
+        "  SqliteJournal  {alone_append_us:8.0f} us per append, CPU {alone_cpu_us_per_event:5.1f} us/event".format(
+            **figures
+        )
+    )
+    print(
+        "  ratio          {alone_over_raw:8.2f} (best {alone_over_raw_best:.2f}; target: at most 1.30)".format(
+            **figures
+        )
+    )
+    print("{runs_at_once} runs at once, FULL, group commit".format(**figures))
+    print(
+        "  SqliteJournal  {events_per_s:8,.0f} events/s, CPU {cpu_us_per_event:5.1f} us/event (target: at least 5,000)".format(
+            **figures
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

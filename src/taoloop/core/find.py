@@ -1,0 +1,92 @@
+"""Finding things in data and text: near names, JSON pointers, matches with their positions. Pure and bounded."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+_LONGEST_WANTED = 100  # a longer "name" is a text; comparing it with every known name would cost time for nothing
+_MOST_KNOWN = 2_000
+
+
+class PointerError(LookupError):
+    """A JSON pointer leads nowhere; the message says where it broke off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """One place where a text was found: its first character, and the text around it on one line."""
+
+    start: int
+    context: str
+
+
+def near_names(wanted: str, known: Iterable[str], *, at_most: int = 5) -> tuple[str, ...]:
+    """The known names that `wanted` may have meant, the likeliest first; at most 2,000 are compared."""
+    if not wanted or len(wanted) > _LONGEST_WANTED:
+        return ()
+    names = {name.casefold(): name for name in reversed(tuple(islice(known, _MOST_KNOWN)))}
+    folded = wanted.casefold()
+    if folded in names:
+        return (names[folded],)
+    found: dict[str, None] = {}
+    for close in difflib.get_close_matches(folded, list(names), n=at_most, cutoff=0.6):
+        found[names[close]] = None
+    if len(folded) > 1:
+        found.update(dict.fromkeys(name for key, name in sorted(names.items()) if folded in key))
+    return tuple(islice(found, at_most))
+
+
+def follow_pointer(document: Any, pointer: str) -> Any:
+    """The value at a JSON pointer (RFC 6901), such as `/items/3/name`; the empty pointer is the whole document.
+
+    Raises:
+        PointerError: it does not begin with `/`, or something on the way does not exist.
+    """
+    if not pointer:
+        return document
+    if not pointer.startswith("/"):
+        raise PointerError(f"A pointer begins with '/', such as '/items/0/name', not {pointer[:80]!r}.")
+    value = document
+    walked = ""
+    for step in pointer[1:].split("/"):
+        value = _step(value, step.replace("~1", "/").replace("~0", "~"), walked or "the top")
+        walked += f"/{step}"
+    return value
+
+
+def _step(value: Any, name: str, where: str) -> Any:
+    if isinstance(value, Mapping):
+        if name in value:
+            return value[name]
+        near = near_names(name, (str(key) for key in value)) or tuple(str(key) for key in islice(value, 5))
+        raise PointerError(f"At {where} there is no {name[:80]!r}; there is {', '.join(map(repr, near)) or 'nothing'}.")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if re.fullmatch(r"0|[1-9][0-9]{0,9}", name) and int(name) < len(value):
+            return value[int(name)]
+        raise PointerError(f"At {where} there is a list of {len(value):,} items; {name[:80]!r} is not one of them.")
+    raise PointerError(f"At {where} there is a plain value; {name[:80]!r} cannot be looked up in it.")
+
+
+def find_text(text: str, wanted: str, *, at_most: int = 10, around: int = 80) -> tuple[tuple[Match, ...], int]:
+    """The first matches of `wanted` (plain text, any case) with `around` characters on both sides, and the number of all."""
+    if not wanted:
+        return (), 0
+    matches: list[Match] = []
+    count = 0
+    for found in re.finditer(re.escape(wanted), text, re.IGNORECASE):
+        count += 1
+        if len(matches) < at_most:
+            start, end = max(0, found.start() - around), min(len(text), found.end() + around)
+            context = " ".join(text[start:end].split())
+            matches.append(
+                Match(
+                    start=found.start(),
+                    context=("…" if start else "") + context + ("…" if end < len(text) else ""),
+                )
+            )
+    return tuple(matches), count

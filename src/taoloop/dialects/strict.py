@@ -1,0 +1,122 @@
+"""JSON without tolerance: what may become the arguments of a tool, and nothing else.
+
+Refused beyond broken syntax: NaN and Infinity (also as 1e999), one key with two different values, nesting deeper
+than `MAX_DEPTH`, and halves of surrogate pairs, which no UTF-8 text can hold.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+MAX_DEPTH = 100
+
+
+class NotJson(ValueError):
+    """The text is not acceptable JSON. `ended` says that it stops in the middle, as a reply that was cut does."""
+
+    def __init__(self, message: str, *, ended: bool = False) -> None:
+        self.ended = ended
+        super().__init__(message)
+
+
+def decode_at(text: str, position: int = 0) -> tuple[Any, int]:
+    """The JSON value that begins at `position`, and where it ends.
+
+    Raises:
+        NotJson: there is none, or not one that may be believed.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, position)
+        _inspect(value, text[position:end])
+    except NotJson:
+        raise
+    except json.JSONDecodeError as error:
+        ended = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
+        where = "it stops in the middle" if ended else f"{error.msg} at character {error.pos - position + 1}"
+        raise NotJson(where, ended=ended) from None
+    except RecursionError:
+        raise NotJson(f"it is nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError as error:  # an integer of thousands of digits, half of a surrogate pair
+        raise NotJson(f"it holds a value that cannot be kept ({type(error).__name__})") from None
+    return value, end
+
+
+def loads(text: str) -> Any:
+    """The JSON value that `text` is, white space around it aside.
+
+    Raises:
+        NotJson: it is not exactly one acceptable JSON value.
+    """
+    text = text.strip()
+    value, end = decode_at(text)
+    if end != len(text):
+        raise NotJson(f"text follows the value at character {end + 1}")
+    return value
+
+
+def dumps(value: Any) -> str:
+    """`value` as JSON on one line, not escaped to ASCII."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same: true is not 1, and the order of keys does not matter."""
+    if one is other:
+        return True
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def strings_in(value: Any) -> list[str]:
+    """Every text in a JSON value, keys included.
+
+    Raises:
+        NotJson: the value is nested too deeply.
+    """
+    found: list[str] = []
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, str):
+                found.append(item)
+            elif isinstance(item, dict):
+                found.extend(item)
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+        if not below:
+            return found
+        level = below
+    raise NotJson(f"it is nested deeper than {MAX_DEPTH} levels")
+
+
+def _inspect(value: Any, source: str) -> None:
+    if not source.isascii():
+        source.encode()
+    if "\\u" in source or source.count("{") + source.count("[") > MAX_DEPTH:
+        for text in strings_in(value):
+            text.encode()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        for key, value in pairs:
+            if not same(made[key], value):
+                raise NotJson(f"the key {key[:40]!r} stands twice with different values")
+    return made
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise NotJson(f"the number {text[:40]} is too large")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise NotJson(f"{name} is no JSON value")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant)

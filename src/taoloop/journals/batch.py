@@ -1,0 +1,203 @@
+"""What a batch of writes does to the database: decided first, in memory, then written with few statements.
+
+Every refusal (a lost fence, a gap, a run that exists or does not) falls before anything is written, so the other
+writes of the batch go through untouched. Few statements matter: the sqlite3 module lets go of the GIL in each,
+and a busy event loop may keep it for 5 ms (`sys.getswitchinterval`).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from taoloop.core.codec import encode_fact
+from taoloop.core.events import Event, Fact, RunStarted
+from taoloop.errors import FenceLost, IllegalEvent, RunExists, RunNotFound
+from taoloop.journals.base import Artifact, Lease
+from taoloop.journals.status import RUNNING, status_after
+
+_COLUMNS = 6  # of the table event
+_ROWS_AT_ONCE = 32  # 192 parameters; the least limit of any SQLite is 999
+
+_HEAD = "SELECT fence, (SELECT max(seq) FROM event WHERE run_id = ?1) FROM run WHERE id = ?1"
+_HEADS = """
+SELECT json_group_array(json_array(id, fence, (SELECT max(seq) FROM event WHERE run_id = run.id)))
+FROM run WHERE id IN (SELECT value FROM json_each(?))
+"""
+_CREATE = """
+INSERT INTO run (id, status, fence, task, agent, started_at)
+VALUES (?, ?, 1, '', '', (julianday('now') - 2440587.5) * 86400.0)
+"""
+
+
+class Create(NamedTuple):
+    """Begin a run."""
+
+    run_id: str
+
+
+class Acquire(NamedTuple):
+    """Take a run."""
+
+    run_id: str
+
+
+class Append(NamedTuple):
+    """Add to a run, already as rows.
+
+    `first` is the seq of the first event, None without events; `rows` are the columns of all events one after
+    another; `marks` are the facts that change the row of the run, with their times.
+    """
+
+    run_id: str
+    fence: int
+    first: int | None
+    rows: list[Any]
+    artifacts: list[tuple[str, str, str, str]]
+    marks: list[tuple[float, Fact]]
+
+
+Write = Create | Acquire | Append
+
+
+class Head(NamedTuple):
+    """Where a run stands: who may write, and the seq of the next event."""
+
+    fence: int
+    next_seq: int
+
+
+def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact]) -> Append:
+    """The append as rows.
+
+    Raises:
+        IllegalEvent: the events do not follow one another.
+        ValueError: an event cannot be written as JSON.
+    """
+    run_id, fence = lease.run_id, lease.fence
+    rows: list[Any] = []
+    marks: list[tuple[float, Fact]] = []
+    first = events[0].seq if events else None
+    for expected, (seq, at, fact) in enumerate(events, start=first or 0):
+        if seq != expected:
+            raise IllegalEvent(f"Run {run_id!r} expects event {expected}, not {seq}.")
+        rows += (run_id, seq, at, fact.kind, fence, encode_fact(fact).decode())
+        if status_after(fact) is not None:
+            marks.append((at, fact))
+    kept = [(run_id, artifact.ref, artifact.form, artifact.body) for artifact in artifacts]
+    return Append(run_id, fence, first, rows, kept, marks)
+
+
+class Batch:
+    """The writes of one transaction: `decide` each, then `write` them all. Begin the transaction before."""
+
+    __slots__ = ("_artifacts", "_connection", "_created", "_events", "_heads", "_marks", "_path", "_taken")
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, run_ids: Sequence[str]) -> None:
+        self._connection, self._path = connection, path
+        self._heads = _heads(connection, run_ids)
+        self._created: list[tuple[str, str]] = []
+        self._taken: dict[str, int] = {}
+        self._events: list[Any] = []
+        self._artifacts: list[tuple[str, str, str, str]] = []
+        self._marks: list[tuple[str, float, Fact]] = []
+
+    def decide(self, write: Write) -> Lease | None:
+        """Accept one write (and give the lease that it takes) or refuse it, in which case it changes nothing.
+
+        Raises:
+            RunExists, RunNotFound, FenceLost, IllegalEvent: as the Protocol says.
+        """
+        match write:
+            case Create(run_id):
+                return self._create(run_id)
+            case Acquire(run_id):
+                head = self._head(run_id)
+                self._heads[run_id] = Head(head.fence + 1, head.next_seq)
+                self._taken[run_id] = head.fence + 1
+                return Lease(run_id=run_id, fence=head.fence + 1)
+            case Append():
+                self._append(write)
+                return None
+
+    def write(self) -> None:
+        """Put everything that was accepted into the open transaction."""
+        connection = self._connection
+        if self._created:
+            connection.executemany(_CREATE, self._created)
+        if self._taken:
+            connection.executemany("UPDATE run SET fence = ?2 WHERE id = ?1", self._taken.items())
+        for start in range(0, len(self._events), _ROWS_AT_ONCE * _COLUMNS):
+            part = self._events[start : start + _ROWS_AT_ONCE * _COLUMNS]
+            connection.execute(_insert_events(len(part) // _COLUMNS), part)
+        if self._artifacts:
+            connection.executemany(
+                "INSERT INTO artifact (run_id, ref, form, body) VALUES (?, ?, ?, ?)", self._artifacts
+            )
+        for run_id, at, fact in self._marks:
+            self._mark(run_id, at, fact)
+
+    def _create(self, run_id: str) -> Lease:
+        if run_id in self._heads:
+            raise RunExists(
+                f"{self._path}: there is a run {run_id!r} already.",
+                hint="Choose another id, or resume that run.",
+            )
+        self._heads[run_id] = Head(1, 0)
+        self._created.append((run_id, RUNNING))
+        return Lease(run_id=run_id, fence=1)
+
+    def _append(self, append: Append) -> None:
+        run_id = append.run_id
+        head = self._head(run_id)
+        if head.fence != append.fence:
+            raise FenceLost(
+                f"{self._path}: run {run_id!r} was taken by another worker.",
+                hint="Stop working on it; nothing was written.",
+            )
+        if append.first is not None:
+            if append.first != head.next_seq:
+                raise IllegalEvent(f"Run {run_id!r} expects event {head.next_seq}, not {append.first}.")
+            self._heads[run_id] = Head(head.fence, head.next_seq + len(append.rows) // _COLUMNS)
+        self._events += append.rows
+        self._artifacts += append.artifacts
+        self._marks += ((run_id, at, fact) for at, fact in append.marks)
+
+    def _head(self, run_id: str) -> Head:
+        head = self._heads.get(run_id)
+        if head is None:
+            raise RunNotFound(
+                f"{self._path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist."
+            )
+        return head
+
+    def _mark(self, run_id: str, at: float, fact: Fact) -> None:
+        status = status_after(fact)
+        if isinstance(fact, RunStarted):
+            self._connection.execute(
+                "UPDATE run SET status = ?, task = ?, agent = ?, started_at = ? WHERE id = ?",
+                (status, fact.task, fact.agent.name, at, run_id),
+            )
+        else:
+            self._connection.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
+
+
+def _heads(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, Head]:
+    """Where the runs stand, of those that exist: one cheap statement for one run, one for many."""
+    if len(run_ids) == 1:
+        row = connection.execute(_HEAD, run_ids).fetchone()
+        found = [] if row is None else [(run_ids[0], *row)]
+    else:
+        wanted = json.dumps(list(dict.fromkeys(run_ids)), ensure_ascii=False)
+        found = json.loads(connection.execute(_HEADS, (wanted,)).fetchone()[0])
+    return {run_id: Head(fence, 0 if last is None else last + 1) for run_id, fence, last in found}
+
+
+@cache
+def _insert_events(count: int) -> str:
+    rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
+    return f"INSERT INTO event (run_id, seq, at, kind, fence, body) VALUES {rows}"  # noqa: S608  # placeholders only

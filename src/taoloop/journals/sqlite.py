@@ -1,0 +1,186 @@
+"""The journal in one SQLite file: nothing to install, nothing to start, safe against `kill -9`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from taoloop.core.codec import decode_fact
+from taoloop.core.events import Event
+from taoloop.errors import JournalCorrupt, JournalError, RunNotFound
+from taoloop.journals.base import Artifact, Lease, RunRow
+from taoloop.journals.batch import Acquire, Create, Write, encode
+from taoloop.journals.database import Place, Synchronous, open_database
+from taoloop.journals.location import default_path
+from taoloop.journals.sqlite_errors import explain
+from taoloop.journals.writer import Writer
+
+T = TypeVar("T")
+
+_LIST = """
+SELECT id AS run_id, task, agent, status, started_at, updated_at, events FROM run_overview
+WHERE ?1 IS NULL OR status = ?1 ORDER BY number DESC LIMIT ?2
+"""
+
+
+class SqliteJournal:
+    """Keeps traces in the SQLite file `path` (by default `taoloop.journals.location.default_path()`).
+
+    Nothing is opened before the first use (`async with` opens at once, so that errors come early). Any number of
+    tasks, threads and event loops may share one journal; several processes may share one file.
+
+    Args:
+        path: the file; it and its folder are created when they are missing.
+        synchronous: FULL (default): what `append` returned from survives a power cut. NORMAL: it survives the
+            death of the process, a power cut may cost the last moments; never the file. Several times faster alone.
+        lock_timeout_s: how long to wait for another process that holds the file, before JournalLocked.
+        max_bytes: JournalFull once the file would grow beyond this; None for as much as the disk holds.
+        read_only: look at a file that exists, without changing it; also works where it cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        synchronous: Synchronous = "FULL",
+        lock_timeout_s: float = 5.0,
+        max_bytes: int | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self.path = Path(path) if path is not None else default_path()
+        self._place = Place(
+            path=self.path,
+            synchronous=synchronous,
+            lock_timeout_s=lock_timeout_s,
+            max_bytes=max_bytes,
+            read_only=read_only,
+        )
+        self._writer = Writer(self.path, partial(open_database, self._place), lock_timeout_s=lock_timeout_s)
+        self._reading = threading.Lock()  # around the connection that reads
+        self._reader: sqlite3.Connection | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        """Open the file now."""
+        await self._read(lambda _: None)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        await self.close()
+
+    async def create(self, run_id: str) -> Lease:
+        """Begin an empty run and take it; RunExists if the id is taken."""
+        return await self._take(Create(run_id))
+
+    async def acquire(self, run_id: str) -> Lease:
+        """Take an existing run (RunNotFound); earlier leases of it are void from here on, in every process."""
+        return await self._take(Acquire(run_id))
+
+    async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
+        """Add events and artifacts, all of them or none; returns when they are on disk.
+
+        Who is cancelled while waiting must assume that they were written. `events` must not be changed meanwhile.
+
+        Raises:
+            FenceLost, RunNotFound, IllegalEvent, JournalFull, JournalLocked, JournalError: nothing was written.
+        """
+        await self._write(lease.run_id, partial(encode, lease, events, artifacts))
+
+    async def load(self, run_id: str) -> list[Event]:
+        """All events of a run in order.
+
+        Raises:
+            RunNotFound: there is no such run.
+            JournalCorrupt: an event is missing or cannot be read; the message says which.
+        """
+        return await self._read(partial(_load, self.path, run_id))
+
+    async def artifact(self, run_id: str, ref: str) -> Artifact | None:
+        """One artifact of a run, or None."""
+        return await self._read(partial(_artifact, run_id, ref))
+
+    async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
+        """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
+        return await self._read(partial(_runs, limit, status))
+
+    async def close(self) -> None:
+        """Write what is queued, end the thread, let go of the file. Again is harmless."""
+        await asyncio.to_thread(self._close)
+
+    async def _take(self, write: Create | Acquire) -> Lease:
+        lease = await self._write(write.run_id, lambda: write)
+        assert lease is not None  # noqa: S101  # these two writes give one
+        return lease
+
+    async def _write(self, run_id: str, prepare: Callable[[], Write]) -> Lease | None:
+        if self._place.read_only:
+            raise JournalError(
+                f"{self.path}: the journal is open for reading only.", hint="Open it for writing."
+            )
+        return await self._writer.submit(run_id, prepare)
+
+    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.to_thread(self._query, query)
+
+    def _query(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        with self._reading:
+            if self._closed:
+                raise JournalError(f"{self.path}: the journal is closed.", hint="Open another one.")
+            if self._reader is None:
+                self._reader = open_database(self._place)
+            try:
+                return query(self._reader)
+            except sqlite3.Error as error:
+                raise explain(error, self.path) from error
+
+    def _close(self) -> None:
+        self._writer.close()
+        with self._reading:
+            self._closed = True
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+
+def _load(path: Path, run_id: str, connection: sqlite3.Connection) -> list[Event]:
+    rows = connection.execute(
+        "SELECT seq, at, kind, body FROM event WHERE run_id = ? ORDER BY seq", (run_id,)
+    ).fetchall()
+    if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
+        raise RunNotFound(f"{path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
+    events: list[Event] = []
+    for expected, (seq, at, kind, body) in enumerate(rows):
+        if seq != expected:
+            raise JournalCorrupt(f"{path}: event {expected} of run {run_id!r} is missing.")
+        try:
+            events.append(Event(seq, at, decode_fact(kind, body)))
+        except JournalCorrupt as error:
+            raise JournalCorrupt(
+                f"{path}: event {seq} of run {run_id!r}: {error.message}", hint=error.hint
+            ) from error
+    return events
+
+
+def _artifact(run_id: str, ref: str, connection: sqlite3.Connection) -> Artifact | None:
+    row = connection.execute(
+        "SELECT body, form FROM artifact WHERE run_id = ? AND ref = ?", (run_id, ref)
+    ).fetchone()
+    return Artifact(ref=ref, body=row[0], form=row[1]) if row else None
+
+
+def _runs(limit: int, status: str | None, connection: sqlite3.Connection) -> list[RunRow]:
+    rows = connection.execute(_LIST, (status, max(0, limit))).fetchall()
+    return [
+        RunRow(run_id=r[0], task=r[1], agent=r[2], status=r[3], started_at=r[4], updated_at=r[5], events=r[6])
+        for r in rows
+    ]

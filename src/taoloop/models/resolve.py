@@ -1,0 +1,83 @@
+"""From a model spec such as `openai:NAME` to a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from taoloop.errors import ConfigError, UnknownName
+from taoloop.models.base import Model
+
+Env = Mapping[str, str]
+
+OFFLINE = "offline"
+
+
+def resolve_model(spec: str | None, env: Env | None = None) -> Model:
+    """The model that `spec` names; without one, the model that the environment configures, else `offline`.
+
+    Raises:
+        UnknownName: no such kind of model.
+        MissingKey, MissingExtra: a provider is named but cannot be used; says what to do.
+        ConfigError: a script or trace cannot be read.
+    """
+    env = os.environ if env is None else env
+    chosen = spec or default_spec(env)
+    kind, _, rest = chosen.partition(":")
+    make = _KINDS.get(kind)
+    if make is None:
+        raise UnknownName("model", chosen, model_kinds(), hint="Specs look like offline, scripted:FILE, openai:NAME.")
+    return make(rest, env)
+
+
+def default_spec(env: Env) -> str:
+    """The spec that the environment asks for: TAOLOOP_MODEL, AI_MOCK=1 for offline, a provider with a key."""
+    from taoloop.models.providers import configured  # noqa: PLC0415  # providers are not needed to run offline
+
+    if env.get("AI_MOCK", "").strip() not in ("", "0", "false"):
+        return OFFLINE
+    if chosen := env.get("TAOLOOP_MODEL", "").strip():
+        return chosen
+    found = configured(env)
+    return found[0] if found else OFFLINE
+
+
+def model_kinds() -> tuple[str, ...]:
+    """The kinds that a spec can begin with."""
+    return tuple(_KINDS)
+
+
+def _offline(rest: str, _env: Env) -> Model:
+    from taoloop.models.offline import OfflineModel  # noqa: PLC0415  # only where it is used
+
+    if rest:
+        raise ConfigError(f"The offline model takes no name, but {rest!r} was given.", hint="Write just `offline`.")
+    return OfflineModel()
+
+
+def _scripted(rest: str, _env: Env) -> Model:
+    from taoloop.models.scripted import ScriptedModel  # noqa: PLC0415  # only where it is used
+
+    if not rest:
+        raise ConfigError("The scripted model needs a file.", hint="Write scripted:FILE (a YAML or JSON list of replies).")
+    return ScriptedModel.from_file(rest)
+
+
+def _provider(name: str) -> Callable[[str, Env], Model]:
+    def make(rest: str, env: Env) -> Model:
+        from taoloop.models.openai import OpenAIModel  # noqa: PLC0415  # loads a provider's table only when named
+
+        return OpenAIModel.from_env(name, rest, env)
+
+    return make
+
+
+_KINDS: dict[str, Callable[[str, Env], Model]] = {
+    OFFLINE: _offline,
+    "scripted": _scripted,
+    "openai": _provider("openai"),
+    "deepseek": _provider("deepseek"),
+    "dashscope": _provider("dashscope"),
+    "qwen": _provider("dashscope"),
+    "ollama": _provider("ollama"),
+}

@@ -1,0 +1,118 @@
+"""One call of one tool: run it within its time, and turn whatever happens into an observation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from taoloop.core.events import Fault, Observed
+from taoloop.core.preview import preview
+from taoloop.core.text import well_formed
+from taoloop.errors import ToolError
+from taoloop.journals.base import Artifact
+from taoloop.runtime.clock import Clock
+from taoloop.runtime.printed import collecting
+from taoloop.runtime.threads import POOL
+from taoloop.tools.base import Tool, ToolContext
+
+MAX_MESSAGE_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a call: the observation, and the whole output where the observation holds only a preview."""
+
+    observed: Observed
+    artifact: Artifact | None = None
+
+
+async def act(
+    tool: Tool, values: Mapping[str, Any], context: ToolContext, timeout_s: float | None, clock: Clock
+) -> Outcome:
+    """Run the tool; only a cancellation of the caller leaves this as an exception."""
+    began = clock.tick()
+    with collecting() as printed:
+        try:
+            async with asyncio.timeout(timeout_s) as deadline:
+                if tool.is_async:
+                    result = await tool.invoke(values, context)
+                else:
+                    result = await POOL.run(partial(tool.invoke, values, context))
+                    if asyncio.iscoroutine(result):
+                        result = await result
+            output = tool.render(result)
+        except BaseException as error:  # noqa: BLE001  # every error of a tool is an observation
+            if _is_ours(error):
+                raise
+            timed_out = isinstance(error, TimeoutError) and deadline.expired()
+            fault = _timeout(tool, timeout_s) if timed_out else fault_of(error)
+            observed = Observed(
+                call_id=context.call_id,
+                ok=False,
+                output="",
+                error=fault,
+                latency_s=clock.tick() - began,
+                printed=str(printed) if printed.total else "",
+            )
+            return Outcome(observed=observed)
+    latency_s = clock.tick() - began
+    text = well_formed(output.text)
+    limit = tool.card.max_preview_chars
+    shown = text if len(text) <= limit else preview(text, output.form, limit).text
+    cut = shown is not text
+    ref = f"obs_{context.call_id}" if cut else None
+    observed = Observed(
+        call_id=context.call_id,
+        ok=True,
+        output=shown,
+        form=output.form,
+        artifact=ref,
+        size_chars=len(text),
+        latency_s=latency_s,
+        printed=well_formed(str(printed)) if printed.total else "",
+    )
+    return Outcome(observed=observed, artifact=Artifact(ref=ref, body=text, form=output.form) if ref else None)
+
+
+def fault_of(error: BaseException) -> Fault:
+    """The error of a tool as the model sees it: code, text, whether to retry, what to do."""
+    if isinstance(error, ToolError):
+        return Fault(
+            code=error.code, message=_bounded(error.message), retryable=error.retryable, hint=_bounded(error.hint)
+        )
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001  # a broken __str__ is no reason to lose the observation
+        text = "(its text cannot be shown)"
+    return Fault(code="exception", message=_bounded(f"{type(error).__name__}: {text}" if text else type(error).__name__))
+
+
+def _timeout(tool: Tool, timeout_s: float | None) -> Fault:
+    card = tool.card
+    message = f"{card.name!r} gave no result within {timeout_s:g} s."
+    if card.reads_only:
+        return Fault(code="timeout", message=message, retryable=True)
+    return Fault(
+        code="timeout",
+        message=message + " Its effect may or may not have happened; the call may still be running.",
+        retryable=card.idempotent,
+        hint="" if card.idempotent else "Find out whether it happened before you try again.",
+    )
+
+
+def _is_ours(error: BaseException) -> bool:
+    """True for a cancellation of this task, and for Ctrl-C; False where the tool itself raised such a thing."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)
+
+
+def _bounded(text: str) -> str:
+    text = well_formed(text)
+    if len(text) <= MAX_MESSAGE_CHARS:
+        return text
+    return f"{text[:MAX_MESSAGE_CHARS]} [… {len(text) - MAX_MESSAGE_CHARS:,} more characters]"

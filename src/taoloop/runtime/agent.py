@@ -1,0 +1,310 @@
+"""The agent as a user holds it: a description bound to a model, tools and a journal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from taoloop.core.cards import Tier
+from taoloop.core.events import Event, Resumed, RunStarted
+from taoloop.core.limits import Limits
+from taoloop.core.message import Message
+from taoloop.core.spec import AgentSpec
+from taoloop.core.trace import Trace
+from taoloop.dialects import get_dialect
+from taoloop.errors import ConfigError, RunNotResumable
+from taoloop.journals.base import Journal
+from taoloop.journals.memory import MemoryJournal
+from taoloop.models.base import Model
+from taoloop.models.resolve import resolve_model
+from taoloop.prompts import load_prompts
+from taoloop.runtime.approval import Approver
+from taoloop.runtime.clock import Clock, SystemClock, new_nonce, new_run_id
+from taoloop.runtime.result import Result
+from taoloop.runtime.runner import Listener, Runner
+from taoloop.runtime.sync import run_sync
+from taoloop.runtime.verbose import verbose_listener
+from taoloop.strategies import Strategy, get_strategy
+from taoloop.tools.base import Tool
+from taoloop.tools.registry import Toolbox, builtin_tools
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """What an agent is: frozen, so that one agent can serve any number of runs, at once.
+
+    `model` is a spec (`offline`, `openai:NAME`, `scripted:FILE` …) or a `Model`; without one the environment
+    decides, and without a configured provider the embedded offline model answers.
+    `tools` are `@tool` functions, plain typed functions, or names of built-in tools; the file tools see only
+    `workspace`. `dialect` None takes the one that suits the model. `language` auto follows the task.
+    `journal` keeps the traces: a `Journal`, a path of an SQLite file, or None for memory (lost with the process).
+    `approve` answers the policy's questions; without it such a run waits. `approved_tiers` are tiers whose calls
+    the operator allows ahead of time.
+
+    Raises:
+        ConfigError: at the first run or at `spec`, when a name is unknown or a key is missing.
+    """
+
+    model: str | Model | None = None
+    tools: Sequence[Tool | Callable[..., Any] | str] = ()
+    name: str = "agent"
+    instructions: str = ""
+    dialect: str | None = None
+    strategy: str | Strategy = "react"
+    language: str = AUTO
+    limits: Limits = Limits()
+    approve: Approver | None = None
+    approved_tiers: tuple[Tier, ...] = ()
+    closing_turn: bool = True
+    repair_turns: int = 1
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    model_timeout_s: float | None = 120.0
+    workspace: str | Path | None = None
+    prompts: str | Path | None = None
+    journal: Journal | str | Path | None = None
+    source: str | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    env: Mapping[str, str] | None = None
+
+    # Runs
+
+    async def run(
+        self,
+        task: str,
+        *,
+        max_steps: int | None = None,
+        limits: Limits | None = None,
+        history: Sequence[Message] = (),
+        run_id: str | None = None,
+        parent: str | None = None,
+        verbose: bool = False,
+        on_event: Listener | None = None,
+    ) -> Result:
+        """Run a task to its end, or until it must wait for a person.
+
+        `max_steps` and `limits` replace the agent's own; `verbose` prints each step; `on_event` is called with
+        every event once the journal has it. A cancellation ends the run as `stopped` and goes on to the caller.
+
+        Raises:
+            ConfigError: something about the agent is wrong; no run was started.
+            JournalError: the journal cannot keep the trace.
+            ScriptUnused: the run completed, but its scripted model has replies left.
+        """
+        spec = self._limited(self.spec_for(task), limits, max_steps)
+        if not task.strip():
+            raise ConfigError("The task is empty.", hint="Say what the agent should do.")
+        async with self._open_journal() as journal:
+            now = self.clock.now()
+            trace = Trace(run_id or new_run_id(now))
+            lease = await journal.create(trace.run_id)
+            runner = self._runner(trace, lease, journal, _listeners(verbose, on_event))
+            runner.note(
+                RunStarted(task=task, agent=spec, nonce=new_nonce(), history=tuple(history), parent=parent)
+            )
+            return await self._finish(runner)
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        max_steps: int | None = None,
+        limits: Limits | None = None,
+        approved_tiers: tuple[Tier, ...] | None = None,
+        verbose: bool = False,
+        on_event: Listener | None = None,
+    ) -> Result:
+        """Go on with a run that was stopped, reached a limit, waits for a person, or lost its process.
+
+        The run keeps its own description (prompts, dialect, cards); model, tool functions and approver are this
+        agent's.
+
+        Raises:
+            RunNotFound: the journal has no such run.
+            RunNotResumable: it completed.
+            UnknownName: this agent lacks a tool of the run.
+        """
+        async with self._open_journal() as journal:
+            lease = await journal.acquire(run_id)
+            trace = Trace(run_id, await journal.load(run_id))
+            if trace.status == "completed":
+                raise RunNotResumable(f"Run {run_id} is completed.", hint="Start a new run.")
+            self.toolbox.require(card.name for card in trace.agent.tools)
+            limited = self._limited(replace(trace.agent, limits=trace.limits), limits, max_steps).limits
+            runner = self._runner(trace, lease, journal, _listeners(verbose, on_event))
+            runner.note(Resumed(limits=limited, approved_tiers=approved_tiers))
+            return await self._finish(runner)
+
+    def run_sync(self, task: str, **options: Any) -> Result:
+        """`run` for code that is not async; works inside a running loop too (a notebook), in a thread of its own."""
+        return run_sync(lambda: self.run(task, **options))
+
+    def resume_sync(self, run_id: str, **options: Any) -> Result:
+        """`resume` for code that is not async."""
+        return run_sync(lambda: self.resume(run_id, **options))
+
+    async def stream(self, task: str, **options: Any) -> AsyncIterator[Event]:
+        """The events of a run as they happen; the last one is `finished`, or `paused` where the run waits.
+
+        Leaving the iteration early stops the run.
+        """
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        running = asyncio.create_task(self.run(task, on_event=queue.put_nowait, **options))
+        running.add_done_callback(lambda _: queue.put_nowait(None))
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            if not running.done():
+                running.cancel()
+                with suppress(asyncio.CancelledError):
+                    await running
+        running.result()
+
+    # What the agent is made of
+
+    def spec_for(self, task: str) -> AgentSpec:
+        """The agent as plain data, in the language of `task`.
+
+        Raises:
+            ConfigError: a name is unknown, a prompt file is unusable.
+        """
+        return self._specs(self.language if self.language != AUTO else _language_of(task))
+
+    @cached_property
+    def toolbox(self) -> Toolbox:
+        """The tools of this agent by name, with `read_observation` beside them for long outputs."""
+        builtin: Mapping[str, Tool] | None = None
+        tools: list[Tool | Callable[..., Any]] = []
+        for entry in self.tools:
+            if isinstance(entry, str):
+                if builtin is None:
+                    builtin = self._builtin()
+                tools.append(Toolbox(builtin.values()).get(entry))
+            else:
+                tools.append(entry)
+        box = Toolbox(tools)
+        if tools and PAGING_TOOL not in box:
+            box = Toolbox([*box, (builtin or self._builtin())[PAGING_TOOL]])
+        return box
+
+    @cached_property
+    def bound_model(self) -> Model:
+        """The model that answers."""
+        if self.model is None or isinstance(self.model, str):
+            return resolve_model(self.model, self.env)
+        return self.model
+
+    @cached_property
+    def bound_strategy(self) -> Strategy:
+        """The strategy that decides what comes next."""
+        return get_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy
+
+    def _builtin(self) -> Mapping[str, Tool]:
+        return builtin_tools(Path(self.workspace) if self.workspace is not None else None)
+
+    @cached_property
+    def _spec_cache(self) -> dict[str, AgentSpec]:
+        return {}
+
+    def _specs(self, language: str) -> AgentSpec:
+        if (spec := self._spec_cache.get(language)) is None:
+            spec = self._spec_cache[language] = self._spec(language)
+        return spec
+
+    def _spec(self, language: str) -> AgentSpec:
+        dialect = get_dialect(self.dialect or self.bound_model.dialect)
+        return AgentSpec(
+            name=self.name,
+            model=self.bound_model.spec,
+            dialect=dialect.name,
+            strategy=self.bound_strategy.name,
+            language=language,
+            instructions=self.instructions,
+            tools=self.toolbox.cards,
+            limits=self.limits,
+            prompts=load_prompts(language, Path(self.prompts) if self.prompts is not None else None),
+            approved_tiers=tuple(self.approved_tiers),
+            closing_turn=self.closing_turn,
+            repair_turns=self.repair_turns,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_output_tokens=self.max_output_tokens,
+            model_timeout_s=self.model_timeout_s,
+            source=self.source,
+            workspace=str(self.workspace) if self.workspace is not None else None,
+        )
+
+    @cached_property
+    def _memory(self) -> MemoryJournal:
+        return MemoryJournal()
+
+    @asynccontextmanager
+    async def _open_journal(self) -> AsyncIterator[Journal]:
+        if self.journal is None:
+            yield self._memory
+        elif isinstance(self.journal, str | Path):
+            from taoloop.journals.sqlite import SqliteJournal  # noqa: PLC0415  # only where a file is named
+
+            async with SqliteJournal(self.journal) as journal:
+                yield journal
+        else:
+            yield self.journal
+
+    def _runner(self, trace: Trace, lease: Any, journal: Journal, listener: Listener | None) -> Runner:
+        return Runner(
+            trace,
+            lease,
+            journal=journal,
+            strategy=self.bound_strategy if trace.started is None else get_strategy(trace.agent.strategy),
+            model=self.bound_model,
+            toolbox=self.toolbox,
+            clock=self.clock,
+            approver=self.approve,
+            listener=listener,
+        )
+
+    async def _finish(self, runner: Runner) -> Result:
+        await runner.advance()
+        result = Result.of(runner.trace)
+        if result.status == "completed":
+            self.bound_model.check_used(runner.trace.model_calls)
+        return result
+
+    @staticmethod
+    def _limited(spec: AgentSpec, limits: Limits | None, max_steps: int | None) -> AgentSpec:
+        if limits is not None:
+            spec = replace(spec, limits=limits)
+        if max_steps is not None:
+            spec = replace(spec, limits=replace(spec.limits, max_steps=max_steps))
+        return spec
+
+
+PAGING_TOOL = "read_observation"
+
+
+def _listeners(verbose: bool, on_event: Listener | None) -> Listener | None:
+    if not verbose:
+        return on_event
+    show = verbose_listener()
+    if on_event is None:
+        return show
+
+    def both(event: Event) -> None:
+        show(event)
+        on_event(event)
+
+    return both
+
+
+def _language_of(task: str) -> str:
+    """Chinese if the task has a Chinese character, else English."""
+    return "zh" if any("\u4e00" <= char <= "\u9fff" for char in task) else "en"

@@ -1,0 +1,71 @@
+"""Asking a person about one call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.events import ApprovalGiven, ApprovalRefused
+from taoloop.core.requests import call_digest
+from taoloop.core.trace import CallView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """The question: may this exact call run? `reasons` say why it is asked."""
+
+    run_id: str
+    call_id: str
+    tool: str
+    args: Mapping[str, Any]
+    reasons: tuple[str, ...]
+    card: ToolCard | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswer:
+    """A person's answer. `note` goes to the model with a refusal; `args` replace the model's arguments."""
+
+    approved: bool
+    by: str = "user"
+    note: str = ""
+    args: Mapping[str, Any] | None = None
+
+
+Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | None | Awaitable[ApprovalAnswer | bool | None]]
+"""Answers a question; None means "not now": the run then waits."""
+
+
+async def ask(approver: Approver, run_id: str, call: CallView, card: ToolCard | None) -> ApprovalAnswer | None:
+    """The approver's answer for one call, or None if there is none now."""
+    requested = call.requested
+    question = ApprovalRequest(
+        run_id=run_id,
+        call_id=requested.call_id,
+        tool=requested.tool,
+        args=requested.args,
+        reasons=requested.reasons,
+        card=card,
+    )
+    answer = approver(question)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    return ApprovalAnswer(approved=answer) if isinstance(answer, bool) else answer
+
+
+def answer_fact(call: CallView, answer: ApprovalAnswer) -> ApprovalGiven | ApprovalRefused:
+    """The answer as a fact, bound to exactly the call that will run."""
+    requested = call.requested
+    if not answer.approved:
+        return ApprovalRefused(call_id=requested.call_id, by=answer.by, note=answer.note)
+    args = requested.args if answer.args is None else answer.args
+    return ApprovalGiven(
+        call_id=requested.call_id,
+        digest=call_digest(requested.tool, args),
+        by=answer.by,
+        args=answer.args,
+        note=answer.note,
+    )

@@ -1,0 +1,61 @@
+"""What a run gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from taoloop.core.events import Status
+from taoloop.core.message import Usage
+from taoloop.core.trace import Trace
+from taoloop.core.transcript import Entry, transcript, transcript_text
+from taoloop.errors import IllegalEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How a run ended, or that it waits for a person.
+
+    `answer` is None unless the model gave one; `reason` says exactly why the run ended, in words for people.
+    """
+
+    run_id: str
+    status: Status
+    answer: str | None
+    reason: str
+    trace: Trace
+
+    @classmethod
+    def of(cls, trace: Trace) -> Result:
+        """The result of a run that is finished or waits."""
+        finished, paused = trace.finished, trace.paused
+        if finished is not None:
+            return cls(
+                run_id=trace.run_id,
+                status=finished.status,
+                answer=finished.answer,
+                reason=finished.reason,
+                trace=trace,
+            )
+        if paused is None:
+            raise IllegalEvent(f"Run {trace.run_id} is still running.")
+        return cls(run_id=trace.run_id, status="waiting", answer=None, reason=paused.reason, trace=trace)
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all model calls."""
+        return self.trace.usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost of all model calls; None if the price of any of them is unknown."""
+        return None if self.trace.unpriced_calls else self.trace.cost_usd
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The run as Thought, Action, Observation and Final entries, numbered from 0."""
+        return transcript(self.trace)
+
+    @property
+    def text(self) -> str:
+        """The whole trajectory as text."""
+        return transcript_text(self.trace)

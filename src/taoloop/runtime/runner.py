@@ -1,0 +1,206 @@
+"""The only loop: ask the strategy what comes next, do it, write it down. It knows no rules."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from taoloop.core.effects import AskPerson, CallModel, Finish, Record, RequestCalls, RunTools
+from taoloop.core.events import ActionStarted, Event, Fact, Fault, Finished, Paused
+from taoloop.core.guards import remaining_s
+from taoloop.core.message import ModelReply
+from taoloop.core.requests import request_calls
+from taoloop.core.trace import CallView, Trace
+from taoloop.core.wording import wording
+from taoloop.dialects.reading import reply_facts
+from taoloop.errors import InvalidArguments, ModelError, TaoError
+from taoloop.journals.base import Artifact, Journal, Lease
+from taoloop.models.base import Model
+from taoloop.runtime.acting import act, fault_of
+from taoloop.runtime.approval import ApprovalAnswer, Approver, answer_fact, ask
+from taoloop.runtime.clock import Clock
+from taoloop.strategies import Strategy
+from taoloop.strategies.loop import model_failed
+from taoloop.tools.base import ToolContext
+from taoloop.tools.registry import Toolbox
+
+Listener = Callable[[Event], None]
+
+
+class Runner:
+    """Drives one run. Facts are folded into the trace at once and committed before the world is touched."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        lease: Lease,
+        *,
+        journal: Journal,
+        strategy: Strategy,
+        model: Model,
+        toolbox: Toolbox,
+        clock: Clock,
+        approver: Approver | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        self.trace, self._lease, self._journal = trace, lease, journal
+        self._strategy, self._model, self._toolbox = strategy, model, toolbox
+        self._clock, self._approver, self._listener = clock, approver, listener
+        self._events: list[Event] = []
+        self._artifacts: list[Artifact] = []
+
+    def note(self, fact: Fact) -> None:
+        """Add a fact to the trace; `commit` makes it last."""
+        event = Event(len(self.trace.events), self._clock.now(), fact)
+        self.trace.append(event)
+        self._events.append(event)
+
+    async def commit(self) -> None:
+        """Write what was noted since the last commit. Returns when the journal has it."""
+        if not self._events:
+            return
+        events, self._events = self._events, []
+        artifacts, self._artifacts = self._artifacts, []
+        await self._journal.append(self._lease, events, artifacts)
+        if self._listener is not None:
+            for event in events:
+                self._listener(event)
+
+    async def advance(self) -> None:
+        """Go on until the run is finished or waits for a person.
+
+        A cancellation ends the run as `stopped`, is written down, and goes on to the caller.
+
+        Raises:
+            JournalError: the journal cannot keep the trace; what was committed stays and can be resumed.
+        """
+        try:
+            while self.trace.finished is None and self.trace.paused is None:
+                await self._step()
+        except asyncio.CancelledError:
+            if self.trace.finished is None:
+                reason = wording(self.trace.agent.language, "stopped")
+                self.note(Finished(status="stopped", answer=None, reason=reason))
+            await asyncio.shield(self.commit())
+            raise
+
+    async def _step(self) -> None:
+        effect = self._strategy.next(self.trace.agent, self.trace)
+        match effect:
+            case CallModel():
+                await self.commit()
+                await self._ask_model(effect)
+            case RequestCalls(act=decision, step=step):
+                for fact in request_calls(self.trace, decision, step, self._check):
+                    self.note(fact)
+            case RunTools(calls=calls):
+                await self._run_tools(calls)
+            case AskPerson(calls=calls):
+                await self.commit()
+                await self._ask_person(calls)
+                await self.commit()
+            case Record(facts=facts):
+                for fact in facts:
+                    self.note(fact)
+            case Finish(fact=fact):
+                self.note(fact)
+                await self.commit()
+
+    async def _ask_model(self, effect: CallModel) -> None:
+        request = effect.request
+        began = self._clock.tick()
+        try:
+            async with asyncio.timeout(request.timeout_s) as deadline:
+                reply = await self._model.complete(request)
+            facts: list[Fact] = reply_facts(effect, reply, self._clock.tick() - began)
+        except ModelError as error:
+            facts = [model_failed(self.trace, str(error))]
+        except Exception as error:  # noqa: BLE001  # whatever a model raises is a stated end, not a crash
+            if isinstance(error, TimeoutError) and deadline.expired():
+                facts = [model_failed(self.trace, f"{self._model.spec} gave no reply within {request.timeout_s:g} s.")]
+            else:
+                facts = [model_failed(self.trace, f"{self._model.spec}: {fault_of(error).message}")]
+        for fact in facts:
+            self.note(fact)
+
+    def _check(self, tool: str, args: Any) -> Mapping[str, Any] | Fault:
+        try:
+            return self._toolbox.get(tool).prepare(args).args
+        except TaoError as error:
+            return fault_of(error)
+
+    async def _run_tools(self, calls: tuple[CallView, ...]) -> None:
+        """Journal the intents, then run the calls; every outcome is noted as soon as it is there."""
+        for call in calls:
+            card = self.trace.card(call.requested.tool)
+            if card is None or not card.reads_only:
+                key = f"{self.trace.run_id}:{call.requested.call_id}"
+                self.note(
+                    ActionStarted(call_id=call.requested.call_id, idempotency_key=key, attempt=call.attempts + 1)
+                )
+        await self.commit()
+        if len(calls) == 1:
+            await self._run_tool(calls[0])
+            return
+        tasks = [asyncio.create_task(self._run_tool(call)) for call in calls]
+        try:
+            await asyncio.wait(tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _run_tool(self, call: CallView) -> None:
+        requested = call.requested
+        tool = self._toolbox.get(requested.tool)
+        context = ToolContext(
+            run_id=self.trace.run_id,
+            call_id=requested.call_id,
+            idempotency_key=f"{self.trace.run_id}:{requested.call_id}",
+            attempt=max(1, call.attempts),
+            read_artifact=self._read_artifact,
+        )
+        timeout_s = remaining_s(self.trace, tool.card.timeout_s)
+        outcome = await act(tool, tool.prepare(call.args).values, context, timeout_s, self._clock)
+        if outcome.artifact is not None:
+            self._artifacts.append(outcome.artifact)
+        self.note(outcome.observed)
+        if not tool.card.reads_only:
+            await self.commit()
+
+    async def _read_artifact(self, ref: str) -> str | None:
+        artifact = await self._journal.artifact(self.trace.run_id, ref)
+        return artifact.body if artifact else None
+
+    async def _ask_person(self, calls: tuple[CallView, ...]) -> None:
+        unanswered = []
+        for call in calls:
+            answer = None
+            if self._approver is not None:
+                card = self.trace.card(call.requested.tool)
+                answer = await ask(self._approver, self.trace.run_id, call, card)
+            if answer is None:
+                unanswered.append(call.requested)
+                continue
+            self.note(answer_fact(call, self._judged(call, answer)))
+        if unanswered:
+            names = ", ".join(f"{requested.tool} ({requested.call_id})" for requested in unanswered)
+            reason = wording(self.trace.agent.language, "waiting", detail=names)
+            self.note(Paused(reason=reason, waiting_for=tuple(requested.call_id for requested in unanswered)))
+
+    def _judged(self, call: CallView, answer: ApprovalAnswer) -> ApprovalAnswer:
+        """The answer, with edited arguments held to the tool's schema: a call that cannot run is refused."""
+        if not answer.approved or answer.args is None:
+            return answer
+        try:
+            args = self._toolbox.get(call.requested.tool).prepare(dict(answer.args)).args
+        except InvalidArguments as error:
+            return ApprovalAnswer(approved=False, by=answer.by, note=f"the edited arguments do not fit: {error}")
+        return ApprovalAnswer(approved=True, by=answer.by, note=answer.note, args=args)
+
+
+__all__ = ["Listener", "ModelReply", "Runner"]

@@ -1,0 +1,34 @@
+"""Plain printing of a run as it goes, for scripts and notebooks."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from taoloop.core.events import ActionRequested, Event, Finished, ModelReplied, Observed, ReplyRejected
+from taoloop.core.transcript import input_text, observation_text
+from taoloop.runtime.runner import Listener
+
+
+def verbose_listener(stream: TextIO | None = None) -> Listener:
+    """A listener that prints step number, thought, action and action input, and what was observed."""
+    out = stream or sys.stdout
+
+    def show(event: Event) -> None:
+        match event.fact:
+            case ModelReplied(purpose="close"):
+                out.write("[last turn]\n")
+            case ModelReplied(step=step, decision=decision):
+                out.write(f"[step {step}] Thought: {decision.reason if decision else '(unreadable)'}\n")
+            case ActionRequested(tool=tool, args=args):
+                out.write(f"  Action: {tool}\n  Action Input: {input_text(args)}\n")
+            case Observed() as fact:
+                out.write(f"  Observation: {observation_text(fact)}\n")
+            case ReplyRejected(message=message):
+                out.write(f"  Not readable: {message}\n")
+            case Finished(status=status, answer=answer, reason=reason):
+                out.write(f"[{status}] {reason if answer is None else answer}\n")
+            case _:
+                pass
+
+    return show

@@ -1,0 +1,235 @@
+"""Opening files beneath a directory and nowhere else.
+
+`Beneath` holds a descriptor of the directory, so that nobody can exchange it; every open goes through the kernel's
+`openat2` (RESOLVE_BENEATH, no symlinks, no magic links, no other mount) or, where there is none, component by
+component with O_NOFOLLOW. Only regular files with a single link are opened, and never in a way that can block.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+from taoloop.errors import ConfigError, ToolError
+
+RESERVED = ".taoloop"  # kept for backups; not reachable through a path
+_MAX_PATH_BYTES = 1_024
+_MAX_NAME_BYTES = 255
+_MAX_DEPTH = 32
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_SAFE = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_OPENAT2 = 437  # the same number on every architecture that Linux had when the call was added, but Alpha
+_RESOLVE = 0x01 | 0x02 | 0x04 | 0x08  # NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH
+
+Parts = tuple[str, ...]
+Opener = Callable[[int, Parts, int, int], int]
+"""Takes the directory, the components, flags and mode; gives a descriptor or raises OSError."""
+
+
+def refuse(what: str, path: str, hint: str = "Give a path inside the workspace, such as notes/a.txt.") -> ToolError:
+    """The error for a path that is not allowed."""
+    shown = repr(path) if len(path) <= 200 else f"{path[:200]!r}…"
+    return ToolError(f"The path {shown} is refused: {what}.", code="path_refused", hint=hint)
+
+
+def split_path(path: str, *, internal: bool = False) -> Parts:
+    """The components of a relative path with '/' between them; '.' and empty components fall away.
+
+    `internal` permits the reserved folder.
+
+    Raises:
+        ToolError: `path_refused` for anything that could mean a place outside, or that no file system takes.
+    """
+    if not path or path.isspace():
+        raise refuse("it is empty", path)
+    if "\0" in path:
+        raise refuse("it contains a NUL character", path)
+    if path.startswith(("/", "~")) or _DRIVE.match(path):
+        raise refuse("it is not relative to the workspace", path)
+    if "\\" in path:
+        raise refuse("it contains a backslash", path, "Write '/' between folder and file.")
+    try:
+        encoded = [part.encode() for part in path.split("/")]
+    except UnicodeEncodeError:
+        raise refuse("it is not valid text", path) from None
+    if sum(map(len, encoded)) > _MAX_PATH_BYTES or max(map(len, encoded)) > _MAX_NAME_BYTES:
+        raise refuse("it is too long", path, "A name may have 255 bytes, a path 1,024.")
+    parts = tuple(part for part in path.split("/") if part not in ("", "."))
+    if ".." in parts:
+        raise refuse("'..' could leave the workspace", path)
+    if len(parts) > _MAX_DEPTH:
+        raise refuse(f"it is more than {_MAX_DEPTH} folders deep", path)
+    if not internal and any(map(is_reserved, parts)):
+        raise refuse(f"'{RESERVED}' belongs to the runtime", path)
+    return parts
+
+
+def is_reserved(name: str) -> bool:
+    """True for the runtime's own folder and temporary files, however a file system may fold the name."""
+    plain = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
+    return plain.casefold().strip(" ") == RESERVED or plain.casefold().startswith(f"{RESERVED}-")
+
+
+class Beneath:
+    """A directory, opened once; everything is reached from its descriptor and stays beneath it.
+
+    `opener` None takes `openat2` where the kernel has it.
+
+    Raises:
+        ConfigError: the directory cannot be opened, or this system cannot open files beneath a descriptor.
+    """
+
+    def __init__(self, root: Path, opener: Opener | None = None) -> None:
+        if os.open not in os.supports_dir_fd or not _NOFOLLOW or not _DIRECTORY:
+            raise ConfigError("A workspace needs Linux or macOS.", hint="Leave the file tools away on this system.")
+        try:
+            self.fd = os.open(root, os.O_RDONLY | _DIRECTORY | getattr(os, "O_CLOEXEC", 0))
+        except OSError as error:
+            raise ConfigError(
+                f"The workspace {str(root)!r} cannot be opened: {error.strerror}.", hint="Give an existing folder."
+            ) from error
+        self._open = opener or best_opener()
+
+    def close(self) -> None:
+        """Give the descriptor back; the object cannot be used afterwards."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def open_folder(self, parts: Parts) -> int:
+        """A descriptor of a folder beneath the root."""
+        if not parts:
+            return os.dup(self.fd)
+        return self._open(self.fd, parts, os.O_RDONLY | _DIRECTORY | _SAFE, 0)
+
+    @contextmanager
+    def folder(self, parts: Parts, *, create: bool = False) -> Iterator[int]:
+        """A descriptor of a folder for the length of a `with`; `create` makes what is missing, one at a time."""
+        if create:
+            self._make_folders(parts)
+        fd = self.open_folder(parts)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _make_folders(self, parts: Parts) -> None:
+        missing = 0  # how many of the last components are missing
+        while missing < len(parts):
+            with suppress(FileNotFoundError):
+                os.close(self.open_folder(parts[: len(parts) - missing]))
+                break
+            missing += 1
+        for depth in range(len(parts) - missing, len(parts)):
+            with self.folder(parts[:depth]) as parent, suppress(FileExistsError):
+                os.mkdir(parts[depth], dir_fd=parent)  # noqa: PTH102  # beneath the descriptor
+                os.fsync(parent)
+
+    @contextmanager
+    def regular_file(self, parts: Parts) -> Iterator[tuple[int, os.stat_result]]:
+        """A descriptor (to read) and the status of a regular file with one link.
+
+        Raises:
+            OSError: as `open` does; EISDIR for a folder, ENXIO for what is no file, EMLINK for a hard link.
+        """
+        if not parts:
+            raise IsADirectoryError(errno.EISDIR, "a folder")
+        with self.folder(parts[:-1]) as parent:
+            check_regular(os.stat(parts[-1], dir_fd=parent, follow_symlinks=False))  # some devices act when opened
+        fd = self._open(self.fd, parts, os.O_RDONLY | _SAFE, 0)
+        try:
+            status = os.fstat(fd)
+            check_regular(status)
+            yield fd, status
+        finally:
+            os.close(fd)
+
+
+def check_regular(status: os.stat_result) -> None:
+    """Raise OSError unless it is a regular file with one link."""
+    if stat.S_ISLNK(status.st_mode):
+        raise OSError(errno.ELOOP, "a symbolic link")
+    if stat.S_ISDIR(status.st_mode):
+        raise OSError(errno.EISDIR, "a folder")
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.ENXIO, "not a regular file")
+    if status.st_nlink > 1:
+        raise OSError(errno.EMLINK, "it has hard links")
+
+
+def open_stepwise(root: int, parts: Parts, flags: int, mode: int) -> int:
+    """`Opener` for every POSIX system: one component after the other, none of them a link or on another device."""
+    device = os.fstat(root).st_dev
+    here = os.dup(root)
+    try:
+        for index, part in enumerate(parts):
+            last = index == len(parts) - 1
+            wanted = flags if last else os.O_RDONLY | _DIRECTORY | _SAFE
+            try:
+                there = os.open(part, wanted | _SAFE, mode, dir_fd=here)
+            except NotADirectoryError:
+                if stat.S_ISLNK(os.stat(part, dir_fd=here, follow_symlinks=False).st_mode):
+                    raise OSError(errno.ELOOP, "a symbolic link") from None
+                raise
+            os.close(here)
+            here = there
+            if os.fstat(here).st_dev != device:
+                raise OSError(errno.EXDEV, "another file system")
+    except BaseException:
+        os.close(here)
+        raise
+    return here
+
+
+@cache
+def best_opener() -> Opener:
+    """`openat2` if this kernel has it and permits it, else `open_stepwise`."""
+    opener = _openat2_opener() if sys.platform == "linux" else None
+    return opener or open_stepwise
+
+
+def _openat2_opener() -> Opener | None:
+    import ctypes  # noqa: PLC0415  # only Linux, and only when a workspace is opened
+
+    class OpenHow(ctypes.Structure):
+        _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+    try:
+        syscall = ctypes.CDLL(None, use_errno=True).syscall
+    except (OSError, AttributeError):
+        return None
+
+    def opener(root: int, parts: Parts, flags: int, mode: int) -> int:
+        path = os.fsencode("/".join(parts))
+        how = OpenHow(flags | _SAFE, mode, _RESOLVE)
+        for _attempt in range(32):  # EAGAIN: a rename raced with the walk
+            fd = syscall(
+                ctypes.c_long(_OPENAT2), ctypes.c_int(root), path, ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))
+            )
+            if fd >= 0:
+                return int(fd)
+            code = ctypes.get_errno()
+            if code not in (errno.EAGAIN, errno.EINTR):
+                break
+        raise OSError(code, os.strerror(code), path.decode(errors="replace"))
+
+    try:
+        probe = os.open("/", os.O_RDONLY | _DIRECTORY)
+        try:
+            os.close(opener(probe, (".",), os.O_RDONLY | _DIRECTORY, 0))
+        finally:
+            os.close(probe)
+    except OSError:  # ENOSYS of an old kernel, EPERM of a strict container
+        return None
+    return opener
