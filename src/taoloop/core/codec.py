@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from functools import cache
 from typing import Any, cast
 
@@ -9,6 +11,7 @@ import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
 from taoloop.core.events import FACTS, Event, Fact
+from taoloop.core.text import well_formed
 from taoloop.errors import JournalCorrupt
 
 _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
@@ -16,7 +19,11 @@ _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
 
 def encode_fact(fact: Fact) -> bytes:
     """The fields of a fact as one JSON object in UTF-8 (its kind is stored beside it)."""
-    return pydantic_core.to_json(fact, inf_nan_mode="strings")
+    try:
+        return pydantic_core.to_json(fact, inf_nan_mode="strings")
+    except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
+        plain = asdict(fact)  # a text that UTF-8 cannot hold, or a value that JSON does not know: keep what can be kept
+        return well_formed(json.dumps(plain, ensure_ascii=False, default=repr)).encode()
 
 
 def decode_fact(kind: str, body: bytes | str) -> Fact:
@@ -38,13 +45,23 @@ def decode_fact(kind: str, body: bytes | str) -> Fact:
 
 def event_record(run_id: str, event: Event) -> dict[str, Any]:
     """The event as plain data: `run_id`, `seq`, `at`, `kind` and then the fields of its fact."""
-    body = cast("dict[str, Any]", pydantic_core.to_jsonable_python(event.fact, inf_nan_mode="strings"))
+    body = cast("dict[str, Any]", pydantic_core.from_json(encode_fact(event.fact)))
     return {"run_id": run_id, "seq": event.seq, "at": event.at, "kind": event.kind, **body}
 
 
 def event_line(run_id: str, event: Event) -> str:
     """`event_record` as one line of JSON, not escaped to ASCII."""
     return pydantic_core.to_json(event_record(run_id, event)).decode()
+
+
+def fact_of_record(record: dict[str, Any]) -> Fact:
+    """The fact in what `event_record` made.
+
+    Raises:
+        JournalCorrupt: it is no such record.
+    """
+    fields = {key: value for key, value in record.items() if key not in ("run_id", "seq", "at", "kind")}
+    return decode_fact(str(record.get("kind")), pydantic_core.to_json(fields))
 
 
 @cache

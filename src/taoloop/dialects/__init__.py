@@ -1,0 +1,59 @@
+"""Dialects: how a decision is written by a model and read back. Pure; add one with `register_dialect`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from taoloop.dialects.base import Dialect
+from taoloop.dialects.json_dialect import JsonDialect
+from taoloop.dialects.native import NativeDialect
+from taoloop.dialects.system import form, system_prompt, task_prompt
+from taoloop.dialects.text import TextDialect
+from taoloop.dialects.toolblock import describe, tool_block
+from taoloop.errors import UnknownName
+
+__all__ = [
+    "DIALECTS",
+    "Dialect",
+    "JsonDialect",
+    "NativeDialect",
+    "TextDialect",
+    "describe",
+    "form",
+    "get_dialect",
+    "register_dialect",
+    "system_prompt",
+    "task_prompt",
+    "tool_block",
+]
+
+_REGISTERED: dict[str, Dialect] = {}
+
+DIALECTS: Mapping[str, Dialect] = MappingProxyType(_REGISTERED)
+"""Every registered dialect by name; a view."""
+
+
+def register_dialect(dialect: Dialect) -> None:
+    """Make a dialect known under its name; one of the same name is replaced.
+
+    Its prompt texts (`form_NAME`, `form_NAME_answer`, `thought_NAME`) come from a prompt folder.
+    """
+    _REGISTERED[dialect.name] = dialect
+
+
+def get_dialect(name: str) -> Dialect:
+    """The dialect called `name`.
+
+    Raises:
+        UnknownName: there is none; the error lists those that exist.
+    """
+    try:
+        return _REGISTERED[name]
+    except KeyError:
+        raise UnknownName("dialect", name, tuple(sorted(_REGISTERED))) from None
+
+
+register_dialect(TextDialect())
+register_dialect(JsonDialect())
+register_dialect(NativeDialect())

@@ -62,7 +62,9 @@ def read_call(action: str, given: str | None, cards: Sequence[ToolCard]) -> Call
         args = bare_args(rest, action, name, card)
     elif sign == "" and rest:
         line = rest.split("\n", 1)[0]
-        raise Refused("stray_text", f"The line {excerpt(line)!r} follows the action {name!r} without a label.", line)
+        raise Refused(
+            "stray_text", f"The line {excerpt(line)!r} follows the action {name!r} without a label.", line
+        )
     elif given is None:
         args = _no_input(action, card)
     else:
@@ -163,10 +165,14 @@ def _call_args(action: str, rest: str, name: str, card: ToolCard | None) -> Any:
     try:
         args, end = _inside(rest, name, card)
     except NotJson as error:
-        raise Refused("bad_json", f"The arguments in {excerpt(action)!r} cannot be read: {error}.", action) from None
+        raise Refused(
+            "bad_json", f"The arguments in {excerpt(action)!r} cannot be read: {error}.", action
+        ) from None
     if rest[end:].strip():
         line = rest[end:].strip().split("\n", 1)[0]
-        raise Refused("stray_text", f"The text {excerpt(line)!r} follows the call of {name!r} without a label.", line)
+        raise Refused(
+            "stray_text", f"The text {excerpt(line)!r} follows the call of {name!r} without a label.", line
+        )
     return args
 
 

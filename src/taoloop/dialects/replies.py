@@ -87,7 +87,9 @@ def drop_thinking(text: str) -> str:
             kept.append(text[position : tag.start()])
             opened = True
     if opened:
-        raise Refused("truncated", "The thinking block was never closed, so there is no decision.", text[-100:])
+        raise Refused(
+            "truncated", "The thinking block was never closed, so there is no decision.", text[-100:]
+        )
     if not position:
         return text
     kept.append(text[position:])
@@ -134,7 +136,9 @@ def refuse_placeholders(args: Any, tool: str) -> None:
         for text in strings_in(args):
             if len(text) < 70 and text[:1] in "<{$ " and is_placeholder(text):
                 raise Refused(
-                    "bad_action", f"The call of {tool!r} has the placeholder {text!r} where a value must be.", text
+                    "bad_action",
+                    f"The call of {tool!r} has the placeholder {text!r} where a value must be.",
+                    text,
                 )
     except NotJson as error:
         raise Refused("bad_json", f"The arguments of {tool!r} cannot be used: {error}.") from None

@@ -64,7 +64,12 @@ def same(one: Any, other: Any) -> bool:
     """Whether two JSON values are the same: true is not 1, and the order of keys does not matter."""
     if one is other:
         return True
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return canonical(one) == canonical(other)
+
+
+def canonical(value: Any) -> str:
+    """One text for all spellings of the same JSON value."""
+    return json.dumps(value, sort_keys=True)
 
 
 def strings_in(value: Any) -> list[str]:

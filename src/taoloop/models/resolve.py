@@ -63,6 +63,14 @@ def _scripted(rest: str, _env: Env) -> Model:
     return ScriptedModel.from_file(rest)
 
 
+def _replay(rest: str, _env: Env) -> Model:
+    from taoloop.models.replay import ReplayModel  # noqa: PLC0415  # only where it is used
+
+    if not rest:
+        raise ConfigError("The replay model needs a recorded run.", hint="Write replay:FILE (JSON lines of tao show).")
+    return ReplayModel.from_file(rest)
+
+
 def _provider(name: str) -> Callable[[str, Env], Model]:
     def make(rest: str, env: Env) -> Model:
         from taoloop.models.openai import OpenAIModel  # noqa: PLC0415  # loads a provider's table only when named
@@ -75,6 +83,7 @@ def _provider(name: str) -> Callable[[str, Env], Model]:
 _KINDS: dict[str, Callable[[str, Env], Model]] = {
     OFFLINE: _offline,
     "scripted": _scripted,
+    "replay": _replay,
     "openai": _provider("openai"),
     "deepseek": _provider("deepseek"),
     "dashscope": _provider("dashscope"),

@@ -20,7 +20,9 @@ _MAX_DEPTH = 100
 _LONGEST_KEY = 300
 _MOST_SUGGESTED = 2_000  # keys that are compared with a missing one
 _NOTHING = object()
-_MISSING_KEY = ErrorCard(code="missing_key", advice="Use one of the near keys that the hint names, or say it is unknown.")
+_MISSING_KEY = ErrorCard(
+    code="missing_key", advice="Use one of the near keys that the hint names, or say it is unknown."
+)
 _EXAMPLE = {"key": "huala.post_count"}
 
 
@@ -106,7 +108,11 @@ def _walk(value: Any, parts: list[str]) -> Any:
     if not parts:
         return value
     if isinstance(value, Mapping):
-        by_text = value if all(isinstance(key, str) for key in value) else {_key_text(k): v for k, v in value.items()}
+        by_text = (
+            value
+            if all(isinstance(key, str) for key in value)
+            else {_key_text(k): v for k, v in value.items()}
+        )
         for taken in range(len(parts), 0, -1):
             name = ".".join(parts[:taken])
             if name in by_text and (found := _walk(by_text[name], parts[taken:])) is not _NOTHING:
@@ -166,7 +172,8 @@ def _load_file(path: Path) -> Any:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(
-            f"{path}: the table cannot be read: {error.strerror or error}.", hint="Give the path of a JSON or YAML file."
+            f"{path}: the table cannot be read: {error.strerror or error}.",
+            hint="Give the path of a JSON or YAML file.",
         ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: the table is not UTF-8 text.") from error
@@ -174,7 +181,9 @@ def _load_file(path: Path) -> Any:
         return _parse(text, str(path))
     except _BadTable as error:
         where = f"{path}:{error.line}" if error.line else str(path)
-        raise ConfigError(f"{where}: {error.what}", hint="The table must be a JSON or YAML mapping.") from error
+        raise ConfigError(
+            f"{where}: {error.what}", hint="The table must be a JSON or YAML mapping."
+        ) from error
 
 
 def _parse(text: str, name: str) -> Any:
@@ -197,7 +206,9 @@ def _parse_yaml(text: str) -> Any:
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     depth = 0
     try:
-        for event in yaml.parse(text, Loader=loader):  # before anything is built: aliases multiply, depth overflows
+        for event in yaml.parse(
+            text, Loader=loader
+        ):  # before anything is built: aliases multiply, depth overflows
             if isinstance(event, yaml.AliasEvent):
                 raise _BadTable("YAML aliases (*name) are not taken.", event.start_mark.line + 1)
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import islice
 from typing import Literal
 
 from taoloop.errors import ToolError
 from taoloop.tools.beneath import Beneath, Parts, is_reserved
 
 _MAX_DEPTH = 32
+_MAX_IN_FOLDER = 50_000  # more than any caller looks at, so that a cut is noticed
 _LONGEST_PATTERN = 200
 
 Kind = Literal["file", "folder", "link", "other"]
@@ -36,7 +38,7 @@ class Entry:
 def walk(beneath: Beneath, parts: Parts, *, deep: bool) -> Iterator[Entry]:
     """The entries of a folder in the order of their paths; `deep` goes into folders, but never through links."""
     with beneath.folder(parts) as fd:
-        found = sorted(_scan(fd, parts), key=lambda entry: entry.parts)
+        found = sorted(islice(_scan(fd, parts), _MAX_IN_FOLDER), key=lambda entry: entry.parts)
     for entry in found:
         yield entry
         if deep and entry.kind == "folder" and len(entry.parts) < _MAX_DEPTH:
@@ -75,7 +77,9 @@ def check_pattern(pattern: str) -> str:
     """
     if not pattern or len(pattern) > _LONGEST_PATTERN or pattern.count("*") > 10:
         raise ToolError(
-            "The pattern is empty or too complicated.", code="bad_pattern", hint="Use a pattern such as *.txt or **/*.py."
+            "The pattern is empty or too complicated.",
+            code="bad_pattern",
+            hint="Use a pattern such as *.txt or **/*.py.",
         )
     return pattern
 

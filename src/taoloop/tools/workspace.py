@@ -30,7 +30,11 @@ _OTHERS: dict[int, tuple[str, str, str]] = {
     errno.EISDIR: ("not_a_file", "it is a folder", "Give the path of a file."),
     errno.ENXIO: ("not_a_file", "it is not a regular file", "Only regular files are opened."),
     errno.ENODEV: ("not_a_file", "it is not a regular file", "Only regular files are opened."),
-    errno.ELOOP: ("path_refused", "it leads through a symbolic link", "Use the real path inside the workspace."),
+    errno.ELOOP: (
+        "path_refused",
+        "it leads through a symbolic link",
+        "Use the real path inside the workspace.",
+    ),
     errno.EXDEV: ("path_refused", "it leads out of the workspace", "Use a path inside the workspace."),
     errno.EMLINK: ("path_refused", "the file has hard links", "Copy the file to another name."),
     errno.EACCES: ("permission_denied", "the system denies access", "Use another place."),
@@ -48,7 +52,9 @@ class WorkspaceLimits:
 
     read_bytes: int = 1_000_000
     write_bytes: int = 1_000_000
-    kept_bytes: int = 64_000_000  # the largest file that may be overwritten, as it is copied into the backup first
+    kept_bytes: int = (
+        64_000_000  # the largest file that may be overwritten, as it is copied into the backup first
+    )
     entries: int = 500  # listed
     scanned: int = 20_000  # looked at, in a listing or a search
     matches: int = 100
@@ -134,7 +140,9 @@ class Workspace:
                 )
         text = _text(data)
         if text is None:
-            raise ToolError(f"The file {path!r} is not UTF-8 text.", code="not_text", hint="Only text files are read.")
+            raise ToolError(
+                f"The file {path!r} is not UTF-8 text.", code="not_text", hint="Only text files are read."
+            )
         return text
 
     def write_text(self, path: str, content: str, key: str = NO_KEY) -> tuple[Change, str]:
@@ -209,11 +217,15 @@ class Workspace:
         deadline = self._clock() + self.limits.search_s
         with self._told(path, parts):
             for count, entry in enumerate(self._files(parts)):
-                within = read < self.limits.search_bytes and self._clock() < deadline and count < self.limits.scanned
+                within = (
+                    read < self.limits.search_bytes
+                    and self._clock() < deadline
+                    and count < self.limits.scanned
+                )
                 if not within or len(found) > self.limits.matches:
                     complete = False
                     break
-                if not fits(wanted, entry.parts[len(parts) :] or entry.parts[-1:]):
+                if entry.kind != "file" or not fits(wanted, entry.parts[len(parts) :] or entry.parts[-1:]):
                     continue
                 content = self._quietly(entry)
                 if content is None:
@@ -237,7 +249,7 @@ class Workspace:
                 yield Entry(parts=parts, kind="file", size=status.st_size)
 
     def _quietly(self, entry: Entry) -> str | None:
-        if entry.kind != "file" or entry.size > self.limits.read_bytes:
+        if entry.size > self.limits.read_bytes:
             return None
         try:
             with self._beneath.regular_file(entry.parts) as (fd, _):
@@ -265,7 +277,9 @@ class Workspace:
                     try:
                         self.root.mkdir(parents=True, exist_ok=True)
                     except OSError as error:
-                        raise ConfigError(f"The workspace {str(self.root)!r} cannot be made: {error.strerror}.") from error
+                        raise ConfigError(
+                            f"The workspace {str(self.root)!r} cannot be made: {error.strerror}."
+                        ) from error
                 beneath = Beneath(self.root, self._opener)
                 self._opened = beneath, Keeper(beneath, self.limits.kept_bytes)
             return self._opened
@@ -288,7 +302,9 @@ class Workspace:
 
     def _near(self, parts: Parts) -> tuple[str, ...]:
         try:
-            beside = [entry.path for entry in walk(self._beneath, parts[:-1], deep=False) if entry.kind == "file"]
+            beside = [
+                entry.path for entry in walk(self._beneath, parts[:-1], deep=False) if entry.kind == "file"
+            ]
         except OSError:
             return ()
         return near_names("/".join(parts), beside)

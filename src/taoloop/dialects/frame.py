@@ -1,0 +1,115 @@
+"""How an observation is shown to a model: as untrusted data in a frame that the data cannot leave.
+
+Framing is hygiene, not the defence: what an observation says grants no permission, whatever it looks like.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from taoloop.core.events import ActionRequested, Observed
+from taoloop.core.prompts import PromptSet
+from taoloop.dialects.labels import LABEL
+
+READ_OBSERVATION = "read_observation"
+
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "|[\ufe00-\ufe0f]{2,}"
+)
+_CONTROL = re.compile(
+    r"<[|｜]|[|｜]>|</?s>|<</?SYS>>|\[/?INST\]|\[/?(?:TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS)\]"
+    r"|</?(?:start_of_turn|end_of_turn|bos|eos|think|thinking|tool_call|tool_response|function_calls?|untrusted-data)\b"
+    r"|<function=",
+    re.IGNORECASE,
+)
+_LOOKALIKE = str.maketrans("<>[]|｜", "‹›⟦⟧¦¦")
+_PLACE = re.compile(r"\$(?:(\$)|([a-z_]+)|\{([a-z_]+)\})")
+_FIELDS = ("tool", "call", "status", "nonce", "content", "note")
+
+
+def observation_text(requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> str:
+    """One observation in its frame: the output, or the error with code, message, hint and whether to retry."""
+    content = observed.output if observed.ok and observed.error is None else _failure(observed)
+    note = ""
+    if observed.artifact is not None:
+        note = "\n" + prompts.fill("observation_cut", size=observed.size_chars, artifact=observed.artifact)
+    return _framed(
+        prompts,
+        tool=_one_line(requested.tool, nonce),
+        call=requested.call_id,
+        status="ok" if observed.ok else "failed",
+        nonce=nonce,
+        content=neutral(content, nonce),
+        note=note,
+    )
+
+
+def neutral(text: str, nonce: str = "") -> str:
+    """`text` with everything made harmless to see that could pass for something else in a prompt.
+
+    Invisible and bidirectional characters become visible names, control tokens look-alikes, lines that begin
+    with a label are quoted with `| `, and the frame's nonce is taken out. Ordinary text stays as it is.
+    """
+    if not text.isascii() or not text.isprintable():
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        text = _INVISIBLE.sub(_named, text)
+    if nonce and nonce.lower() in text.lower():
+        text = re.sub(re.escape(nonce), "‹nonce›", text, flags=re.IGNORECASE)
+    if "<" in text or "[" in text or "|>" in text or "｜" in text:
+        text = _CONTROL.sub(lambda match: match.group().translate(_LOOKALIKE), text)
+    return quote_labels(text)
+
+
+def quote_labels(text: str) -> str:
+    """`text` with `| ` before every line that begins with a label word."""
+    return LABEL.sub(lambda match: f"| {match.group()}", text)
+
+
+def _named(match: re.Match[str]) -> str:
+    return "".join(f"‹U+{ord(sign):04X}›" for sign in match.group())
+
+
+def _one_line(name: str, nonce: str) -> str:
+    return name if name.isidentifier() else neutral(" ".join(name[:128].split()), nonce)
+
+
+def _failure(observed: Observed) -> str:
+    fault = observed.error
+    if fault is None:
+        return observed.output
+    lines = [
+        f"error: {fault.code}",
+        f"message: {fault.message}",
+        f"retryable: {str(fault.retryable).lower()}",
+    ]
+    if fault.hint:
+        lines.append(f"hint: {fault.hint}")
+    if observed.output and observed.output != fault.message:
+        lines.append(f"output: {observed.output}")
+    return "\n".join(lines)
+
+
+def _framed(prompts: PromptSet, **values: str) -> str:
+    pattern = _pattern(prompts.texts.get("observation", ""))
+    if not pattern:  # a text with unknown places: the ordinary way names them
+        return prompts.fill("observation", **values)
+    return pattern.format_map(values)
+
+
+@lru_cache(maxsize=32)
+def _pattern(text: str) -> str:
+    """A `string.Template` text as a `str.format` pattern, which fills in a tenth of the time; empty if it cannot be."""
+    if "$" in _PLACE.sub("", text) or any(
+        (match.group(2) or match.group(3) or "note") not in _FIELDS for match in _PLACE.finditer(text)
+    ):
+        return ""
+    braced = text.replace("{", "{{").replace("}", "}}")
+    return re.sub(
+        r"\$(?:(\$)|([a-z_]+)|\{\{([a-z_]+)\}\})",
+        lambda match: "$" if match.group(1) else "{" + (match.group(2) or match.group(3)) + "}",
+        braced,
+    )

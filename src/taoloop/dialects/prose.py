@@ -1,0 +1,82 @@
+"""What the dialects share whose decisions are written in the text of a reply."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.decision import Act, Call, Decision, Problem
+from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
+from taoloop.core.message import Message, ModelReply
+from taoloop.core.prompts import PromptSet
+from taoloop.dialects.frame import neutral, observation_text
+from taoloop.dialects.system import form
+from taoloop.errors import ConfigError
+
+MAX_ECHO_CHARS = 4_000
+
+
+class ProseDialect(ABC):
+    """Observations are user messages, and an echo is the decision in its canonical form."""
+
+    name: str
+    native = False
+    stop: tuple[str, ...] = ()
+
+    @abstractmethod
+    def read(self, reply: ModelReply, cards: Sequence[ToolCard]) -> Decision | Problem:
+        """The one decision in a reply, or why there is none."""
+
+    @abstractmethod
+    def write(self, decision: Decision) -> ModelReply:
+        """The decision in canonical form."""
+
+    def echo(self, replied: ModelReplied, requested: Sequence[ActionRequested]) -> Message:  # noqa: ARG002
+        """The decision as it was believed: thinking, and observations that the model invented, are left out."""
+        if replied.decision is None:
+            return Message(role="assistant", content=shown(replied.text))
+        return Message(role="assistant", content=self.write(replied.decision).text)
+
+    def observation(
+        self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str
+    ) -> Message:
+        """The framed observation as a user message."""
+        return Message(role="user", content=observation_text(requested, observed, prompts, nonce))
+
+    def correction(
+        self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool
+    ) -> Message:
+        """What was wrong, and the form that is expected."""
+        return correction(self.name, rejected, prompts, tools=tools, reasons=reasons)
+
+
+def correction(
+    dialect: str, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool
+) -> Message:
+    """The message after an unreadable reply."""
+    expected = form(prompts, dialect, tools=tools, reasons=reasons)
+    return Message(
+        role="user", content=prompts.fill("correction", problem=neutral(rejected.message), form=expected)
+    )
+
+
+def shown(text: str) -> str:
+    """A rejected reply as it stands in later prompts: never empty, and bounded."""
+    if not text.strip():
+        return "(empty reply)"
+    return text if len(text) <= MAX_ECHO_CHARS else text[: MAX_ECHO_CHARS - 1] + "…"
+
+
+def only_call(decision: Act, dialect: str) -> Call:
+    """The call of a decision that has one.
+
+    Raises:
+        ConfigError: it has several, which this dialect cannot write.
+    """
+    if len(decision.calls) != 1:
+        raise ConfigError(
+            f"The dialect {dialect!r} writes one call per reply; this decision has {len(decision.calls)}.",
+            hint="Give one call per turn, or use the dialect 'native'.",
+        )
+    return decision.calls[0]

@@ -1,0 +1,53 @@
+"""The fixed parts of a prompt: the system message, the task, the output form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.prompts import PromptSet
+from taoloop.dialects.toolblock import tool_block
+
+if TYPE_CHECKING:
+    from taoloop.dialects.base import Dialect
+
+
+def form(prompts: PromptSet, dialect_name: str, *, tools: bool, reasons: bool) -> str:
+    """The output form of a dialect; without `tools` only an answer is possible, without `reasons` no thought."""
+    thought = prompts.fill(f"thought_{dialect_name}") + "\n" if reasons else ""
+    return prompts.fill(f"form_{dialect_name}{'' if tools else '_answer'}", thought=thought)
+
+
+def system_prompt(
+    prompts: PromptSet,
+    dialect: Dialect,
+    cards: Sequence[ToolCard],
+    strategy_name: str,
+    instructions: str,
+    *,
+    tools: bool,
+    reasons: bool,
+) -> str:
+    """The system message: role, rules, tools (where the prompt has to describe them) and output form (S2-13).
+
+    The layout is the same whatever the parts hold (S3-68). `tools` False: the model may only answer.
+    """
+    parts = {
+        "role": prompts.fill("role"),
+        "rules": prompts.fill(f"rules_{strategy_name}"),
+        "form": form(prompts, dialect.name, tools=tools, reasons=reasons),
+        "instructions": prompts.fill("instructions", text=instructions.strip())
+        if instructions.strip()
+        else "",
+    }
+    if tools and not dialect.native:
+        return prompts.fill("system", tools=tool_block(cards, prompts), **parts).rstrip()
+    return prompts.fill("system_plain", **parts).rstrip()
+
+
+def task_prompt(prompts: PromptSet, dialect_name: str, task: str) -> str:
+    """The first user message: the task, and the output rule once more where the dialect has one (S3-22)."""
+    reminder = prompts.texts.get(f"reminder_{dialect_name}", "")
+    filled = prompts.fill("task", task=task)
+    return f"{filled}\n\n{prompts.fill(f'reminder_{dialect_name}')}" if reminder else filled

@@ -1,0 +1,87 @@
+"""A model that answers with the replies of a recorded run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from taoloop.core.codec import fact_of_record
+from taoloop.core.events import Fact, ModelReplied, RunStarted
+from taoloop.core.message import ModelReply
+from taoloop.core.request import ModelRequest
+from taoloop.errors import ConfigError, JournalCorrupt, ReplayDiverged
+
+
+class ReplayModel:
+    """Gives the recorded replies in their order; the tools are called for real.
+
+    For a replay that touches nothing, see `taoloop.runtime.replay`.
+    """
+
+    def __init__(self, facts: Iterable[Fact], *, spec: str = "replay") -> None:
+        self._spec, self._dialect = spec, "native"
+        self._replies: list[ModelReplied] = []
+        for fact in facts:
+            if isinstance(fact, RunStarted):
+                self._dialect = fact.agent.dialect
+            elif isinstance(fact, ModelReplied):
+                self._replies.append(fact)
+
+    @classmethod
+    def from_file(cls, path: Path | str) -> ReplayModel:
+        """The run in a file of JSON lines, as `tao show RUN --json` prints it.
+
+        Raises:
+            ConfigError: the file cannot be read, or a line of it is no event.
+        """
+        facts: list[Fact] = []
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"The recorded run {str(path)!r} cannot be read: {error}.") from error
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                facts.append(fact_of_record(json.loads(line)))
+            except (ValueError, KeyError, TypeError, JournalCorrupt) as error:
+                raise ConfigError(
+                    f"{path}:{number}: this line is no event of a run: {error}.",
+                    hint="Record one with: tao show RUN_ID --json > FILE",
+                ) from error
+        return cls(facts, spec=f"replay:{path}")
+
+    @property
+    def spec(self) -> str:
+        """`replay`, or `replay:FILE`."""
+        return self._spec
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the recorded run."""
+        return self._dialect
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """The recorded reply for this turn."""
+        if request.turn >= len(self._replies):
+            raise ReplayDiverged(
+                f"The recorded run has {len(self._replies)} replies; this run asked for one more ({request.purpose})."
+            )
+        recorded = self._replies[request.turn]
+        return ModelReply(
+            text=recorded.text,
+            tool_calls=recorded.tool_calls,
+            finish_reason=recorded.finish_reason,
+            model=recorded.model,
+            usage=recorded.usage,
+            cost_usd=0.0,
+        )
+
+    def check_used(self, replies: int) -> None:
+        """Refuse a completed run that needed fewer replies than the recorded one."""
+        if replies < len(self._replies):
+            raise ReplayDiverged(f"The run completed after {replies} of {len(self._replies)} recorded replies.")
+
+    async def close(self) -> None:
+        """Nothing to let go of."""

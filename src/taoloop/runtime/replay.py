@@ -1,0 +1,122 @@
+"""Replay without any world: a recorded run decides again, from its trace alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
+from taoloop.core.events import Event, Fact, ModelReplied, Noted, Resumed, RunStarted
+from taoloop.core.message import ModelReply
+from taoloop.core.requests import Check, request_calls
+from taoloop.core.trace import Trace
+from taoloop.dialects.reading import reply_facts
+from taoloop.errors import ReplayDiverged
+from taoloop.strategies import get_strategy
+
+_OF_THE_CORE = ("action_requested", "limit_reached", "noted", "finished", "reply_rejected", "model_replied")
+"""Facts that follow from the trace alone, so a replay derives them again and compares."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What the replay decided at one event of the recorded run. `same` is False where the two differ."""
+
+    recorded: Event
+    decided: Fact
+    same: bool
+
+
+def replay(trace: Trace) -> Iterator[Decided]:
+    """Drive the strategy through a recorded run; yields one `Decided` for each recorded event, in order.
+
+    The model's replies, the observations, the approvals and what people did are taken from the record; every
+    decision, rejection, request, limit and finish is made again. No model, tool, clock or network is used.
+
+    Raises:
+        ReplayDiverged: the strategy asks for something that the recorded run did not do.
+    """
+    again = Trace(trace.run_id)
+    derived: list[Fact] = []
+    for event in trace.events:
+        fact = event.fact
+        if not derived and not _from_outside(fact):
+            derived = _derive(again, event, trace)
+        decided = derived.pop(0) if derived and derived[0].kind == fact.kind else fact
+        if derived and decided is fact and fact.kind in _OF_THE_CORE:
+            raise ReplayDiverged(
+                f"Run {trace.run_id}, event {event.seq}: recorded {fact.kind}, but the replay decides {derived[0].kind}."
+            )
+        yield Decided(recorded=event, decided=decided, same=decided == fact)
+        again.append(Event(event.seq, event.at, fact))
+
+
+def _from_outside(fact: Fact) -> bool:
+    """True for what no trace implies: the start, a resume, a person's remark, a stop."""
+    if isinstance(fact, Noted):
+        return fact.by != "guard"
+    if fact.kind == "finished":
+        return getattr(fact, "status", None) in ("stopped", "model_failed")
+    return isinstance(fact, RunStarted | Resumed)
+
+
+def _derive(again: Trace, event: Event, recorded: Trace) -> list[Fact]:
+    """The facts that the core derives at this place; those of the world are taken from the record."""
+    effect = get_strategy(again.agent.strategy).next(again.agent, again)
+    _require(effect, event, recorded)
+    match effect:
+        case CallModel() if isinstance(event.fact, ModelReplied):
+            fact = event.fact
+            reply = ModelReply(
+                text=fact.text,
+                tool_calls=fact.tool_calls,
+                finish_reason=fact.finish_reason,
+                model=fact.model,
+                usage=fact.usage,
+                cost_usd=fact.cost_usd,
+            )
+            return reply_facts(effect, reply, fact.latency_s)
+        case RequestCalls(act=decision, step=step):
+            return request_calls(again, decision, step, _recorded_check(again, recorded))
+        case Record(facts=facts):
+            return list(facts)
+        case Finish(fact=finished):
+            return [finished]
+        case _:
+            return []
+
+
+def _recorded_check(again: Trace, recorded: Trace) -> Check:
+    """Judges arguments as the recorded run did: its tools are not needed."""
+    numbers = count(len(again.calls) + 1)
+
+    def check(_tool: str, args: Any) -> Any:
+        call = recorded.calls.get(f"call_{next(numbers)}")
+        if call is None:
+            return args
+        observed = call.observed
+        if call.requested.verdict == "deny" and observed is not None and observed.error is not None:
+            return observed.error
+        return call.requested.args
+
+    return check
+
+
+_EXPECTED: dict[type[Any], tuple[str, ...]] = {
+    CallModel: ("model_replied", "finished"),
+    RequestCalls: ("action_requested",),
+    RunTools: ("action_started", "observed"),
+    AskPerson: ("approval_given", "approval_refused", "paused"),
+    Record: ("limit_reached", "noted", "observed"),
+    Finish: ("finished",),
+}
+
+
+def _require(effect: Effect, event: Event, recorded: Trace) -> None:
+    if event.kind not in _EXPECTED[type(effect)]:
+        raise ReplayDiverged(
+            f"Run {recorded.run_id}, event {event.seq}: recorded {event.kind}, "
+            f"but the strategy asks for {type(effect).__name__}."
+        )

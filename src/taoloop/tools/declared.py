@@ -1,0 +1,240 @@
+"""Tools from hand-written cards: the card's JSON Schema judges, a handler does the work."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Protocol
+
+import pydantic_core
+
+from taoloop.core.cards import TIERS, ErrorCard, ExampleCard, ToolCard
+from taoloop.core.find import near_names
+from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
+from taoloop.tools.base import (
+    Checker,
+    OutputChecker,
+    Tool,
+    ToolContext,
+    expected_form,
+    handler_is_async,
+    require_name,
+)
+
+_SHOWN = 5
+_BACKTRACKING = 100_000  # steps of a pattern on one text: enough for honest ones, and it always ends
+
+
+class _Validator(Protocol):
+    def iter_errors(self, instance: Any) -> Any: ...
+
+
+def tool_from_card(card: ToolCard, handler: Callable[..., Any]) -> Tool:
+    """A tool of a hand-written card. `handler` takes the arguments by name, and the `ToolContext` if it asks for one.
+
+    Arguments and results are judged by the card's schemas (Draft 2020-12, formats too, no remote references). An
+    argument that the handler has no parameter for is refused, whatever the schema leaves open.
+
+    Raises:
+        ToolDefinitionError: a schema is invalid or not of an object, or the handler does not fit it.
+    """
+    require_name(card.name)
+    if card.input_schema.get("type") != "object":
+        raise ToolDefinitionError(
+            f"The input schema of {card.name!r} does not describe an object.",
+            hint='Its top needs "type": "object".',
+        )
+    context_parameter, accepted = _parameters(card, handler)
+    return Tool(
+        card=card,
+        handler=handler,
+        check=_checker(card, accepted),
+        check_output=None if card.output_schema is None else _output_checker(card.name, card.output_schema),
+        context_parameter=context_parameter,
+        is_async=handler_is_async(handler),
+    )
+
+
+def _parameters(card: ToolCard, handler: Callable[..., Any]) -> tuple[str | None, frozenset[str] | None]:
+    """The parameter for the context, and the arguments that the handler takes (None for any)."""
+    try:
+        parameters = inspect.signature(handler).parameters.values()
+    except (TypeError, ValueError):
+        return None, None
+    context = None
+    named: dict[str, bool] = {}
+    takes_any = False
+    for parameter in parameters:
+        if parameter.annotation in (ToolContext, "ToolContext", "base.ToolContext"):
+            context = parameter.name
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            takes_any = True
+        elif parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY):
+            named[parameter.name] = parameter.default is inspect.Parameter.empty
+    unfilled = [name for name, needed in named.items() if needed and name not in card.required]
+    unknown = [] if takes_any else [name for name in card.parameters if name not in named]
+    if unfilled or unknown or context in card.parameters:
+        problem = (
+            f"its parameter {unfilled[0]!r} is not required by the schema"
+            if unfilled
+            else f"it has no parameter {(unknown or [context])[0]!r}"
+        )
+        raise ToolDefinitionError(
+            f"The handler of {card.name!r} does not fit its input schema: {problem}.",
+            hint="Give the handler one parameter per argument, with a default where it is optional.",
+        )
+    return context, None if takes_any else frozenset(named)
+
+
+def _checker(card: ToolCard, accepted: frozenset[str] | None) -> Checker:
+    validator = _compile(card.name, "input", card.input_schema)
+
+    def check(raw: bytes) -> Mapping[str, Any]:
+        args: dict[str, Any] = pydantic_core.from_json(raw)
+        found = _findings(validator, args)
+        if accepted is not None:
+            found += [f"{name!r} is not a known argument" for name in args if name not in accepted]
+        if found:
+            raise InvalidArguments(
+                f"The arguments of {card.name!r} do not fit: {_listed(found)}.",
+                hint=f"Expected: {expected_form(card)}",
+            )
+        return args
+
+    return check
+
+
+def _output_checker(name: str, schema: Mapping[str, Any]) -> OutputChecker:
+    validator = _compile(name, "output", schema)
+
+    def check_output(result: Any) -> None:
+        try:
+            plain = pydantic_core.to_jsonable_python(result)
+        except (pydantic_core.PydanticSerializationError, ValueError, RecursionError):
+            return  # `render` says it better
+        if found := _findings(validator, plain):
+            raise InvalidOutput(
+                f"{name!r} ran, but its result does not fit what it declares: {_listed(found)}.",
+                hint="The call was carried out; do not repeat it only because of this.",
+            )
+
+    return check_output
+
+
+def _compile(name: str, which: str, schema: Mapping[str, Any]) -> _Validator:
+    import jsonschema_rs  # noqa: PLC0415  # only hand-written cards need it
+
+    def no_remote(uri: str) -> Any:
+        raise ValueError(f"the remote reference {uri!r} is not followed")
+
+    try:
+        return jsonschema_rs.Draft202012Validator(
+            _plain(schema),
+            validate_formats=True,
+            retriever=no_remote,
+            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKING),
+        )
+    except (ValueError, TypeError, RecursionError) as error:
+        reason = str(getattr(error, "message", "") or error).splitlines()[0][:300]
+        raise ToolDefinitionError(
+            f"The {which} schema of {name!r} is not valid JSON Schema: {reason}.",
+            hint="Schemas are of Draft 2020-12, without references to other places.",
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _findings(validator: _Validator, instance: Any) -> list[str]:
+    found = []
+    try:
+        for error in validator.iter_errors(instance):
+            where = ".".join(str(part) for part in error.instance_path)
+            message = str(error.message)[:200]
+            found.append(f"{where!r}: {message}" if where else message)
+            if len(found) > _SHOWN:
+                break
+    except ValueError as error:  # what JSON Schema cannot judge, such as a number beyond its range
+        found.append(str(error)[:200])
+    return found
+
+
+def _listed(found: list[str]) -> str:
+    return "; ".join(found[:_SHOWN]) + ("; and more" if len(found) > _SHOWN else "")
+
+
+def card_from_mapping(mapping: Mapping[str, Any], where: str) -> ToolCard:
+    """The card that plain data (of YAML or JSON) describes, with the fields of `ToolCard`; `where` is for messages.
+
+    A missing tier stays None.
+
+    Raises:
+        ToolDefinitionError: a field is unknown, missing or of the wrong type; names it.
+    """
+    given = _record(ToolCard, mapping, where)
+    for name, shape in (("errors", ErrorCard), ("examples", ExampleCard)):
+        if name in given:
+            given[name] = tuple(
+                shape(**_record(shape, item, f"{where}: {name}[{index}]"))
+                for index, item in enumerate(given[name])
+            )
+    if given.get("tier") is not None and given["tier"] not in TIERS:
+        raise _wrong(where, "tier", f"one of {', '.join(TIERS)}", given["tier"])
+    for name in ("timeout_s", "max_input_bytes", "max_preview_chars"):
+        if name in given and not given[name] > 0:
+            raise _wrong(where, name, "more than 0", given[name])
+    require_name(given["name"])
+    return ToolCard(**given)
+
+
+_KINDS: dict[str, tuple[type[Any] | tuple[type[Any], ...], str]] = {
+    "name": (str, "a text"),
+    "purpose": (str, "a text"),
+    "use_when": (str, "a text"),
+    "avoid_when": (str, "a text"),
+    "input_schema": (Mapping, "a mapping"),
+    "output_schema": ((Mapping, type(None)), "a mapping"),
+    "errors": ((list, tuple), "a list"),
+    "examples": ((list, tuple), "a list"),
+    "tier": ((str, type(None)), "a text"),
+    "timeout_s": ((int, float), "a number of seconds"),
+    "max_input_bytes": (int, "a whole number"),
+    "max_preview_chars": (int, "a whole number"),
+    "idempotent": (bool, "true or false"),
+    "parallel": ((bool, type(None)), "true or false"),
+    "compensation": ((str, type(None)), "a text"),
+    "code": (str, "a text"),
+    "retryable": (bool, "true or false"),
+    "advice": (str, "a text"),
+    "args": (Mapping, "a mapping"),
+    "note": (str, "a text"),
+}
+
+
+def _record(shape: type[Any], given: Any, where: str) -> dict[str, Any]:
+    """The fields of a dataclass from plain data, each known and of its kind."""
+    if not isinstance(given, Mapping):
+        raise ToolDefinitionError(f"{where}: a mapping is expected, not {type(given).__name__}.")
+    known = {field.name: field for field in fields(shape)}
+    for name, value in given.items():
+        if name not in known:
+            near = near_names(str(name), known, at_most=1)
+            raise ToolDefinitionError(
+                f"{where}: there is no field {str(name)!r}.",
+                hint=f"Did you mean {near[0]!r}?" if near else f"The fields are {', '.join(known)}.",
+            )
+        kind, expected = _KINDS.get(name, (object, ""))
+        if not isinstance(value, kind) or (isinstance(value, bool) and "number" in expected):
+            raise _wrong(where, name, expected, value)
+    for name, field in known.items():
+        if field.default is MISSING and field.default_factory is MISSING and name not in given:
+            raise ToolDefinitionError(f"{where}: the field {name!r} is missing.")
+    return dict(given)
+
+
+def _wrong(where: str, name: str, expected: str, value: Any) -> ToolDefinitionError:
+    return ToolDefinitionError(f"{where}: the field {name!r} must be {expected}, not {str(value)[:60]!r}.")
