@@ -32,13 +32,12 @@ def decode_fact(kind: str, body: bytes | str) -> Fact:
     Raises:
         JournalCorrupt: the kind is unknown or the body does not fit it.
     """
-    fact_type = _BY_KIND.get(kind)
-    if fact_type is None:
+    if kind not in _BY_KIND:
         raise JournalCorrupt(
             f"There is no event of the kind {kind!r}.", hint="Was it written by a newer version of taoloop?"
         )
     try:
-        return _adapter(fact_type).validate_json(body)
+        return _adapter(kind).validate_json(body)
     except ValidationError as error:
         raise JournalCorrupt(f"An event of the kind {kind!r} cannot be read: {error}.") from error
 
@@ -65,5 +64,5 @@ def fact_of_record(record: dict[str, Any]) -> Fact:
 
 
 @cache
-def _adapter(fact_type: type[Fact]) -> TypeAdapter[Any]:
-    return TypeAdapter(fact_type)
+def _adapter(kind: str) -> TypeAdapter[Fact]:
+    return TypeAdapter(_BY_KIND[kind])

@@ -1,4 +1,4 @@
-"""Finding things in data and text: near names, JSON pointers, matches with their positions. Pure and bounded."""
+"""Finding things in data and text: near names, JSON pointers, matches in a text. Pure and bounded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def near_names(wanted: str, known: Iterable[str], *, at_most: int = 5) -> tuple[
 
 
 def follow_pointer(document: Any, pointer: str) -> Any:
-    """The value at a JSON pointer (RFC 6901), such as `/items/3/name`; the empty pointer is the whole document.
+    """The value at a JSON pointer (RFC 6901) such as `/items/3/name`; the empty one is the whole document.
 
     Raises:
         PointerError: it does not begin with `/`, or something on the way does not exist.
@@ -81,7 +81,7 @@ def _step(value: Any, name: str, where: str) -> Any:
 def find_text(
     text: str, wanted: str, *, at_most: int = 10, around: int = 80
 ) -> tuple[tuple[Match, ...], int]:
-    """The first matches of `wanted` (plain text, any case) with `around` characters on both sides, and the number of all."""
+    """The first matches of `wanted` (plain text, any case) with what stands around, and the number of all."""
     if not wanted:
         return (), 0
     matches: list[Match] = []

@@ -28,13 +28,7 @@ def request_calls(trace: Trace, act: Act, step: int, check: Check) -> list[Fact]
     left = None if allowed is None else allowed - trace.tool_calls
     for number, call in enumerate(act.calls, len(trace.calls) + 1):
         card = trace.card(call.tool)
-        args, fault = call.args, _unknown_tool(trace, call.tool)
-        if card is not None:
-            checked = check(call.tool, call.args)
-            args, fault = (call.args, checked) if isinstance(checked, Fault) else (checked, None)
-        verdict = Verdict(kind="deny", reasons=(fault.message,)) if fault else judge(trace, args, _known(card))
-        if fault is None and verdict.kind == "deny":
-            fault = Fault(code="denied", message=f"This action was denied: {'; '.join(verdict.reasons)}.")
+        args, verdict, fault = _judge_call(trace, call, card, check)
         if fault is None and left is not None:
             left -= 1
             if left < 0:
@@ -56,6 +50,20 @@ def call_digest(tool: str, args: Any) -> str:
     """A name for exactly this call: SHA-256 over tool and arguments, independent of the order of keys."""
     text = json.dumps([tool, args], sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _judge_call(trace: Trace, call: Call, card: ToolCard | None, check: Check) -> tuple[Any, Verdict, Fault | None]:
+    """The arguments that count, the verdict, and the fault if the call is refused at once."""
+    if card is None:
+        fault = _unknown_tool(trace, call.tool)
+        return call.args, Verdict(kind="deny", reasons=(fault.message,)), fault
+    checked = check(call.tool, call.args)
+    if isinstance(checked, Fault):
+        return call.args, Verdict(kind="deny", reasons=(checked.message,)), checked
+    verdict = judge(trace, checked, card)
+    if verdict.kind == "deny":
+        return checked, verdict, Fault(code="denied", message=f"This action was denied: {'; '.join(verdict.reasons)}.")
+    return checked, verdict, None
 
 
 def _requested(
@@ -82,9 +90,3 @@ def _unknown_tool(trace: Trace, name: str) -> Fault:
         message=f"There is no tool called {name[:80]!r}.",
         hint=f"Known tools: {listed}." if known else "This run has no tools: answer without one.",
     )
-
-
-def _known(card: ToolCard | None) -> ToolCard:
-    if card is None:
-        raise AssertionError("a call of an unknown tool is refused before the policy sees it")
-    return card

@@ -59,4 +59,4 @@ def limit_text(language: str, reached: LimitReached, detail: str = "") -> str:
 
 
 def _plain(value: float) -> str:
-    return f"{value:.6g}" if isinstance(value, float) and not value.is_integer() else f"{int(value)}"
+    return f"{value:.6g}" if value % 1 else f"{int(value)}"

@@ -10,14 +10,14 @@ from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Call, excerpt
 from taoloop.dialects.labels import INLINE_LABEL
 from taoloop.dialects.replies import (
-    Refused,
+    RefusedError,
     check_tool_name,
     find_card,
     is_nothing,
     is_placeholder,
     refuse_placeholders,
 )
-from taoloop.dialects.strict import NotJson, decode_at, loads, same
+from taoloop.dialects.strict import NotJsonError, decode_at, loads, same
 
 _HEAD = re.compile(r"([^:：(\n]*)([:：(]?)")
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n?(.*?)\n?[ \t]*```", re.DOTALL)
@@ -31,7 +31,7 @@ def split_action(action: str, cards: Sequence[ToolCard]) -> tuple[str, str, str]
     """The tool's name in an action, the sign behind it (`:`, `(` or nothing), and the rest.
 
     Raises:
-        Refused: no tool is named.
+        RefusedError: no tool is named.
     """
     plain = _bare_name(action)
     if find_card(plain, cards) is not None:
@@ -40,7 +40,7 @@ def split_action(action: str, cards: Sequence[ToolCard]) -> tuple[str, str, str]
     name = _bare_name(match.group(1)) if match else ""
     sign = match.group(2) if match else ""
     if is_nothing(name) or name[0] in "{[":
-        raise Refused("bad_action", f"The action {excerpt(action)!r} names no tool.", action)
+        raise RefusedError("bad_action", f"The action {excerpt(action)!r} names no tool.", action)
     check_tool_name(name)
     rest = action[match.end() :].strip() if match else ""
     return name, ":" if sign == "：" else sign, rest
@@ -50,19 +50,19 @@ def read_call(action: str, given: str | None, cards: Sequence[ToolCard]) -> Call
     """The call in an action line and the input behind it (None where there was no input label).
 
     Raises:
-        Refused: it is incomplete, ambiguous or broken; the message quotes the action (S0-15).
+        RefusedError: it is incomplete, ambiguous or broken; the message quotes the action (S0-15).
     """
     name, sign, rest = split_action(action, cards)
     card = find_card(name, cards)
     if sign and given is not None and not (sign == "(" and rest == ")"):
-        raise Refused("bad_action", f"The action {excerpt(action)!r} has its input twice.", action)
+        raise RefusedError("bad_action", f"The action {excerpt(action)!r} has its input twice.", action)
     if sign == "(" and given is None:
         args = _call_args(action, rest, name, card)
     elif sign == ":":
         args = bare_args(rest, action, name, card)
     elif sign == "" and rest:
         line = rest.split("\n", 1)[0]
-        raise Refused(
+        raise RefusedError(
             "stray_text", f"The line {excerpt(line)!r} follows the action {name!r} without a label.", line
         )
     elif given is None:
@@ -77,25 +77,25 @@ def bare_args(raw: str, action: str, name: str, card: ToolCard | None) -> Any:
     """Arguments from the text of an input: a JSON object, or a bare value for a tool with one parameter.
 
     Raises:
-        Refused: it is empty, broken or ambiguous.
+        RefusedError: it is empty, broken or ambiguous.
     """
     raw = _unfenced(raw)
     if not raw:
-        raise Refused("bad_action", f"The action {excerpt(action)!r} has an empty input.", action)
+        raise RefusedError("bad_action", f"The action {excerpt(action)!r} has an empty input.", action)
     if raw[0] == "{" and not is_placeholder(raw):
         return _object(raw, name)
     if raw[0] == '"':
         try:
             return _stand_in(loads(raw), name, card)
-        except NotJson:
+        except NotJsonError:
             pass
     if "\n" in raw:
         line = raw.split("\n", 1)[1].strip().split("\n", 1)[0]
-        raise Refused(
+        raise RefusedError(
             "stray_text", f"The line {excerpt(line)!r} follows the input of {name!r} without a label.", line
         )
     if INLINE_LABEL.search(raw):
-        raise Refused("stray_text", f"The input of {name!r} has a label inside it: {excerpt(raw)!r}.", raw)
+        raise RefusedError("stray_text", f"The input of {name!r} has a label inside it: {excerpt(raw)!r}.", raw)
     quoted = _SINGLE_QUOTED.fullmatch(raw)
     return _stand_in(quoted.group(1) if quoted else raw, name, card)
 
@@ -116,12 +116,12 @@ def _unfenced(raw: str) -> str:
 def _object(raw: str, name: str) -> Any:
     try:
         value, end = decode_at(raw)
-    except NotJson as error:
-        raise Refused("bad_json", f"The input of {name!r} is not valid JSON: {error}.", raw) from None
+    except NotJsonError as error:
+        raise RefusedError("bad_json", f"The input of {name!r} is not valid JSON: {error}.", raw) from None
     rest = raw[end:].strip()
     if rest:
         line = rest.split("\n", 1)[0]
-        raise Refused(
+        raise RefusedError(
             "stray_text",
             f"The text {excerpt(line)!r} follows the input of {name!r} without a label. "
             f"Usable before it: the call of {name!r}.",
@@ -145,14 +145,14 @@ def _stand_in(value: Any, name: str, card: ToolCard | None) -> Any:
     if isinstance(value, str) and value.startswith("[") and "array" in str(schema.get("type", "")):
         try:
             return {sole: loads(value)}
-        except NotJson as error:
-            raise Refused("bad_json", f"The input of {name!r} is not valid JSON: {error}.", value) from None
+        except NotJsonError as error:
+            raise RefusedError("bad_json", f"The input of {name!r} is not valid JSON: {error}.", value) from None
     return {sole: value}
 
 
 def _no_input(action: str, card: ToolCard | None) -> dict[str, Any]:
     if card is not None and card.required:
-        raise Refused(
+        raise RefusedError(
             "bad_action",
             f"The action {excerpt(action)!r} has no input; {card.name!r} needs {', '.join(card.required)}.",
             action,
@@ -164,13 +164,13 @@ def _call_args(action: str, rest: str, name: str, card: ToolCard | None) -> Any:
     """The arguments in `key="v", …)`, in `{json})` or in `value)`."""
     try:
         args, end = _inside(rest, name, card)
-    except NotJson as error:
-        raise Refused(
+    except NotJsonError as error:
+        raise RefusedError(
             "bad_json", f"The arguments in {excerpt(action)!r} cannot be read: {error}.", action
         ) from None
     if rest[end:].strip():
         line = rest[end:].strip().split("\n", 1)[0]
-        raise Refused(
+        raise RefusedError(
             "stray_text", f"The text {excerpt(line)!r} follows the call of {name!r} without a label.", line
         )
     return args
@@ -185,11 +185,11 @@ def _inside(rest: str, name: str, card: ToolCard | None) -> tuple[Any, int]:
         key = _KEY.match(rest, position)
         if key is None:
             if args:
-                raise NotJson(f"an argument without a name at character {position + 1}")
+                raise NotJsonError(f"an argument without a name at character {position + 1}")
             return _positional(rest, position, name, card)
         value, position = _value(rest, key.end())
         if key.group(1) in args and not same(args[key.group(1)], value):
-            raise NotJson(f"the argument {key.group(1)!r} stands twice with different values")
+            raise NotJsonError(f"the argument {key.group(1)!r} stands twice with different values")
         args[key.group(1)] = value
         position, closed = _separator(rest, position)
         if closed:
@@ -200,11 +200,11 @@ def _positional(rest: str, position: int, name: str, card: ToolCard | None) -> t
     value, position = _value(rest, position)
     position, closed = _separator(rest, position)
     if not closed:
-        raise NotJson("several arguments need their names")
+        raise NotJsonError("several arguments need their names")
     if isinstance(value, dict):
         return value, position
     if card is not None and card.sole_parameter is None:
-        raise NotJson(f"the arguments of {name!r} need their names")
+        raise NotJsonError(f"the arguments of {name!r} need their names")
     return _stand_in(value, name, card), position
 
 
@@ -226,7 +226,7 @@ def _separator(text: str, position: int) -> tuple[int, bool]:
         return _skip(text, position + 1), False
     if sign == ")":
         return position + 1, True
-    raise NotJson(f"a comma or ')' is missing at character {position + 1}", ended=not sign)
+    raise NotJsonError(f"a comma or ')' is missing at character {position + 1}", ended=not sign)
 
 
 def _skip(text: str, position: int) -> int:

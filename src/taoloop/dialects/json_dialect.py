@@ -12,7 +12,7 @@ from taoloop.core.message import ModelReply
 from taoloop.dialects.labels import LABEL, sections
 from taoloop.dialects.prose import ProseDialect, only_call
 from taoloop.dialects.replies import (
-    Refused,
+    RefusedError,
     answer_text,
     check_tool_name,
     find_card,
@@ -20,7 +20,7 @@ from taoloop.dialects.replies import (
     refuse_placeholders,
     usable_text,
 )
-from taoloop.dialects.strict import NotJson, decode_at, dumps, same
+from taoloop.dialects.strict import NotJsonError, decode_at, dumps, same
 
 _HOLE = re.compile(r"\{\{?[\w .-]{0,40}\}?\}")
 _FINAL_AHEAD = re.compile(r"final|最终|\"answer\"", re.IGNORECASE)
@@ -43,7 +43,7 @@ class JsonDialect(ProseDialect):
         """The decision in the first complete object; text around it is let pass, a second object is not."""
         try:
             return _decision(_the_object(reply), cards)
-        except Refused as refused:
+        except RefusedError as refused:
             return refused.problem
 
     def write(self, decision: Decision) -> ModelReply:
@@ -60,10 +60,10 @@ def _the_object(reply: ModelReply) -> dict[str, Any]:
     """The one object of a reply (S3-24, S3-64)."""
     text = usable_text(reply)
     if not text:
-        raise Refused("empty", "The reply is empty.")
+        raise RefusedError("empty", "The reply is empty.")
     start = _next_brace(text, 0)
     if start < 0:
-        raise Refused("no_decision", f"The reply has no JSON object: {excerpt(text)!r}.", text)
+        raise RefusedError("no_decision", f"The reply has no JSON object: {excerpt(text)!r}.", text)
     if start > 0:
         _check_before(text[:start])
     value, end = _decode(text, start)
@@ -85,8 +85,8 @@ def _next_brace(text: str, position: int) -> int:
 def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     try:
         value, end = decode_at(text, start)
-    except NotJson as error:
-        raise Refused("bad_json", f"The JSON object cannot be used: {error}.", text[start:]) from None
+    except NotJsonError as error:
+        raise RefusedError("bad_json", f"The JSON object cannot be used: {error}.", text[start:]) from None
     return value, end  # it begins with a brace, so it is an object
 
 
@@ -95,13 +95,13 @@ def _check_before(text: str) -> None:
     for section in sections(text):
         kind, body = section.kind, section.body.strip("`\n ").removesuffix("json").strip("`\n ")
         if kind == "observation" or (kind == "turn" and section.start > 0):
-            raise Refused(
+            raise RefusedError(
                 "invented_observation",
                 "An observation that you wrote yourself stands before the JSON object.",
                 text,
             )
         if kind == "final" or (kind in ("action", "input") and body):
-            raise Refused("two_decisions", "A labelled decision stands before the JSON object.", text)
+            raise RefusedError("two_decisions", "A labelled decision stands before the JSON object.", text)
 
 
 def _check_after(first: dict[str, Any], text: str, end: int) -> None:
@@ -112,12 +112,12 @@ def _check_after(first: dict[str, Any], text: str, end: int) -> None:
             limit = match.start()
             break
         if match.lastgroup in ("action", "input", "final"):
-            raise Refused(
+            raise RefusedError(
                 "two_decisions", "A labelled decision follows the JSON object; nothing was run.", text[end:]
             )
     rest = text[limit:]
     if rest and not _ends_run(first) and _FINAL_AHEAD.search(rest):
-        raise Refused(
+        raise RefusedError(
             "invented_observation",
             "You wrote the observation yourself and then a final answer on it; nothing was run. "
             "Give one JSON object and stop.",
@@ -126,7 +126,7 @@ def _check_after(first: dict[str, Any], text: str, end: int) -> None:
     while 0 <= (start := _next_brace(text, end)) < limit:
         other, end = _decode(text, start)
         if not same(first, other):
-            raise Refused(
+            raise RefusedError(
                 "two_decisions",
                 "A second, different JSON object follows the first; nothing was run.",
                 text[start:],
@@ -153,7 +153,7 @@ def _from_action(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
     reason = _reason(made, "thought", _ACTION_KEYS)
     action = made.get("action")
     if action is None:
-        raise Refused(
+        raise RefusedError(
             "no_decision", "The JSON object has no action; use a tool's name or 'final'.", dumps(made)
         )
     name = _name(action)
@@ -168,14 +168,14 @@ def _from_args(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
     action, args, final = made.get("action"), made.get("args"), made.get("final")
     if final is not None:
         if action is not None or args is not None:
-            raise Refused(
+            raise RefusedError(
                 "two_decisions", "'final' excludes 'action' and 'args'; nothing was run.", dumps(made)
             )
         return Answer(text=answer_text(final), reason=reason)
     if action is None:
-        raise Refused("no_decision", "The JSON object has neither an action nor a final.", dumps(made))
+        raise RefusedError("no_decision", "The JSON object has neither an action nor a final.", dumps(made))
     if args is None:
-        raise Refused("bad_action", f"The action {excerpt(str(action))!r} has no 'args'; give {{}} for none.")
+        raise RefusedError("bad_action", f"The action {excerpt(str(action))!r} has no 'args'; give {{}} for none.")
     return _act(_name(action), args, "args", made, reason, cards)
 
 
@@ -185,16 +185,16 @@ def _from_type(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
     tool, args, answer = made.get("tool"), made.get("args"), made.get("answer")
     if made["type"] == "final":
         if tool not in (None, "") or args not in (None, {}):
-            raise Refused(
+            raise RefusedError(
                 "two_decisions", "The type 'final' excludes a tool and args; nothing was run.", dumps(made)
             )
         return Answer(text=answer_text(answer), reason=reason)
     if made["type"] != "tool_call":
-        raise Refused(
+        raise RefusedError(
             "bad_action", f"The type is {excerpt(str(made['type']))!r}; use 'tool_call' or 'final'."
         )
     if answer not in (None, ""):
-        raise Refused(
+        raise RefusedError(
             "two_decisions", "The type 'tool_call' excludes an answer; nothing was run.", dumps(made)
         )
     return _act(_name(tool), {} if args is None else args, "args", made, reason, cards)
@@ -207,7 +207,7 @@ def _act(
     if args is None:
         card = find_card(name, cards)
         if key not in made and card is not None and card.required:
-            raise Refused(
+            raise RefusedError(
                 "bad_action", f"The action {name!r} has no {key!r}; it needs {', '.join(card.required)}."
             )
         args = {} if card is None or not card.required else None
@@ -217,7 +217,7 @@ def _act(
 
 def _name(value: Any) -> str:
     if not isinstance(value, str):
-        raise Refused("bad_action", f"A tool's name must be a text, not {excerpt(dumps(value))}.")
+        raise RefusedError("bad_action", f"A tool's name must be a text, not {excerpt(dumps(value))}.")
     return value.strip()
 
 
@@ -225,7 +225,7 @@ def _reason(made: dict[str, Any], key: str, allowed: frozenset[str]) -> str:
     """The reason in the object, which may have the allowed keys only (S3-65)."""
     extra = sorted(made.keys() - allowed)
     if extra:
-        raise Refused(
+        raise RefusedError(
             "stray_text",
             f"The JSON object has keys that do not belong there: {excerpt(', '.join(extra))}. "
             f"Allowed: {', '.join(sorted(allowed))}.",
@@ -233,5 +233,5 @@ def _reason(made: dict[str, Any], key: str, allowed: frozenset[str]) -> str:
         )
     reason = made.get(key)
     if reason is not None and not isinstance(reason, str):
-        raise Refused("stray_text", f"{key!r} must be a text.", dumps(reason))
+        raise RefusedError("stray_text", f"{key!r} must be a text.", dumps(reason))
     return (reason or "").strip()

@@ -13,14 +13,14 @@ from taoloop.core.prompts import PromptSet
 from taoloop.dialects.frame import observation_text
 from taoloop.dialects.prose import correction, shown
 from taoloop.dialects.replies import (
-    Refused,
+    RefusedError,
     check_tool_name,
     check_whole,
     find_card,
     refuse_placeholders,
     usable_text,
 )
-from taoloop.dialects.strict import NotJson, canonical, dumps, loads
+from taoloop.dialects.strict import NotJsonError, canonical, dumps, loads
 
 _LEAKS = (
     "<tool_call>",
@@ -53,10 +53,10 @@ class NativeDialect:
                 return Act(calls=_calls(reply.tool_calls), reason=reason)
             text = usable_text(reply)
             if not text:
-                raise Refused("empty", "The reply is empty: neither a tool call nor an answer.")
+                raise RefusedError("empty", "The reply is empty: neither a tool call nor an answer.")
             _refuse_leaked_call(text, cards)
             return Answer(text=text)
-        except Refused as refused:
+        except RefusedError as refused:
             return refused.problem
 
     def write(self, decision: Decision) -> ModelReply:
@@ -112,10 +112,10 @@ def _arguments(name: str, source: str) -> dict[str, Any]:
         return {}
     try:
         value = loads(source)
-    except NotJson as error:
-        raise Refused("bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source) from None
+    except NotJsonError as error:
+        raise RefusedError("bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source) from None
     if not isinstance(value, dict):
-        raise Refused("bad_json", f"The arguments of {name!r} are no JSON object.", source)
+        raise RefusedError("bad_json", f"The arguments of {name!r} are no JSON object.", source)
     if "<" in source or "{{" in source or "${" in source:
         refuse_placeholders(value, name)
     return value
@@ -129,7 +129,7 @@ def _refuse_leaked_call(text: str, cards: Sequence[ToolCard]) -> None:
     elif cards and "{" in text[:12] and text.endswith(("}", "```")):
         leaked = _written_call(text, cards)
     if leaked is not None:
-        raise Refused(
+        raise RefusedError(
             "bad_action",
             f"The call of {leaked!r} stands in the text; use the tool call of the API for it.",
             text,
@@ -140,7 +140,7 @@ def _written_call(text: str, cards: Sequence[ToolCard]) -> str | None:
     """The known tool that a text calls which is nothing but one JSON object."""
     try:
         value = loads(text.strip("`").removeprefix("json"))
-    except NotJson:
+    except NotJsonError:
         return None
     if not isinstance(value, dict) or not _ARGUMENT_KEYS & value.keys():
         return None

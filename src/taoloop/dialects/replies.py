@@ -9,7 +9,7 @@ from typing import Any
 from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Problem, excerpt
 from taoloop.core.message import ModelReply
-from taoloop.dialects.strict import NotJson, dumps, strings_in
+from taoloop.dialects.strict import NotJsonError, dumps, strings_in
 
 _CUT = frozenset({"length", "content_filter", "max_tokens", "model_length", "safety"})
 _EDGE = " \t\r\n\ufeff\u200b\u2060"
@@ -25,7 +25,7 @@ _MARKUP = frozenset(
 )
 
 
-class Refused(Exception):  # noqa: N818  # a signal between the readers, never seen outside of `read`
+class RefusedError(Exception):  # a signal between the readers, never seen outside of `read`
     """A reader gives up; `problem` is what `read` returns."""
 
     def __init__(self, code: str, message: str, part: str = "") -> None:
@@ -37,7 +37,7 @@ def usable_text(reply: ModelReply) -> str:
     """The text of a reply that was not cut, without thinking blocks and control tokens; may be empty.
 
     Raises:
-        Refused: the provider cut the reply, or a thinking block was never closed.
+        RefusedError: the provider cut the reply, or a thinking block was never closed.
     """
     check_whole(reply)
     text = reply.text.strip(_EDGE)
@@ -45,7 +45,7 @@ def usable_text(reply: ModelReply) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise Refused("stray_text", "The reply holds characters that are no text.") from None
+            raise RefusedError("stray_text", "The reply holds characters that are no text.") from None
     if "<" in text:
         text = drop_thinking(text)
         text = _CONTROL_TAIL.sub("", text[-200:]).join((text[:-200], "")) if text.endswith(">") else text
@@ -56,10 +56,10 @@ def check_whole(reply: ModelReply) -> None:
     """Refuse a reply that the provider says it cut.
 
     Raises:
-        Refused: it was cut.
+        RefusedError: it was cut.
     """
     if reply.finish_reason is not None and reply.finish_reason.lower() in _CUT:
-        raise Refused(
+        raise RefusedError(
             "truncated",
             f"The reply was cut (finish reason {reply.finish_reason!r}), so nothing of it was used. Answer shorter.",
             reply.text[-100:],
@@ -72,7 +72,7 @@ def drop_thinking(text: str) -> str:
     A tag counts at the beginning or the end of a line only: there it cannot stand inside a JSON string.
 
     Raises:
-        Refused: a block is never closed.
+        RefusedError: a block is never closed.
     """
     kept: list[str] = []
     position, opened = 0, False
@@ -87,7 +87,7 @@ def drop_thinking(text: str) -> str:
             kept.append(text[position : tag.start()])
             opened = True
     if opened:
-        raise Refused(
+        raise RefusedError(
             "truncated", "The thinking block was never closed, so there is no decision.", text[-100:]
         )
     if not position:
@@ -130,43 +130,43 @@ def refuse_placeholders(args: Any, tool: str) -> None:
     """Refuse arguments in which a place was left unfilled.
 
     Raises:
-        Refused: it names the tool and the placeholder.
+        RefusedError: it names the tool and the placeholder.
     """
     try:
         for text in strings_in(args):
             if len(text) < 70 and text[:1] in "<{$ " and is_placeholder(text):
-                raise Refused(
+                raise RefusedError(
                     "bad_action",
                     f"The call of {tool!r} has the placeholder {text!r} where a value must be.",
                     text,
                 )
-    except NotJson as error:
-        raise Refused("bad_json", f"The arguments of {tool!r} cannot be used: {error}.") from None
+    except NotJsonError as error:
+        raise RefusedError("bad_json", f"The arguments of {tool!r} cannot be used: {error}.") from None
 
 
 def check_tool_name(name: str) -> None:
     """Refuse what cannot be a tool's name. An unknown name is not refused: the executor answers it.
 
     Raises:
-        Refused: the name is empty, a word for nothing, or longer than any name.
+        RefusedError: the name is empty, a word for nothing, or longer than any name.
     """
     if is_nothing(name):
-        raise Refused("bad_action", f"The action {name!r} names no tool.", name)
+        raise RefusedError("bad_action", f"The action {name!r} names no tool.", name)
     if len(name) > 128 or "\n" in name:
-        raise Refused("bad_action", f"This is no tool name: {excerpt(name)!r}.", name)
+        raise RefusedError("bad_action", f"This is no tool name: {excerpt(name)!r}.", name)
 
 
 def answer_text(value: Any) -> str:
     """The answer in the value of a final: a text, the value of an object with one key, or other JSON as it is.
 
     Raises:
-        Refused: the answer is empty or an unfilled place (S4-58).
+        RefusedError: the answer is empty or an unfilled place (S4-58).
     """
     if isinstance(value, dict) and len(value) == 1:
         value = next(iter(value.values()))
     text = "" if value is None else value.strip(_EDGE) if isinstance(value, str) else dumps(value)
     if not text or value in ({}, []):
-        raise Refused("bad_final", "The final answer is empty. Give the answer, or say what is missing.")
+        raise RefusedError("bad_final", "The final answer is empty. Give the answer, or say what is missing.")
     if is_placeholder(text):
-        raise Refused("bad_final", f"The final answer is only the placeholder {text!r}.", text)
+        raise RefusedError("bad_final", f"The final answer is only the placeholder {text!r}.", text)
     return text

@@ -1,6 +1,6 @@
 """JSON without tolerance: what may become the arguments of a tool, and nothing else.
 
-Refused beyond broken syntax: NaN and Infinity (also as 1e999), one key with two different values, nesting deeper
+RefusedError beyond broken syntax: NaN and Infinity (also as 1e999), one key with two different values, nesting deeper
 than `MAX_DEPTH`, and halves of surrogate pairs, which no UTF-8 text can hold.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 MAX_DEPTH = 100
 
 
-class NotJson(ValueError):
+class NotJsonError(ValueError):
     """The text is not acceptable JSON. `ended` says that it stops in the middle, as a reply that was cut does."""
 
     def __init__(self, message: str, *, ended: bool = False) -> None:
@@ -24,21 +24,21 @@ def decode_at(text: str, position: int = 0) -> tuple[Any, int]:
     """The JSON value that begins at `position`, and where it ends.
 
     Raises:
-        NotJson: there is none, or not one that may be believed.
+        NotJsonError: there is none, or not one that may be believed.
     """
     try:
         value, end = _DECODER.raw_decode(text, position)
         _inspect(value, text[position:end])
-    except NotJson:
+    except NotJsonError:
         raise
     except json.JSONDecodeError as error:
         ended = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
         where = "it stops in the middle" if ended else f"{error.msg} at character {error.pos - position + 1}"
-        raise NotJson(where, ended=ended) from None
+        raise NotJsonError(where, ended=ended) from None
     except RecursionError:
-        raise NotJson(f"it is nested deeper than {MAX_DEPTH} levels") from None
+        raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:  # an integer of thousands of digits, half of a surrogate pair
-        raise NotJson(f"it holds a value that cannot be kept ({type(error).__name__})") from None
+        raise NotJsonError(f"it holds a value that cannot be kept ({type(error).__name__})") from None
     return value, end
 
 
@@ -46,12 +46,12 @@ def loads(text: str) -> Any:
     """The JSON value that `text` is, white space around it aside.
 
     Raises:
-        NotJson: it is not exactly one acceptable JSON value.
+        NotJsonError: it is not exactly one acceptable JSON value.
     """
     text = text.strip()
     value, end = decode_at(text)
     if end != len(text):
-        raise NotJson(f"text follows the value at character {end + 1}")
+        raise NotJsonError(f"text follows the value at character {end + 1}")
     return value
 
 
@@ -76,7 +76,7 @@ def strings_in(value: Any) -> list[str]:
     """Every text in a JSON value, keys included.
 
     Raises:
-        NotJson: the value is nested too deeply.
+        NotJsonError: the value is nested too deeply.
     """
     found: list[str] = []
     level = [value]
@@ -93,7 +93,7 @@ def strings_in(value: Any) -> list[str]:
         if not below:
             return found
         level = below
-    raise NotJson(f"it is nested deeper than {MAX_DEPTH} levels")
+    raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels")
 
 
 def _inspect(value: Any, source: str) -> None:
@@ -109,19 +109,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) != len(pairs):
         for key, value in pairs:
             if not same(made[key], value):
-                raise NotJson(f"the key {key[:40]!r} stands twice with different values")
+                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values")
     return made
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise NotJson(f"the number {text[:40]} is too large")
+        raise NotJsonError(f"the number {text[:40]} is too large")
     return number
 
 
 def _constant(name: str) -> NoReturn:
-    raise NotJson(f"{name} is no JSON value")
+    raise NotJsonError(f"{name} is no JSON value")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant)

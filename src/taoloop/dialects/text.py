@@ -12,7 +12,7 @@ from taoloop.dialects.call_forms import bare_args, read_call, split_action
 from taoloop.dialects.frame import quote_labels
 from taoloop.dialects.labels import LABEL, Section, drop_stump, sections
 from taoloop.dialects.prose import ProseDialect, only_call
-from taoloop.dialects.replies import Refused, answer_text, find_card, is_final_name, usable_text
+from taoloop.dialects.replies import RefusedError, answer_text, find_card, is_final_name, usable_text
 from taoloop.dialects.strict import dumps, same
 
 
@@ -26,7 +26,7 @@ class TextDialect(ProseDialect):
         """The one decision in the labelled lines of a reply."""
         try:
             return read_labelled(usable_text(reply), cards)
-        except Refused as refused:
+        except RefusedError as refused:
             return refused.problem
 
     def write(self, decision: Decision) -> ModelReply:
@@ -54,7 +54,7 @@ def _body(decision: Decision) -> str:
         return plain
     try:
         kept = read_labelled(usable_text(ModelReply(text=plain)), ())
-    except Refused:
+    except RefusedError:
         kept = None
     if kept == Answer(text=decision.text):
         return plain
@@ -97,7 +97,7 @@ class _Draft:
         kind, body = section.kind, section.body
         if kind == "input":
             if self.action is None:
-                raise Refused(
+                raise RefusedError(
                     "bad_action", f"An input without an action: {excerpt(body)!r}.{self.usable()}", body
                 )
             action, self.action = self.action, None
@@ -106,7 +106,7 @@ class _Draft:
         self.settle()
         if kind == "preamble" and body:
             line = body.split("\n", 1)[0].strip()
-            raise Refused("stray_text", f"The line {excerpt(line)!r} begins with no label.", body)
+            raise RefusedError("stray_text", f"The line {excerpt(line)!r} begins with no label.", body)
         if kind == "thought" and body:
             if self.decision is None:
                 self.thoughts.append(body)
@@ -116,7 +116,7 @@ class _Draft:
             self.action = body
         elif kind == "final":
             if section.fenced and LABEL.search(body):
-                raise Refused("truncated", "The code block in the final answer is never closed.", body)
+                raise RefusedError("truncated", "The code block in the final answer is never closed.", body)
             self.decide(answer_text(body))
 
     def decide(self, new: Call | str) -> None:
@@ -138,13 +138,13 @@ class _Draft:
             message = (
                 "An action and a final answer in one reply, before the observation was seen; nothing was run."
             )
-        raise Refused("two_decisions", f"{message} Give exactly one decision.")
+        raise RefusedError("two_decisions", f"{message} Give exactly one decision.")
 
     def result(self) -> Decision:
         """The one decision of the reply."""
         if self.afterthought:
             line = self.afterthought.split("\n", 1)[0]
-            raise Refused(
+            raise RefusedError(
                 "stray_text", f"The thought {excerpt(line)!r} follows the decision.{self.usable()}", line
             )
         reason = "\n".join(self.thoughts)
@@ -152,7 +152,7 @@ class _Draft:
             return Act(calls=(self.decision,), reason=reason)
         if self.decision is not None:
             return Answer(text=self.decision, reason=reason)
-        raise Refused(
+        raise RefusedError(
             "no_decision", f"The reply has neither an action nor a final answer.{self.usable()}", reason
         )
 
@@ -168,10 +168,10 @@ def read_labelled(text: str, cards: Sequence[ToolCard]) -> Decision:
     """The one decision in labelled lines.
 
     Raises:
-        Refused: there is none, or none that may be believed.
+        RefusedError: there is none, or none that may be believed.
     """
     if not text:
-        raise Refused("empty", "The reply is empty.")
+        raise RefusedError("empty", "The reply is empty.")
     text = drop_stump(text)
     draft = _Draft(cards)
     for section in sections(text):
@@ -197,7 +197,7 @@ def _echoed(draft: _Draft) -> bool:
 def _check_cut(draft: _Draft, rest: str) -> None:
     """What stands before an invented observation or turn stays, unless the model went on to finish on it (S0-24)."""
     if draft.decision is None:
-        raise Refused(
+        raise RefusedError(
             "invented_observation",
             f"The reply goes on with an observation or a turn that you wrote yourself.{draft.usable()} "
             "Only the runtime writes observations: stop after the action.",
@@ -208,7 +208,7 @@ def _check_cut(draft: _Draft, rest: str) -> None:
     for section in sections(rest):
         name = section.body.split("\n", 1)[0].split("[", 1)[0].strip(" `*\"'")
         if section.kind == "final" or (section.kind == "action" and is_final_name(name)):
-            raise Refused(
+            raise RefusedError(
                 "invented_observation",
                 "You wrote the observation yourself and then a final answer on it; nothing was run. "
                 "Stop after the action and wait for the real observation.",

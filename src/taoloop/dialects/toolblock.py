@@ -49,7 +49,7 @@ def _card(card: ToolCard, prompts: PromptSet) -> str:
     ]
     filled = prompts.fill(
         "card",
-        name=card.name,
+        tool=card.name,
         purpose=card.purpose,
         schema=compact(card.input_schema),
         details="\n".join(details),

@@ -137,7 +137,7 @@ class Agent:
             trace = Trace(run_id, await journal.load(run_id))
             if trace.status == "completed":
                 raise RunNotResumable(f"Run {run_id} is completed.", hint="Start a new run.")
-            self.toolbox.require(card.name for card in trace.agent.tools)
+            self.toolbox.allow([card.name for card in trace.agent.tools])
             limited = self._limited(replace(trace.agent, limits=trace.limits), limits, max_steps).limits
             runner = self._runner(trace, lease, journal, _listeners(verbose, on_event))
             runner.note(Resumed(limits=limited, approved_tiers=approved_tiers))

@@ -67,7 +67,7 @@ def dividing_stdout() -> Iterator[None]:
     For programs that own their standard output, such as the command line; the library itself never touches it.
     """
     real = sys.stdout
-    sys.stdout = _Divider(real)  # type: ignore[assignment]  # a stand-in with what print() uses
+    sys.stdout = _Divider(real)
     try:
         yield
     finally:

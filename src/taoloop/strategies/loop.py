@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from taoloop.core.decision import Act, Answer
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
-from taoloop.core.events import ApprovalRefused, Fault, Finished, LimitReached, Noted
+from taoloop.core.events import ApprovalRefused, Fault, Finished, LimitReached, Noted, Observed
 from taoloop.core.guards import reached_limit, reached_steps, remaining_s
 from taoloop.core.message import Purpose
 from taoloop.core.request import ModelRequest
@@ -163,7 +163,7 @@ def model_failed(trace: Trace, message: str) -> Finished:
     )
 
 
-def _settled(trace: Trace, call: CallView) -> object:
+def _settled(trace: Trace, call: CallView) -> Observed | None:
     """The observation of a call that needs no run: refused by a person, or in doubt after a crash."""
     requested = call.requested
     if isinstance(call.approval, ApprovalRefused):

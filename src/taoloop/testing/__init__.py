@@ -1,0 +1,8 @@
+"""Doubles and contract suites for tests of agents, tools and plug-ins: shipped, so that nobody has to patch."""
+
+from __future__ import annotations
+
+from taoloop.models.scripted import ScriptedModel
+from taoloop.testing.clock import FakeClock
+
+__all__ = ["FakeClock", "ScriptedModel"]

@@ -1,8 +1,8 @@
 """Opening files beneath a directory and nowhere else.
 
-`Beneath` holds a descriptor of the directory, so that nobody can exchange it; every open goes through the kernel's
-`openat2` (RESOLVE_BENEATH, no symlinks, no magic links, no other mount) or, where there is none, component by
-component with O_NOFOLLOW. Only regular files with a single link are opened, and never in a way that can block.
+`Beneath` holds a descriptor of the directory, so that nobody can exchange it; every open goes through the
+kernel's `openat2` (RESOLVE_BENEATH, no symlinks, no magic links, no other mount) or, where there is none,
+component by component with O_NOFOLLOW. Only regular files with a single link are opened, never blocking.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Beneath:
 
     @contextmanager
     def folder(self, parts: Parts, *, create: bool = False) -> Iterator[int]:
-        """A descriptor of a folder for the length of a `with`; `create` makes what is missing, one at a time."""
+        """A descriptor of a folder for the length of a `with`; `create` makes what folders are missing."""
         if create:
             self._make_folders(parts)
         fd = self.open_folder(parts)
@@ -140,7 +140,7 @@ class Beneath:
             missing += 1
         for depth in range(len(parts) - missing, len(parts)):
             with self.folder(parts[:depth]) as parent, suppress(FileExistsError):
-                os.mkdir(parts[depth], dir_fd=parent)  # noqa: PTH102  # beneath the descriptor
+                os.mkdir(parts[depth], dir_fd=parent)  # beneath the descriptor
                 os.fsync(parent)
 
     @contextmanager
@@ -178,7 +178,7 @@ def check_regular(status: os.stat_result) -> None:
 
 
 def open_stepwise(root: int, parts: Parts, flags: int, mode: int) -> int:
-    """`Opener` for every POSIX system: one component after the other, none of them a link or on another device."""
+    """`Opener` for every POSIX system: component by component, none of them a link or on another device."""
     device = os.fstat(root).st_dev
     here = os.dup(root)
     try:

@@ -21,7 +21,8 @@ _CITIES = {
     "迪拜": "Asia/Dubai", "孟买": "Asia/Kolkata", "伦敦": "Europe/London", "巴黎": "Europe/Paris",
     "柏林": "Europe/Berlin", "莫斯科": "Europe/Moscow", "纽约": "America/New_York",
     "洛杉矶": "America/Los_Angeles", "芝加哥": "America/Chicago", "多伦多": "America/Toronto",
-    "悉尼": "Australia/Sydney", "奥克兰": "Pacific/Auckland", "beijing": "Asia/Shanghai", "china": "Asia/Shanghai",
+    "悉尼": "Australia/Sydney", "奥克兰": "Pacific/Auckland",
+    "beijing": "Asia/Shanghai", "china": "Asia/Shanghai",
     "shenzhen": "Asia/Shanghai", "guangzhou": "Asia/Shanghai", "hangzhou": "Asia/Shanghai",
     "new york": "America/New_York", "nyc": "America/New_York", "san francisco": "America/Los_Angeles",
     "seattle": "America/Los_Angeles", "washington": "America/New_York", "boston": "America/New_York",
@@ -43,7 +44,7 @@ def time_now_tool(now: Callable[[], datetime] = system_clock) -> Tool:
         name="time_now",
         tier="read",
         use_when="The present time or date is needed, here or in a zone.",
-        avoid_when="A given time is to be converted, or the zone is known only as an abbreviation such as CST.",
+        avoid_when="A given time is to be converted, or only an abbreviation such as CST is known.",
         errors=(ErrorCard(code="unknown_zone", advice="Use an IANA name such as Asia/Shanghai."),),
         examples=(
             ExampleCard(args={"zone": "Asia/Shanghai"}, output="2025-06-01T09:30:00+08:00"),
@@ -51,7 +52,7 @@ def time_now_tool(now: Callable[[], datetime] = system_clock) -> Tool:
         ),
     )
     def time_now(zone: str | None = None) -> str:
-        """Tell the present time in one IANA zone, or the local time, as ISO 8601 with offset, to the second only.
+        """Tell the present time, only as ISO 8601 with offset, in one IANA zone or as local time.
 
         Args:
             zone: An IANA time zone name such as Asia/Shanghai or Europe/Paris; without it, the local time.

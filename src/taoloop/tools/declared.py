@@ -31,10 +31,11 @@ class _Validator(Protocol):
 
 
 def tool_from_card(card: ToolCard, handler: Callable[..., Any]) -> Tool:
-    """A tool of a hand-written card. `handler` takes the arguments by name, and the `ToolContext` if it asks for one.
+    """A tool of a hand-written card and a handler that takes the arguments by name.
 
-    Arguments and results are judged by the card's schemas (Draft 2020-12, formats too, no remote references). An
-    argument that the handler has no parameter for is refused, whatever the schema leaves open.
+    The handler gets the `ToolContext` if it has a parameter of that type. Arguments and results are judged by
+    the card's schemas (Draft 2020-12, formats too, no remote references). An argument that the handler has no
+    parameter for is refused, whatever the schema leaves open.
 
     Raises:
         ToolDefinitionError: a schema is invalid or not of an object, or the handler does not fit it.
@@ -78,7 +79,7 @@ def _parameters(card: ToolCard, handler: Callable[..., Any]) -> tuple[str | None
         problem = (
             f"its parameter {unfilled[0]!r} is not required by the schema"
             if unfilled
-            else f"it has no parameter {(unknown or [context])[0]!r}"
+            else f"it has no parameter {unknown[0] if unknown else context!r}"
         )
         raise ToolDefinitionError(
             f"The handler of {card.name!r} does not fit its input schema: {problem}.",
@@ -168,7 +169,7 @@ def _listed(found: list[str]) -> str:
 
 
 def card_from_mapping(mapping: Mapping[str, Any], where: str) -> ToolCard:
-    """The card that plain data (of YAML or JSON) describes, with the fields of `ToolCard`; `where` is for messages.
+    """The card that plain data (of YAML or JSON) describes by the fields of `ToolCard`; errors name `where`.
 
     A missing tier stays None.
 

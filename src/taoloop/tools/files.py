@@ -1,11 +1,11 @@
-"""The file tools: `read_file`, `write_file`, `restore_file`, `list_files`, `search_files` in one workspace."""
+"""The tools `read_file`, `write_file`, `restore_file`, `list_files` and `search_files` in one workspace."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NotRequired
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from taoloop.core.cards import ErrorCard, ExampleCard
 from taoloop.tools.base import Tool, ToolContext  # noqa: TC001  # `tool` reads the annotations
@@ -97,7 +97,7 @@ def _read_tool(workspace: Workspace) -> Tool:
         idempotent=True,
     )
     def read_file(path: str) -> FileContent:
-        """Read one UTF-8 text file of the workspace, at most 1 MB; no binary files, no links, nothing outside.
+        """Read one UTF-8 text file of the workspace, at most 1 MB; nothing binary, no links, nothing outside.
 
         Args:
             path: The file, relative to the workspace, with '/' between folders, such as notes/a.txt.
@@ -112,7 +112,7 @@ def _write_tool(workspace: Workspace) -> Tool:
         name="write_file",
         tier="write",
         use_when="A text file must be created or replaced as a whole in the workspace.",
-        avoid_when="Only a part is to change and the present content was not read; or the file is binary.",
+        avoid_when="A part is to change and the present content was not read; or the file is binary.",
         errors=(_REFUSED, _NOT_A_FILE, _TOO_LARGE, _NOT_TEXT, _DENIED, _DISK_FULL, _IO_ERROR),
         examples=(ExampleCard(args={"path": "game/index.html", "content": "<!doctype html>…"}),),
         idempotent=True,
@@ -125,6 +125,7 @@ def _write_tool(workspace: Workspace) -> Tool:
         Args:
             path: The file, relative to the workspace, such as game/index.html; missing folders are made.
             content: The whole new text of the file; it is not appended.
+            context: Given by the runtime.
         """
         change, backup = workspace.write_text(path, content, context.idempotency_key)
         kept = (
@@ -156,11 +157,12 @@ def _restore_tool(workspace: Workspace) -> Tool:
         idempotent=True,
     )
     def restore_file(path: str, backup: str, *, context: ToolContext) -> Written:
-        """Restore what one write_file replaced, only if the file was not changed since; a new file is taken away.
+        """Undo one write_file, only if the file was not changed since; a file that was new is taken away.
 
         Args:
             path: The file that was written, relative to the workspace.
             backup: The name of the backup, as write_file gave it.
+            context: Given by the runtime.
         """
         change, own = workspace.restore(path, backup, context.idempotency_key)
         what = "the previous version is back" if change.after else "it did not exist before and is gone"
@@ -219,7 +221,7 @@ def _search_tool(workspace: Workspace) -> Tool:
         idempotent=True,
     )
     def search_files(text: str, path: str = ".", pattern: str = "*") -> Matches:
-        """Search the text files of the workspace for one exact text; at most 100 lines, no regular expressions.
+        """Search the text files of the workspace for an exact text; at most 100 lines, no regular expressions.
 
         Args:
             text: The text as written in the files, within one line, case-sensitive.

@@ -1,8 +1,9 @@
 """Changing files of a workspace so that nothing is half written, nothing done twice and nothing lost.
 
-Every change has a key. Under `.taoloop/backup/` a record `<key>.json` says what the change did, and `<key>/<path>`
-holds what it replaced. The order is: the new content beside the file, the old one into the backup, the record, and
-only then the rename; a crash at any point leaves the old file or the new one, and the same key finishes the work.
+Every change has a key. Under `.taoloop/backup/` a record `<key>.json` says what the change did, and
+`<key>/<path>` holds what it replaced. The order is: the old content into the backup, the record, the new
+content under a temporary name beside the file, and only then the rename; a crash at any point leaves the old
+file or the new one, and the same key finishes the work.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ class Keeper:
         self._lock = threading.Lock()
 
     def change(self, parts: Parts, data: bytes | None, key: str) -> Change:
-        """Make `data` the content of the file (None removes it). A repeated key changes nothing a second time.
+        """Make `data` the content of the file (None removes it); the same key changes nothing a second time.
 
         Raises:
-            ToolError: `key_reused` if the key belongs to another change, `too_large` if the old file cannot be kept.
+            ToolError: `key_reused`: the key belongs to another change; `too_large`: it cannot be kept.
             OSError: the file system refused; the file is as it was.
         """
         name, path = key_name(key), "/".join(parts)
@@ -130,7 +131,7 @@ class Keeper:
     def _remove(self, parts: Parts) -> None:
         with self._beneath.folder(parts[:-1]) as parent:
             with suppress(FileNotFoundError):
-                os.unlink(parts[-1], dir_fd=parent)  # noqa: PTH108  # beneath the descriptor
+                os.unlink(parts[-1], dir_fd=parent)  # beneath the descriptor
             os.fsync(parent)
 
 
@@ -162,9 +163,9 @@ def _store(beneath: Beneath, parts: Parts, chunks: Iterable[bytes], *, mode: int
                 os.fsync(fd)
             finally:
                 os.close(fd)
-            os.rename(temporary, parts[-1], src_dir_fd=parent, dst_dir_fd=parent)  # noqa: PTH104  # beneath it
+            os.rename(temporary, parts[-1], src_dir_fd=parent, dst_dir_fd=parent)  # beneath it
         except BaseException:
             with suppress(OSError):
-                os.unlink(temporary, dir_fd=parent)  # noqa: PTH108  # likewise
+                os.unlink(temporary, dir_fd=parent)  # likewise
             raise
         os.fsync(parent)

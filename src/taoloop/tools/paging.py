@@ -55,6 +55,7 @@ async def read_observation(
         chars: How many characters to show, 1 to 8,000.
         search: A text to find, in any case; shows the places where it stands instead of a page.
         pointer: A JSON pointer such as /items/3/name; shows that value of a JSON output only.
+        context: Given by the runtime.
     """
     whole = await context.read_artifact(artifact)
     if whole is None:

@@ -93,10 +93,10 @@ def _made(given: Any) -> Tool:
 def builtin_tools(
     workspace: Path | str | Workspace | None = None, table: Mapping[str, Any] | Path | str | None = None
 ) -> dict[str, Tool]:
-    """The built-in tools by name; nothing is opened or made before a tool is called, but for the file of `table`.
+    """The built-in tools by name; nothing but the file of `table` is opened before a tool is called.
 
-    Without a workspace the file tools answer `no_workspace`. `lookup` reads `table` where it is given, else JSON and
-    YAML files of the workspace.
+    Without a workspace the file tools answer `no_workspace`. `lookup` reads `table` where it is given, else
+    JSON and YAML files of the workspace.
 
     Raises:
         ConfigError: the file of `table` cannot be read.

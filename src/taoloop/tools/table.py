@@ -78,7 +78,7 @@ def workspace_lookup_tool(workspace: Workspace) -> Tool:
         text = workspace.read_text(table)
         try:
             return find_key(_parse(text, table), key)
-        except _BadTable as error:
+        except _TableError as error:
             raise ToolError(str(error), code="bad_table", hint="It must be a JSON or YAML mapping.") from None
 
     return lookup
@@ -157,7 +157,7 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-class _BadTable(Exception):
+class _TableError(Exception):
     """A table's text is malformed; `line` counts from 1, 0 when unknown."""
 
     def __init__(self, what: str, line: int = 0) -> None:
@@ -179,7 +179,7 @@ def _load_file(path: Path) -> Any:
         raise ConfigError(f"{path}: the table is not UTF-8 text.") from error
     try:
         return _parse(text, str(path))
-    except _BadTable as error:
+    except _TableError as error:
         where = f"{path}:{error.line}" if error.line else str(path)
         raise ConfigError(
             f"{where}: {error.what}", hint="The table must be a JSON or YAML mapping."
@@ -190,14 +190,18 @@ def _parse(text: str, name: str) -> Any:
     try:
         content = json.loads(text) if name.lower().endswith(".json") else _parse_yaml(text)
     except json.JSONDecodeError as error:
-        raise _BadTable(f"Line {error.lineno}: {error.msg}.", error.lineno) from None
+        raise _TableError(f"Line {error.lineno}: {error.msg}.", error.lineno) from None
     except RecursionError:
-        raise _BadTable("It is nested too deeply.") from None
+        raise _TableError("It is nested too deeply.") from None
     except ValueError as error:
-        raise _BadTable(f"{error}.") from None
+        raise _TableError(f"{error}.") from None
     if not isinstance(content, Mapping) and not _is_list(content):
-        raise _BadTable("It has no keys: its top is a plain value.", 1)
+        raise _TableError("It has no keys: its top is a plain value.", 1)
     return content
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 def _parse_yaml(text: str) -> Any:
@@ -210,12 +214,12 @@ def _parse_yaml(text: str) -> Any:
             text, Loader=loader
         ):  # before anything is built: aliases multiply, depth overflows
             if isinstance(event, yaml.AliasEvent):
-                raise _BadTable("YAML aliases (*name) are not taken.", event.start_mark.line + 1)
+                raise _TableError("YAML aliases (*name) are not taken.", _line(event))
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _MAX_DEPTH:
-                raise _BadTable("It is nested too deeply.", event.start_mark.line + 1)
+                raise _TableError("It is nested too deeply.", _line(event))
         return yaml.load(text, Loader=loader)  # noqa: S506  # a safe loader, the C one where there is one
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else 0
-        raise _BadTable(f"Line {line}: {getattr(error, 'problem', None) or 'not YAML'}.", line) from None
+        raise _TableError(f"Line {line}: {getattr(error, 'problem', None) or 'not YAML'}.", line) from None

@@ -23,7 +23,7 @@ Kind = Literal["file", "folder", "link", "other"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One thing in a folder; `parts` is its path from the root, `size` is in bytes (0 for what is no file)."""
+    """One thing in a folder: its path from the root and its size in bytes (0 for what is no file)."""
 
     parts: Parts
     kind: Kind
@@ -36,7 +36,7 @@ class Entry:
 
 
 def walk(beneath: Beneath, parts: Parts, *, deep: bool) -> Iterator[Entry]:
-    """The entries of a folder in the order of their paths; `deep` goes into folders, but never through links."""
+    """The entries of a folder, sorted; `deep` goes into folders, but never through links."""
     with beneath.folder(parts) as fd:
         found = sorted(islice(_scan(fd, parts), _MAX_IN_FOLDER), key=lambda entry: entry.parts)
     for entry in found:
@@ -85,7 +85,7 @@ def check_pattern(pattern: str) -> str:
 
 
 def fits(pattern: str, below: Parts) -> bool:
-    """True if a path below the folder matches: by its name if the pattern has no '/', else part by part (`**` = any)."""
+    """True if a path matches: by its name if the pattern has no '/', else part by part (`**` is any)."""
     if "/" not in pattern:
         return fnmatchcase(below[-1], pattern)
     return _fits(tuple(part for part in pattern.split("/") if part not in ("", ".")), below)

@@ -64,7 +64,7 @@ class WorkspaceLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A line that contains the text: `line` counts from 1, `text` is the line, cut to 200 characters around it."""
+    """A line that contains the text: `line` counts from 1, `text` is at most 200 characters of it."""
 
     path: str
     line: int
@@ -73,7 +73,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """`complete` is False if a bound of matches, files, bytes or time ended the search; `skipped` were not text."""
+    """`complete` is False if a bound of matches, files, bytes or time was met; `skipped` were not text."""
 
     found: tuple[Found, ...]
     searched: int
@@ -84,8 +84,8 @@ class SearchResult:
 class Workspace:
     """A folder that cannot be left: no absolute path, no `..`, no link, no device, no other file system.
 
-    Nothing is opened before the first use, which raises ConfigError if the folder cannot be used (`create` makes a
-    missing one). `opener` replaces the way files are opened, for systems and tests; `clock` bounds searches.
+    Nothing is opened before the first use, which raises ConfigError if the folder cannot be used
+    (`create` makes a missing one). `opener` replaces the way files are opened; `clock` bounds searches.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Workspace:
         Folders are made as needed. A second call with the same key changes nothing.
 
         Raises:
-            ToolError: the path is refused or is no file, the content too large or not text, or the disk failed.
+            ToolError: the path is refused or no file, the content too large or not text, or the disk failed.
         """
         parts = split_path(path)
         if not parts:
@@ -195,9 +195,9 @@ class Workspace:
         return self._change(path, parts, data, key)
 
     def entries(self, path: str = ".", pattern: str = "*") -> tuple[tuple[Entry, ...], int, bool]:
-        """The matching entries in the order of their paths, how many more there are, and whether all were looked at.
+        """The matching entries, sorted, how many more there are, and whether all were looked at.
 
-        A pattern without '/' is held against the names in the folder itself; with `**/` also against those below.
+        A pattern without '/' is held against the names in the folder itself; with `**/` also those below.
         """
         parts, wanted = split_path(path), check_pattern(pattern)
         with self._told(path, parts):
@@ -207,7 +207,7 @@ class Workspace:
         return listed, len(matching) - len(listed), len(seen) <= self.limits.scanned
 
     def search(self, text: str, path: str = ".", pattern: str = "*") -> SearchResult:
-        """The lines with `text` (exactly so, also in upper and lower case) in the text files of a folder and below."""
+        """The lines with `text`, case-sensitive, in the text files of a folder and below, or in one file."""
         parts, wanted = split_path(path), check_pattern(pattern)
         if not text or "\n" in text:
             raise ToolError("The text to search is empty or has several lines.", code="bad_text")
@@ -241,7 +241,7 @@ class Workspace:
         )
 
     def _files(self, parts: Parts) -> Iterator[Entry]:
-        """The entry at `parts` if it is a file, else the files below it. A folder counts too, as it costs time."""
+        """The entry at `parts` if it is a file, else all below it; a folder counts too, as it costs time."""
         try:
             yield from walk(self._beneath, parts, deep=True)
         except NotADirectoryError:

@@ -1,0 +1,115 @@
+"""CPU per step above the model and the tool, in memory: 10 steps and 1,000 steps, beside a bare loop.
+
+Run: python benchmarks/overhead.py [--json]
+Targets: at most 60 µs per step at 10 steps; at 1,000 steps at most 1.3 times that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from minimal import minimal_loop
+
+from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
+from taoloop.core.message import ModelReply, ToolCallText
+from taoloop.tools.base import Tool
+
+UNLIMITED = Limits(max_steps=None, repeat_tell=None, repeat_stop=None)
+
+
+@tool(tier="read")
+async def add_async(a: int, b: int) -> int:
+    """Add two integers."""
+    return a + b
+
+
+@tool(tier="read")
+def add_sync(a: int, b: int) -> int:
+    """Add two integers."""
+    return a + b
+
+
+@tool
+async def add_undeclared(a: int, b: int) -> int:
+    """Add two integers."""
+    return a + b
+
+
+def script(steps: int, name: str) -> list[ModelReply]:
+    """`steps` calls with different arguments, then the answer."""
+    calls = [
+        ModelReply(tool_calls=(ToolCallText(name=name, arguments=json.dumps({"a": n, "b": 2}), id=f"c{n}"),))
+        for n in range(steps)
+    ]
+    return [*calls, ModelReply(text="done")]
+
+
+async def cpu_per_step_us(run: Callable[[], Awaitable[Any]], steps: int, repeats: int) -> float:
+    """Median CPU of one step in microseconds over `repeats` runs, after one that does not count."""
+    await run()
+    costs = []
+    for _ in range(repeats):
+        began = time.process_time()
+        await run()
+        costs.append((time.process_time() - began) / steps * 1e6)
+    return statistics.median(costs)
+
+
+def taoloop_run(one: Tool, steps: int) -> Callable[[], Awaitable[Any]]:
+    """A run of taoloop with a fresh memory journal."""
+    model = ScriptedModel(script(steps, one.name))
+
+    async def run() -> None:
+        agent = Agent(model=model, tools=[one], limits=UNLIMITED, journal=MemoryJournal())
+        result = await agent.run("add numbers")
+        assert result.status == "completed", result.reason
+
+    return run
+
+
+def bare_run(steps: int) -> Callable[[], Awaitable[Any]]:
+    """The bare loop on the same script."""
+    replies = script(steps, "add")
+
+    async def ask(_messages: Sequence[Any], turn: int) -> ModelReply:
+        return replies[turn]
+
+    async def run() -> None:
+        await minimal_loop("add numbers", ask, {"add": lambda a, b: a + b})
+
+    return run
+
+
+async def measure() -> dict[str, float]:
+    """All figures, in microseconds of CPU per step."""
+    figures = {
+        "bare loop, 10 steps": await cpu_per_step_us(bare_run(10), 10, 200),
+        "bare loop, 1000 steps": await cpu_per_step_us(bare_run(1000), 1000, 5),
+    }
+    for one in (add_async, add_undeclared, add_sync):
+        for steps, repeats in ((10, 200), (1000, 5)):
+            figures[f"{one.name}, {steps} steps"] = await cpu_per_step_us(taoloop_run(one, steps), steps, repeats)
+    return figures
+
+
+def main() -> None:
+    """Print the figures."""
+    figures = asyncio.run(measure())
+    if "--json" in sys.argv:
+        print(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        print(f"{name:30} {value:8.1f} µs CPU per step")
+    for one in (add_async, add_undeclared, add_sync):
+        ratio = figures[f"{one.name}, 1000 steps"] / figures[f"{one.name}, 10 steps"]
+        print(f"{one.name:30} {ratio:8.2f} times as much per step at 1,000 steps as at 10")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Read prompt texts: those of the package, and a folder whose files replace single ones."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import TYPE_CHECKING
+
+from taoloop.core.prompts import PromptSet
+from taoloop.errors import PromptError, UnknownName
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LANGUAGES = ("en", "zh")
+"""The languages that have a packaged set of prompt texts."""
+
+MAX_FILE_BYTES = 256 * 1024
+
+_PLACES: dict[str, tuple[str, ...]] = {
+    "system": ("role", "rules", "tools", "form", "instructions"),
+    "system_plain": ("role", "rules", "form", "instructions"),
+    "role": (),
+    "instructions": ("text",),
+    "card": ("tool", "purpose", "schema", "details"),
+    "card_use_when": ("text",),
+    "card_avoid_when": ("text",),
+    "card_errors": ("text",),
+    "card_examples": ("text",),
+    "no_tools": (),
+    "task": ("task",),
+    "observation": ("tool", "call", "status", "nonce", "content", "note"),
+    "observation_cut": ("size", "artifact"),
+    "correction": ("problem", "form"),
+    "closing": ("reason", "form"),
+    "resumed": (),
+    "notice": ("by", "text"),
+    "repeated": ("tool", "count"),
+}
+_FAMILIES: dict[str, tuple[str, ...]] = {"rules_": (), "form_": ("thought",), "thought_": (), "reminder_": ()}
+_NEEDED: dict[str, tuple[str, ...]] = {
+    "system": ("rules", "tools", "form"),
+    "system_plain": ("rules", "form"),
+    "card": ("tool", "schema"),
+    "task": ("task",),
+    "observation": ("nonce", "content"),
+    "correction": ("problem", "form"),
+    "closing": ("form",),
+    "notice": ("text",),
+}
+
+
+def load_prompts(language: str, folder: Path | None = None) -> PromptSet:
+    """The prompt texts of a language; a file in `folder` replaces the packaged text of its name.
+
+    `folder` holds the files themselves, or one sub-folder per language. Besides the packaged names it may have
+    `rules_NAME.txt`, `form_NAME.txt`, `form_NAME_answer.txt`, `thought_NAME.txt` and `reminder_NAME.txt` for
+    strategies and dialects of your own. A line break at the end of a file does not belong to the text.
+
+    Raises:
+        UnknownName: there is no packaged set for the language.
+        PromptError: a file is missing, cannot be read, has an unknown name or an unknown placeholder, or lacks
+            one that must be there.
+    """
+    packaged = _packaged(language)
+    if folder is None:
+        return packaged
+    return PromptSet(language=language, texts={**packaged.texts, **_own_texts(folder, language)})
+
+
+@cache
+def _packaged(language: str) -> PromptSet:
+    if language not in LANGUAGES:
+        raise UnknownName("prompt language", language, LANGUAGES)
+    texts: dict[str, str] = {}
+    for entry in files("taoloop.prompts").joinpath(language).iterdir():
+        if entry.name.endswith(".txt"):
+            name = entry.name.removesuffix(".txt")
+            texts[name] = _checked(name, entry.read_bytes(), entry.name)
+    for name in _PLACES:
+        if name not in texts:
+            raise PromptError(
+                f"The packaged prompt text {language}/{name}.txt is missing.", hint="Install taoloop again."
+            )
+    return PromptSet(language=language, texts=texts)
+
+
+def _own_texts(folder: Path, language: str) -> dict[str, str]:
+    try:
+        root = folder / language if (folder / language).is_dir() else folder
+        found = sorted(path for path in root.iterdir() if path.suffix == ".txt")
+    except OSError as error:
+        raise PromptError(
+            f"The prompt folder {str(folder)!r} cannot be read: {error.strerror or error}.",
+            hint="Give a folder with .txt files; copy the packaged ones to begin with.",
+        ) from error
+    return {path.stem: _checked(path.stem, _bytes(path), str(path)) for path in found}
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            raise PromptError(f"{path} is no regular file.", hint="A prompt text is a UTF-8 text file.")
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise PromptError(
+            f"The prompt file {path} cannot be read: {error.strerror or error}.", hint="Check its permissions."
+        ) from error
+    if len(content) > MAX_FILE_BYTES:
+        raise PromptError(f"The prompt file {path} is larger than {MAX_FILE_BYTES} bytes.", hint="Shorten it.")
+    return content
+
+
+def _checked(name: str, content: bytes, where: str) -> str:
+    """The text of a file, once its name and its placeholders are known to be right."""
+    places = _places_of(name)
+    if places is None:
+        known = ", ".join([*_PLACES, *(f"{family}NAME" for family in _FAMILIES)])
+        raise PromptError(f"{where}: there is no prompt text called {name!r}.", hint=f"Known: {known}.")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PromptError(
+            f"{where}: not a UTF-8 text (byte {error.start}).", hint="Save the file as UTF-8."
+        ) from error
+    template = Template(text)
+    listed = ", ".join("$" + place for place in places) or "none"
+    if not template.is_valid():
+        raise PromptError(
+            f"{where}: a dollar sign begins no placeholder.", hint=f"Write $$ for it. Placeholders: {listed}."
+        )
+    used = template.get_identifiers()
+    for place in used:
+        if place not in places:
+            raise PromptError(
+                f"{where}: unknown placeholder ${place}.",
+                hint=f"Placeholders of this text: {listed}; a dollar sign itself is written $$.",
+            )
+    for place in _NEEDED.get(name, ()):
+        if place not in used:
+            raise PromptError(f"{where}: the placeholder ${place} is missing.", hint=f"It must have ${place}.")
+    return text.replace("\r\n", "\n").rstrip("\n")
+
+
+def _places_of(name: str) -> tuple[str, ...] | None:
+    if name in _PLACES:
+        return _PLACES[name]
+    return next((places for family, places in _FAMILIES.items() if name.startswith(family)), None)

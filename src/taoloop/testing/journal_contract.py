@@ -1,0 +1,342 @@
+"""What every journal must do. Derive from `JournalContract` in a test file and say how one is made:
+
+    class TestMyJournal(JournalContract):
+        async def make_journal(self) -> Journal:
+            return MyJournal(...)
+
+Every `test_` method is an ordinary synchronous test, run by pytest or called by hand.
+"""
+# ruff: noqa: S101 - assertions are what a contract is made of
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from taoloop.core.decision import Act, Answer, Call
+from taoloop.core.events import (
+    ActionRequested,
+    Event,
+    Fact,
+    Finished,
+    ModelReplied,
+    Noted,
+    Observed,
+    Paused,
+    Resumed,
+    RunStarted,
+)
+from taoloop.core.limits import Limits
+from taoloop.core.spec import AgentSpec
+from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound, TaoError
+from taoloop.journals.base import Artifact, Journal, Lease, RunRow
+
+Body = Callable[[Any, Journal], Coroutine[Any, Any, None]]
+E = TypeVar("E", bound=TaoError)
+
+STARTED = RunStarted(task="How many posts?", agent=AgentSpec(name="counter"), nonce="n0")
+
+
+def note(number: int) -> Noted:
+    """A small fact that can be told from others."""
+    return Noted(by="contract", text=f"note {number}")
+
+
+def events(*facts: Fact, start: int = 0, at: float = 1_000.0) -> list[Event]:
+    """Facts as events with the seq `start` and following, one second apart."""
+    return [Event(seq, at + seq, fact) for seq, fact in enumerate(facts, start=start)]
+
+
+async def refused(error: type[E], call: Awaitable[object]) -> E:
+    """The error of the type `error` that `call` raises; an AssertionError if it goes through."""
+    try:
+        await call
+    except error as raised:
+        return raised
+    raise AssertionError(f"went through, where {error.__name__} was due")
+
+
+def contract(body: Body) -> Callable[[Any], None]:
+    """Make a test of a coroutine: it gets a new journal, which is closed in the end."""
+
+    def test(self: JournalContract) -> None:
+        async def run() -> None:
+            journal = await self.make_journal()
+            try:
+                await body(self, journal)
+            finally:
+                await journal.close()
+
+        asyncio.run(run())
+
+    test.__name__, test.__doc__ = body.__name__, body.__doc__  # not `wraps`: pytest would see the parameters
+    return test
+
+
+class JournalContract:
+    """Derive, and override `make_journal`."""
+
+    async def make_journal(self) -> Journal:
+        """A new, empty journal."""
+        raise NotImplementedError
+
+    @contract
+    async def test_a_new_run_is_empty(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        assert lease.run_id == "r1"
+        assert await journal.load("r1") == []
+        (row,) = await journal.runs()
+        assert (row.run_id, row.status, row.events) == ("r1", "running", 0)
+
+    @contract
+    async def test_an_id_is_given_once(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        error = await refused(RunExists, journal.create("r1"))
+        assert "r1" in error.message
+        await journal.append(lease, events(STARTED))  # the first owner lost nothing by it
+        assert len(await journal.load("r1")) == 1
+
+    @contract
+    async def test_an_unknown_run_is_named_in_the_error(self, journal: Journal) -> None:
+        await journal.create("r1")
+        for call in (journal.load("nobody"), journal.acquire("nobody")):
+            assert "nobody" in (await refused(RunNotFound, call)).message
+        ghost = Lease(run_id="nobody", fence=1)
+        await refused(RunNotFound, journal.append(ghost, events(STARTED)))
+        assert await journal.artifact("nobody", "a1") is None
+        assert [row.run_id for row in await journal.runs()] == ["r1"]
+
+    @contract
+    async def test_every_field_of_an_event_comes_back(self, journal: Journal) -> None:
+        kept = events(
+            STARTED,
+            ModelReplied(
+                step=1,
+                purpose="decide",
+                text="t",
+                decision=Act(calls=(Call(tool="look", args={"n": [1, 2.5, None, True, {"k": "v"}]}),), reason="why"),
+                cost_usd=0.001,
+            ),
+            ActionRequested(
+                step=1, call_id="c1", tool="look", args={"a": 1}, tier=None, verdict="allow", digest="d", reasons=("x", "y")
+            ),
+            Observed(call_id="c1", ok=True, output="3"),
+            ModelReplied(step=2, purpose="decide", text="5", decision=Answer(text="5", citations=("c1",))),
+            ModelReplied(step=3, purpose="repair", text="?", decision=None),
+            Resumed(limits=Limits(max_steps=9), approved_tiers=("write",)),
+            at=1_234_567_890.123456,
+        )
+        await journal.append(await journal.create("r1"), kept)
+        assert await journal.load("r1") == kept
+
+    @contract
+    async def test_any_text_comes_back(self, journal: Journal) -> None:
+        text = "花拉有几篇帖子？\n\"quoted\" \\ \t \x00 \x1f \u2028 \U0001f9ea é e\u0301 '; DROP TABLE run; --"
+        started = RunStarted(task=text, agent=AgentSpec(name="统计员"), nonce="n0")
+        lease = await journal.create("运行-1")
+        await journal.append(lease, events(started), [Artifact(ref="附件", body=text)])
+        assert await journal.load("运行-1") == events(started)
+        assert await journal.artifact("运行-1", "附件") == Artifact(ref="附件", body=text)
+        (row,) = await journal.runs()
+        assert (row.run_id, row.task, row.agent) == ("运行-1", text, "统计员")
+
+    @contract
+    async def test_order_holds_over_many_appends(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        kept = events(STARTED, *(note(number) for number in range(1, 120)))
+        for start in range(0, 120, 7):  # past 9 and 99: the order is of numbers, not of text
+            await journal.append(lease, kept[start : start + 7])
+        assert await journal.load("r1") == kept
+
+    @contract
+    async def test_what_was_loaded_is_the_callers_own(self, journal: Journal) -> None:
+        given = events(STARTED)
+        await journal.append(await journal.create("r1"), given)
+        given.clear()
+        (await journal.load("r1")).clear()
+        assert await journal.load("r1") == events(STARTED)
+
+    @contract
+    async def test_runs_do_not_mix(self, journal: Journal) -> None:
+        first, second = await journal.create("r1"), await journal.create("r2")
+        await journal.append(first, events(STARTED, note(1)), [Artifact(ref="a", body="of r1")])
+        await journal.append(second, events(STARTED))
+        assert [len(await journal.load(run_id)) for run_id in ("r1", "r2")] == [2, 1]
+        assert await journal.artifact("r2", "a") is None
+
+    @contract
+    async def test_taking_a_run_raises_its_fence_and_keeps_its_events(self, journal: Journal) -> None:
+        first = await journal.create("r1")
+        await journal.append(first, events(STARTED))
+        second = await journal.acquire("r1")
+        third = await journal.acquire("r1")
+        assert first.fence < second.fence < third.fence
+        await journal.append(third, events(note(1), start=1))
+        assert await journal.load("r1") == events(STARTED, note(1))
+
+    @contract
+    async def test_a_zombie_writes_nothing(self, journal: Journal) -> None:
+        zombie = await journal.create("r1")
+        await journal.append(zombie, events(STARTED))
+        owner = await journal.acquire("r1")
+        error = await refused(
+            FenceLost, journal.append(zombie, events(Paused(reason="zombie"), start=1), [Artifact(ref="a", body="b")])
+        )
+        assert "r1" in error.message
+        assert await journal.load("r1") == events(STARTED)
+        assert await journal.artifact("r1", "a") is None
+        assert (await journal.runs())[0].status == "running"
+        await journal.append(owner, events(note(1), start=1))
+        await refused(FenceLost, journal.append(zombie, events(note(2), start=2)))
+
+    @contract
+    async def test_a_zombie_with_nothing_to_write_is_told_too(self, journal: Journal) -> None:
+        zombie = await journal.create("r1")
+        await journal.acquire("r1")
+        await refused(FenceLost, journal.append(zombie, []))
+
+    @contract
+    async def test_a_lease_from_the_future_is_no_lease(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        forged = Lease(run_id="r1", fence=lease.fence + 1)
+        await refused(FenceLost, journal.append(forged, events(STARTED)))
+
+    @contract
+    async def test_a_gap_a_repetition_and_disorder_are_refused_whole(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        await refused(IllegalEvent, journal.append(lease, events(STARTED, start=1)))
+        await journal.append(lease, events(STARTED, note(1)))
+        late, again = events(note(3), start=3), events(note(1), start=1)
+        torn = [*events(note(2), start=2), *events(note(4), start=4)]
+        turned = events(note(2), note(3), start=2)[::-1]
+        twice = events(note(2), start=2) * 2
+        for wrong in (late, again, torn, turned, twice):
+            await refused(IllegalEvent, journal.append(lease, wrong, [Artifact(ref="a", body="b")]))
+        assert await journal.load("r1") == events(STARTED, note(1))
+        assert await journal.artifact("r1", "a") is None
+        await journal.append(lease, events(note(2), start=2))  # the run can still go on
+        assert len(await journal.load("r1")) == 3
+
+    @contract
+    async def test_an_artifact_is_kept_once_and_never_replaced(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        first, other = Artifact(ref="a", body="first", form="json"), Artifact(ref="b", body="")
+        await journal.append(lease, events(STARTED), [first, other])
+        clash = [Artifact(ref="c", body="new"), Artifact(ref="a", body="second")]
+        await refused(IllegalEvent, journal.append(lease, events(Paused(reason="p"), start=1), clash))
+        assert await journal.artifact("r1", "a") == first
+        assert await journal.artifact("r1", "b") == other
+        assert await journal.artifact("r1", "c") is None
+        assert await journal.load("r1") == events(STARTED)
+        assert (await journal.runs())[0].status == "running"
+
+    @contract
+    async def test_a_large_artifact_comes_back_whole(self, journal: Journal) -> None:
+        large = Artifact(ref="big", body="汉字 and ASCII 1234\n" * 250_000)  # over 5 MB
+        lease = await journal.create("r1")
+        await journal.append(lease, events(STARTED), [large])
+        assert await journal.artifact("r1", "big") == large
+
+    @contract
+    async def test_the_list_starts_with_the_newest_and_ends_at_the_limit(self, journal: Journal) -> None:
+        for number in range(12):
+            await journal.append(await journal.create(f"r{number}"), events(STARTED))
+        await journal.append(await journal.acquire("r3"), events(note(1), start=1))  # does not make it newer
+        newest = [f"r{number}" for number in range(11, -1, -1)]
+        assert [row.run_id for row in await journal.runs()] == newest
+        assert [row.run_id for row in await journal.runs(limit=3)] == newest[:3]
+        assert await journal.runs(limit=0) == []
+
+    @contract
+    async def test_the_list_says_what_the_events_say(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        await journal.append(lease, events(STARTED, note(1)))
+        expected = RunRow(
+            run_id="r1",
+            task="How many posts?",
+            agent="counter",
+            status="running",
+            started_at=1_000.0,
+            updated_at=1_001.0,
+            events=2,
+        )
+        assert await journal.runs() == [expected]
+
+    @contract
+    async def test_the_status_follows_the_events(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        finished = Finished(status="budget_exceeded", answer=None, reason="tokens", limit="max_tokens")
+        course: list[tuple[Fact, str]] = [
+            (STARTED, "running"),
+            (Paused(reason="approval"), "waiting"),
+            (note(2), "waiting"),
+            (Resumed(), "running"),
+            (finished, "budget_exceeded"),
+            (note(5), "budget_exceeded"),
+            (Resumed(), "running"),
+            (Finished(status="completed", answer="5", reason="answered"), "completed"),
+        ]
+        for seq, (fact, status) in enumerate(course):
+            await journal.append(lease, events(fact, start=seq))
+            assert [row.status for row in await journal.runs()] == [status]
+        await journal.append(lease, events(Resumed(), Paused(reason="p"), start=len(course)))
+        assert [row.status for row in await journal.runs()] == ["waiting"]  # the last word counts
+
+    @contract
+    async def test_the_list_can_be_of_one_status(self, journal: Journal) -> None:
+        for number in range(6):
+            done = Finished(status="completed", answer=None, reason="r")
+            last: Fact = done if number % 2 else Paused(reason="p")
+            await journal.append(await journal.create(f"r{number}"), events(STARTED, last))
+        assert [row.run_id for row in await journal.runs(status="completed")] == ["r5", "r3", "r1"]
+        assert [row.run_id for row in await journal.runs(status="waiting", limit=2)] == ["r4", "r2"]
+        assert await journal.runs(status="stopped") == []
+
+    @contract
+    async def test_64_runs_at_once_lose_nothing(self, journal: Journal) -> None:
+        async def run(number: int) -> None:
+            lease = await journal.create(f"r{number}")
+            await journal.append(lease, events(STARTED))
+            for seq in range(1, 12, 2):
+                await journal.append(lease, events(note(number), note(number), start=seq))
+
+        await asyncio.gather(*(run(number) for number in range(64)))
+        for number in range(64):
+            assert await journal.load(f"r{number}") == events(STARTED, *[note(number)] * 12)
+        assert len(await journal.runs(limit=100)) == 64
+
+    @contract
+    async def test_a_refused_append_does_not_harm_its_neighbours(self, journal: Journal) -> None:
+        leases = [await journal.create(f"r{number}") for number in range(8)]
+        await journal.acquire("r3")
+        outcomes = await asyncio.gather(
+            *(journal.append(lease, events(STARTED, start=number == 5)) for number, lease in enumerate(leases)),
+            return_exceptions=True,
+        )
+        assert [type(outcome) for outcome in outcomes if outcome is not None] == [FenceLost, IllegalEvent]
+        kept = [len(await journal.load(f"r{number}")) for number in range(8)]
+        assert kept == [1, 1, 1, 0, 1, 0, 1, 1]
+
+    @contract
+    async def test_of_two_who_append_the_same_event_one_wins(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        await journal.append(lease, events(STARTED))
+        both = (journal.append(lease, events(note(number), start=1)) for number in (1, 2))
+        outcomes = await asyncio.gather(*both, return_exceptions=True)
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == ["IllegalEvent", "NoneType"]
+        assert len(await journal.load("r1")) == 2
+
+    @contract
+    async def test_of_many_who_create_one_id_one_wins(self, journal: Journal) -> None:
+        outcomes = await asyncio.gather(*(journal.create("r1") for _ in range(5)), return_exceptions=True)
+        assert sum(isinstance(outcome, Lease) for outcome in outcomes) == 1
+        assert sum(isinstance(outcome, RunExists) for outcome in outcomes) == 4
+
+    @contract
+    async def test_closing_twice_is_harmless_and_final(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        await journal.close()
+        await journal.close()
+        await refused(JournalError, journal.append(lease, events(STARTED)))
+        await refused(JournalError, journal.load("r1"))

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from taoloop.core.events import Event, Noted, Observed
+from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError
+from taoloop.journals.base import Artifact, Journal
+from taoloop.journals.sqlite import SqliteJournal
+from taoloop.testing.journal_contract import STARTED, JournalContract, events, note, refused
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+class TestSqliteJournal(JournalContract):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "a folder #1 é?" / "runs.db"  # characters that mean something in a URI
+
+    async def make_journal(self) -> Journal:
+        return SqliteJournal(self.path, synchronous="NORMAL")
+
+
+class TestSqliteJournalInItsThread(TestSqliteJournal):
+    """The same where every commit goes through the writer's thread."""
+
+    @pytest.fixture(autouse=True)
+    def _no_shortcut(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("taoloop.journals.writer.QUICK_S", 0.0)
+
+
+def sql(path: Path, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+async def fill(path: Path, count: int = 3) -> None:
+    async with SqliteJournal(path) as journal:
+        lease = await journal.create("r1")
+        await journal.append(lease, events(STARTED, *(note(number) for number in range(1, count))))
+
+
+def test_a_body_can_be_read_with_plain_sql(path: Path) -> None:
+    async def run() -> None:
+        async with SqliteJournal(path) as journal:
+            lease = await journal.create("r1")
+            await journal.append(lease, events(STARTED, Observed(call_id="c1", ok=True, output="花拉")))
+
+    asyncio.run(run())
+    query = "SELECT json_extract(body, '$.output'), typeof(body), kind, fence FROM event WHERE seq = 1"
+    assert sql(path, query) == [("花拉", "text", "observed", 1)]
+    assert sql(path, "SELECT id, status, events FROM run_overview") == [("r1", "running", 2)]
+
+
+def test_everything_is_there_after_opening_again(path: Path) -> None:
+    async def run() -> None:
+        await fill(path)
+        async with SqliteJournal(path) as journal:
+            assert await journal.load("r1") == events(STARTED, note(1), note(2))
+            lease = await journal.acquire("r1")
+            assert lease.fence == 2
+            await journal.append(lease, events(note(3), start=3))
+
+    asyncio.run(run())
+
+
+def test_commits_are_durable_by_default(path: Path) -> None:
+    async def modes(journal: SqliteJournal) -> tuple[object, object]:
+        async with journal:
+            await journal.create("r")
+            connection = journal._writer._connection
+            assert connection is not None
+            return (
+                connection.execute("PRAGMA journal_mode").fetchone()[0],
+                connection.execute("PRAGMA synchronous").fetchone()[0],
+            )
+
+    assert asyncio.run(modes(SqliteJournal(path))) == ("wal", 2)
+    other = SqliteJournal(path.with_name("other.db"), synchronous="NORMAL")
+    assert asyncio.run(modes(other)) == ("wal", 1)
+
+
+def test_nothing_is_created_before_the_first_use(path: Path) -> None:
+    asyncio.run(SqliteJournal(path).close())
+    assert not path.exists()
+
+
+def test_many_appends_share_a_commit_and_wake_the_loop_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    statements: list[str] = []
+
+    async def run() -> None:
+        async with SqliteJournal(path) as journal:
+            leases = [await journal.create(f"r{number}") for number in range(64)]
+            connection, loop = journal._writer._connection, asyncio.get_running_loop()
+            assert connection is not None
+            connection.set_trace_callback(statements.append)
+            wake, wakes = loop.call_soon_threadsafe, []
+            monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *args: (wakes.append(args), wake(*args))[1])
+            with journal._writer._turn:  # the thread waits until all are queued
+                tasks = [asyncio.create_task(journal.append(lease, events(STARTED))) for lease in leases]
+                await asyncio.sleep(0)
+            await asyncio.gather(*tasks)
+            connection.set_trace_callback(None)
+            assert len(wakes) <= 2  # the first may have gone alone
+
+    asyncio.run(run())
+    assert statements.count("COMMIT") <= 2
+
+
+def test_a_cancelled_append_is_written_all_the_same(path: Path) -> None:
+    async def run() -> None:
+        async with SqliteJournal(path) as journal:
+            lease, other = await journal.create("r1"), await journal.create("r2")
+            with journal._writer._turn:
+                task = asyncio.create_task(journal.append(lease, events(STARTED)))
+                await asyncio.sleep(0)
+                task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await journal.append(lease, events(note(1), start=1))
+            await journal.append(other, events(STARTED))
+            assert await journal.load("r1") == events(STARTED, note(1))
+
+    asyncio.run(run())
+
+
+def test_a_loop_that_is_gone_does_not_stop_the_writer(path: Path) -> None:
+    journal = SqliteJournal(path)
+
+    async def come_back() -> None:
+        assert await journal.load("r1") == events(STARTED)
+        await journal.create("r2")
+        await journal.close()
+
+    async def hold() -> None:
+        await journal.create("r0")
+        lease = await journal.create("r1")
+        journal._writer._turn.acquire()  # released when the loop is closed
+        task = asyncio.create_task(journal.append(lease, events(STARTED)))
+        await asyncio.sleep(0)
+        task.cancel()
+
+    asyncio.run(hold())
+    journal._writer._turn.release()
+    asyncio.run(come_back())
+
+
+def test_several_event_loops_share_one_journal(path: Path) -> None:
+    journal = SqliteJournal(path)
+
+    async def run(name: str) -> None:
+        lease = await journal.create(name)
+        for seq in range(20):
+            await journal.append(lease, events(note(seq), start=seq))
+
+    threads = [threading.Thread(target=lambda n=n: asyncio.run(run(f"r{n}"))) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    async def count() -> list[int]:
+        async with journal:
+            return [row.events for row in await journal.runs()]
+
+    assert asyncio.run(count()) == [20] * 4
+
+
+def test_a_run_alone_lets_the_others_have_their_turn(path: Path) -> None:
+    """Commits in the calling thread must not turn a run into the only one that ever moves."""
+
+    async def run() -> None:
+        async with SqliteJournal(path) as journal:
+            lease, order = await journal.create("r1"), []
+
+            async def other() -> None:
+                order.append("other")
+
+            task = asyncio.create_task(other())
+            for seq in range(3):
+                await journal.append(lease, events(note(seq), start=seq))
+                order.append(f"append {seq}")
+            await task
+            assert order[0] == "other"
+
+    asyncio.run(run())
+
+
+def test_close_writes_what_is_queued(path: Path) -> None:
+    async def run() -> None:
+        journal = SqliteJournal(path)
+        leases = [await journal.create(f"r{number}") for number in range(20)]
+        tasks = [asyncio.create_task(journal.append(lease, events(STARTED))) for lease in leases]
+        await asyncio.sleep(0)
+        await journal.close()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+    assert sql(path, "SELECT count(*) FROM event") == [(20,)]
+    assert not path.with_name("runs.db-wal").exists()  # let go of everything
+
+
+@pytest.mark.parametrize("text", ["half a pair \ud800", "\udcff"])
+def test_text_that_is_not_unicode_fails_alone(path: Path, text: str) -> None:
+    async def run() -> None:
+        async with SqliteJournal(path) as journal:
+            bad, worse, good = [await journal.create(name) for name in ("bad", "worse", "good")]
+            outcomes = await asyncio.gather(
+                journal.append(bad, [Event(0, 1.0, Noted(by="me", text=text))]),
+                journal.append(worse, events(STARTED), [Artifact(ref="a", body=text)]),
+                journal.append(good, events(STARTED)),
+                return_exceptions=True,
+            )
+            assert [type(outcome) for outcome in outcomes] == [IllegalEvent, IllegalEvent, type(None)]
+            assert [row.events for row in await journal.runs()] == [1, 0, 0]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("UPDATE event SET body = '{}' WHERE seq = 1", "event 1 of run 'r1'"),
+        ("UPDATE event SET body = 'no json' WHERE seq = 2", "event 2 of run 'r1'"),
+        ("UPDATE event SET kind = 'dreamt' WHERE seq = 1", "dreamt"),
+        ("DELETE FROM event WHERE seq = 1", "event 1 of run 'r1' is missing"),
+    ],
+)
+def test_a_damaged_event_is_named(path: Path, damage: str, words: str) -> None:
+    async def run() -> JournalCorrupt:
+        await fill(path)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(damage)
+        async with SqliteJournal(path) as journal:
+            return await refused(JournalCorrupt, journal.load("r1"))
+
+    message = str(asyncio.run(run()))
+    assert words in message
+    assert str(path) in message
+
+
+def test_reading_only_sees_a_journal_that_is_being_written(path: Path) -> None:
+    async def run() -> None:
+        async with SqliteJournal(path) as writer:
+            lease = await writer.create("r1")
+            await writer.append(lease, events(STARTED))
+            async with SqliteJournal(path, read_only=True) as reader:
+                assert await reader.load("r1") == events(STARTED)
+                await writer.append(lease, events(note(1), start=1))
+                assert len(await reader.load("r1")) == 2
+                error = await refused(JournalError, reader.append(lease, events(note(2), start=2)))
+                assert str(path) in error.message
+
+    asyncio.run(run())
+
+
+def test_reading_only_leaves_the_file_as_it_was(path: Path) -> None:
+    async def run() -> None:
+        async with SqliteJournal(path, read_only=True) as reader:
+            assert len(await reader.runs()) == 1
+
+    asyncio.run(fill(path))
+    before = path.read_bytes()
+    asyncio.run(run())
+    assert path.read_bytes() == before
+    assert [entry.name for entry in path.parent.iterdir()] == ["runs.db"]
+
