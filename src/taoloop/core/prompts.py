@@ -16,7 +16,7 @@ class PromptSet:
     language: str
     texts: Mapping[str, str] = field(default_factory=dict)
 
-    def fill(self, name: str, **values: object) -> str:
+    def fill(self, name: str, /, **values: object) -> str:
         """The text called `name` with its placeholders filled.
 
         Raises:

@@ -16,6 +16,8 @@ from taoloop.core.trace import Trace
 Check = Callable[[str, Any], Mapping[str, Any] | Fault]
 """Judges the arguments of a tool by name: the corrected arguments as JSON values, or what is wrong with them."""
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+
 
 def request_calls(trace: Trace, act: Act, step: int, check: Check) -> list[Fact]:
     """The facts that follow from a decision to act: every call requested, and those refused at once observed.
@@ -48,7 +50,7 @@ def refusal(call_id: str, fault: Fault) -> Observed:
 
 def call_digest(tool: str, args: Any) -> str:
     """A name for exactly this call: SHA-256 over tool and arguments, independent of the order of keys."""
-    text = json.dumps([tool, args], sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    text = _CANONICAL.encode([tool, args])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

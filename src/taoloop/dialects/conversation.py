@@ -109,8 +109,8 @@ class Conversation:
         expected = form(self._agent.prompts, self._dialect.name, tools=False, reasons=self._reasons)
         self._user("closing", reason=reason, form=expected)
 
-    def _user(self, text: str, **values: object) -> None:
-        self._add(Message(role="user", content=self._agent.prompts.fill(text, **values)))
+    def _user(self, name: str, /, **values: object) -> None:
+        self._add(Message(role="user", content=self._agent.prompts.fill(name, **values)))
 
     def _add(self, message: Message) -> None:
         self.messages.append(message)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem, excerpt
 from taoloop.core.message import ModelReply
-from taoloop.dialects.call_forms import bare_args, read_call, split_action
+from taoloop.dialects.call_forms import read_call, split_action
 from taoloop.dialects.frame import quote_labels
 from taoloop.dialects.labels import LABEL, Section, drop_stump, sections
 from taoloop.dialects.prose import ProseDialect, only_call
 from taoloop.dialects.replies import RefusedError, answer_text, find_card, is_final_name, usable_text
-from taoloop.dialects.strict import dumps, same
+from taoloop.dialects.strict import NotJsonError, dumps, loads, same
 
 
 class TextDialect(ProseDialect):
@@ -159,8 +159,7 @@ class _Draft:
     def _call(self, action: str, given: str | None) -> Call | str:
         name, _, rest = split_action(action, self.cards)
         if is_final_name(name) and find_card(name, self.cards) is None:
-            value = bare_args(given or rest, action, name, None) if _quoted(given or rest) else given or rest
-            return answer_text(value)
+            return _final_input(given or rest)
         return read_call(action, given, self.cards)
 
 
@@ -185,8 +184,16 @@ def read_labelled(text: str, cards: Sequence[ToolCard]) -> Decision:
     return draft.result()
 
 
-def _quoted(text: str) -> bool:
-    return text.startswith(('"', "{"))
+def _final_input(given: str) -> str:
+    """The answer in the input of an action that is called Final Answer: a text, or JSON that holds it."""
+    if not given.startswith(('"', "{")):
+        return answer_text(given)
+    try:
+        return answer_text(loads(given))
+    except NotJsonError as error:
+        if given[0] == '"':
+            return answer_text(given)
+        raise RefusedError("bad_json", f"The final answer is not valid JSON: {error}.", given) from None
 
 
 def _echoed(draft: _Draft) -> bool:

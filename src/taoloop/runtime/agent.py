@@ -15,6 +15,7 @@ from taoloop.core.events import Event, Resumed, RunStarted
 from taoloop.core.limits import Limits
 from taoloop.core.message import Message
 from taoloop.core.spec import AgentSpec
+from taoloop.core.text import well_formed
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
@@ -108,7 +109,7 @@ class Agent:
             lease = await journal.create(trace.run_id)
             runner = self._runner(trace, lease, journal, _listeners(verbose, on_event))
             runner.note(
-                RunStarted(task=task, agent=spec, nonce=new_nonce(), history=tuple(history), parent=parent)
+                RunStarted(task=well_formed(task), agent=spec, nonce=new_nonce(), history=tuple(history), parent=parent)
             )
             return await self._finish(runner)
 

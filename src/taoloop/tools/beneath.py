@@ -221,7 +221,9 @@ def _openat2_opener() -> Opener | None:
 
     def opener(root: int, parts: Parts, flags: int, mode: int) -> int:
         path = os.fsencode("/".join(parts))
-        how = OpenHow(flags | _SAFE, mode, _RESOLVE)
+        how = OpenHow(
+            (flags | _SAFE) & ~_NOFOLLOW, mode, _RESOLVE
+        )  # RESOLVE_NO_SYMLINKS says ELOOP, as it should
         for _attempt in range(32):  # EAGAIN: a rename raced with the walk
             fd = syscall(
                 ctypes.c_long(_OPENAT2),

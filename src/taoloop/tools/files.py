@@ -221,7 +221,7 @@ def _search_tool(workspace: Workspace) -> Tool:
         idempotent=True,
     )
     def search_files(text: str, path: str = ".", pattern: str = "*") -> Matches:
-        """Search the text files of the workspace for an exact text; at most 100 lines, no regular expressions.
+        """Search the text files of the workspace for an exact text; at most 100 lines, no patterns in it.
 
         Args:
             text: The text as written in the files, within one line, case-sensitive.

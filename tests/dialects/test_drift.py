@@ -1,14 +1,45 @@
-"""The dialects as the drift corpus scores a parser: `parse(case)`; see shared/drift/README.md."""
+"""The drift corpus: nothing may be believed that should not be.
+
+This file is also the adapter: `python ../shared/drift/score.py tests/dialects/test_drift.py --dialect text,json,native`.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Act, Answer
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.dialects import get_dialect
+
+CORPUS = Path(__file__).parents[2].parent / "shared" / "drift"
+UNDERSTOOD_AT_LEAST = {"text": 78, "json": 28, "native": 17}
+
+
+def scorer() -> Any:
+    spec = importlib.util.spec_from_file_location("drift_score", CORPUS / "score.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not (CORPUS / "dev.jsonl").exists(), reason="the drift corpus is not on this machine")
+@pytest.mark.parametrize("dialect", sorted(UNDERSTOOD_AT_LEAST))
+def test_nothing_wrong_is_believed(dialect: str) -> None:
+    """Design, promise 2 (fail closed): no wrong belief, no leaked text, no crash."""
+    lines = (CORPUS / "dev.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = [case for case in map(json.loads, lines) if case["dialect"] == dialect]
+    score = scorer()
+    total = score.summary(score.run(parse, cases))
+    assert (total["wrong"], total["leaky"], total["crash"]) == (0, 0, 0)
+    assert total["correct"] >= UNDERSTOOD_AT_LEAST[dialect]
 
 
 def parse(case: dict[str, Any]) -> dict[str, Any]:

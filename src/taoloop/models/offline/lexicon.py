@@ -1,0 +1,151 @@
+"""A small English–Chinese lexicon: words of both languages that mean the same for choosing a tool.
+
+Plain data. One line per concept: its name, English words (`_` joins two words), `|`, Chinese words.
+"""
+
+from __future__ import annotations
+
+_TABLE = """
+time: time clock hour hours minute o'clock datetime what_time | 时间 几点 时刻 点钟 小时 小时数 分钟 报时 钟
+date: date day today calendar weekday | 日期 星期 几号 哪天 星期几 几月
+zone: timezone zone tz time_zone | 时区
+weather: weather forecast rain raining rainy sunny snow snowing wind windy hot cold umbrella humidity climate \
+temperature how_hot how_cold | 天气 气温 下雨 下雪 预报 热 冷 刮风 湿度 带伞 温度 晴
+temperature: temperature celsius fahrenheit kelvin degree | 气温 温度 摄氏 华氏 摄氏度 华氏度 度数
+calc: calculate calculator calculation compute evaluate arithmetic math mathematical expression formula \
+| 计算 计算器 算 算出 算术 求值 表达式 算式 数学 运算 四则运算
+add: add plus sum addition total adder | 加 加上 相加 求和 总和 之和 加法 合计
+subtract: subtract minus difference subtraction | 减 减去 相减 之差 减法 差值
+multiply: multiply times product multiplication | 乘 乘以 相乘 乘积 之积 乘法
+divide: divide division quotient ratio | 除以 相除 除法 除
+power: power exponent square cube squared cubed raise exponentiation | 平方 立方 次方 幂 乘方
+root: root sqrt | 平方根 开方 根号
+average: average mean | 平均 平均值 平均数 均值
+search: search find look seek query lookup | 搜索 查找 搜 检索 搜寻 找 查询 寻找 查
+lookup: lookup look_up fetch retrieve key record table value look | 查询 查 查一下 查阅 取值 键 键值 查表 数据表 查出
+read: read open show display content contents view cat say says | 读取 读 打开 查看 显示 内容 阅读 读出 读一下
+write: write save store overwrite put | 写 写入 保存 存入 写到 写进 存到 存为 写下
+append: append | 追加
+create: create make new generate build | 创建 新建 建立 生成 添加
+update: update change edit modify set | 更新 修改 编辑 设置 更改
+delete: delete remove erase drop wipe clear destroy | 删除 删掉 移除 清除 清空 删
+move: move rename | 移动 重命名 改名
+copy: copy duplicate | 复制 拷贝
+send: send deliver forward post_to | 发送 发 寄 发给 发出 寄给 发个 发一封
+email: email mail e-mail inbox | 邮件 邮箱 电子邮件
+message: message sms chat slack notify notification | 消息 短信 通知
+file: file document txt filename | 文件 文档
+folder: directory folder dir workspace | 目录 文件夹 工作区
+list: list enumerate listing | 列出 列表 清单 有哪些 列举 哪些
+count: count number many how_many length counter | 数 统计 数量 计数 个数 几个 多少个 几行 总数 数一下 数数
+word: word | 单词 词 字数 词数 个词
+line: line | 行 行数 几行
+character: character letter | 字符 字母
+text: text string sentence paragraph | 文本 文字 句子 字符串 这段
+translate: translate translation translator | 翻译 译 译成 翻译成
+language: language english chinese french german spanish japanese | 语言 英语 英文 中文 法语 德语 日语 西班牙语
+price: price cost quote how_much worth fare | 价格 多少钱 股价 报价 价钱 票价
+stock: stock share ticker equity | 股票 股价 股市
+currency: currency exchange money forex dollar euro yuan yen cash rate | 货币 汇率 外汇 兑换 币种 钱
+convert: convert conversion converter exchange | 换算 转换 兑换 换成 转成 换 折合 转为 合多少 等于多少
+unit: unit kilometer kilometre km mile kg pound celsius fahrenheit meter metre foot feet inch gram liter litre \
+| 单位 公里 英里 千克 公斤 磅 摄氏 华氏 米 英尺 英寸 克 升
+length: length kilometer km mile meter foot feet inch | 长度 公里 英里 米 英尺 英寸
+weight: weight kg kilogram pound gram | 重量 公斤 千克 磅 体重
+distance: distance far how_far away apart | 距离 多远 相距
+route: route direction navigate navigation drive | 路线 导航 怎么走
+place: city place location town where address | 城市 地点 位置 地方 地址 哪里 在哪
+country: country nation | 国家
+capital: capital | 首都
+population: population inhabitant | 人口
+book: book novel library isbn author | 书 图书 书籍 小说 作者 图书馆 本书
+paper: paper publication journal arxiv | 论文 文献 期刊
+movie: movie film cinema | 电影 影片
+music: music song album artist | 音乐 歌曲 歌
+news: news headline | 新闻 头条
+recipe: recipe cook cooking dish | 菜谱 食谱 做菜 做法
+restaurant: restaurant eat dinner | 餐厅 饭店 餐馆
+hotel: hotel accommodation | 酒店 宾馆 旅馆
+flight: flight airline plane fly airport | 航班 机票 飞机 机场
+train: train railway | 火车 高铁 列车
+reserve: reserve reservation booking | 预订 预定 订
+buy: buy purchase order_a checkout | 购买 买 下单
+pay: pay payment transfer refund | 支付 付款 转账 退款 汇款
+order: order shipment parcel package tracking delivery | 订单 快递 物流 包裹
+user: user account profile member | 用户 账号 账户 成员
+employee: employee staff colleague | 员工 职员 同事
+contact: contact phone telephone | 联系人 电话 手机
+post: post posts article blog | 帖子 帖 发帖 文章 博客 发帖数
+event: event meeting appointment schedule | 日程 会议 约会 活动 安排
+remind: remind reminder alarm | 提醒 闹钟
+task: todo task | 待办 任务
+note: note memo | 笔记 便签 备忘
+random: random dice coin roll | 随机 骰子 掷 抛硬币
+summary: summarize summarise summary | 总结 摘要 概括
+reverse: reverse backwards | 反转 颠倒 倒过来 倒序
+upper: upper uppercase capitalise capitalize | 大写
+lower: lower lowercase | 小写
+sort: sort order_by sorted | 排序
+web: web internet online google wikipedia wiki | 网上 网络 互联网 百科 维基 上网
+page: url page website link webpage site | 网址 网页 链接 网站
+run: run execute command shell script | 运行 执行 命令 脚本
+status: status state health | 状态
+log: log logs | 日志
+database: database sql | 数据库
+image: image picture photo draw | 图片 照片 图像 画
+prime: prime | 质数 素数
+factorial: factorial | 阶乘
+password: password | 密码
+hash: hash checksum md5 sha | 哈希 校验和
+id: id identifier | 编号 标识
+definition: define definition meaning dictionary | 定义 含义 词典 字典 意思
+holiday: holiday festival | 节日 假期
+policy: policy rule handbook guideline | 政策 规定 制度 手册
+tax: tax vat | 税 税费 增值税
+bmi: bmi | 体质指数
+stop_service: stop halt cancel shutdown | 停止 取消 关闭
+start_service: start launch restart | 启动 开启 重启
+"""
+
+CHANGES = frozenset(
+    "@write @append @create @update @delete @move @copy @send @buy @pay @reserve @run @remind @stop_service "
+    "@start_service".split()
+)
+"""Concepts of an act that changes the world: such a tool is called only when the task asks for the act."""
+
+ENGLISH: dict[str, tuple[str, ...]] = {}
+CHINESE: dict[str, tuple[str, ...]] = {}
+for _line in _TABLE.replace("\\\n", " ").strip().splitlines():
+    _name, _, _words = _line.partition(":")
+    _english, _, _chinese = _words.partition("|")
+    for _target, _listed in ((ENGLISH, _english), (CHINESE, _chinese)):
+        for _word in _listed.split():
+            _key = _word.replace("_", " ")
+            if "@" + _name not in _target.get(_key, ()):
+                _target[_key] = (*_target.get(_key, ()), "@" + _name)
+
+ATTRIBUTES = {
+    "发帖数": "post_count", "帖子数": "post_count", "文章数": "article_count", "粉丝数": "follower_count",
+    "关注数": "following_count", "点赞数": "like_count", "评论数": "comment_count", "用户数": "user_count",
+    "价格": "price", "人口": "population", "首都": "capital", "邮箱": "email", "年龄": "age", "名字": "name",
+    "姓名": "name", "城市": "city", "状态": "status", "等级": "level", "余额": "balance", "库存": "stock",
+    "版本": "version", "面积": "area", "高度": "height", "电话": "phone", "地址": "address", "作者": "author",
+    "发帖数量": "post_count", "帖子数量": "post_count", "粉丝数量": "follower_count",
+}  # fmt: skip
+"""Names of record fields, for keys such as `huala.post_count`."""
+
+STOP_ENGLISH = frozenset(
+    "a an the of in on at to for from by with and or is are was be been do does did it its this that these those "
+    "me my i you your we us our please can could would will shall should what which who whom how when why there "
+    "here tell give get let know want need like just now current currently right some any all as if then so than "
+    "up out about into over after before also too very much more most one tool use using user's what's it's i'm "
+    "return returns given gives get's optional default e.g such tools between per via not no only must hello hi "
+    "help thanks thank okay ok s t re ve see say".split()
+)
+STOP_CHINESE = (
+    "请问", "帮我", "帮忙", "麻烦", "一下", "我想", "我要", "想要", "知道", "告诉我", "告诉", "给我", "什么样", "怎么样",
+    "怎样", "如何", "什么", "多少", "是否", "现在", "当前", "今天", "目前", "此刻", "可以", "需要", "使用", "返回", "用于",
+    "给定", "工具", "时候", "一个", "这个", "那个", "请", "吗", "呢", "吧", "啊", "的", "了", "我", "你", "您", "是",
+    "在", "把", "将", "和", "与", "或", "及", "里", "中", "上", "有", "个", "并", "就", "也", "都", "为", "以", "到",
+    "对", "给", "从", "用", "关于", "有关",
+)  # fmt: skip

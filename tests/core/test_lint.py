@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from taoloop.core.cards import ErrorCard, ExampleCard, ToolCard
+from taoloop.core.lint import lint
+
+GOOD: dict[str, Any] = {
+    "name": "get_weather",
+    "purpose": "Get the weather of one city, at most three days ahead.",
+    "avoid_when": "Past weather is asked for.",
+    "tier": "read",
+    "errors": (ErrorCard(code="no_city"),),
+    "input_schema": {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "A city name."}},
+        "required": ["city"],
+    },
+    "examples": (ExampleCard(args={"city": "上海"}),),
+}
+
+
+def codes(**changes: Any) -> set[str]:
+    return {finding.code for finding in lint(ToolCard(**{**GOOD, **changes}))}
+
+
+def test_a_good_card_has_no_findings() -> None:
+    assert codes() == set()
+
+
+@pytest.mark.parametrize(
+    "purpose",
+    [
+        "Get the weather and send an email, only for Paris.",
+        "Reads a user, deletes it, and notifies the owner.",
+        "Create an order and pay it.",
+        "查询天气并发送邮件，仅限中国。",
+        "查询用户，然后删除记录",
+    ],
+)
+def test_a_tool_that_does_more_than_one_thing_is_flagged(purpose: str) -> None:
+    """S1-50."""
+    assert "several_things" in codes(purpose=purpose, tier="destructive")
+
+
+@pytest.mark.parametrize(
+    "purpose",
+    [
+        "Search users by name and email, at most 10.",
+        "Read a file and return its lines, never binary.",
+        "Get and list the open orders only.",
+        "Find a user's posts and orders, no drafts.",
+        "查询用户的姓名和邮箱，最多 10 条。",
+        "读取文件并返回内容，不支持二进制",
+        "Return the sum of two integers, not floats.",
+    ],
+)
+def test_one_thing_in_several_words_is_not_flagged(purpose: str) -> None:
+    """S1-50: few false alarms."""
+    assert codes(purpose=purpose) == set()
+
+
+def test_a_name_that_joins_two_acts_is_flagged() -> None:
+    """S1-50."""
+    assert "several_things" in codes(name="get_and_delete_user", tier="destructive")
+
+
+@pytest.mark.parametrize(
+    "name", ["api_v1", "tool1", "func", "do_it", "test", "myTool", "x", "handler", "a1", "run"]
+)
+def test_a_meaningless_name_is_flagged(name: str) -> None:
+    """S1-51."""
+    assert codes(name=name) == {"meaningless_name"}
+
+
+@pytest.mark.parametrize(
+    "name", ["search_user", "add", "lookup", "run_tests", "getWeather", "post_count", "time_now"]
+)
+def test_a_telling_name_is_not_flagged(name: str) -> None:
+    """S1-51."""
+    assert codes(name=name) == set()
+
+
+def test_a_description_without_limits_is_flagged() -> None:
+    """S1-52."""
+    assert codes(purpose="Get the weather of a city.", avoid_when="") == {"no_limits"}
+    assert codes(purpose="查询天气", avoid_when="") == {"no_limits"}
+    assert codes(purpose="查询天气，仅限中国", avoid_when="") == set()
+    assert codes(purpose="") == {"no_purpose"}
+
+
+def test_a_parameter_states_type_format_and_whether_it_is_required() -> None:
+    """S1-53."""
+    bare = {"type": "object", "properties": {"city": {}}}
+    found = {"parameter_without_type", "parameter_without_description", "required_not_stated"}
+    assert codes(input_schema=bare, examples=()) == found
+    default = {"type": "object", "properties": {"n": {"type": "integer", "description": "x", "default": 1}}}
+    assert codes(input_schema=default, examples=()) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose"),
+    [
+        ("delete_user", "Handles one user only."),
+        ("mail", "Send a mail, at most 1 MB."),
+        ("user_x", "删除用户，不可恢复"),
+    ],
+)
+def test_a_read_tier_that_contradicts_the_name_is_flagged(name: str, purpose: str) -> None:
+    assert codes(name=name, purpose=purpose) == {"tier_contradicts_name"}
+    assert codes(name=name, purpose=purpose, tier="destructive") == set()
+
+
+def test_a_missing_tier_and_missing_errors_are_flagged() -> None:
+    assert codes(tier=None, errors=()) == {"no_tier", "no_errors"}
+
+
+@pytest.mark.parametrize("args", [{}, {"city": "x", "day": 1}])
+def test_an_example_that_does_not_fit_is_flagged(args: dict[str, Any]) -> None:
+    assert codes(examples=(ExampleCard(args=args),)) == {"example_does_not_fit"}
+
+
+def test_a_finding_names_field_and_way_out() -> None:
+    (finding,) = lint(ToolCard(**{**GOOD, "tier": None}))
+    assert finding.field == "tier"
+    assert finding.message
+    assert finding.advice

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from taoloop.core.cards import ToolCard
+from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
+from taoloop.tools.base import ToolContext
+from taoloop.tools.declared import card_from_mapping, tool_from_card
+
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "minLength": 2}, "day": {"type": "string", "format": "date"}},
+    "required": ["city"],
+}
+MAPPING: dict[str, Any] = {
+    "name": "get_weather",
+    "purpose": "Read the weather of one city, today only.",
+    "use_when": "The weather is asked for.",
+    "avoid_when": "The climate is asked for.",
+    "input_schema": CITY,
+    "output_schema": {"type": "object", "required": ["degrees"]},
+    "errors": [{"code": "no_city", "retryable": False, "advice": "Name another city."}],
+    "examples": [{"args": {"city": "上海"}, "output": {"degrees": 30}}],
+    "tier": "read",
+    "timeout_s": 5,
+    "max_input_bytes": 1024,
+    "max_preview_chars": 500,
+    "idempotent": True,
+    "parallel": True,
+    "compensation": None,
+}
+
+
+def weather(city: str, day: str = "", *, context: ToolContext) -> dict[str, Any]:
+    return {"degrees": len(city + day), "call": context.call_id}
+
+
+def test_a_card_is_read_from_plain_data_with_every_field() -> None:
+    """S2-19 to S2-25."""
+    card = card_from_mapping(MAPPING, "tools.yaml")
+    assert {name: getattr(card, name) for name in MAPPING if name not in ("errors", "examples")} == {
+        name: value for name, value in MAPPING.items() if name not in ("errors", "examples")
+    }
+    assert (card.errors[0].code, card.examples[0].output) == ("no_city", {"degrees": 30})
+    assert set(MAPPING) == set(ToolCard.__dataclass_fields__)
+
+
+def test_a_missing_tier_stays_unknown() -> None:
+    assert card_from_mapping({"name": "x1", "purpose": "p"}, "here").tier is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"purpos": "x"}, "no field 'purpos'. Did you mean 'purpose'?"),
+        ({"tier": "reed"}, "'tier' must be one of read, draft, write, destructive, not 'reed'"),
+        ({"timeout_s": "5"}, "'timeout_s' must be a number of seconds"),
+        ({"timeout_s": True}, "'timeout_s' must be a number"),
+        ({"max_input_bytes": 0}, "'max_input_bytes' must be more than 0"),
+        ({"errors": [{"advice": "x"}]}, "errors[0]: the field 'code' is missing"),
+        ({"examples": ["x"]}, "examples[0]: a mapping is expected"),
+        ({"errors": "x"}, "'errors' must be a list"),
+        ({"name": "天气"}, "cannot be called"),
+        ({"input_schema": None}, "'input_schema' must be a mapping"),
+    ],
+)
+def test_a_wrong_field_is_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ToolDefinitionError) as caught:
+        card_from_mapping({**MAPPING, **change}, "tools.yaml")
+    assert message in str(caught.value)
+
+
+def test_the_schema_judges_arguments_and_results() -> None:
+    """S3-61: the schema is enforced."""
+    made = tool_from_card(card_from_mapping(MAPPING, "here"), weather)
+    values = made.prepare({"city": "上海", "day": "2025-06-01"}).values
+    assert made.render(made.invoke(values, ToolContext(call_id="c1"))).text == '{"degrees":12,"call":"c1"}'
+    with pytest.raises(InvalidOutput, match="degrees"):
+        made.render({})
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ({}, '"city" is a required property'),
+        ({"city": "x"}, "'city':"),
+        ({"city": "上海", "day": "soon"}, "'day':"),
+        ({"city": "上海", "zone": "x"}, "'zone' is not a known argument"),
+        ({"city": "上海", "context": "x"}, "'context' is not a known argument"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_told(args: dict[str, Any], message: str) -> None:
+    made = tool_from_card(card_from_mapping(MAPPING, "here"), weather)
+    with pytest.raises(InvalidArguments) as caught:
+        made.prepare(args)
+    assert message in str(caught.value)
+    assert "Expected: {" in caught.value.hint
+
+
+def test_a_text_that_means_a_number_is_taken() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    made = tool_from_card(ToolCard(name="twice", purpose="p", input_schema=schema), lambda n: n * 2)
+    assert made.prepare({"n": "5"}).values == {"n": 5}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "objekt"},
+        {"type": "string"},
+        {},
+        {"type": "object", "properties": {"a": {"type": "nope"}}},
+        {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}},
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}},
+        {"type": "object", "properties": {"a": {"pattern": "("}}},
+    ],
+)
+def test_an_invalid_schema_is_refused_when_the_tool_is_made(schema: dict[str, Any]) -> None:
+    with pytest.raises(ToolDefinitionError, match=r"schema of 'f1'"):
+        tool_from_card(ToolCard(name="f1", purpose="p", input_schema=schema), lambda **_: None)
+
+
+def test_a_handler_that_does_not_fit_is_refused() -> None:
+    for handler in (lambda: None, lambda city, day, more: None):  # noqa: ARG005
+        with pytest.raises(ToolDefinitionError, match="does not fit its input schema"):
+            tool_from_card(card_from_mapping(MAPPING, "here"), handler)
+
+
+def test_a_pattern_that_would_take_forever_ends() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": r"^(?=(a+)+$)(a|aa)+\1b$"}}}
+    made = tool_from_card(ToolCard(name="f1", purpose="p", input_schema=schema), lambda **_: None)
+    with pytest.raises(InvalidArguments):
+        made.prepare({"a": "a" * 5_000})
+
+
+def test_importing_the_tools_loads_no_schema_engine_and_no_yaml() -> None:
+    code = "import sys, taoloop.tools.registry, taoloop.tools.declared; print({'yaml', 'jsonschema_rs'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

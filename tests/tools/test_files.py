@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taoloop.errors import ToolError
+from taoloop.tools.base import Tool, ToolContext
+from taoloop.tools.files import file_tools
+from taoloop.tools.workspace import Workspace
+
+
+@pytest.fixture
+def tools(workspace: Workspace) -> dict[str, Tool]:
+    return file_tools(workspace)
+
+
+def call(tool: Tool, key: str = "by-hand", **args: Any) -> Any:
+    result = tool.invoke(tool.prepare(args).values, ToolContext(idempotency_key=key))
+    tool.render(result)  # fits its output schema
+    return result
+
+
+def test_read_file_gives_ok_and_content(tools: dict[str, Tool]) -> None:
+    """S4-32."""
+    assert call(tools["read_file"], path="b.md") == {"ok": True, "content": "你好\n"}
+
+
+def test_write_file_makes_folders_and_says_what_it_did(tools: dict[str, Tool], root: Path) -> None:
+    """S4-33, S4-34: a small game in one page."""
+    result = call(tools["write_file"], path="games/snake/index.html", content="<!doctype html>蛇")
+    assert result["ok"] is True
+    assert "18 bytes" in result["message"]
+    assert (root / "games/snake/index.html").read_text() == "<!doctype html>蛇"
+    assert call(tools["read_file"], path="games/snake/index.html")["content"] == "<!doctype html>蛇"
+
+
+def test_s4_55_an_overwrite_has_a_tier_and_a_way_back(tools: dict[str, Tool]) -> None:
+    """S4-55: tier, kept content, rollback, and a rollback of the rollback."""
+    assert tools["write_file"].card.tier == "write"
+    assert tools["write_file"].card.compensation == "restore_file"
+    written = call(tools["write_file"], "k1", path="b.md", content="new")
+    assert "previous version (7 bytes) is kept as backup k1" in written["message"]
+    restored = call(tools["restore_file"], "k2", path="b.md", backup=written["backup"])
+    assert call(tools["read_file"], path="b.md")["content"] == "你好\n"
+    call(tools["restore_file"], "k3", path="b.md", backup=restored["backup"])
+    assert call(tools["read_file"], path="b.md")["content"] == "new"
+
+
+def test_s4_55_the_rollback_of_a_new_file_takes_it_away(tools: dict[str, Tool], root: Path) -> None:
+    """S4-55."""
+    call(tools["write_file"], "k1", path="x/new.txt", content="new")
+    for _attempt in range(2):
+        assert "is gone" in call(tools["restore_file"], "k2", path="x/new.txt", backup="k1")["message"]
+    assert not (root / "x/new.txt").exists()
+
+
+def test_the_same_key_writes_once(tools: dict[str, Tool], root: Path) -> None:
+    first = call(tools["write_file"], "k1", path="b.md", content="new")
+    (root / "b.md").write_text("edited by a person since")
+    assert call(tools["write_file"], "k1", path="b.md", content="new") == first
+    assert (root / "b.md").read_text() == "edited by a person since"
+    assert (root / ".taoloop/backup/k1/b.md").read_text() == "你好\n"
+
+
+def test_the_same_key_finishes_what_a_crash_left(tools: dict[str, Tool], root: Path) -> None:
+    """The crash came after the record and before the rename: the old file is still there."""
+    call(tools["write_file"], "k1", path="b.md", content="new")
+    (root / "b.md").write_text("你好\n")
+    call(tools["write_file"], "k1", path="b.md", content="new")
+    assert (root / "b.md").read_text() == "new"
+    assert (root / ".taoloop/backup/k1/b.md").read_text() == "你好\n"
+
+
+def test_a_key_of_another_write_is_refused(tools: dict[str, Tool]) -> None:
+    call(tools["write_file"], "k1", path="b.md", content="new")
+    with pytest.raises(ToolError) as caught:
+        call(tools["write_file"], "k1", path="b.md", content="other")
+    assert caught.value.code == "key_reused"
+
+
+@pytest.mark.parametrize("key", ["../../x", "run/1", "a.json", "键", "x" * 500, ""])
+def test_a_key_never_leaves_the_backup_folder(tools: dict[str, Tool], root: Path, key: str) -> None:
+    call(tools["write_file"], key, path="b.md", content="new")
+    assert {one.name for one in root.iterdir()} == {".taoloop", "b.md", "notes"}
+    assert [one.name for one in (root / ".taoloop").iterdir()] == ["backup"]
+
+
+def test_calls_by_hand_share_no_key(tools: dict[str, Tool]) -> None:
+    for content in ("one", "two", "one"):
+        call(tools["write_file"], path="b.md", content=content)
+        assert call(tools["read_file"], path="b.md")["content"] == content
+
+
+def test_a_file_changed_since_is_not_restored(tools: dict[str, Tool], root: Path) -> None:
+    call(tools["write_file"], "k1", path="b.md", content="new")
+    (root / "b.md").write_text("edited")
+    with pytest.raises(ToolError) as caught:
+        call(tools["restore_file"], "k2", path="b.md", backup="k1")
+    assert caught.value.code == "changed_since"
+    for path, backup in (("notes/a.txt", "k1"), ("b.md", "k9"), ("b.md", "../k1")):
+        with pytest.raises(ToolError) as missing:
+            call(tools["restore_file"], path=path, backup=backup)
+        assert missing.value.code == "no_backup"
+
+
+def test_the_backup_folder_is_out_of_reach(tools: dict[str, Tool]) -> None:
+    call(tools["write_file"], "k1", path="b.md", content="new")
+    assert [one["path"] for one in call(tools["list_files"])["entries"]] == ["b.md", "notes"]
+    assert call(tools["search_files"], text="你好")["matches"] == []
+    for name, args in (
+        ("list_files", {"path": ".taoloop"}),
+        ("read_file", {"path": "./.taoloop/backup/k1/b.md"}),
+    ):
+        with pytest.raises(ToolError) as caught:
+            call(tools[name], **args)
+        assert caught.value.code == "path_refused"
+
+
+def test_list_files_is_sorted_and_has_sizes(tools: dict[str, Tool]) -> None:
+    assert call(tools["list_files"]) == {
+        "ok": True,
+        "entries": [{"path": "b.md", "kind": "file", "bytes": 7}, {"path": "notes", "kind": "folder"}],
+        "left_out": 0,
+        "complete": True,
+    }
+    deep = call(tools["list_files"], pattern="**/*.txt")["entries"]
+    assert [one["path"] for one in deep] == ["notes/a.txt"]
+
+
+def test_search_files_gives_lines(tools: dict[str, Tool], root: Path) -> None:
+    (root / "binary").write_bytes(b"world\0")
+    found = call(tools["search_files"], text="world")
+    assert found["matches"] == [{"path": "notes/a.txt", "line": 2, "text": "world"}]
+    assert (found["files_searched"], found["files_skipped"], found["complete"]) == (2, 1, True)
+    assert call(tools["search_files"], text="world", path="notes/a.txt")["matches"] == found["matches"]
+    assert call(tools["search_files"], text="world", pattern="*.md")["matches"] == []
+
+
+def test_a_missing_argument_never_reaches_the_disk(tools: dict[str, Tool]) -> None:
+    """S3-61: the schema is enforced."""
+    with pytest.raises(ToolError, match="'content' is missing"):
+        call(tools["write_file"], path="x")
