@@ -159,14 +159,10 @@ def measure(folder: Path, repeat: int) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--repeat", type=int, default=9)
-    parser.add_argument(
-        "--folder", type=Path, help="where the files lie (the disk decides much); default: temporary"
-    )
+    parser.add_argument("--folder", type=Path, help="where the files lie (the disk decides much); default: temporary")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         figures = measure(Path(folder), options.repeat)

@@ -45,7 +45,10 @@ async def run_all(one: Callable[[], Awaitable[Any]]) -> tuple[float, list[Any]]:
 def taoloop_one() -> Callable[[], Awaitable[Any]]:
     """One run of one shared agent, with its trace kept."""
     agent = Agent(
-        model=SlowModel(script(STEPS, "add_async")), tools=[add_async], limits=UNLIMITED, journal=MemoryJournal()
+        model=SlowModel(script(STEPS, "add_async")),
+        tools=[add_async],
+        limits=UNLIMITED,
+        journal=MemoryJournal(),
     )
     return lambda: agent.run("add numbers")
 
@@ -79,7 +82,11 @@ def main() -> None:
     figures: dict[str, float] = {"ideal_s": IDEAL_S}
     for name, make in (("bare", bare_one), ("taoloop", taoloop_one)):
         wall_s = min(asyncio.run(run_all(make()))[0] for _ in range(3))
-        figures |= {f"{name}_s": wall_s, f"{name}_times_ideal": wall_s / IDEAL_S, f"{name}_kb": memory_kb(make)}
+        figures |= {
+            f"{name}_s": wall_s,
+            f"{name}_times_ideal": wall_s / IDEAL_S,
+            f"{name}_kb": memory_kb(make),
+        }
     if "--json" in sys.argv:
         print(json.dumps(figures))
         return

@@ -22,8 +22,8 @@ PAGES = {
 SCRIPTS = {
     "standard": ["Final Answer: iPod"],
     "reason_only": [
-        "Thought: The Apple Remote was made for Apple TV, and Apple TV can be controlled by an iPhone.\n"
-        "Final Answer: iPhone"
+        """Thought: The Apple Remote was made for Apple TV, and Apple TV can be controlled by an iPhone.
+Final Answer: iPhone""",
     ],
     "act_only": [
         "Action: search: Apple Remote",
@@ -32,8 +32,8 @@ SCRIPTS = {
     ],
     "react": [
         "Thought: I believe that it was made for Apple TV; I check that.\nAction: search: Apple Remote",
-        "Thought: It was made for Front Row, not for Apple TV. What else controls Front Row?\n"
-        "Action: search: Front Row (software)",
+        """Thought: It was made for Front Row, not for Apple TV. What else controls Front Row?
+Action: search: Front Row (software)""",
         "Thought: The keyboard function keys do.\nFinal Answer: the keyboard function keys",
     ],
 }

@@ -13,12 +13,30 @@ from taoloop.core.transcript import step_summaries
 ORDERS = {"A-17": {"status": "shipped", "days": 2}}
 
 SCRIPT = [
-    '{"type": "tool_call", "tool": "order_status", "args": {"order": "A-17"}, "answer": null, '
-    '"reason_summary": "The state of the order is not known yet."}',
-    '{"type": "tool_call", "tool": "track_parcel", "args": {}, "answer": null, '
-    '"reason_summary": "A parcel number would help."}',
-    '{"type": "final", "tool": null, "args": null, "answer": "Order A-17 was shipped two days ago.", '
-    '"reason_summary": "The order system has answered."}',
+    json.dumps(decision)
+    for decision in (
+        {
+            "type": "tool_call",
+            "tool": "order_status",
+            "args": {"order": "A-17"},
+            "answer": None,
+            "reason_summary": "The state of the order is not known yet.",
+        },
+        {
+            "type": "tool_call",
+            "tool": "track_parcel",
+            "args": {},
+            "answer": None,
+            "reason_summary": "A parcel number would help.",
+        },
+        {
+            "type": "final",
+            "tool": None,
+            "args": None,
+            "answer": "Order A-17 was shipped two days ago.",
+            "reason_summary": "The order system has answered.",
+        },
+    )
 ]
 
 

@@ -29,7 +29,9 @@ def run(model: str | None = None) -> Result:
         dialect="json",
     )
     return agent.run_sync(
-        "Compute 3.5 squared, then add the current hour in Asia/Shanghai.", max_steps=5, verbose=__name__ == "__main__"
+        "Compute 3.5 squared, then add the current hour in Asia/Shanghai.",
+        max_steps=5,
+        verbose=__name__ == "__main__",
     )
 
 

@@ -37,7 +37,10 @@ SCRIPT = [
         "text": "I write the whole game into one page.",
         "tool_calls": [{"name": "write_file", "args": {"path": "game/index.html", "content": PAGE}}],
     },
-    {"text": "I check what stands there.", "tool_calls": [{"name": "read_file", "args": {"path": "game/index.html"}}]},
+    {
+        "text": "I check what stands there.",
+        "tool_calls": [{"name": "read_file", "args": {"path": "game/index.html"}}],
+    },
     {"text": "The game is in game/index.html; open it in a browser."},
 ]
 

@@ -27,7 +27,7 @@ SCRIPT = [
 class WeatherService(BaseHTTPRequestHandler):
     """GET /weather?city=NAME answers with JSON, or 404 for a city that it does not know."""
 
-    def do_GET(self) -> None:  # noqa: N802  # the name that the standard library calls
+    def do_GET(self) -> None:  # the name that the standard library calls
         """Answer one request."""
         city = parse_qs(urlsplit(self.path).query).get("city", [""])[0]
         known = WEATHER.get(city)

@@ -45,7 +45,7 @@ def test_text_is_cut_to_a_prefix_within_the_bound(part: str, max_chars: int, tim
     assert text.startswith(shown.text.rpartition("\n[…")[0] or shown.text.rstrip("…"))
 
 
-@pytest.mark.parametrize("max_chars", [4_000, 800, 200, 100])
+@pytest.mark.parametrize("max_chars", [4_000, 800, 200, 150])
 def test_the_keys_of_the_top_survive(max_chars: int) -> None:
     shown = json.loads(preview(json.dumps(PAGE), "json", max_chars).text)
     assert set(shown) >= set(PAGE)

@@ -46,7 +46,14 @@ def replied(step: int = 1, decision: Act | Answer | None = ACT, **more: object) 
 
 def requested(call_id: str = "call_1", digest: str = "d", **more: object) -> ActionRequested:
     return ActionRequested(
-        step=1, call_id=call_id, tool="add", args={}, tier="read", verdict="allow", digest=digest, **more  # type: ignore[arg-type]  # test data
+        step=1,
+        call_id=call_id,
+        tool="add",
+        args={},
+        tier="read",
+        verdict="allow",
+        digest=digest,
+        **more,  # type: ignore[arg-type]  # test data
     )
 
 
@@ -167,7 +174,12 @@ def test_a_resume_after_a_limit_takes_new_limits_and_thinks_again() -> None:
     closing = ModelReplied(step=1, purpose="close", text="x", decision=Answer(text="so far"))
     done = Finished(status="max_steps_exceeded", answer="so far", reason="r", limit="max_steps")
     trace = trace_of(START, replied(), requested(), ok(), reached, closing, done, Resumed(limits=Limits(max_steps=9)))
-    assert (trace.phase, trace.limits.max_steps, trace.answer, trace.limit_reached) == ("thinking", 9, None, None)
+    assert (trace.phase, trace.limits.max_steps, trace.answer, trace.limit_reached) == (
+        "thinking",
+        9,
+        None,
+        None,
+    )
     assert len(trace.steps) == 1, "the closing turn is no step"
 
 

@@ -1,6 +1,6 @@
 """The drift corpus: nothing may be believed that should not be.
 
-This file is also the adapter: `python ../shared/drift/score.py tests/dialects/test_drift.py --dialect text,json,native`.
+This file is also the adapter of the scorer: `python ../shared/drift/score.py tests/dialects/test_drift.py`.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ def parse(case: dict[str, Any]) -> dict[str, Any]:
         ToolCard(name=tool["name"], purpose=tool.get("description", ""), input_schema=tool["parameters"])
         for tool in case["tools"]
     )
-    reply = native_reply(case["output"]) if case["dialect"] == "native" else ModelReply(
-        text=case["output"], finish_reason=case["finish_reason"]
+    reply = (
+        native_reply(case["output"])
+        if case["dialect"] == "native"
+        else ModelReply(text=case["output"], finish_reason=case["finish_reason"])
     )
     decision = get_dialect(case["dialect"]).read(reply, cards)
     if isinstance(decision, Act) and len(decision.calls) == 1:

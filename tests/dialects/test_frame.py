@@ -57,13 +57,29 @@ def test_s0_34_nothing_leaves_the_frame(attack: str) -> None:
     """S0-34: nonce, control tokens, labels, invisible characters are made harmless and stay visible."""
     content = "\n".join(shown(attack).splitlines()[2:-1])
     assert content != attack
-    for forbidden in (NONCE, "<|", "<｜", "</s>", "[INST]", "\u200b", "\u202e", "\r", "\u2028", "\ud800", "</tool"):
+    for forbidden in (
+        NONCE,
+        "<|",
+        "<｜",
+        "</s>",
+        "[INST]",
+        "\u200b",
+        "\u202e",
+        "\r",
+        "\u2028",
+        "\ud800",
+        "</tool",
+    ):
         assert forbidden not in content
-    assert not any(line.startswith(("Observation", "**Final", "思考", "Action")) for line in content.splitlines())
+    assert not any(
+        line.startswith(("Observation", "**Final", "思考", "Action")) for line in content.splitlines()
+    )
     content.encode()
 
 
-@pytest.mark.parametrize("plain", ["8", "a\tb\nc", '{"Action": "x", "n": [1]}', "晴，25 度", "a < b", "❤️ x[0]"])
+@pytest.mark.parametrize(
+    "plain", ["8", "a\tb\nc", '{"Action": "x", "n": [1]}', "晴，25 度", "a < b", "❤️ x[0]"]
+)
 def test_ordinary_content_stays_as_it_is(plain: str) -> None:
     assert neutral(plain, NONCE) == plain
 
@@ -129,7 +145,7 @@ def test_s4_24_a_correction_has_the_problem_and_the_form(name: str, tools: bool)
 
 @pytest.mark.parametrize("name", ["text", "json"])
 def test_s0_24_the_echo_has_no_invented_observation(name: str) -> None:
-    """S0-24: what later prompts show is the decision as it was believed; a rejected reply is shown as it was."""
+    """S0-24: what later prompts show is the decision as it was believed; a rejected reply as it was."""
     dialect = get_dialect(name)
     for decision in (Act(calls=(Call(tool="now", args={}),), reason="t"), Answer(text="5", reason="t")):
         replied = ModelReplied(step=1, purpose="decide", text="…Observation: 9", decision=decision)

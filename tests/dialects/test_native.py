@@ -26,7 +26,10 @@ def code(read_: Decision | Problem) -> str:
 
 def test_parallel_calls_are_one_decision() -> None:
     decision = read("both", ("lookup", '{"key": "a"}'), ("lookup", '{"key": "b"}'), ("lookup", '{"key":"a"}'))
-    calls = (Call(tool="lookup", args={"key": "a"}, ref="p0"), Call(tool="lookup", args={"key": "b"}, ref="p1"))
+    calls = (
+        Call(tool="lookup", args={"key": "a"}, ref="p0"),
+        Call(tool="lookup", args={"key": "b"}, ref="p1"),
+    )
     assert decision == Act(calls=calls, reason="both")
 
 
@@ -41,7 +44,9 @@ def test_text_without_a_call_is_the_answer() -> None:
     assert read(sample) == Answer(text=sample)
 
 
-@pytest.mark.parametrize("arguments", ['{"a": ', "[1]", "{'a': 1}", '{"a": NaN}', '{"a": 1}{"a": 2}', '"text"', "{} x"])
+@pytest.mark.parametrize(
+    "arguments", ['{"a": ', "[1]", "{'a': 1}", '{"a": NaN}', '{"a": 1}{"a": 2}', '"text"', "{} x"]
+)
 def test_s3_69_broken_arguments_never_run(arguments: str) -> None:
     """S3-69: the problem names the tool."""
     problem = read("", ("lookup", arguments))
@@ -82,7 +87,14 @@ def replied(decision: Act | Answer | None, text: str = "", *calls: ToolCallText)
 def test_an_echo_has_our_call_ids() -> None:
     decision = Act(calls=(Call(tool="lookup", args={"k": "键"}, ref="p0"),), reason="why")
     requested = ActionRequested(
-        step=1, call_id="c1", tool="lookup", args={"k": "键"}, tier=None, verdict="allow", digest="d", ref="p0"
+        step=1,
+        call_id="c1",
+        tool="lookup",
+        args={"k": "键"},
+        tier=None,
+        verdict="allow",
+        digest="d",
+        ref="p0",
     )
     message = NATIVE.echo(replied(decision), [requested])
     assert message.content == "why"

@@ -1,4 +1,4 @@
-"""What holds for every reply: it is read without an exception, in linear time, and what is written is read back."""
+"""What holds for every reply: read without an exception, in linear time, and what is written is read back."""
 
 from __future__ import annotations
 
@@ -22,8 +22,33 @@ CARDS = (
     ToolCard(name="now", purpose="t"),
 )
 SPICE = st.sampled_from(
-    ["Action: now", "Final Answer: 5", "\nObservation: 7\n", "观察：", "思考：", '"', "'", "{", "}", "[", "```", "\\", "\n"]
-    + ["<think>", "</think>", "Question:", "(", ")", "：", "<|im_end|>", "\u200b", "，", ":", '{"action": "now"}', "NaN"]
+    [
+        "Action: now",
+        "Final Answer: 5",
+        "\nObservation: 7\n",
+        "观察：",
+        "思考：",
+        '"',
+        "'",
+        "{",
+        "}",
+        "[",
+        "```",
+        "\\",
+        "\n",
+        "<think>",
+        "</think>",
+        "Question:",
+        "(",
+        ")",
+        "：",
+        "<|im_end|>",
+        "\u200b",
+        "，",
+        ":",
+        '{"action": "now"}',
+        "NaN",
+    ]
 )
 ANY_TEXT = st.lists(st.one_of(SPICE, st.text(max_size=8)), max_size=12).map("".join)
 VALUE_TEXT = ANY_TEXT.filter(lambda text: usable(text))
@@ -37,7 +62,9 @@ TOOLS = st.sampled_from(["lookup", "now", "天气查询", "ns.tool_2"])
 PLAIN = st.text(st.characters(codec="utf-8", categories=["L", "N", "Zs"]), max_size=20).map(str.strip)
 ANSWERS = st.one_of(
     PLAIN.filter(bool),
-    VALUE_TEXT.map(lambda text: text.strip(" \t\r\n\ufeff\u200b\u2060")).filter(lambda text: text and usable(text)),
+    VALUE_TEXT.map(lambda text: text.strip(" \t\r\n\ufeff\u200b\u2060")).filter(
+        lambda text: text and usable(text)
+    ),
 )
 
 
@@ -111,15 +138,42 @@ def test_a_cut_action_never_runs(name: str, args: dict[str, Any], cut: int) -> N
     written = get_dialect(name).write(Act(calls=(Call(tool="other", args=args),)))
     if name == "native":
         source = written.tool_calls[0].arguments
-        reply = ModelReply(tool_calls=(ToolCallText(name="other", arguments=source[: -min(cut, len(source) - 1)]),))
+        reply = ModelReply(
+            tool_calls=(ToolCallText(name="other", arguments=source[: -min(cut, len(source) - 1)]),)
+        )
     else:
         start = written.text.index("{", 2)
         reply = ModelReply(text=written.text[: max(start + 1, len(written.text) - cut)])
     assert isinstance(read(name, reply), Problem)
 
 
-PIECES = ["{", "[", '"', "Action: ", "Action: now\n", "Thought: a\n", "{}", '{"a":', "<think>\n", "</think>\n", "-", " "]
-PIECES += ["```\n", "Observation: a\n", "Final: a\n```\n", "Action\t", "**", "Action: lookup(", "<", "\\", "：", "{a} ", "\n"]
+PIECES = [
+    "{",
+    "[",
+    '"',
+    "Action: ",
+    "Action: now\n",
+    "Thought: a\n",
+    "{}",
+    '{"a":',
+    "<think>\n",
+    "</think>\n",
+    "-",
+    " ",
+]
+PIECES += [
+    "```\n",
+    "Observation: a\n",
+    "Final: a\n```\n",
+    "Action\t",
+    "**",
+    "Action: lookup(",
+    "<",
+    "\\",
+    "：",
+    "{a} ",
+    "\n",
+]
 
 
 @pytest.mark.parametrize("piece", PIECES)
@@ -127,7 +181,12 @@ PIECES += ["```\n", "Observation: a\n", "Final: a\n```\n", "Action\t", "**", "Ac
 def test_a_megabyte_of_anything_is_read(name: str, piece: str) -> None:
     """Linear time: with anything quadratic this would not finish."""
     long = piece * (1_000_000 // len(piece))
-    for text in (long, f"Final Answer: {long}", f'Action: lookup\nAction Input: {{"key": {long}', f"Thought: {long}"):
+    for text in (
+        long,
+        f"Final Answer: {long}",
+        f'Action: lookup\nAction Input: {{"key": {long}',
+        f"Thought: {long}",
+    ):
         decision = read(name, ModelReply(text=text))
         assert isinstance(decision, Act | Answer | Problem)
         if isinstance(decision, Problem):

@@ -7,13 +7,23 @@ from types import MappingProxyType
 import pytest
 
 from taoloop.core.cards import ErrorCard, ExampleCard, ToolCard
-from taoloop.dialects import describe, form, get_dialect, register_dialect, system_prompt, task_prompt, tool_block
+from taoloop.dialects import (
+    describe,
+    form,
+    get_dialect,
+    register_dialect,
+    system_prompt,
+    task_prompt,
+    tool_block,
+)
 from taoloop.dialects.json_dialect import JsonDialect
 from taoloop.errors import PromptError, UnknownName
 from taoloop.prompts import load_prompts
 
 PROMPTS = {"en": load_prompts("en"), "zh": load_prompts("zh")}
-SCHEMA = MappingProxyType({"type": "object", "properties": {"城市": {"type": "string"}}, "required": ["城市"]})
+SCHEMA = MappingProxyType(
+    {"type": "object", "properties": {"城市": {"type": "string"}}, "required": ["城市"]}
+)
 CARD = ToolCard(
     name="weather",
     purpose="Reads today's weather.",
@@ -48,7 +58,12 @@ def test_s2_14_to_s2_17_the_rules(strategy: str) -> None:
     """S2-14, S2-15, S2-16, S2-17, S0-34: in both languages."""
     english = PROMPTS["en"].texts[f"rules_{strategy}"]
     chinese = PROMPTS["zh"].texts[f"rules_{strategy}"]
-    for rule in ("only the listed tools", "enough evidence is collected", "what is missing", "Never fabricate tool"):
+    for rule in (
+        "only the listed tools",
+        "enough evidence is collected",
+        "what is missing",
+        "Never fabricate tool",
+    ):
         assert rule in english
     for rule in ("只能使用列出的工具", "证据足够就停止", "说明缺少什么", "严禁编造工具结果"):
         assert rule in chinese
@@ -97,7 +112,13 @@ def test_describe_is_one_text_for_the_api() -> None:
 def test_without_tools_the_prompt_mentions_none() -> None:
     for strategy in ("reason_only", "standard"):
         made = system_prompt(
-            PROMPTS["en"], get_dialect("json"), (), strategy, "", tools=False, reasons=strategy == "reason_only"
+            PROMPTS["en"],
+            get_dialect("json"),
+            (),
+            strategy,
+            "",
+            tools=False,
+            reasons=strategy == "reason_only",
         )
         assert "# Tools" not in made
         assert ('"thought"' in made) == (strategy == "reason_only")

@@ -52,19 +52,19 @@ def refused(text: str, code: str, *parts: str) -> None:
         ('Thought: t\nAction: lookup\nAction Input: {"key": "a"}', act("lookup", {"key": "a"}, "t")),
         ("Thought: t\nFinal: 10", Answer(text="10", reason="t")),
         ("  Thought:  t  \n\n   Action:  lookup: a.b  \n", act("lookup", {"key": "a.b"}, "t")),
-        ("**Action:** lookup\n**Action Input:** {\"key\": \"a\"}", act("lookup", {"key": "a"})),
+        ('**Action:** lookup\n**Action Input:** {"key": "a"}', act("lookup", {"key": "a"})),
         ("**Thought**: t\n- Action: `lookup`\n- Action Input: a", act("lookup", {"key": "a"}, "t")),
         ("1. Thought: t\n2. Action: now", act("now", {}, "t")),
         ("Thought 1: t\nAction 1: lookup\nAction 1 Input: a", act("lookup", {"key": "a"}, "t")),
         ("### Thought\nt\n### Action\nlookup\n### Action Input\na", act("lookup", {"key": "a"}, "t")),
         ("FINAL ANSWER：好的", Answer(text="好的")),
-        ("思考：想\n行动：lookup\n行动输入：{\"key\": \"键\"}", act("lookup", {"key": "键"}, "想")),
+        ('思考：想\n行动：lookup\n行动输入：{"key": "键"}', act("lookup", {"key": "键"}, "想")),
         ("想法: 想\n动作: lookup\n参数: 键", act("lookup", {"key": "键"}, "想")),
         ("思考：完\n最终回答：十", Answer(text="十", reason="完")),
         ("<think>\nAction: now\n</think>\nFinal Answer: 5", Answer(text="5")),
         ("drafting\n</think>\nFinal Answer: 5", Answer(text="5")),
         ("Action: Final Answer\nAction Input: done", Answer(text="done")),
-        ("Action: lookup\nAction Input: ```json\n{\"key\": \"a\"}\n```<|im_end|>", act("lookup", {"key": "a"})),
+        ('Action: lookup\nAction Input: ```json\n{"key": "a"}\n```<|im_end|>', act("lookup", {"key": "a"})),
     ],
 )
 def test_s0_12_labels_are_read_line_by_line(text: str, expected: Decision) -> None:
@@ -89,7 +89,9 @@ def test_an_empty_reply_is_a_problem_of_its_own() -> None:
     refused("<think>\nAction: now\n</think>", "empty")
 
 
-@pytest.mark.parametrize("text", ["Action: lookup", "Action: : a", "Action: lookup:", "Action:", "Action: None"])
+@pytest.mark.parametrize(
+    "text", ["Action: lookup", "Action: : a", "Action: lookup:", "Action:", "Action: None"]
+)
 def test_s0_15_an_incomplete_action_is_quoted(text: str) -> None:
     """S0-15: no separator, no tool or no input; the problem quotes the action."""
     refused(text, "bad_action", repr(text.removeprefix("Action:").strip())[1:-1])
@@ -107,7 +109,9 @@ def test_s0_23_nothing_behind_a_final_is_executed(turn: str) -> None:
     refused("Final: 5\nAction: now", "two_decisions")
 
 
-@pytest.mark.parametrize("label", ["Observation", "OBSERVATION", "**Observation 1**", "观察", "观测", "Tool Result"])
+@pytest.mark.parametrize(
+    "label", ["Observation", "OBSERVATION", "**Observation 1**", "观察", "观测", "Tool Result"]
+)
 def test_s0_24_an_invented_observation_is_never_believed(label: str) -> None:
     """S0-24: the action before it stands, a final on it does not; alone it is a problem."""
     start = f"Thought: t\nAction: lookup: a\n{label}: 7\n"
@@ -125,7 +129,7 @@ def test_an_empty_slot_or_a_stump_is_nothing(end: str) -> None:
 @pytest.mark.parametrize(
     ("action", "args"),
     [
-        ('Action: add(a=1, b=2)', {"a": 1, "b": 2}),
+        ("Action: add(a=1, b=2)", {"a": 1, "b": 2}),
         ('Action: add({"a": 1, "b": 2})', {"a": 1, "b": 2}),
         ('Action: lookup(key="a \\"b\\" (c), d=1")', {"key": 'a "b" (c), d=1'}),
         ("Action: lookup('a')", {"key": "a"}),
@@ -135,8 +139,10 @@ def test_an_empty_slot_or_a_stump_is_nothing(end: str) -> None:
 )
 def test_s2_2_and_s0_30_the_short_forms_carry_json_arguments(action: str, args: object) -> None:
     """S2-2, S0-30: `tool(arg="…")` and `tool: input` are read, behind a repeated question as well."""
-    tool = action[8:].split("(")[0].split(":")[0]
-    assert read(f"Question: q\nThought: t\n{action}\nObservation:") == act(tool, args, "t")
+    decision = read(f"Question: q\nThought: t\n{action}\nObservation:")
+    assert isinstance(decision, Act)
+    assert decision.reason == "t"
+    assert decision.calls[0].args == args
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,7 @@ def test_s2_2_and_s0_30_the_short_forms_carry_json_arguments(action: str, args: 
     ["add(1, 2)", "add(1)", "lookup(a + b)", 'lookup(key="a)', 'lookup(key="a", key="b")', "lookup(key=NaN)"],
 )
 def test_ambiguous_and_broken_calls_are_refused(action: str) -> None:
-    refused(f"Action: {action}", "bad_json", "Action" if False else action[:6])
+    refused(f"Action: {action}", "bad_json", action[:6])
 
 
 @pytest.mark.parametrize(
@@ -195,13 +201,23 @@ def test_s0_48_thought_and_final_may_have_many_lines() -> None:
 @pytest.mark.parametrize("tail", ["and then more", "}", "Thought: wait, no"])
 def test_s0_49_the_usable_part_is_named(tail: str) -> None:
     """S0-49: a bad later line says what was readable before it."""
-    refused(f'Action: lookup\nAction Input: {{"key": "a"}}\n{tail}', "stray_text", "Usable before it", "'lookup'")
+    refused(
+        f'Action: lookup\nAction Input: {{"key": "a"}}\n{tail}', "stray_text", "Usable before it", "'lookup'"
+    )
 
 
 @pytest.mark.parametrize(
     "given",
-    ['{"key": "a', '{"key": "a"', "{'key': 'a'}", '{"key": NaN}', '{"key": 1e999}', '{"key": "a", "key": "b"}']
-    + ['{"key": "\\ud800"}', '{"key": ' + "[" * 200 + "]" * 200 + "}"],
+    [
+        '{"key": "a',
+        '{"key": "a"',
+        "{'key': 'a'}",
+        '{"key": NaN}',
+        '{"key": 1e999}',
+        '{"key": "a", "key": "b"}',
+        '{"key": "\\ud800"}',
+        '{"key": ' + "[" * 200 + "]" * 200 + "}",
+    ],
 )
 def test_s3_69_broken_json_never_runs(given: str) -> None:
     """S3-69: cut or broken JSON, NaN and Infinity, and one key with two values are refused."""
@@ -216,12 +232,16 @@ def test_a_reply_that_the_provider_cut_is_refused(reason: str) -> None:
     assert problem.code == "truncated"
 
 
-@pytest.mark.parametrize("text", ["<think>\nAction: now", "Thought: <think>\nAction: now", "Final: a\n```\nAction: x"])
+@pytest.mark.parametrize(
+    "text", ["<think>\nAction: now", "Thought: <think>\nAction: now", "Final: a\n```\nAction: x"]
+)
 def test_what_was_never_closed_is_refused(text: str) -> None:
     refused(text, "truncated")
 
 
-@pytest.mark.parametrize("text", ["Final Answer:", "Final:  \n\n", "Final Answer: <your answer>", "Action: final"])
+@pytest.mark.parametrize(
+    "text", ["Final Answer:", "Final:  \n\n", "Final Answer: <your answer>", "Action: final"]
+)
 def test_s4_58_an_empty_final_is_no_final(text: str) -> None:
     """S4-58: nor is the placeholder of the template."""
     refused(text, "bad_final")

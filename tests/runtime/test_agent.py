@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJournal, ScriptedModel, ToolError, tool
+from taoloop import (
+    Agent,
+    ApprovalAnswer,
+    ApprovalRequest,
+    Limits,
+    MemoryJournal,
+    ScriptedModel,
+    ToolError,
+    tool,
+)
 from taoloop.core.events import ActionRequested, Finished, LimitReached, ModelReplied, Observed
 from taoloop.core.message import ModelReply
 from taoloop.core.request import ModelRequest
@@ -293,7 +302,7 @@ def test_the_operator_may_allow_a_tier_ahead_of_time() -> None:
 def test_a_model_that_fails_is_a_stated_end() -> None:
     class Broken(ScriptedModel):
         async def complete(self, request: ModelRequest) -> ModelReply:
-            raise RuntimeError("out of order")
+            raise RuntimeError(f"out of order at turn {request.turn}")
 
     result = Agent(model=Broken([])).run_sync("x")
     assert result.status == "model_failed"
@@ -304,7 +313,7 @@ def test_a_model_that_hangs_is_a_stated_end() -> None:
     class Silent(ScriptedModel):
         async def complete(self, request: ModelRequest) -> ModelReply:
             await asyncio.Event().wait()
-            raise AssertionError
+            raise AssertionError(request)
 
     result = Agent(model=Silent([]), model_timeout_s=0.05).run_sync("x")
     assert result.status == "model_failed"
@@ -349,7 +358,14 @@ def test_a_stream_gives_every_event_and_ends_with_finished() -> None:
         return [event.kind async for event in agent.stream("add")]
 
     kinds = asyncio.run(collect())
-    assert kinds == ["run_started", "model_replied", "action_requested", "observed", "model_replied", "finished"]
+    assert kinds == [
+        "run_started",
+        "model_replied",
+        "action_requested",
+        "observed",
+        "model_replied",
+        "finished",
+    ]
 
 
 def test_leaving_a_stream_early_stops_the_run() -> None:
@@ -487,7 +503,7 @@ def test_lone_surrogates_from_a_model_or_a_tool_do_not_break_the_trace(tmp_path:
 
 def test_verbose_prints_each_step(capsys: pytest.CaptureFixture[str]) -> None:
     """S3-32."""
-    script = ["Thought: I add.\nAction: add\nAction Input: {\"a\": 2, \"b\": 3}", "Final Answer: 5"]
+    script = ['Thought: I add.\nAction: add\nAction Input: {"a": 2, "b": 3}', "Final Answer: 5"]
     Agent(model=ScriptedModel(script), tools=[add]).run_sync("add", verbose=True)
     printed = capsys.readouterr().out
     assert "[step 1] Thought: I add." in printed

@@ -15,6 +15,7 @@ from taoloop.core.events import (
     ApprovalRefused,
     Event,
     Fact,
+    Fault,
     Finished,
     LimitReached,
     ModelReplied,
@@ -25,6 +26,7 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.limits import Limits
+from taoloop.core.message import Usage
 from taoloop.core.spec import AgentSpec
 from taoloop.core.trace import Trace
 from taoloop.errors import UnknownName
@@ -48,7 +50,13 @@ def replied(step: int, decision: Act | Answer | None) -> ModelReplied:
 
 def asked(number: int, tool: str = "look", verdict: str = "allow") -> ActionRequested:
     return ActionRequested(
-        step=1, call_id=f"call_{number}", tool=tool, args={}, tier="read", verdict=verdict, digest=tool  # type: ignore[arg-type]  # test data
+        step=1,
+        call_id=f"call_{number}",
+        tool=tool,
+        args={},
+        tier="read",
+        verdict=verdict,
+        digest=tool,  # type: ignore[arg-type]  # test data
     )
 
 
@@ -113,7 +121,11 @@ def test_the_step_limit_gives_one_last_turn_without_tools_and_names_itself() -> 
     trace.append(Event(len(trace.events), 9.0, closing))
     finish = REACT.next(spec, trace)
     assert isinstance(finish, Finish)
-    assert (finish.fact.status, finish.fact.answer, finish.fact.limit) == ("max_steps_exceeded", "so far", "max_steps")
+    assert (finish.fact.status, finish.fact.answer, finish.fact.limit) == (
+        "max_steps_exceeded",
+        "so far",
+        "max_steps",
+    )
 
 
 def test_an_action_in_the_last_turn_is_never_run() -> None:
@@ -150,7 +162,14 @@ def test_an_unreadable_reply_gets_one_repair_turn_in_its_step_at_temperature_0()
 def test_three_unreadable_replies_end_as_unreadable() -> None:
     """S0-21: the reason says that the model output could not be parsed."""
     rejected = ReplyRejected(step=1, code="empty", message="nothing there")
-    facts = (replied(1, None), rejected, replied(1, None), rejected, replied(2, None), replace(rejected, step=2))
+    facts = (
+        replied(1, None),
+        rejected,
+        replied(1, None),
+        rejected,
+        replied(2, None),
+        replace(rejected, step=2),
+    )
     trace = trace_of(*facts)
     effect = REACT.next(SPEC, trace)
     assert isinstance(effect, Record)
@@ -196,9 +215,6 @@ def test_polling_that_returns_something_new_goes_on() -> None:
 )
 def test_every_budget_ends_the_deciding_and_is_named(limits: Limits, limit: str) -> None:
     """S4-12, S2-18."""
-    from taoloop.core.events import Fault
-    from taoloop.core.message import Usage
-
     spec = replace(SPEC, limits=limits)
     costly = replace(replied(1, LOOK), usage=Usage(input_tokens=5), cost_usd=1.0, latency_s=2.0)
     error = Observed(call_id="call_1", ok=False, output="", error=Fault(code="e", message="m"))

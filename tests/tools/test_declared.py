@@ -138,6 +138,9 @@ def test_a_pattern_that_would_take_forever_ends() -> None:
 
 
 def test_importing_the_tools_loads_no_schema_engine_and_no_yaml() -> None:
-    code = "import sys, taoloop.tools.registry, taoloop.tools.declared; print({'yaml', 'jsonschema_rs'} & set(sys.modules))"
+    code = (
+        "import sys, taoloop.tools.registry, taoloop.tools.declared;"
+        "print({'yaml', 'jsonschema_rs', 'ctypes'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -74,7 +74,7 @@ def test_without_a_workspace_the_file_tools_say_so() -> None:
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_the_built_in_cards_are_whole(name: str) -> None:
-    """S1-50 to S1-53, S2-19 to S2-25, S2-27: lint-clean, with use_when, avoid_when, errors, tier and examples."""
+    """S1-50 to S1-53, S2-19 to S2-25, S2-27: lint-clean, and no field is empty."""
     for tools in (builtin_tools(), builtin_tools(table={"a": 1})):
         card = tools[name].card
         assert lint(card) == ()

@@ -6,6 +6,7 @@ import resource
 import socket
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from taoloop.errors import ConfigError, ToolError
-from taoloop.tools.beneath import best_opener, open_stepwise
+from taoloop.tools.beneath import Opener, best_opener, open_stepwise
 from taoloop.tools.workspace import Workspace, WorkspaceLimits
 
 
@@ -80,10 +81,15 @@ def test_s4_54_symbolic_links_lead_nowhere(workspace: Workspace, root: Path) -> 
     assert {entry.kind for entry in workspace.entries()[0] if entry.path in ("file", "folder")} == {"link"}
 
 
-def test_s4_54_magic_links_and_other_file_systems_are_refused() -> None:
+def test_s4_54_magic_links_and_other_file_systems_are_refused(opener: Opener) -> None:
     """S4-54: /proc and /dev, even for a workspace that contains them."""
-    with Workspace("/") as everything:
-        for path in ("proc/self/status", "proc/self/root/etc/passwd", "dev/zero", "proc/self/fd/0"):
+    with Workspace("/", opener=opener) as everything:
+        for path in (
+            "proc/self/status",
+            "proc/self/root/etc/passwd",
+            "dev/zero",
+            f"proc/{os.getpid()}/status",
+        ):
             assert refused(lambda path=path: everything.read_text(path)) in ("path_refused", "not_a_file")  # type: ignore[misc]
 
 
@@ -120,6 +126,34 @@ def test_s4_54_a_file_swapped_for_a_link_after_the_listing_is_refused(
     assert refused(lambda: workspace.read_text("b.md")) == "path_refused"
     assert refused(lambda: workspace.write_text("notes/secret.txt", "x")) == "path_refused"
     assert (root.parent / "secret.txt").read_text() == "secret"
+
+
+def test_s4_54_a_race_of_links_never_shows_the_outside(workspace: Workspace, root: Path) -> None:
+    """S4-54: another thread swaps a folder and a link to the outside all the time."""
+    (root / "link").symlink_to(root.parent)
+    (root / "notes" / "secret.txt").write_text("harmless")
+    done = threading.Event()
+
+    def swap() -> None:
+        while not done.is_set():
+            (root / "notes").rename(root / "aside")
+            (root / "link").rename(root / "notes")
+            (root / "notes").rename(root / "link")
+            (root / "aside").rename(root / "notes")
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    seen = set()
+    try:
+        for _ in range(400):
+            try:
+                seen.add(workspace.read_text("notes/secret.txt"))
+            except ToolError as error:
+                seen.add(error.code)
+    finally:
+        done.set()
+        swapping.join()
+    assert seen <= {"harmless", "path_refused", "not_found"}
 
 
 def test_the_workspace_stays_the_same_when_its_name_is_taken_by_another(

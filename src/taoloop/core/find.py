@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-_LONGEST_WANTED = (
-    100  # a longer "name" is a text; comparing it with every known name would cost time for nothing
-)
+_LONGEST_WANTED = 100  # a longer "name" is a text; comparing it with every known name would cost time for nothing
 _MOST_KNOWN = 2_000
 
 
@@ -66,21 +64,15 @@ def _step(value: Any, name: str, where: str) -> Any:
         if name in value:
             return value[name]
         near = near_names(name, (str(key) for key in value)) or tuple(str(key) for key in islice(value, 5))
-        raise PointerError(
-            f"At {where} there is no {name[:80]!r}; there is {', '.join(map(repr, near)) or 'nothing'}."
-        )
+        raise PointerError(f"At {where} there is no {name[:80]!r}; there is {', '.join(map(repr, near)) or 'nothing'}.")
     if isinstance(value, Sequence) and not isinstance(value, str):
         if re.fullmatch(r"0|[1-9][0-9]{0,9}", name) and int(name) < len(value):
             return value[int(name)]
-        raise PointerError(
-            f"At {where} there is a list of {len(value):,} items; {name[:80]!r} is not one of them."
-        )
+        raise PointerError(f"At {where} there is a list of {len(value):,} items; {name[:80]!r} is not one of them.")
     raise PointerError(f"At {where} there is a plain value; {name[:80]!r} cannot be looked up in it.")
 
 
-def find_text(
-    text: str, wanted: str, *, at_most: int = 10, around: int = 80
-) -> tuple[tuple[Match, ...], int]:
+def find_text(text: str, wanted: str, *, at_most: int = 10, around: int = 80) -> tuple[tuple[Match, ...], int]:
     """The first matches of `wanted` (plain text, any case) with what stands around, and the number of all."""
     if not wanted:
         return (), 0

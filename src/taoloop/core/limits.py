@@ -42,5 +42,6 @@ class Limits:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise ConfigError(
-                    f"The limit {name} is {value!r}.", hint="It must be a number above 0, or None for no limit."
+                    f"The limit {name} is {value!r}.",
+                    hint="It must be a number above 0, or None for no limit.",
                 )

@@ -219,9 +219,7 @@ def _joined_acts(name: str) -> dict[str, str]:
 def _leading_acts(card: ToolCard) -> Mapping[str, Any]:
     words = _words(card.name)
     first = words[0] if words else ""
-    named = (
-        {first: _ENGLISH[first]} if len(words) > 1 and first in _ENGLISH and first not in _AMBIGUOUS else {}
-    )
+    named = {first: _ENGLISH[first]} if len(words) > 1 and first in _ENGLISH and first not in _AMBIGUOUS else {}
     chinese = {verb: group for verb, group in _CHINESE.items() if card.purpose.strip().startswith(verb)}
     opening = re.match(r"\s*([A-Za-z]+)", card.purpose)
     verb = _stem(opening[1].lower()) if opening else ""

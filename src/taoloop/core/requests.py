@@ -64,7 +64,11 @@ def _judge_call(trace: Trace, call: Call, card: ToolCard | None, check: Check) -
         return call.args, Verdict(kind="deny", reasons=(checked.message,)), checked
     verdict = judge(trace, checked, card)
     if verdict.kind == "deny":
-        return checked, verdict, Fault(code="denied", message=f"This action was denied: {'; '.join(verdict.reasons)}.")
+        return (
+            checked,
+            verdict,
+            Fault(code="denied", message=f"This action was denied: {'; '.join(verdict.reasons)}."),
+        )
     return checked, verdict, None
 
 

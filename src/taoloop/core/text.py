@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
 
 def well_formed(text: str) -> str:
     """`text` without lone surrogates, which cannot be written as UTF-8: each becomes U+FFFD."""
-    if text.isascii():
+    if text.isascii() or not _SURROGATES.search(text):
         return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text
+    return _SURROGATES.sub("\ufffd", text)

@@ -82,7 +82,11 @@ def step_summaries(trace: Trace) -> list[dict[str, Any]]:
         decision = step.decision
         if not isinstance(decision, Act):
             problem = step.rejected[-1].message if decision is None and step.rejected else ""
-            row = {"action": "final" if decision else None, "args": None, "observation_summary": excerpt(problem)}
+            row = {
+                "action": "final" if decision else None,
+                "args": None,
+                "observation_summary": excerpt(problem),
+            }
             rows.append({"step": step.number, "reason_summary": excerpt(decision.reason if decision else ""), **row})
             continue
         rows += [
@@ -130,6 +134,4 @@ def _parts(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
 
 
 def _renumbered(entry: Entry, number: int) -> Entry:
-    return Entry(
-        number=number, kind=entry.kind, content=entry.content, tool=entry.tool, args=entry.args, ok=entry.ok
-    )
+    return Entry(number=number, kind=entry.kind, content=entry.content, tool=entry.tool, args=entry.args, ok=entry.ok)

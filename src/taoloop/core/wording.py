@@ -8,7 +8,8 @@ _TEXTS: dict[str, dict[str, str]] = {
     "en": {
         "max_steps": "max loops reached without final: the step limit of {allowed} was reached and the task is not "
         "done. Narrow the task or raise the limit (max_steps).",
-        "max_tool_calls": "The limit of {allowed} tool calls was reached and the task is not done. Raise max_tool_calls.",
+        "max_tool_calls": "The limit of {allowed} tool calls was reached and the task is not done. "
+        "Raise max_tool_calls.",
         "max_tokens": "The token budget of {allowed} was used up ({used}) and the task is not done. Raise max_tokens.",
         "max_cost_usd": "The budget of {allowed} USD was used up ({used}) and the task is not done. "
         "Raise max_cost_usd.",
@@ -27,7 +28,8 @@ _TEXTS: dict[str, dict[str, str]] = {
         "waiting": "Waiting for a person's answer on: {detail}",
     },
     "zh": {
-        "max_steps": "已达到步数上限 {allowed}(max loops reached without final),任务尚未完成。请缩小任务范围或提高上限(max_steps)。",
+        "max_steps": "已达到步数上限 {allowed}(max loops reached without final),任务尚未完成。"
+        "请缩小任务范围或提高上限(max_steps)。",
         "max_tool_calls": "已达到工具调用上限 {allowed} 次,任务尚未完成。请提高 max_tool_calls。",
         "max_tokens": "令牌预算 {allowed} 已用完(已用 {used}),任务尚未完成。请提高 max_tokens。",
         "max_cost_usd": "费用预算 {allowed} 美元已用完(已用 {used}),任务尚未完成。请提高 max_cost_usd。",

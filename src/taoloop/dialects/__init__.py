@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.json_dialect import JsonDialect
@@ -12,6 +12,9 @@ from taoloop.dialects.system import form, system_prompt, task_prompt
 from taoloop.dialects.text import TextDialect
 from taoloop.dialects.toolblock import describe, tool_block
 from taoloop.errors import UnknownName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "DIALECTS",

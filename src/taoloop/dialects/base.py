@@ -47,14 +47,10 @@ class Dialect(Protocol):
         """
         ...
 
-    def observation(
-        self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str
-    ) -> Message:
+    def observation(self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> Message:
         """One observation as the model sees it: framed as untrusted data by the run's nonce."""
         ...
 
-    def correction(
-        self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool
-    ) -> Message:
+    def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
         """What the model is told after an unreadable reply: what was wrong, and the form that is expected."""
         ...

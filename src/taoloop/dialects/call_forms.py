@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Call, excerpt
 from taoloop.dialects.labels import INLINE_LABEL
 from taoloop.dialects.replies import (
@@ -18,6 +16,11 @@ from taoloop.dialects.replies import (
     refuse_placeholders,
 )
 from taoloop.dialects.strict import NotJsonError, decode_at, loads, same
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards import ToolCard
 
 _HEAD = re.compile(r"([^:：(\n]*)([:：(]?)")
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n?(.*?)\n?[ \t]*```", re.DOTALL)
@@ -95,7 +98,9 @@ def bare_args(raw: str, action: str, name: str, card: ToolCard | None) -> Any:
             "stray_text", f"The line {excerpt(line)!r} follows the input of {name!r} without a label.", line
         )
     if INLINE_LABEL.search(raw):
-        raise RefusedError("stray_text", f"The input of {name!r} has a label inside it: {excerpt(raw)!r}.", raw)
+        raise RefusedError(
+            "stray_text", f"The input of {name!r} has a label inside it: {excerpt(raw)!r}.", raw
+        )
     quoted = _SINGLE_QUOTED.fullmatch(raw)
     return _stand_in(quoted.group(1) if quoted else raw, name, card)
 
@@ -131,7 +136,7 @@ def _object(raw: str, name: str) -> Any:
 
 
 def _stand_in(value: Any, name: str, card: ToolCard | None) -> Any:
-    """A bare value in place of arguments: the only argument of a tool that has one; else it stays what it is."""
+    """A bare value in place of arguments: the only argument of a tool with one; else it stays as it is."""
     if isinstance(value, str):
         text = value.strip()
         if text.startswith("{") and not is_placeholder(text):
@@ -146,7 +151,9 @@ def _stand_in(value: Any, name: str, card: ToolCard | None) -> Any:
         try:
             return {sole: loads(value)}
         except NotJsonError as error:
-            raise RefusedError("bad_json", f"The input of {name!r} is not valid JSON: {error}.", value) from None
+            raise RefusedError(
+                "bad_json", f"The input of {name!r} is not valid JSON: {error}.", value
+            ) from None
     return {sole: value}
 
 

@@ -55,11 +55,7 @@ class Conversation:
                 requested = self._requests.pop(fact.call_id)
                 self._add(self._dialect.observation(requested, fact, self._agent.prompts, self._nonce))
             case ReplyRejected() as fact if not self._closing:
-                self._add(
-                    self._dialect.correction(
-                        fact, self._agent.prompts, tools=self._tools, reasons=self._reasons
-                    )
-                )
+                self._add(self._dialect.correction(fact, self._agent.prompts, tools=self._tools, reasons=self._reasons))
             case LimitReached() as fact if self._agent.closing_turn:
                 self._close(fact)
             case Noted() as fact:
@@ -91,11 +87,7 @@ class Conversation:
         self._requests[fact.call_id] = fact
         self._requested.append(fact)
         replied = self._replied
-        if (
-            replied
-            and isinstance(replied.decision, Act)
-            and len(self._requested) == len(replied.decision.calls)
-        ):
+        if replied and isinstance(replied.decision, Act) and len(self._requested) == len(replied.decision.calls):
             self._echo()
 
     def _echo(self) -> None:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from taoloop.core.events import ActionRequested, Observed
-from taoloop.core.prompts import PromptSet
 from taoloop.dialects.labels import LABEL
+
+if TYPE_CHECKING:
+    from taoloop.core.events import ActionRequested, Observed
+    from taoloop.core.prompts import PromptSet
 
 READ_OBSERVATION = "read_observation"
 
@@ -31,7 +34,7 @@ _FIELDS = ("tool", "call", "status", "nonce", "content", "note")
 
 
 def observation_text(requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> str:
-    """One observation in its frame: the output, or the error with code, message, hint and whether to retry."""
+    """One observation in its frame: the output, or the error with code, message, retryable and hint."""
     content = observed.output if observed.ok and observed.error is None else _failure(observed)
     note = ""
     if observed.artifact is not None:
@@ -102,7 +105,7 @@ def _framed(prompts: PromptSet, **values: str) -> str:
 
 @lru_cache(maxsize=32)
 def _pattern(text: str) -> str:
-    """A `string.Template` text as a `str.format` pattern, which fills in a tenth of the time; empty if it cannot be."""
+    """A `string.Template` text as a `str.format` pattern, which is faster to fill; empty if it cannot be."""
     if "$" in _PLACE.sub("", text) or any(
         (match.group(2) or match.group(3) or "note") not in _FIELDS for match in _PLACE.finditer(text)
     ):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem, excerpt
 from taoloop.core.message import ModelReply
 from taoloop.dialects.labels import LABEL, sections
@@ -22,6 +20,11 @@ from taoloop.dialects.replies import (
 )
 from taoloop.dialects.strict import NotJsonError, decode_at, dumps, same
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards import ToolCard
+
 _HOLE = re.compile(r"\{\{?[\w .-]{0,40}\}?\}")
 _FINAL_AHEAD = re.compile(r"final|最终|\"answer\"", re.IGNORECASE)
 
@@ -33,8 +36,8 @@ _TYPE_KEYS = frozenset({"type", "tool", "args", "answer", "reason_summary"})
 class JsonDialect(ProseDialect):
     """`{"thought", "action", "action_input"}`; the action `final` ends the run.
 
-    Also read: `{"thought", "action", "args"}` or `{"thought", "final"}`, and `{"type", "tool", "args", "answer",
-    "reason_summary"}` with the type `tool_call` or `final`. No form takes another key.
+    Also read: `{"thought", "action", "args"}` or `{"thought", "final"}`, and `{"type", "tool", "args",
+    "answer", "reason_summary"}` with the type `tool_call` or `final`. No form takes another key.
     """
 
     name = "json"
@@ -163,7 +166,7 @@ def _from_action(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
 
 
 def _from_args(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
-    """`{"thought", "action", "args"}` or `{"thought", "final"}` (S4-20 to S4-22, S4-58); null means not given."""
+    """`{"thought", "action", "args"}` or `{"thought", "final"}` (S4-20 to S4-22, S4-58); null: not given."""
     reason = _reason(made, "thought", _ARGS_KEYS)
     action, args, final = made.get("action"), made.get("args"), made.get("final")
     if final is not None:
@@ -175,7 +178,9 @@ def _from_args(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
     if action is None:
         raise RefusedError("no_decision", "The JSON object has neither an action nor a final.", dumps(made))
     if args is None:
-        raise RefusedError("bad_action", f"The action {excerpt(str(action))!r} has no 'args'; give {{}} for none.")
+        raise RefusedError(
+            "bad_action", f"The action {excerpt(str(action))!r} has no 'args'; give {{}} for none."
+        )
     return _act(_name(action), args, "args", made, reason, cards)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Kind = Literal["preamble", "thought", "action", "input", "observation", "final", "turn"]
 
@@ -25,14 +27,15 @@ _WORDS: dict[Kind, str] = {
 }
 
 LABEL = re.compile(
-    r"^[ \t]*+(?P<head>[>#+•-][>#+• \t-]{0,12}|\*[ \t]{1,4})?(?:\d{1,3}[.)、][ \t]{0,4})?(?P<bold>[*_`]{1,3})?"
+    r"^[ \t]*+(?P<head>[>#+•-][>#+• \t-]{0,12}|\*[ \t]{1,4})?"
+    r"(?:\d{1,3}[.)、][ \t]{0,4})?(?P<bold>[*_`]{1,3})?"
     rf"(?:{'|'.join(f'(?P<{kind}>{words})' for kind, words in _WORDS.items())})"
     r"(?:[ \t]?[#(（]?\d{1,3}[)）]?)?[ \t]{0,4}(?(bold)[*_`]{0,3}[ \t]{0,4})"
     r"(?:[:：](?(bold)[*_`]{0,3})|(?(head)$|(?(bold)$|(?!))))",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A label at the beginning of a line: any case, English or Chinese, ASCII or full-width colon; bold, bulleted,
-numbered or a heading (then also without a colon). Every repetition is bounded, so a search takes linear time.
+"""A label at the beginning of a line: any case, English or Chinese, ASCII or full-width colon; bold,
+bulleted, numbered or a heading (then also without a colon). Every repetition is bounded: a search is linear.
 A strict JSON string holds no line break, so no label is ever found inside of one."""
 
 INLINE_LABEL = re.compile(
@@ -46,7 +49,7 @@ _FENCE = "```"
 
 
 class Section(NamedTuple):
-    """What stands behind one label, trimmed, and where its label begins. `fenced`: it has an open code fence."""
+    """What stands behind one label, trimmed; where the label begins; `fenced`: with an open code fence."""
 
     kind: Kind
     body: str
@@ -55,7 +58,7 @@ class Section(NamedTuple):
 
 
 def sections(text: str) -> Iterator[Section]:
-    """`text` cut at its labels; what stands before the first one is the preamble. Code in a final is content."""
+    """`text` cut at its labels; what is before the first is the preamble. Code in a final is content."""
     kind: Kind = "preamble"
     start = begin = counted = fences = 0
     for match in LABEL.finditer(text):

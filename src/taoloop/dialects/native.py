@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
-from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
 from taoloop.core.message import Message, ModelReply, ToolCallText
-from taoloop.core.prompts import PromptSet
 from taoloop.dialects.frame import observation_text
 from taoloop.dialects.prose import correction, shown
 from taoloop.dialects.replies import (
@@ -21,6 +17,13 @@ from taoloop.dialects.replies import (
     usable_text,
 )
 from taoloop.dialects.strict import NotJsonError, canonical, dumps, loads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards import ToolCard
+    from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
+    from taoloop.core.prompts import PromptSet
 
 _LEAKS = (
     "<tool_call>",
@@ -113,7 +116,9 @@ def _arguments(name: str, source: str) -> dict[str, Any]:
     try:
         value = loads(source)
     except NotJsonError as error:
-        raise RefusedError("bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source) from None
+        raise RefusedError(
+            "bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source
+        ) from None
     if not isinstance(value, dict):
         raise RefusedError("bad_json", f"The arguments of {name!r} are no JSON object.", source)
     if "<" in source or "{{" in source or "${" in source:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from taoloop.core.cards import ToolCard
-from taoloop.core.decision import Act, Call, Decision, Problem
-from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
 from taoloop.core.message import Message, ModelReply
-from taoloop.core.prompts import PromptSet
 from taoloop.dialects.frame import neutral, observation_text
 from taoloop.dialects.system import form
 from taoloop.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards import ToolCard
+    from taoloop.core.decision import Act, Call, Decision, Problem
+    from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
+    from taoloop.core.prompts import PromptSet
 
 MAX_ECHO_CHARS = 4_000
 
@@ -33,7 +37,7 @@ class ProseDialect(ABC):
         """The decision in canonical form."""
 
     def echo(self, replied: ModelReplied, requested: Sequence[ActionRequested]) -> Message:  # noqa: ARG002
-        """The decision as it was believed: thinking, and observations that the model invented, are left out."""
+        """The decision as it was believed: thinking and invented observations are left out."""
         if replied.decision is None:
             return Message(role="assistant", content=shown(replied.text))
         return Message(role="assistant", content=self.write(replied.decision).text)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Problem, excerpt
-from taoloop.core.message import ModelReply
 from taoloop.dialects.strict import NotJsonError, dumps, strings_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards import ToolCard
+    from taoloop.core.message import ModelReply
 
 _CUT = frozenset({"length", "content_filter", "max_tokens", "model_length", "safety"})
 _EDGE = " \t\r\n\ufeff\u200b\u2060"
@@ -19,9 +22,10 @@ _NOTHING = frozenset({"", "none", "null", "nil", "n/a", "na", "无", "没有"})
 _TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|reflection|scratchpad)>", re.IGNORECASE)
 _CONTROL_TAIL = re.compile(r"(?:\s*(?:<[|｜][^<>|｜\s]{1,40}[|｜]>|</?s>|<(?:eos|end_of_turn|eot_id)>))+\s*$")
 _PLACEHOLDER = re.compile(r"\s*(?:<([^<>/=\"'\n]{1,60})>|\{\{[^{}\n]{1,60}\}\}|\$\{[^{}\n]{1,60}\})\s*")
-_MARKUP = frozenset(
-    "a b i p u s br hr li ol ul td th tr div pre nav svg img h1 h2 h3 h4 h5 h6 code form head html body main span "
-    "link meta path video audio style table tbody thead title label input button script footer header section".split()
+_MARKUP = re.compile(
+    r"[abipsu]|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"
+    r"|video|audio|style|table|tbody|thead|title|label|input|button|script|footer|header|section",
+    re.IGNORECASE,
 )
 
 
@@ -61,13 +65,13 @@ def check_whole(reply: ModelReply) -> None:
     if reply.finish_reason is not None and reply.finish_reason.lower() in _CUT:
         raise RefusedError(
             "truncated",
-            f"The reply was cut (finish reason {reply.finish_reason!r}), so nothing of it was used. Answer shorter.",
+            f"The reply was cut ({reply.finish_reason!r}); none of it was used. Answer shorter.",
             reply.text[-100:],
         )
 
 
 def drop_thinking(text: str) -> str:
-    """`text` without `<think>…</think>` blocks; a lone closing tag closes what the model's template had opened.
+    """`text` without `<think>…</think>` blocks; a lone closing tag closes what a template had opened.
 
     A tag counts at the beginning or the end of a line only: there it cannot stand inside a JSON string.
 
@@ -121,9 +125,9 @@ def is_nothing(text: str) -> bool:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text is a place to be filled and no value: `<email>`, `{{id}}`, `${name}`. HTML tags are values."""
+    """Whether a text is a place to be filled: `<email>`, `{{id}}`, `${name}`. HTML tags are values."""
     match = _PLACEHOLDER.fullmatch(text)
-    return match is not None and (match.group(1) or "").split(" ")[0].casefold() not in _MARKUP
+    return match is not None and not _MARKUP.fullmatch((match.group(1) or "").split(" ")[0])
 
 
 def refuse_placeholders(args: Any, tool: str) -> None:
@@ -157,7 +161,7 @@ def check_tool_name(name: str) -> None:
 
 
 def answer_text(value: Any) -> str:
-    """The answer in the value of a final: a text, the value of an object with one key, or other JSON as it is.
+    """The answer in the value of a final: a text, the value of an object with one key, or JSON as it is.
 
     Raises:
         RefusedError: the answer is empty or an unfilled place (S4-58).

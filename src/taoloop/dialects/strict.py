@@ -1,7 +1,7 @@
 """JSON without tolerance: what may become the arguments of a tool, and nothing else.
 
-RefusedError beyond broken syntax: NaN and Infinity (also as 1e999), one key with two different values, nesting deeper
-than `MAX_DEPTH`, and halves of surrogate pairs, which no UTF-8 text can hold.
+Refused beyond broken syntax: NaN and Infinity (also as 1e999), one key with two different values, nesting
+deeper than `MAX_DEPTH`, and halves of surrogate pairs, which no UTF-8 text can hold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MAX_DEPTH = 100
 
 
 class NotJsonError(ValueError):
-    """The text is not acceptable JSON. `ended` says that it stops in the middle, as a reply that was cut does."""
+    """The text is not acceptable JSON. `ended`: it stops in the middle, as a reply that was cut does."""
 
     def __init__(self, message: str, *, ended: bool = False) -> None:
         self.ended = ended

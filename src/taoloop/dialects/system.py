@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from taoloop.core.cards import ToolCard
-from taoloop.core.prompts import PromptSet
 from taoloop.dialects.toolblock import tool_block
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards import ToolCard
+    from taoloop.core.prompts import PromptSet
     from taoloop.dialects.base import Dialect
 
 
 def form(prompts: PromptSet, dialect_name: str, *, tools: bool, reasons: bool) -> str:
-    """The output form of a dialect; without `tools` only an answer is possible, without `reasons` no thought."""
+    """The output form of a dialect: without `tools` only an answer, without `reasons` no thought."""
     thought = prompts.fill(f"thought_{dialect_name}") + "\n" if reasons else ""
     return prompts.fill(f"form_{dialect_name}{'' if tools else '_answer'}", thought=thought)
 

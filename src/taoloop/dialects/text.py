@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem, excerpt
 from taoloop.core.message import ModelReply
 from taoloop.dialects.call_forms import read_call, split_action
@@ -14,6 +13,11 @@ from taoloop.dialects.labels import LABEL, Section, drop_stump, sections
 from taoloop.dialects.prose import ProseDialect, only_call
 from taoloop.dialects.replies import RefusedError, answer_text, find_card, is_final_name, usable_text
 from taoloop.dialects.strict import NotJsonError, dumps, loads, same
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards import ToolCard
 
 
 class TextDialect(ProseDialect):
@@ -32,8 +36,8 @@ class TextDialect(ProseDialect):
     def write(self, decision: Decision) -> ModelReply:
         """Thought, Action and Action Input (JSON, not ASCII-escaped), or Thought and Final Answer.
 
-        An answer that could not be read back behind its label is written as a JSON string; a reason that could
-        not loses its label words to a `| ` before them.
+        An answer that could not be read back behind its label is written as a JSON string; in a reason that
+        could not, lines are joined and label words quoted.
         """
         body = _body(decision)
         reason = decision.reason
@@ -202,7 +206,7 @@ def _echoed(draft: _Draft) -> bool:
 
 
 def _check_cut(draft: _Draft, rest: str) -> None:
-    """What stands before an invented observation or turn stays, unless the model went on to finish on it (S0-24)."""
+    """What stands before an invented observation stays, unless the model went on to finish on it (S0-24)."""
     if draft.decision is None:
         raise RefusedError(
             "invented_observation",

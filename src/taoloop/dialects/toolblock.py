@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from taoloop.core.cards import ErrorCard, ExampleCard, ToolCard
-from taoloop.core.prompts import PromptSet
+if TYPE_CHECKING:
+    from taoloop.core.cards import ErrorCard, ExampleCard, ToolCard
+    from taoloop.core.prompts import PromptSet
 
 
 def tool_block(cards: Sequence[ToolCard], prompts: PromptSet) -> str:
@@ -59,7 +60,9 @@ def _card(card: ToolCard, prompts: PromptSet) -> str:
 
 def _errors(errors: Sequence[ErrorCard]) -> str:
     return "; ".join(
-        f"{error.code}{' (retryable)' if error.retryable else ''}{': ' + error.advice if error.advice else ''}"
+        error.code
+        + (" (retryable)" if error.retryable else "")
+        + (f": {error.advice}" if error.advice else "")
         for error in errors
     )
 

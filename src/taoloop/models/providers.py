@@ -108,9 +108,7 @@ def configured(env: Mapping[str, str]) -> list[str]:
 
 def missing(env: Mapping[str, str]) -> dict[str, str]:
     """For each provider that cannot be used: the variable that would configure it."""
-    return {
-        p.name: p.key_var or p.model_var for p in PROVIDERS.values() if not _is_configured(p, env)
-    }
+    return {p.name: p.key_var or p.model_var for p in PROVIDERS.values() if not _is_configured(p, env)}
 
 
 def _is_configured(provider: Provider, env: Mapping[str, str]) -> bool:

@@ -59,7 +59,9 @@ def _scripted(rest: str, _env: Env) -> Model:
     from taoloop.models.scripted import ScriptedModel  # noqa: PLC0415  # only where it is used
 
     if not rest:
-        raise ConfigError("The scripted model needs a file.", hint="Write scripted:FILE (a YAML or JSON list of replies).")
+        raise ConfigError(
+            "The scripted model needs a file.", hint="Write scripted:FILE (a YAML or JSON list of replies)."
+        )
     return ScriptedModel.from_file(rest)
 
 

@@ -54,14 +54,14 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 def load_prompts(language: str, folder: Path | None = None) -> PromptSet:
     """The prompt texts of a language; a file in `folder` replaces the packaged text of its name.
 
-    `folder` holds the files themselves, or one sub-folder per language. Besides the packaged names it may have
+    `folder` holds the files themselves, or one sub-folder per language. Beside the packaged names it may have
     `rules_NAME.txt`, `form_NAME.txt`, `form_NAME_answer.txt`, `thought_NAME.txt` and `reminder_NAME.txt` for
     strategies and dialects of your own. A line break at the end of a file does not belong to the text.
 
     Raises:
         UnknownName: there is no packaged set for the language.
-        PromptError: a file is missing, cannot be read, has an unknown name or an unknown placeholder, or lacks
-            one that must be there.
+        PromptError: a file is missing, cannot be read, has an unknown name or placeholder, or lacks a
+            placeholder that must be there.
     """
     packaged = _packaged(language)
     if folder is None:
@@ -106,10 +106,13 @@ def _bytes(path: Path) -> bytes:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise PromptError(
-            f"The prompt file {path} cannot be read: {error.strerror or error}.", hint="Check its permissions."
+            f"The prompt file {path} cannot be read: {error.strerror or error}.",
+            hint="Check its permissions.",
         ) from error
     if len(content) > MAX_FILE_BYTES:
-        raise PromptError(f"The prompt file {path} is larger than {MAX_FILE_BYTES} bytes.", hint="Shorten it.")
+        raise PromptError(
+            f"The prompt file {path} is larger than {MAX_FILE_BYTES} bytes.", hint="Shorten it."
+        )
     return content
 
 
@@ -140,7 +143,9 @@ def _checked(name: str, content: bytes, where: str) -> str:
             )
     for place in _NEEDED.get(name, ()):
         if place not in used:
-            raise PromptError(f"{where}: the placeholder ${place} is missing.", hint=f"It must have ${place}.")
+            raise PromptError(
+                f"{where}: the placeholder ${place} is missing.", hint=f"It must have ${place}."
+            )
     return text.replace("\r\n", "\n").rstrip("\n")
 
 

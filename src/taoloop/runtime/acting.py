@@ -44,7 +44,7 @@ async def act(
                     if asyncio.iscoroutine(result):
                         result = await result
             output = tool.render(result)
-        except BaseException as error:  # noqa: BLE001  # every error of a tool is an observation
+        except BaseException as error:  # every error of a tool is an observation
             if _is_ours(error):
                 raise
             timed_out = isinstance(error, TimeoutError) and deadline.expired()
@@ -81,13 +81,19 @@ def fault_of(error: BaseException) -> Fault:
     """The error of a tool as the model sees it: code, text, whether to retry, what to do."""
     if isinstance(error, ToolError):
         return Fault(
-            code=error.code, message=_bounded(error.message), retryable=error.retryable, hint=_bounded(error.hint)
+            code=error.code,
+            message=_bounded(error.message),
+            retryable=error.retryable,
+            hint=_bounded(error.hint),
         )
     try:
         text = str(error)
     except Exception:  # noqa: BLE001  # a broken __str__ is no reason to lose the observation
         text = "(its text cannot be shown)"
-    return Fault(code="exception", message=_bounded(f"{type(error).__name__}: {text}" if text else type(error).__name__))
+    return Fault(
+        code="exception",
+        message=_bounded(f"{type(error).__name__}: {text}" if text else type(error).__name__),
+    )
 
 
 def _timeout(tool: Tool, timeout_s: float | None) -> Fault:

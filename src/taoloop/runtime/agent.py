@@ -109,7 +109,13 @@ class Agent:
             lease = await journal.create(trace.run_id)
             runner = self._runner(trace, lease, journal, _listeners(verbose, on_event))
             runner.note(
-                RunStarted(task=well_formed(task), agent=spec, nonce=new_nonce(), history=tuple(history), parent=parent)
+                RunStarted(
+                    task=well_formed(task),
+                    agent=spec,
+                    nonce=new_nonce(),
+                    history=tuple(history),
+                    parent=parent,
+                )
             )
             return await self._finish(runner)
 

@@ -21,7 +21,7 @@ from taoloop.runtime.agent_nodes import Document, Place, read_document
 from taoloop.strategies import get_strategy
 from taoloop.tools.base import Tool
 from taoloop.tools.declared import card_from_mapping, tool_from_card
-from taoloop.tools.registry import builtin_tools
+from taoloop.tools.registry import Toolbox, builtin_tools
 from taoloop.tools.table import lookup_tool
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -88,7 +88,7 @@ def load_agent(source: str, **overrides: Any) -> Agent:
 
 
 def _agent_at(source: str) -> Agent:
-    found = _attribute(source, Path.cwd())
+    found = load_attribute(source, Path.cwd())
     if callable(found) and not isinstance(found, Agent | Tool | type):
         with _speaking_for(source):
             found = found()
@@ -101,8 +101,12 @@ def _agent_at(source: str) -> Agent:
     return found
 
 
-def _attribute(source: str, folder: Path) -> Any:
-    """What `module:attribute` names; `folder` is put on the import path."""
+def load_attribute(source: str, folder: Path) -> Any:
+    """What `module:attribute` names; `folder` is put on the import path.
+
+    Raises:
+        AgentFileError: there is no such module or attribute, or importing it raises.
+    """
     module_name, _, attribute = source.partition(":")
     if not all(part.isidentifier() for part in (*module_name.split("."), *attribute.split("."))):
         raise AgentFileError("this is not of the form module:attribute.", path=source)
@@ -263,7 +267,7 @@ def _tool(document: Document, place: Place, entry: Any, known: tuple[str, ...]) 
     _require(document, (*place, "card"), entry["card"], _MAPPING)
     with _placed(document, (*place, "card")):
         return tool_from_card(
-            card_from_mapping(entry["card"], "the card"), found.handler if isinstance(found, Tool) else found
+            card_from_mapping(entry["card"], "the card"), found.handler
         )
 
 
@@ -276,12 +280,11 @@ def _tool_by_name(document: Document, place: Place, name: str, known: tuple[str,
     return name
 
 
-def _code(document: Document, place: Place, source: str) -> Any:
+def _code(document: Document, place: Place, source: str) -> Tool:
     with _placed(document, place):
-        found = _attribute(source, document.path.parent)
-    if not callable(found):
-        raise document.error(place, f"{source!r} is of the type {type(found).__name__!r}, not a tool or function.")
-    return found
+        found = load_attribute(source, document.path.parent)
+    with _placed(document, place):
+        return next(iter(Toolbox([found])))
 
 
 def _table(document: Document, place: Place, options: Any) -> Tool:

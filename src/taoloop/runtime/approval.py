@@ -35,7 +35,7 @@ class ApprovalAnswer:
     args: Mapping[str, Any] | None = None
 
 
-Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | None | Awaitable[ApprovalAnswer | bool | None]]
+Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool | None] | None]
 """Answers a question; None means "not now": the run then waits."""
 
 

@@ -8,16 +8,13 @@ from itertools import count
 from typing import Any
 
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
-from taoloop.core.events import Event, Fact, ModelReplied, Noted, Resumed, RunStarted
+from taoloop.core.events import ActionStarted, Event, Fact, ModelReplied, Noted, Observed, Resumed, RunStarted
 from taoloop.core.message import ModelReply
 from taoloop.core.requests import Check, request_calls
 from taoloop.core.trace import Trace
 from taoloop.dialects.reading import reply_facts
 from taoloop.errors import ReplayDiverged
 from taoloop.strategies import get_strategy
-
-_OF_THE_CORE = ("action_requested", "limit_reached", "noted", "finished", "reply_rejected", "model_replied")
-"""Facts that follow from the trace alone, so a replay derives them again and compares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +37,22 @@ def replay(trace: Trace) -> Iterator[Decided]:
     """
     again = Trace(trace.run_id)
     derived: list[Fact] = []
+    running: set[str] = set()
     for event in trace.events:
         fact = event.fact
-        if not derived and not _from_outside(fact):
-            derived = _derive(again, event, trace)
-        decided = derived.pop(0) if derived and derived[0].kind == fact.kind else fact
-        if derived and decided is fact and fact.kind in _OF_THE_CORE:
+        if isinstance(fact, Resumed):
+            running.clear()
+        if isinstance(fact, ActionStarted | Observed) and fact.call_id in running:
+            if isinstance(fact, Observed):
+                running.discard(fact.call_id)
+            decided: Fact = fact  # what a tool did is taken from the record
+        else:
+            if not derived and not _from_outside(fact):
+                derived = _derive(again, event, trace, running)
+            decided = derived.pop(0) if derived else fact
+        if decided.kind != fact.kind:
             raise ReplayDiverged(
-                f"Run {trace.run_id}, event {event.seq}: recorded {fact.kind}, but the replay decides {derived[0].kind}."
+                f"Run {trace.run_id}, event {event.seq}: recorded {fact.kind}, but the replay decides {decided.kind}."
             )
         yield Decided(recorded=event, decided=decided, same=decided == fact)
         again.append(Event(event.seq, event.at, fact))
@@ -62,8 +67,11 @@ def _from_outside(fact: Fact) -> bool:
     return isinstance(fact, RunStarted | Resumed)
 
 
-def _derive(again: Trace, event: Event, recorded: Trace) -> list[Fact]:
-    """The facts that the core derives at this place; those of the world are taken from the record."""
+def _derive(again: Trace, event: Event, recorded: Trace, running: set[str]) -> list[Fact]:
+    """The facts that the core derives at this place; none where the world has the word.
+
+    Calls that the core lets run are added to `running`: their start and outcome are in the record.
+    """
     effect = get_strategy(again.agent.strategy).next(again.agent, again)
     _require(effect, event, recorded)
     match effect:
@@ -84,6 +92,11 @@ def _derive(again: Trace, event: Event, recorded: Trace) -> list[Fact]:
             return list(facts)
         case Finish(fact=finished):
             return [finished]
+        case RunTools(calls=calls):
+            running.update(call.requested.call_id for call in calls)
+            if isinstance(event.fact, Observed):
+                running.discard(event.fact.call_id)
+            return []
         case _:
             return []
 

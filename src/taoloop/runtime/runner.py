@@ -136,9 +136,7 @@ class Runner:
             card = self.trace.card(call.requested.tool)
             if card is None or not card.reads_only:
                 key = f"{self.trace.run_id}:{call.requested.call_id}"
-                self.note(
-                    ActionStarted(call_id=call.requested.call_id, idempotency_key=key, attempt=call.attempts + 1)
-                )
+                self.note(ActionStarted(call_id=call.requested.call_id, idempotency_key=key, attempt=call.attempts + 1))
         await self.commit()
         if len(calls) == 1:
             await self._run_tool(calls[0])

@@ -13,7 +13,16 @@ STANDARD = LoopStrategy(name="standard", acts=False, reasons=False)
 
 _STRATEGIES: dict[str, Strategy] = {s.name: s for s in (REACT, ACT_ONLY, REASON_ONLY, STANDARD)}
 
-__all__ = ["ACT_ONLY", "REACT", "REASON_ONLY", "STANDARD", "LoopStrategy", "Strategy", "get_strategy", "register_strategy"]
+__all__ = [
+    "ACT_ONLY",
+    "REACT",
+    "REASON_ONLY",
+    "STANDARD",
+    "LoopStrategy",
+    "Strategy",
+    "get_strategy",
+    "register_strategy",
+]
 
 
 def get_strategy(name: str) -> Strategy:

@@ -159,7 +159,9 @@ def model_failed(trace: Trace, message: str) -> Finished:
     if trace.limit_reached is not None:
         return limit_finish(trace, trace.limit_reached, failed=message)
     return Finished(
-        status="model_failed", answer=None, reason=wording(trace.agent.language, "model_failed", detail=message)
+        status="model_failed",
+        answer=None,
+        reason=wording(trace.agent.language, "model_failed", detail=message),
     )
 
 

@@ -117,7 +117,7 @@ def _write_tool(workspace: Workspace) -> Tool:
         examples=(ExampleCard(args={"path": "game/index.html", "content": "<!doctype html>…"}),),
         idempotent=True,
         compensation="restore_file",
-        max_input_bytes=workspace.limits.write_bytes + 64 * 1024,
+        max_input_bytes=2 * workspace.limits.write_bytes + 4_096,  # as JSON, with what it escapes
     )
     def write_file(path: str, content: str, *, context: ToolContext) -> Written:
         """Write one UTF-8 text file of the workspace as a whole, at most 1 MB; what it replaces is kept.

@@ -47,7 +47,7 @@ language: language english chinese french german spanish japanese | 语言 英�
 price: price cost quote how_much worth fare | 价格 多少钱 股价 报价 价钱 票价
 stock: stock share ticker equity | 股票 股价 股市
 currency: currency exchange money forex dollar euro yuan yen cash rate | 货币 汇率 外汇 兑换 币种 钱
-convert: convert conversion converter exchange | 换算 转换 兑换 换成 转成 换 折合 转为 合多少 等于多少
+convert: convert conversion converter exchange | 换算 转换 兑换 换成 转成 换 折合 转为 合多少
 unit: unit kilometer kilometre km mile kg pound celsius fahrenheit meter metre foot feet inch gram liter litre \
 | 单位 公里 英里 千克 公斤 磅 摄氏 华氏 米 英尺 英寸 克 升
 length: length kilometer km mile meter foot feet inch | 长度 公里 英里 米 英尺 英寸

@@ -1,0 +1,12 @@
+"""The command line: `tao`. Thin over the library; every command is one module."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command that the process was started with, and leave with its exit code."""
+    from taoloop.cli.app import execute  # noqa: PLC0415  # importing taoloop.cli loads nothing
+
+    sys.exit(execute(sys.argv[1:]))

@@ -1,0 +1,129 @@
+"""The group of commands, and how their errors reach a person. Commands are loaded when they are called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from contextlib import suppress
+from typing import Any
+
+import click
+
+import taoloop
+from taoloop.cli.streams import say, silence_stdout
+from taoloop.errors import TaoError
+
+DEBUG = "TAOLOOP_DEBUG"
+
+_COMMANDS = {
+    "run": "Run a task: think, act, observe, answer.",
+    "runs": "List the runs in the database.",
+    "show": "Show what happened in a run.",
+    "replay": "Let a run decide again, without model, tools or network.",
+    "tools": "Show the cards of tools, and lint them.",
+    "models": "Which models are configured, and what is missing.",
+    "doctor": "Check that everything taoloop needs is in order.",
+}
+
+_EXAMPLES = """\b
+Begin here (no key, no network):
+  tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
+  tao run "北京现在几点?"
+\b
+With a model of a provider (`tao models` tells which are set up):
+  tao run "Summarise notes.md" --workspace . --model deepseek:deepseek-chat
+  tao run "..." --agent agent.yaml --json | jq .kind
+\b
+Every run is kept. Look at it, go on with it, let it decide again:
+  tao runs
+  tao show RUN_ID
+  tao run --resume RUN_ID --max-steps 12
+  tao replay RUN_ID
+A run may be named by the beginning of its id, as long as no other begins so.
+"""
+
+
+class Commands(click.Group):
+    """Loads the module of a command when it is called, so that `tao --help` loads none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        """The names in the order of the help page."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of this name, or None."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"taoloop.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list of the help page, and the exit codes after it."""
+        from taoloop.cli.exits import TABLE  # noqa: PLC0415  # loads the core; only the help page needs it here
+
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in TABLE.items()])
+
+
+@click.group(
+    cls=Commands,
+    help=f"Run ReAct agents whose every action can be checked, recorded, stopped and replaced.\n\n{_EXAMPLES}",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(taoloop.__version__, prog_name="tao", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Gather the commands; their help is above."""
+
+
+def execute(args: list[str]) -> int:
+    """Run one command; every error becomes one line on standard error. Returns the exit code."""
+    try:
+        result: Any = cli.main(args=args, prog_name="tao", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        _usage(error)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        say("stopped.")
+        return 130
+    except BrokenPipeError:
+        silence_stdout()
+        return 141
+    except TaoError as error:
+        return _told(error)
+    except Exception as error:  # noqa: BLE001  # the last place where an error can be told in one line
+        if not _debugging():
+            say(f"unexpected {type(error).__name__}: {error} (set {DEBUG}=1 to see where, and please report it)")
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _told(error: TaoError) -> int:
+    from taoloop.cli.exits import of_error  # noqa: PLC0415  # loads the core; only errors need it here
+
+    _debugging()
+    say(" ".join(f"{error.message} {error.hint}".split()))
+    return of_error(error)
+
+
+def _usage(error: click.ClickException) -> None:
+    context = getattr(error, "ctx", None)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        with suppress(OSError):
+            click.echo(error.format_message(), err=True)
+        return
+    help_line = f" See `{context.command_path} --help`." if context is not None else ""
+    message = " ".join(error.format_message().split())
+    say(f"{message}{help_line}")
+
+
+def _debugging() -> bool:
+    """Show the traceback of the error at hand if the person asked for it."""
+    if os.environ.get(DEBUG, "").strip() in ("", "0"):
+        return False
+    traceback.print_exc()
+    return True

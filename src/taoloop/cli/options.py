@@ -1,0 +1,49 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def db_option(command: F) -> F:
+    """`--db PATH`."""
+    return click.option(
+        "--db",
+        metavar="PATH",
+        type=click.Path(dir_okay=False),
+        help="The database of runs. Default: TAOLOOP_DB, else runs.db in your data folder.",
+    )(command)
+
+
+def json_option(text: str) -> Callable[[F], F]:
+    """`--json`, with what it prints."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def agent_option(command: F) -> F:
+    """`--agent FILE.yaml | module:attribute`."""
+    return click.option(
+        "--agent",
+        metavar="AGENT",
+        help="The agent: FILE.yaml (or .json), or module:attribute of a Python module here.",
+    )(command)
+
+
+def workspace_option(command: F) -> F:
+    """`--workspace DIR`."""
+    return click.option(
+        "--workspace",
+        metavar="DIR",
+        type=click.Path(file_okay=False),
+        help="The folder that the file tools see; they cannot leave it.",
+    )(command)
+
+
+def names(text: str | None) -> tuple[str, ...] | None:
+    """`a,b` as names; None where the option was not given."""
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
