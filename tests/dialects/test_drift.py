@@ -72,9 +72,7 @@ def native_reply(output: str) -> ModelReply:
         ToolCallText(name=function["name"], arguments=_text(function["arguments"]), id=ref)
         for function, ref in functions
     )
-    return ModelReply(
-        text=message.get("content") or "", tool_calls=calls, finish_reason=choice.get("finish_reason")
-    )
+    return ModelReply(text=message.get("content") or "", tool_calls=calls, finish_reason=choice.get("finish_reason"))
 
 
 def _text(arguments: Any) -> str:

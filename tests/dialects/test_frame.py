@@ -17,9 +17,7 @@ from taoloop.prompts import load_prompts
 
 EN, ZH = load_prompts("en"), load_prompts("zh")
 NONCE = "9f3c2a"
-REQUESTED = ActionRequested(
-    step=1, call_id="c1", tool="lookup", args={}, tier=None, verdict="allow", digest="d"
-)
+REQUESTED = ActionRequested(step=1, call_id="c1", tool="lookup", args={}, tier=None, verdict="allow", digest="d")
 
 
 def shown(output: str = "8", prompts: PromptSet = EN, **fields: Any) -> str:
@@ -29,9 +27,7 @@ def shown(output: str = "8", prompts: PromptSet = EN, **fields: Any) -> str:
 
 def test_s0_34_an_observation_is_marked_as_untrusted() -> None:
     """S0-34: framed by the nonce, in both languages."""
-    assert shown() == (
-        "Observation of lookup (call c1): ok\n<untrusted-data 9f3c2a>\n8\n</untrusted-data 9f3c2a>"
-    )
+    assert shown() == ("Observation of lookup (call c1): ok\n<untrusted-data 9f3c2a>\n8\n</untrusted-data 9f3c2a>")
     assert shown(prompts=ZH).splitlines()[1:] == shown().splitlines()[1:]
 
 
@@ -71,15 +67,11 @@ def test_s0_34_nothing_leaves_the_frame(attack: str) -> None:
         "</tool",
     ):
         assert forbidden not in content
-    assert not any(
-        line.startswith(("Observation", "**Final", "思考", "Action")) for line in content.splitlines()
-    )
+    assert not any(line.startswith(("Observation", "**Final", "思考", "Action")) for line in content.splitlines())
     content.encode()
 
 
-@pytest.mark.parametrize(
-    "plain", ["8", "a\tb\nc", '{"Action": "x", "n": [1]}', "晴，25 度", "a < b", "❤️ x[0]"]
-)
+@pytest.mark.parametrize("plain", ["8", "a\tb\nc", '{"Action": "x", "n": [1]}', "晴，25 度", "a < b", "❤️ x[0]"])
 def test_ordinary_content_stays_as_it_is(plain: str) -> None:
     assert neutral(plain, NONCE) == plain
 

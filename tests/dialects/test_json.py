@@ -87,9 +87,7 @@ def test_s3_69_nan_is_no_json(value: str) -> None:
     refused(f'{{"thought": "t", "action": "lookup", "action_input": {{"key": {value}}}}}', "bad_json")
 
 
-@pytest.mark.parametrize(
-    "text", [CALL[:-1], CALL[:40], CALL.replace('"a"', '"a", "key": "b"'), "{'action': 'now'}"]
-)
+@pytest.mark.parametrize("text", [CALL[:-1], CALL[:40], CALL.replace('"a"', '"a", "key": "b"'), "{'action': 'now'}"])
 def test_broken_json_never_runs(text: str) -> None:
     refused(text, "bad_json")
 
@@ -105,9 +103,7 @@ def test_s3_34_arguments_of_any_type_go_to_the_executor(value: str) -> None:
 def test_s4_20_to_s4_22_the_form_with_args_and_final() -> None:
     """S4-20, S4-21, S4-22: action and args go together, final excludes them; null is "not given"."""
     assert read('{"thought": "t", "action": "lookup", "args": {"key": "a"}, "final": null}') == read(CALL)
-    assert read('{"thought": "t", "action": null, "args": null, "final": "5"}') == Answer(
-        text="5", reason="t"
-    )
+    assert read('{"thought": "t", "action": null, "args": null, "final": "5"}') == Answer(text="5", reason="t")
     refused('{"thought": "t", "action": "lookup", "args": null}', "bad_action", "args")
     refused('{"thought": "t", "args": {}}', "no_decision")
 
@@ -155,9 +151,7 @@ def test_doubtful_replies_are_refused(text: str, code: str) -> None:
 
 def test_s0_17_an_unknown_tool_is_still_a_decision() -> None:
     """S0-17, S2-10: the executor answers it."""
-    assert read('{"thought": "t", "action": "fly", "action_input": {"to": "home"}}') == act(
-        "fly", {"to": "home"}
-    )
+    assert read('{"thought": "t", "action": "fly", "action_input": {"to": "home"}}') == act("fly", {"to": "home"})
 
 
 def test_a_reply_that_the_provider_cut_is_refused() -> None:

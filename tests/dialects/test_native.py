@@ -44,9 +44,7 @@ def test_text_without_a_call_is_the_answer() -> None:
     assert read(sample) == Answer(text=sample)
 
 
-@pytest.mark.parametrize(
-    "arguments", ['{"a": ', "[1]", "{'a': 1}", '{"a": NaN}', '{"a": 1}{"a": 2}', '"text"', "{} x"]
-)
+@pytest.mark.parametrize("arguments", ['{"a": ', "[1]", "{'a': 1}", '{"a": NaN}', '{"a": 1}{"a": 2}', '"text"', "{} x"])
 def test_s3_69_broken_arguments_never_run(arguments: str) -> None:
     """S3-69: the problem names the tool."""
     problem = read("", ("lookup", arguments))

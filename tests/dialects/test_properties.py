@@ -16,9 +16,7 @@ from taoloop.dialects.frame import neutral
 
 NAMES = sorted(DIALECTS)
 CARDS = (
-    ToolCard(
-        name="lookup", purpose="t", input_schema={"type": "object", "properties": {"key": {"type": "string"}}}
-    ),
+    ToolCard(name="lookup", purpose="t", input_schema={"type": "object", "properties": {"key": {"type": "string"}}}),
     ToolCard(name="now", purpose="t"),
 )
 SPICE = st.sampled_from(
@@ -62,9 +60,7 @@ TOOLS = st.sampled_from(["lookup", "now", "天气查询", "ns.tool_2"])
 PLAIN = st.text(st.characters(codec="utf-8", categories=["L", "N", "Zs"]), max_size=20).map(str.strip)
 ANSWERS = st.one_of(
     PLAIN.filter(bool),
-    VALUE_TEXT.map(lambda text: text.strip(" \t\r\n\ufeff\u200b\u2060")).filter(
-        lambda text: text and usable(text)
-    ),
+    VALUE_TEXT.map(lambda text: text.strip(" \t\r\n\ufeff\u200b\u2060")).filter(lambda text: text and usable(text)),
 )
 
 
@@ -119,9 +115,7 @@ def test_reading_never_raises(name: str, text: str, arguments: str | None) -> No
 
 @pytest.mark.parametrize("name", NAMES)
 @given(args=ARGS, cut=st.integers(0, 200), put=SPICE, drop=st.integers(0, 3))
-def test_no_mutation_of_a_valid_reply_raises(
-    name: str, args: dict[str, Any], cut: int, put: str, drop: int
-) -> None:
+def test_no_mutation_of_a_valid_reply_raises(name: str, args: dict[str, Any], cut: int, put: str, drop: int) -> None:
     written = get_dialect(name).write(Act(calls=(Call(tool="lookup", args=args),), reason="why"))
     calls = tuple(
         ToolCallText(name=call.name, arguments=call.arguments[:cut] + put + call.arguments[cut + drop :])
@@ -138,9 +132,7 @@ def test_a_cut_action_never_runs(name: str, args: dict[str, Any], cut: int) -> N
     written = get_dialect(name).write(Act(calls=(Call(tool="other", args=args),)))
     if name == "native":
         source = written.tool_calls[0].arguments
-        reply = ModelReply(
-            tool_calls=(ToolCallText(name="other", arguments=source[: -min(cut, len(source) - 1)]),)
-        )
+        reply = ModelReply(tool_calls=(ToolCallText(name="other", arguments=source[: -min(cut, len(source) - 1)]),))
     else:
         start = written.text.index("{", 2)
         reply = ModelReply(text=written.text[: max(start + 1, len(written.text) - cut)])

@@ -21,9 +21,7 @@ from taoloop.errors import PromptError, UnknownName
 from taoloop.prompts import load_prompts
 
 PROMPTS = {"en": load_prompts("en"), "zh": load_prompts("zh")}
-SCHEMA = MappingProxyType(
-    {"type": "object", "properties": {"城市": {"type": "string"}}, "required": ["城市"]}
-)
+SCHEMA = MappingProxyType({"type": "object", "properties": {"城市": {"type": "string"}}, "required": ["城市"]})
 CARD = ToolCard(
     name="weather",
     purpose="Reads today's weather.",

@@ -89,9 +89,7 @@ def test_an_empty_reply_is_a_problem_of_its_own() -> None:
     refused("<think>\nAction: now\n</think>", "empty")
 
 
-@pytest.mark.parametrize(
-    "text", ["Action: lookup", "Action: : a", "Action: lookup:", "Action:", "Action: None"]
-)
+@pytest.mark.parametrize("text", ["Action: lookup", "Action: : a", "Action: lookup:", "Action:", "Action: None"])
 def test_s0_15_an_incomplete_action_is_quoted(text: str) -> None:
     """S0-15: no separator, no tool or no input; the problem quotes the action."""
     refused(text, "bad_action", repr(text.removeprefix("Action:").strip())[1:-1])
@@ -109,9 +107,7 @@ def test_s0_23_nothing_behind_a_final_is_executed(turn: str) -> None:
     refused("Final: 5\nAction: now", "two_decisions")
 
 
-@pytest.mark.parametrize(
-    "label", ["Observation", "OBSERVATION", "**Observation 1**", "观察", "观测", "Tool Result"]
-)
+@pytest.mark.parametrize("label", ["Observation", "OBSERVATION", "**Observation 1**", "观察", "观测", "Tool Result"])
 def test_s0_24_an_invented_observation_is_never_believed(label: str) -> None:
     """S0-24: the action before it stands, a final on it does not; alone it is a problem."""
     start = f"Thought: t\nAction: lookup: a\n{label}: 7\n"
@@ -201,9 +197,7 @@ def test_s0_48_thought_and_final_may_have_many_lines() -> None:
 @pytest.mark.parametrize("tail", ["and then more", "}", "Thought: wait, no"])
 def test_s0_49_the_usable_part_is_named(tail: str) -> None:
     """S0-49: a bad later line says what was readable before it."""
-    refused(
-        f'Action: lookup\nAction Input: {{"key": "a"}}\n{tail}', "stray_text", "Usable before it", "'lookup'"
-    )
+    refused(f'Action: lookup\nAction Input: {{"key": "a"}}\n{tail}', "stray_text", "Usable before it", "'lookup'")
 
 
 @pytest.mark.parametrize(
@@ -232,16 +226,12 @@ def test_a_reply_that_the_provider_cut_is_refused(reason: str) -> None:
     assert problem.code == "truncated"
 
 
-@pytest.mark.parametrize(
-    "text", ["<think>\nAction: now", "Thought: <think>\nAction: now", "Final: a\n```\nAction: x"]
-)
+@pytest.mark.parametrize("text", ["<think>\nAction: now", "Thought: <think>\nAction: now", "Final: a\n```\nAction: x"])
 def test_what_was_never_closed_is_refused(text: str) -> None:
     refused(text, "truncated")
 
 
-@pytest.mark.parametrize(
-    "text", ["Final Answer:", "Final:  \n\n", "Final Answer: <your answer>", "Action: final"]
-)
+@pytest.mark.parametrize("text", ["Final Answer:", "Final:  \n\n", "Final Answer: <your answer>", "Action: final"])
 def test_s4_58_an_empty_final_is_no_final(text: str) -> None:
     """S4-58: nor is the placeholder of the template."""
     refused(text, "bad_final")

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
+from typing import TYPE_CHECKING
 
-from taoloop.journals.base import Journal
 from taoloop.journals.memory import MemoryJournal
 from taoloop.testing.journal_contract import STARTED, JournalContract, events, note
+
+if TYPE_CHECKING:
+    from taoloop.journals.base import Journal
 
 
 class TestMemoryJournal(JournalContract):

@@ -4,15 +4,20 @@ import asyncio
 import sqlite3
 import threading
 from contextlib import closing
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from taoloop.core.events import Event, Noted, Observed
+from taoloop.core.events import Observed, RunStarted
+from taoloop.core.spec import AgentSpec
 from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError
 from taoloop.journals.base import Artifact, Journal
 from taoloop.journals.sqlite import SqliteJournal
 from taoloop.testing.journal_contract import STARTED, JournalContract, events, note, refused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+from typing import Any
 
 
 @pytest.fixture
@@ -103,7 +108,12 @@ def test_many_appends_share_a_commit_and_wake_the_loop_once(path: Path, monkeypa
             assert connection is not None
             connection.set_trace_callback(statements.append)
             wake, wakes = loop.call_soon_threadsafe, []
-            monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *args: (wakes.append(args), wake(*args))[1])
+
+            def counted(*args: Any) -> asyncio.Handle:
+                wakes.append(args)
+                return wake(*args)
+
+            monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
             with journal._writer._turn:  # the thread waits until all are queued
                 tasks = [asyncio.create_task(journal.append(lease, events(STARTED))) for lease in leases]
                 await asyncio.sleep(0)
@@ -136,8 +146,8 @@ def test_a_loop_that_is_gone_does_not_stop_the_writer(path: Path) -> None:
     journal = SqliteJournal(path)
 
     async def come_back() -> None:
+        await journal.create("r2")  # behind it in the queue
         assert await journal.load("r1") == events(STARTED)
-        await journal.create("r2")
         await journal.close()
 
     async def hold() -> None:
@@ -208,19 +218,35 @@ def test_close_writes_what_is_queued(path: Path) -> None:
     assert not path.with_name("runs.db-wal").exists()  # let go of everything
 
 
-@pytest.mark.parametrize("text", ["half a pair \ud800", "\udcff"])
-def test_text_that_is_not_unicode_fails_alone(path: Path, text: str) -> None:
+def test_text_that_is_not_unicode_is_kept_as_far_as_it_can_be(path: Path) -> None:
     async def run() -> None:
         async with SqliteJournal(path) as journal:
-            bad, worse, good = [await journal.create(name) for name in ("bad", "worse", "good")]
-            outcomes = await asyncio.gather(
-                journal.append(bad, [Event(0, 1.0, Noted(by="me", text=text))]),
-                journal.append(worse, events(STARTED), [Artifact(ref="a", body=text)]),
-                journal.append(good, events(STARTED)),
-                return_exceptions=True,
-            )
-            assert [type(outcome) for outcome in outcomes] == [IllegalEvent, IllegalEvent, type(None)]
-            assert [row.events for row in await journal.runs()] == [1, 0, 0]
+            lease = await journal.create("r1")
+            started = RunStarted(task="half \ud800", agent=AgentSpec(name="\udcff"), nonce="n")
+            await journal.append(lease, events(started), [Artifact(ref="a", body="a\udcffb")])
+            assert await journal.artifact("r1", "a") == Artifact(ref="a", body="a\ufffdb")
+            (row,) = await journal.runs()
+            assert (row.task, row.agent, row.events) == ("half \ufffd", "\ufffd", 1)
+
+    asyncio.run(run())
+
+
+def test_of_a_batch_that_breaks_only_the_culprit_fails(path: Path) -> None:
+    """The second artifact of that name breaks the whole transaction; the others get one of their own."""
+
+    async def run() -> None:
+        async with SqliteJournal(path) as journal:
+            leases = [await journal.create(f"r{number}") for number in range(5)]
+            await journal.append(leases[2], [], [Artifact(ref="a", body="first")])
+            with journal._writer._turn:
+                tasks = [
+                    asyncio.create_task(journal.append(lease, events(STARTED), [Artifact(ref="a", body="b")]))
+                    for lease in leases
+                ]
+                await asyncio.sleep(0)
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            assert [type(outcome) for outcome in outcomes if outcome is not None] == [IllegalEvent]
+            assert [row.events for row in await journal.runs()] == [1, 1, 0, 1, 1]
 
     asyncio.run(run())
 
@@ -272,4 +298,3 @@ def test_reading_only_leaves_the_file_as_it_was(path: Path) -> None:
     asyncio.run(run())
     assert path.read_bytes() == before
     assert [entry.name for entry in path.parent.iterdir()] == ["runs.db"]
-

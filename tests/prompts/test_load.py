@@ -68,9 +68,7 @@ def test_a_folder_may_have_one_folder_per_language(tmp_path: Path) -> None:
         ("role", b"x" * 300_000, r"role\.txt is larger than"),
     ],
 )
-def test_a_bad_file_is_named_with_the_way_out(
-    tmp_path: Path, name: str, content: bytes, message: str
-) -> None:
+def test_a_bad_file_is_named_with_the_way_out(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     """Bad input: the file, the placeholder and what would be right."""
     (tmp_path / f"{name}.txt").write_bytes(content)
     with pytest.raises(PromptError, match=message) as caught:

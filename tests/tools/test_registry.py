@@ -7,7 +7,8 @@ import pytest
 from taoloop.core.lint import lint
 from taoloop.errors import ToolDefinitionError, ToolError, UnknownName
 from taoloop.tools.base import ToolContext
-from taoloop.tools.registry import Toolbox, builtin_tools
+from taoloop.tools.builtin import builtin_tools
+from taoloop.tools.registry import Toolbox
 
 BUILT_IN = {
     "calculator",

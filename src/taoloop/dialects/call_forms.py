@@ -98,9 +98,7 @@ def bare_args(raw: str, action: str, name: str, card: ToolCard | None) -> Any:
             "stray_text", f"The line {excerpt(line)!r} follows the input of {name!r} without a label.", line
         )
     if INLINE_LABEL.search(raw):
-        raise RefusedError(
-            "stray_text", f"The input of {name!r} has a label inside it: {excerpt(raw)!r}.", raw
-        )
+        raise RefusedError("stray_text", f"The input of {name!r} has a label inside it: {excerpt(raw)!r}.", raw)
     quoted = _SINGLE_QUOTED.fullmatch(raw)
     return _stand_in(quoted.group(1) if quoted else raw, name, card)
 
@@ -151,9 +149,7 @@ def _stand_in(value: Any, name: str, card: ToolCard | None) -> Any:
         try:
             return {sole: loads(value)}
         except NotJsonError as error:
-            raise RefusedError(
-                "bad_json", f"The input of {name!r} is not valid JSON: {error}.", value
-            ) from None
+            raise RefusedError("bad_json", f"The input of {name!r} is not valid JSON: {error}.", value) from None
     return {sole: value}
 
 

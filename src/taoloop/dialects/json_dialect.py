@@ -138,9 +138,7 @@ def _check_after(first: dict[str, Any], text: str, end: int) -> None:
 
 def _ends_run(made: dict[str, Any]) -> bool:
     action = made.get("action")
-    return (
-        made.get("type") == "final" or "final" in made or (isinstance(action, str) and is_final_name(action))
-    )
+    return made.get("type") == "final" or "final" in made or (isinstance(action, str) and is_final_name(action))
 
 
 def _decision(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
@@ -156,9 +154,7 @@ def _from_action(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
     reason = _reason(made, "thought", _ACTION_KEYS)
     action = made.get("action")
     if action is None:
-        raise RefusedError(
-            "no_decision", "The JSON object has no action; use a tool's name or 'final'.", dumps(made)
-        )
+        raise RefusedError("no_decision", "The JSON object has no action; use a tool's name or 'final'.", dumps(made))
     name = _name(action)
     if is_final_name(name) and find_card(name, cards) is None:
         return Answer(text=answer_text(made.get("action_input")), reason=reason)
@@ -171,16 +167,12 @@ def _from_args(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
     action, args, final = made.get("action"), made.get("args"), made.get("final")
     if final is not None:
         if action is not None or args is not None:
-            raise RefusedError(
-                "two_decisions", "'final' excludes 'action' and 'args'; nothing was run.", dumps(made)
-            )
+            raise RefusedError("two_decisions", "'final' excludes 'action' and 'args'; nothing was run.", dumps(made))
         return Answer(text=answer_text(final), reason=reason)
     if action is None:
         raise RefusedError("no_decision", "The JSON object has neither an action nor a final.", dumps(made))
     if args is None:
-        raise RefusedError(
-            "bad_action", f"The action {excerpt(str(action))!r} has no 'args'; give {{}} for none."
-        )
+        raise RefusedError("bad_action", f"The action {excerpt(str(action))!r} has no 'args'; give {{}} for none.")
     return _act(_name(action), args, "args", made, reason, cards)
 
 
@@ -195,19 +187,13 @@ def _from_type(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
             )
         return Answer(text=answer_text(answer), reason=reason)
     if made["type"] != "tool_call":
-        raise RefusedError(
-            "bad_action", f"The type is {excerpt(str(made['type']))!r}; use 'tool_call' or 'final'."
-        )
+        raise RefusedError("bad_action", f"The type is {excerpt(str(made['type']))!r}; use 'tool_call' or 'final'.")
     if answer not in (None, ""):
-        raise RefusedError(
-            "two_decisions", "The type 'tool_call' excludes an answer; nothing was run.", dumps(made)
-        )
+        raise RefusedError("two_decisions", "The type 'tool_call' excludes an answer; nothing was run.", dumps(made))
     return _act(_name(tool), {} if args is None else args, "args", made, reason, cards)
 
 
-def _act(
-    name: str, args: Any, key: str, made: dict[str, Any], reason: str, cards: Sequence[ToolCard]
-) -> Decision:
+def _act(name: str, args: Any, key: str, made: dict[str, Any], reason: str, cards: Sequence[ToolCard]) -> Decision:
     check_tool_name(name)
     if args is None:
         card = find_card(name, cards)

@@ -79,16 +79,12 @@ class NativeDialect:
         calls = tuple(ToolCallText(name=r.tool, arguments=dumps(r.args), id=r.call_id) for r in requested)
         return Message(role="assistant", content=decision.reason, tool_calls=calls)
 
-    def observation(
-        self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str
-    ) -> Message:
+    def observation(self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> Message:
         """The framed observation as a tool message."""
         content = observation_text(requested, observed, prompts, nonce)
         return Message(role="tool", content=content, tool_call_id=requested.call_id)
 
-    def correction(
-        self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool
-    ) -> Message:
+    def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
         """What was wrong, and what is expected."""
         return correction(self.name, rejected, prompts, tools=tools, reasons=reasons)
 
@@ -116,9 +112,7 @@ def _arguments(name: str, source: str) -> dict[str, Any]:
     try:
         value = loads(source)
     except NotJsonError as error:
-        raise RefusedError(
-            "bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source
-        ) from None
+        raise RefusedError("bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source) from None
     if not isinstance(value, dict):
         raise RefusedError("bad_json", f"The arguments of {name!r} are no JSON object.", source)
     if "<" in source or "{{" in source or "${" in source:

@@ -42,27 +42,19 @@ class ProseDialect(ABC):
             return Message(role="assistant", content=shown(replied.text))
         return Message(role="assistant", content=self.write(replied.decision).text)
 
-    def observation(
-        self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str
-    ) -> Message:
+    def observation(self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> Message:
         """The framed observation as a user message."""
         return Message(role="user", content=observation_text(requested, observed, prompts, nonce))
 
-    def correction(
-        self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool
-    ) -> Message:
+    def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
         """What was wrong, and the form that is expected."""
         return correction(self.name, rejected, prompts, tools=tools, reasons=reasons)
 
 
-def correction(
-    dialect: str, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool
-) -> Message:
+def correction(dialect: str, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
     """The message after an unreadable reply."""
     expected = form(prompts, dialect, tools=tools, reasons=reasons)
-    return Message(
-        role="user", content=prompts.fill("correction", problem=neutral(rejected.message), form=expected)
-    )
+    return Message(role="user", content=prompts.fill("correction", problem=neutral(rejected.message), form=expected))
 
 
 def shown(text: str) -> str:

@@ -91,9 +91,7 @@ def drop_thinking(text: str) -> str:
             kept.append(text[position : tag.start()])
             opened = True
     if opened:
-        raise RefusedError(
-            "truncated", "The thinking block was never closed, so there is no decision.", text[-100:]
-        )
+        raise RefusedError("truncated", "The thinking block was never closed, so there is no decision.", text[-100:])
     if not position:
         return text
     kept.append(text[position:])

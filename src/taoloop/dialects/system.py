@@ -38,9 +38,7 @@ def system_prompt(
         "role": prompts.fill("role"),
         "rules": prompts.fill(f"rules_{strategy_name}"),
         "form": form(prompts, dialect.name, tools=tools, reasons=reasons),
-        "instructions": prompts.fill("instructions", text=instructions.strip())
-        if instructions.strip()
-        else "",
+        "instructions": prompts.fill("instructions", text=instructions.strip()) if instructions.strip() else "",
     }
     if tools and not dialect.native:
         return prompts.fill("system", tools=tool_block(cards, prompts), **parts).rstrip()

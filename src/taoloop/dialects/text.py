@@ -101,9 +101,7 @@ class _Draft:
         kind, body = section.kind, section.body
         if kind == "input":
             if self.action is None:
-                raise RefusedError(
-                    "bad_action", f"An input without an action: {excerpt(body)!r}.{self.usable()}", body
-                )
+                raise RefusedError("bad_action", f"An input without an action: {excerpt(body)!r}.{self.usable()}", body)
             action, self.action = self.action, None
             self.decide(self._call(action, body))
             return
@@ -139,9 +137,7 @@ class _Draft:
         elif isinstance(old, str) and isinstance(new, str):
             message = "Two different final answers in one reply."
         else:
-            message = (
-                "An action and a final answer in one reply, before the observation was seen; nothing was run."
-            )
+            message = "An action and a final answer in one reply, before the observation was seen; nothing was run."
         raise RefusedError("two_decisions", f"{message} Give exactly one decision.")
 
     def result(self) -> Decision:
@@ -156,9 +152,7 @@ class _Draft:
             return Act(calls=(self.decision,), reason=reason)
         if self.decision is not None:
             return Answer(text=self.decision, reason=reason)
-        raise RefusedError(
-            "no_decision", f"The reply has neither an action nor a final answer.{self.usable()}", reason
-        )
+        raise RefusedError("no_decision", f"The reply has neither an action nor a final answer.{self.usable()}", reason)
 
     def _call(self, action: str, given: str | None) -> Call | str:
         name, _, rest = split_action(action, self.cards)

@@ -60,9 +60,7 @@ def _card(card: ToolCard, prompts: PromptSet) -> str:
 
 def _errors(errors: Sequence[ErrorCard]) -> str:
     return "; ".join(
-        error.code
-        + (" (retryable)" if error.retryable else "")
-        + (f": {error.advice}" if error.advice else "")
+        error.code + (" (retryable)" if error.retryable else "") + (f": {error.advice}" if error.advice else "")
         for error in errors
     )
 

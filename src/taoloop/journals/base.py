@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from taoloop.core.events import Event
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.events import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

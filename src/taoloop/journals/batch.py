@@ -8,17 +8,20 @@ and a busy event loop may keep it for 5 ms (`sys.getswitchinterval`).
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taoloop.core.codec import encode_fact
 from taoloop.core.events import Event, Fact, RunStarted
+from taoloop.core.text import well_formed
 from taoloop.errors import FenceLost, IllegalEvent, RunExists, RunNotFound
 from taoloop.journals.base import Artifact, Lease
 from taoloop.journals.status import RUNNING, status_after
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from pathlib import Path
 
 _COLUMNS = 6  # of the table event
 _ROWS_AT_ONCE = 32  # 192 parameters; the least limit of any SQLite is 999
@@ -88,7 +91,7 @@ def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact])
         rows += (run_id, seq, at, fact.kind, fence, encode_fact(fact).decode())
         if status_after(fact) is not None:
             marks.append((at, fact))
-    kept = [(run_id, artifact.ref, artifact.form, artifact.body) for artifact in artifacts]
+    kept = [(run_id, artifact.ref, artifact.form, well_formed(artifact.body)) for artifact in artifacts]
     return Append(run_id, fence, first, rows, kept, marks)
 
 
@@ -170,9 +173,7 @@ class Batch:
     def _head(self, run_id: str) -> Head:
         head = self._heads.get(run_id)
         if head is None:
-            raise RunNotFound(
-                f"{self._path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist."
-            )
+            raise RunNotFound(f"{self._path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
         return head
 
     def _mark(self, run_id: str, at: float, fact: Fact) -> None:
@@ -180,7 +181,7 @@ class Batch:
         if isinstance(fact, RunStarted):
             self._connection.execute(
                 "UPDATE run SET status = ?, task = ?, agent = ?, started_at = ? WHERE id = ?",
-                (status, fact.task, fact.agent.name, at, run_id),
+                (status, well_formed(fact.task), well_formed(fact.agent.name), at, run_id),
             )
         else:
             self._connection.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from taoloop.errors import JournalError, JournalTooNew
 from taoloop.journals import schema
 from taoloop.journals.schema import MIGRATIONS, Migration
 from taoloop.journals.sqlite_errors import corrupt, explain, primary_code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 Synchronous = Literal["FULL", "NORMAL"]
 
@@ -79,9 +81,7 @@ def _open_to_read(place: Place, migrations: Sequence[Migration]) -> sqlite3.Conn
             reached = _refuse_foreign(connection, place.path, len(migrations))
         except sqlite3.OperationalError as error:
             # A WAL database in a folder that cannot be written: without a -wal file nobody else is at work in it.
-            if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _has_wal(
-                place.path
-            ):
+            if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _has_wal(place.path):
                 raise
             connection.close()
             connection = _connect(place, "ro&immutable=1")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from taoloop.core.events import Event, RunStarted
 from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.status import RUNNING, status_after
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 class _Run:
@@ -39,9 +42,7 @@ class MemoryJournal:
         """Begin an empty run and take it; RunExists if the id is taken."""
         self._check_open()
         if run_id in self._runs:
-            raise RunExists(
-                f"There is a run {run_id!r} already.", hint="Choose another id, or resume that run."
-            )
+            raise RunExists(f"There is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
         self._runs[run_id] = _Run(self._clock())
         return Lease(run_id=run_id, fence=1)
 

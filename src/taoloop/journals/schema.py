@@ -6,8 +6,11 @@ migration that was released is never changed; a new one is added at the end.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sqlite3
 
 APPLICATION_ID = 0x54414F4C  # "TAOL"
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from taoloop.core.codec import decode_fact
 from taoloop.core.events import Event
@@ -21,6 +18,11 @@ from taoloop.journals.database import Place, Synchronous, open_database
 from taoloop.journals.location import default_path
 from taoloop.journals.sqlite_errors import explain
 from taoloop.journals.writer import Writer
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
 
 T = TypeVar("T")
 
@@ -124,9 +126,7 @@ class SqliteJournal:
 
     async def _write(self, run_id: str, prepare: Callable[[], Write]) -> Lease | None:
         if self._place.read_only:
-            raise JournalError(
-                f"{self.path}: the journal is open for reading only.", hint="Open it for writing."
-            )
+            raise JournalError(f"{self.path}: the journal is open for reading only.", hint="Open it for writing.")
         return await self._writer.submit(run_id, prepare)
 
     async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
@@ -165,16 +165,12 @@ def _load(path: Path, run_id: str, connection: sqlite3.Connection) -> list[Event
         try:
             events.append(Event(seq, at, decode_fact(kind, body)))
         except JournalCorrupt as error:
-            raise JournalCorrupt(
-                f"{path}: event {seq} of run {run_id!r}: {error.message}", hint=error.hint
-            ) from error
+            raise JournalCorrupt(f"{path}: event {seq} of run {run_id!r}: {error.message}", hint=error.hint) from error
     return events
 
 
 def _artifact(run_id: str, ref: str, connection: sqlite3.Connection) -> Artifact | None:
-    row = connection.execute(
-        "SELECT body, form FROM artifact WHERE run_id = ? AND ref = ?", (run_id, ref)
-    ).fetchone()
+    row = connection.execute("SELECT body, form FROM artifact WHERE run_id = ? AND ref = ?", (run_id, ref)).fetchone()
     return Artifact(ref=ref, body=row[0], form=row[1]) if row else None
 
 

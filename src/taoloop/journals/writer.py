@@ -13,14 +13,18 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 from taoloop.errors import JournalError, TaoError
-from taoloop.journals.base import Lease
 from taoloop.journals.batch import Batch, Write
 from taoloop.journals.sqlite_errors import explain, locked, primary_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from taoloop.journals.base import Lease
 
 QUICK_S = 0.001
 """A commit below this may hold up an event loop, if no other run waits for its turn."""
@@ -49,9 +53,7 @@ class Writer:
     the answer to the writes that wait, and the next one tries again.
     """
 
-    def __init__(
-        self, path: Path, connect: Callable[[], sqlite3.Connection], *, lock_timeout_s: float
-    ) -> None:
+    def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection], *, lock_timeout_s: float) -> None:
         self._path, self._connect, self._lock_timeout_s = path, connect, lock_timeout_s
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()  # None: no more will come
         self._guard = threading.Lock()  # nothing is queued behind the None
@@ -139,11 +141,7 @@ class Writer:
             self._commit(tickets, patience_s=self._lock_timeout_s)
         except Exception as error:  # noqa: BLE001  # likewise
             self._roll_back(error)
-            if (
-                len(tickets) == 1
-                or isinstance(error, JournalError)
-                or primary_code(error) == sqlite3.SQLITE_BUSY
-            ):
+            if len(tickets) == 1 or isinstance(error, JournalError) or primary_code(error) == sqlite3.SQLITE_BUSY:
                 for ticket in tickets:
                     ticket.outcome = self._explain(error)
             else:  # the culprit must fail alone, so each gets a transaction of its own

@@ -110,9 +110,7 @@ def _bytes(path: Path) -> bytes:
             hint="Check its permissions.",
         ) from error
     if len(content) > MAX_FILE_BYTES:
-        raise PromptError(
-            f"The prompt file {path} is larger than {MAX_FILE_BYTES} bytes.", hint="Shorten it."
-        )
+        raise PromptError(f"The prompt file {path} is larger than {MAX_FILE_BYTES} bytes.", hint="Shorten it.")
     return content
 
 
@@ -125,9 +123,7 @@ def _checked(name: str, content: bytes, where: str) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PromptError(
-            f"{where}: not a UTF-8 text (byte {error.start}).", hint="Save the file as UTF-8."
-        ) from error
+        raise PromptError(f"{where}: not a UTF-8 text (byte {error.start}).", hint="Save the file as UTF-8.") from error
     template = Template(text)
     listed = ", ".join("$" + place for place in places) or "none"
     if not template.is_valid():
@@ -143,9 +139,7 @@ def _checked(name: str, content: bytes, where: str) -> str:
             )
     for place in _NEEDED.get(name, ()):
         if place not in used:
-            raise PromptError(
-                f"{where}: the placeholder ${place} is missing.", hint=f"It must have ${place}."
-            )
+            raise PromptError(f"{where}: the placeholder ${place} is missing.", hint=f"It must have ${place}.")
     return text.replace("\r\n", "\n").rstrip("\n")
 
 

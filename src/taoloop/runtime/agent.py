@@ -32,7 +32,7 @@ from taoloop.runtime.sync import run_sync
 from taoloop.runtime.verbose import verbose_listener
 from taoloop.strategies import Strategy, get_strategy
 from taoloop.tools.base import Tool
-from taoloop.tools.registry import Toolbox, builtin_tools
+from taoloop.tools.registry import Toolbox
 
 AUTO = "auto"
 
@@ -200,7 +200,9 @@ class Agent:
                 tools.append(entry)
         box = Toolbox(tools)
         if tools and PAGING_TOOL not in box:
-            box = Toolbox([*box, (builtin or self._builtin())[PAGING_TOOL]])
+            from taoloop.tools.paging import read_observation  # noqa: PLC0415  # loads the schema machinery
+
+            box = Toolbox([*box, read_observation])
         return box
 
     @cached_property
@@ -216,6 +218,8 @@ class Agent:
         return get_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy
 
     def _builtin(self) -> Mapping[str, Tool]:
+        from taoloop.tools.builtin import builtin_tools  # noqa: PLC0415  # only where a tool is named
+
         return builtin_tools(Path(self.workspace) if self.workspace is not None else None)
 
     @cached_property

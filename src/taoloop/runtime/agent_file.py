@@ -21,7 +21,8 @@ from taoloop.runtime.agent_nodes import Document, Place, read_document
 from taoloop.strategies import get_strategy
 from taoloop.tools.base import Tool
 from taoloop.tools.declared import card_from_mapping, tool_from_card
-from taoloop.tools.registry import Toolbox, builtin_tools
+from taoloop.tools.builtin import builtin_tools
+from taoloop.tools.registry import Toolbox
 from taoloop.tools.table import lookup_tool
 
 SUFFIXES = (".yaml", ".yml", ".json")

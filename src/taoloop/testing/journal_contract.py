@@ -100,8 +100,8 @@ class JournalContract:
     @contract
     async def test_an_unknown_run_is_named_in_the_error(self, journal: Journal) -> None:
         await journal.create("r1")
-        for call in (journal.load("nobody"), journal.acquire("nobody")):
-            assert "nobody" in (await refused(RunNotFound, call)).message
+        assert "nobody" in (await refused(RunNotFound, journal.load("nobody"))).message
+        assert "nobody" in (await refused(RunNotFound, journal.acquire("nobody"))).message
         ghost = Lease(run_id="nobody", fence=1)
         await refused(RunNotFound, journal.append(ghost, events(STARTED)))
         assert await journal.artifact("nobody", "a1") is None
@@ -119,7 +119,14 @@ class JournalContract:
                 cost_usd=0.001,
             ),
             ActionRequested(
-                step=1, call_id="c1", tool="look", args={"a": 1}, tier=None, verdict="allow", digest="d", reasons=("x", "y")
+                step=1,
+                call_id="c1",
+                tool="look",
+                args={"a": 1},
+                tier=None,
+                verdict="allow",
+                digest="d",
+                reasons=("x", "y"),
             ),
             Observed(call_id="c1", ok=True, output="3"),
             ModelReplied(step=2, purpose="decide", text="5", decision=Answer(text="5", citations=("c1",))),
@@ -132,7 +139,7 @@ class JournalContract:
 
     @contract
     async def test_any_text_comes_back(self, journal: Journal) -> None:
-        text = "花拉有几篇帖子？\n\"quoted\" \\ \t \x00 \x1f \u2028 \U0001f9ea é e\u0301 '; DROP TABLE run; --"
+        text = '花拉有几篇帖子？\n"quoted" \\ \t \x00 \x1f \u2028 \U0001f9ea é e\u0301 \'; DROP TABLE run; --'
         started = RunStarted(task=text, agent=AgentSpec(name="统计员"), nonce="n0")
         lease = await journal.create("运行-1")
         await journal.append(lease, events(started), [Artifact(ref="附件", body=text)])

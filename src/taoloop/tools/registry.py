@@ -1,21 +1,13 @@
-"""A set of tools by name, the allow-list of a run, and the built-in tools."""
+"""A set of tools by name, and the allow-list of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from taoloop.core.cards import ToolCard
-from taoloop.errors import ToolDefinitionError, ToolError, UnknownName
+from taoloop.errors import ToolDefinitionError, UnknownName
 from taoloop.tools.base import Tool
-from taoloop.tools.calculator import calculator
-from taoloop.tools.clock import time_now
-from taoloop.tools.files import file_tools
-from taoloop.tools.function import function_tool
-from taoloop.tools.paging import read_observation
-from taoloop.tools.table import lookup_tool, workspace_lookup_tool
-from taoloop.tools.workspace import Workspace
 
 
 class Toolbox:
@@ -87,39 +79,6 @@ def _made(given: Any) -> Tool:
             f"{str(given)[:80]!r} is no tool: it is of the type {type(given).__name__!r}.",
             hint="Give a typed function, or a tool made with @tool.",
         )
+    from taoloop.tools.function import function_tool  # noqa: PLC0415  # loads the schema machinery; only for functions
+
     return function_tool(given)
-
-
-def builtin_tools(
-    workspace: Path | str | Workspace | None = None, table: Mapping[str, Any] | Path | str | None = None
-) -> dict[str, Tool]:
-    """The built-in tools by name; nothing but the file of `table` is opened before a tool is called.
-
-    Without a workspace the file tools answer `no_workspace`. `lookup` reads `table` where it is given, else
-    JSON and YAML files of the workspace.
-
-    Raises:
-        ConfigError: the file of `table` cannot be read.
-    """
-    place = workspace if isinstance(workspace, Workspace) else _place(workspace)
-    lookup = workspace_lookup_tool(place) if table is None else lookup_tool(table)
-    tools = {one.name: one for one in (calculator, time_now, lookup)}
-    return {**tools, **file_tools(place), read_observation.name: read_observation}
-
-
-def _place(root: Path | str | None) -> Workspace:
-    return _NoWorkspace() if root is None else Workspace(root, create=True)
-
-
-class _NoWorkspace(Workspace):
-    """Stands where no workspace was given: every use says so."""
-
-    def __init__(self) -> None:
-        super().__init__(Path())
-
-    def _open(self) -> Any:
-        raise ToolError(
-            "This run has no workspace, so there are no files to work on.",
-            code="no_workspace",
-            hint="The user can give one, for example with --workspace DIR.",
-        )

@@ -146,7 +146,7 @@ def _render(node: Node, rank: int, power: str) -> str:
         raise ValueError("an operand is not known yet")
     own = _RANK[node.sign]
     left = _render(node.left, own + (node.sign == "**"), power)
-    right = _render(node.right, own + (node.sign in "-/%*" and node.sign != "**"), power)
+    right = _render(node.right, own + (node.sign not in ("+", "**")), power)
     sign = power if node.sign == "**" else node.sign
     text = f"{left}{sign}{right}" if node.sign == "**" else f"{left} {sign} {right}"
     return f"({text})" if own < rank else text

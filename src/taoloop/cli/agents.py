@@ -1,0 +1,127 @@
+"""From the options of a command, or from a stored run, to an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from taoloop.core.cards import TIERS, Tier
+from taoloop.core.limits import Limits
+from taoloop.core.spec import AgentSpec
+from taoloop.errors import ConfigError
+from taoloop.models.providers import PROVIDERS
+from taoloop.models.resolve import OFFLINE, default_spec
+from taoloop.runtime.agent import PAGING_TOOL, Agent
+from taoloop.runtime.agent_file import load_agent, load_attribute
+from taoloop.tools.base import Tool
+from taoloop.tools.registry import builtin_tools
+
+DEFAULT_TOOLS = ("calculator", "time_now")
+WORKSPACE_TOOLS = ("read_file", "list_files", "search_files", "write_file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What the command line says about the agent; None where it says nothing."""
+
+    agent: str | None = None
+    model: str | None = None
+    dialect: str | None = None
+    strategy: str | None = None
+    language: str | None = None
+    tools: tuple[str, ...] | None = None
+    workspace: str | None = None
+    prompts: str | None = None
+    closing_turn: bool | None = None
+    approve: str | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def approved_tiers(self) -> tuple[Tier, ...] | None:
+        """The tier of `--approve` and those below it."""
+        if self.approve is None:
+            return None
+        return TIERS[: [str(tier) for tier in TIERS].index(self.approve) + 1]
+
+
+def chosen_agent(chosen: Chosen, env: Mapping[str, str]) -> Agent:
+    """The agent for a new run: that of `--agent` or a plain one, with the options put over it."""
+    if chosen.agent is not None:
+        base = load_agent(chosen.agent)
+    else:
+        base = Agent(tools=DEFAULT_TOOLS + (WORKSPACE_TOOLS if chosen.workspace is not None else ()))
+    return _with_options(base, chosen, env)
+
+
+def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Agent:
+    """The agent to go on with a stored run: from where the run's came from, with the options put over it.
+
+    Tools of the run that its source no longer has, but that are built in, are added.
+    """
+    source = chosen.agent or spec.source
+    base = Agent(model=spec.model) if source is None else load_agent(source)
+    if base.workspace is None or source is None or chosen.agent is None:
+        base = replace(base, workspace=spec.workspace)
+    agent = _with_options(base, chosen, env)
+    if chosen.tools is None:
+        builtin = builtin_tools(None)
+        present = agent.toolbox.names
+        lacking = [c.name for c in spec.tools if c.name not in present and c.name in builtin and c.name != PAGING_TOOL]
+        agent = replace(agent, tools=(*agent.tools, *lacking))
+    if chosen.model is None and chosen.agent is None and agent.bound_model.spec != spec.model:
+        agent = replace(agent, model=spec.model)
+    return agent
+
+
+def default_offline(agent: Agent, env: Mapping[str, str]) -> bool:
+    """True if the agent answers with the offline model because nothing else was asked for."""
+    return agent.model is None and default_spec(env) == OFFLINE
+
+
+def key_variables() -> str:
+    """The variables of which one configures a model."""
+    return ", ".join(provider.key_var or provider.model_var for provider in PROVIDERS.values())
+
+
+def limits_over(limits: Limits, given: Mapping[str, float]) -> Limits:
+    """`limits` with those of the command line in their place."""
+    whole = {name: int(value) if name.startswith(_COUNTED) else value for name, value in given.items()}
+    return replace(limits, **whole)
+
+
+_COUNTED = ("max_steps", "max_tool_calls", "max_tokens")
+
+
+def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent:
+    plain: dict[str, Any] = {
+        "model": chosen.model,
+        "dialect": chosen.dialect,
+        "strategy": chosen.strategy,
+        "language": chosen.language,
+        "closing_turn": chosen.closing_turn,
+        "approved_tiers": chosen.approved_tiers,
+    }
+    changes = {name: value for name, value in plain.items() if value is not None}
+    if chosen.workspace is not None:
+        changes["workspace"] = _folder("--workspace", chosen.workspace)
+    if chosen.prompts is not None:
+        changes["prompts"] = _folder("--prompts", chosen.prompts)
+    if chosen.tools is not None:
+        changes["tools"] = named_tools(chosen.tools)
+    if chosen.limits:
+        changes["limits"] = limits_over(agent.limits, chosen.limits)
+    return replace(agent, env=env, **changes)
+
+
+def named_tools(names: Sequence[str]) -> tuple[Tool | Callable[..., Any] | str, ...]:
+    """Tools by what `--tools` calls them: a built-in name, or module:attribute."""
+    return tuple(load_attribute(name, Path.cwd()) if ":" in name else name for name in dict.fromkeys(names))
+
+
+def _folder(option: str, given: str) -> Path:
+    path = Path(given).expanduser().absolute()
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{option}: {given} is not a folder.", hint="Name a folder; its files are what tools see.")
+    return path

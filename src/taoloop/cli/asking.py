@@ -1,0 +1,100 @@
+"""Asking the person at the terminal whether a call may run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+
+from taoloop.cli.labels import label
+from taoloop.cli.live import LiveView
+from taoloop.cli.text import visible
+from taoloop.core.cards import Tier
+from taoloop.core.transcript import input_text
+from taoloop.runtime.approval import ApprovalAnswer, ApprovalRequest
+
+_YES = ("y", "yes", "是", "允许")
+_NO = ("n", "no", "否", "拒绝")
+_LATER = ("q", "quit", "later", "以后")
+
+
+class Asker:
+    """Answers the policy's questions: by `--approve` ahead of time, else by asking at the terminal, else not now."""
+
+    def __init__(self, tiers: tuple[Tier, ...], view: LiveView | None) -> None:
+        self._tiers, self._view = tiers, view
+
+    async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        """The answer, or None where nobody can be asked or the person wants to decide later."""
+        if request.card is not None and request.card.tier in self._tiers:
+            return ApprovalAnswer(approved=True, by="--approve", note=request.card.tier or "")
+        if self._view is None:
+            return None
+        with self._view.waiting_for_person():
+            return await self._ask(self._view, request)
+
+    async def _ask(self, view: LiveView, request: ApprovalRequest) -> ApprovalAnswer | None:
+        language = view.pen.language
+        _show(view, request)
+        _forget_typed()
+        _prompt(view, label(language, "ask_keys"))
+        while True:
+            line = await _read_line()
+            if line is None or (answer := line.strip().lower()) in _LATER:
+                return None
+            if answer in _YES:
+                return ApprovalAnswer(approved=True)
+            if answer in _NO:
+                _prompt(view, label(language, "ask_reason"))
+                return ApprovalAnswer(approved=False, note=(await _read_line() or "").strip())
+            _prompt(view, label(language, "ask_again"))
+
+
+def _show(view: LiveView, request: ApprovalRequest) -> None:
+    """The call with its whole arguments. Nothing in them can hide or pass for a line of ours."""
+    language, pen = view.pen.language, view.pen
+    tier = f" [{request.card.tier}]" if request.card is not None and request.card.tier else ""
+    pen.gap()
+    pen.row("asking", label(language, "ask_title"), style="bold yellow", body="bold")
+    pen.row("ask_tool", f"{request.tool}{tier} ({request.call_id})")
+    args = request.args
+    for name, value in args.items():
+        if isinstance(value, str) and "\n" in value:
+            pen.line(f"   {visible(name)} =")
+            for line in visible(value).split("\n"):
+                pen.line(f"   │ {line}")
+        else:
+            pen.line(f"   {visible(name)} = {visible(input_text([value])[1:-1])}")
+    pen.row("ask_why", "; ".join(request.reasons))
+
+
+def _prompt(view: LiveView, text: str) -> None:
+    stream = view.pen.console.file
+    stream.write(text)
+    stream.flush()
+
+
+def _forget_typed() -> None:
+    """Drop what was typed before the question stood there: it cannot be its answer."""
+    try:
+        import termios  # noqa: PLC0415  # not on every system
+    except ImportError:
+        return
+    with suppress(termios.error, OSError):
+        termios.tcflush(0, termios.TCIFLUSH)
+
+
+async def _read_line() -> str | None:
+    """A line that the person types, None at the end of input. A cancellation ends the waiting at once."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(0, ready.set)
+    except NotImplementedError:  # the default loop of Windows
+        return await asyncio.to_thread(sys.stdin.readline) or None
+    try:
+        await ready.wait()
+        return os.read(0, 4096).decode("utf-8", "replace") or None
+    finally:
+        loop.remove_reader(0)

@@ -1,0 +1,218 @@
+"""How the events of a run look to a person: on a terminal with colours and columns, elsewhere as plain lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from taoloop.cli.labels import label
+from taoloop.cli.text import clean, shortened
+from taoloop.core.events import (
+    ActionRequested,
+    ApprovalGiven,
+    ApprovalRefused,
+    Event,
+    Finished,
+    LimitReached,
+    ModelReplied,
+    Noted,
+    Observed,
+    Paused,
+    ReplyRejected,
+    Resumed,
+    RunStarted,
+)
+from taoloop.core.trace import Trace
+from taoloop.core.transcript import input_text, observation_text
+
+_PREVIEW_CHARS, _PREVIEW_LINES = 700, 10
+_LABEL_CELLS = {"zh": 8, "en": 10}
+
+
+def console_for(stream: TextIO) -> Console:
+    """A console on `stream`: colours only on a terminal, and never with NO_COLOR."""
+    if stream.isatty():
+        return Console(file=stream, highlight=False, markup=False, emoji=False)
+    return Console(
+        file=stream, force_terminal=False, color_system=None, highlight=False, markup=False, emoji=False, soft_wrap=True
+    )
+
+
+@dataclass(slots=True)
+class Pen:
+    """Writes labelled rows. Texts are cleaned here, so nothing untrusted reaches the terminal as it came."""
+
+    console: Console
+    language: str = "en"
+
+    def row(self, name: str, text: str, *, style: str = "", body: str = "", mark: str = "") -> None:
+        """A label and a text beside it; `mark` stands before the label (the number of the step)."""
+        shown = label(self.language, name)
+        content = clean(text).rstrip("\n")
+        if not self.console.is_terminal:
+            self.console.print(Text(f"{mark} {shown}: {content}" if mark else f"  {shown}: {content}"), soft_wrap=True)
+            return
+        width = _LABEL_CELLS.get(self.language, 10)
+        head = Text(f"{mark:>2} ", "dim") + Text(shown, style)
+        table = Table.grid(padding=0)
+        table.add_column(width=3 + max(width, cell_len(shown) + 1), no_wrap=True)
+        table.add_column(overflow="fold")
+        table.add_row(head, Text(content, body))
+        self.console.print(table)
+
+    def line(self, text: str, style: str = "") -> None:
+        """A line without a label."""
+        self.console.print(Text(clean(text), style), soft_wrap=not self.console.is_terminal)
+
+    def gap(self) -> None:
+        """An empty line, on a terminal only."""
+        if self.console.is_terminal:
+            self.console.print()
+
+
+@dataclass(slots=True)
+class EventWriter:
+    """Writes the events of one run as they come. `raw` shows model outputs as they were, `whole` cuts nothing."""
+
+    pen: Pen
+    trace: Trace
+    raw: bool = False
+    whole: bool = False
+
+    def write(self, event: Event) -> None:
+        """Show one event, which the trace has already."""
+        pen = self.pen
+        match event.fact:
+            case RunStarted() as fact:
+                self._started(fact)
+            case Resumed():
+                pen.row("resumed", self.trace.run_id, style="bold")
+            case ModelReplied() as fact:
+                self._replied(fact)
+            case ReplyRejected() as fact:
+                pen.row("rejected", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+            case ActionRequested() as fact:
+                self._requested(fact)
+            case Observed() as fact:
+                self._observed(fact)
+            case ApprovalGiven(by=by, note=note):
+                pen.row("approved", f"{label(pen.language, 'by', by=by)} {note}".rstrip(), style="green")
+            case ApprovalRefused(by=by, note=note):
+                pen.row("refused", f"{label(pen.language, 'by', by=by)} {note}".rstrip(), style="yellow")
+            case LimitReached(limit=limit, allowed=allowed, used=used):
+                text = label(pen.language, "limit_reached", limit=limit, used=used, allowed=allowed)
+                pen.row("limit", text, style="yellow", body="yellow")
+            case Noted(text=text):
+                pen.row("note", text, style="yellow", body="dim")
+            case Paused(reason=reason):
+                pen.gap()
+                pen.row("waiting", reason, style="bold yellow")
+            case Finished() as fact:
+                self._finished(fact)
+            case _:
+                pass
+
+    def _started(self, fact: RunStarted) -> None:
+        agent = fact.agent
+        model = label(self.pen.language, "offline") if agent.model == "offline" else agent.model
+        self.pen.line(f"{model} · {agent.strategy} · {agent.dialect} · {agent.language}", "dim")
+        self.pen.row("task", fact.task, style="bold", body="bold")
+
+    def _replied(self, fact: ModelReplied) -> None:
+        if self.raw:
+            calls = "".join(f"\n→ {call.name} {call.arguments}" for call in fact.tool_calls)
+            self.pen.row("raw", f"{fact.text}{calls}" or "(empty)", style="magenta", body="dim", mark=str(fact.step))
+        if fact.decision is not None and fact.decision.reason:
+            self.pen.row("thought", fact.decision.reason, style="blue", mark="" if self.raw else str(fact.step))
+
+    def _requested(self, fact: ActionRequested) -> None:
+        step = self.trace.last_step
+        has_mark = self.raw or (step is not None and step.decision is not None and bool(step.decision.reason))
+        text = f"{fact.tool} {self._cut(input_text(fact.args))}"
+        self.pen.row("action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
+        if fact.verdict == "deny" and fact.reasons:
+            self.pen.row("denied", "; ".join(fact.reasons), style="yellow")
+
+    def _observed(self, fact: Observed) -> None:
+        call = self.trace.calls.get(fact.call_id)
+        step = self.trace.last_step
+        beside = call is not None and step is not None and len(step.calls) > 1
+        name = f"{call.requested.tool} → " if beside and call is not None else ""
+        text = name + self._cut(observation_text(fact))
+        if fact.artifact is not None:
+            text += "\n" + label(self.pen.language, "kept_as", n=fact.size_chars, ref=fact.artifact)
+        if fact.ok:
+            self.pen.row("observation", text, style="green")
+        else:
+            self.pen.row("error", text, style="red", body="red")
+        if fact.printed:
+            self.pen.row("printed", self._cut(fact.printed), style="dim", body="dim")
+
+    def _finished(self, fact: Finished) -> None:
+        pen = self.pen
+        pen.gap()
+        if fact.answer is not None:
+            pen.row("answer", fact.answer, style="bold green")
+        if fact.answer is None or fact.status != "completed":
+            pen.row("no_answer" if fact.answer is None else "limit", fact.reason, style="bold yellow")
+        for citation in fact.citations:
+            pen.line(f"   [{citation}]", "dim")
+
+    def _cut(self, text: str) -> str:
+        if self.whole:
+            return text
+        kept, left = shortened(text, _PREVIEW_CHARS, _PREVIEW_LINES)
+        if not left:
+            return text
+        return f"{kept}\n{label(self.pen.language, 'more', n=left, run_id=self.trace.run_id)}"
+
+
+def summary(trace: Trace, language: str) -> str:
+    """How the run stands and what it took, in one line."""
+    parts = [
+        trace.status,
+        label(language, "steps", n=len(trace.steps)),
+        label(language, "calls", n=trace.tool_calls),
+    ]
+    if trace.usage.total_tokens:
+        parts.append(label(language, "tokens", n=trace.usage.total_tokens))
+        unknown = bool(trace.unpriced_calls)
+        parts.append(
+            label(language, "cost_unknown") if unknown else label(language, "cost", usd=f"{trace.cost_usd:.6g}")
+        )
+    parts += [label(language, "time", s=trace.wall_s), label(language, "run", run_id=trace.run_id)]
+    return " · ".join(parts)
+
+
+def resume_command(trace: Trace, db: str | None) -> str | None:
+    """The command that goes on with the run; None where nothing is left to do."""
+    if trace.status == "completed":
+        return None
+    parts = ["tao run --resume", trace.run_id]
+    if trace.finished is not None and (option := LIMIT_OPTIONS.get(trace.finished.limit or "")):
+        allowed = getattr(trace.limits, trace.finished.limit or "") or 1
+        parts.append(f"{option} {2 * allowed:g}")
+    if db is not None:
+        parts.append(f"--db {_quoted(db)}")
+    return " ".join(parts)
+
+
+LIMIT_OPTIONS = {
+    "max_steps": "--max-steps",
+    "max_tool_calls": "--max-tool-calls",
+    "max_tokens": "--max-tokens",
+    "max_cost_usd": "--max-cost",
+    "max_wall_s": "--max-time",
+}
+"""Which option of `tao run` sets which limit."""
+
+
+def _quoted(path: str) -> str:
+    import shlex  # noqa: PLC0415  # one use
+
+    return shlex.quote(path)

@@ -1,0 +1,219 @@
+"""`tao run`: one task from its words to its answer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from taoloop.cli import exits, options
+from taoloop.cli.agents import Chosen, agent_of_run, chosen_agent, default_offline, key_variables, limits_over
+from taoloop.cli.asking import Asker
+from taoloop.cli.driving import Stopper
+from taoloop.cli.environment import environment
+from taoloop.cli.labels import label
+from taoloop.cli.live import JsonView, LiveView
+from taoloop.cli.rendering import LIMIT_OPTIONS, resume_command, summary
+from taoloop.cli.store import database, load_run
+from taoloop.cli.streams import owning_stdout, say
+from taoloop.core.cards import TIERS
+from taoloop.core.events import Event
+from taoloop.core.trace import Trace
+from taoloop.errors import ConfigError, RunNotResumable, TaoError
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.agent_file import load_agent
+from taoloop.runtime.clock import new_run_id
+from taoloop.runtime.result import Result
+from taoloop.runtime.runner import Listener
+
+_HELP = """Run TASK with an agent and show each thought, action and observation. `-` reads the task from standard input.
+
+Without --agent and --tools the agent has a calculator and a clock, and with --workspace tools to read, list, search
+and write its files. A call that changes something is put before you; where nobody can be asked the run waits.
+
+\b
+  tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
+  tao run "What is in notes.md?" --workspace ~/notes
+  tao run "Plan the release" --agent agent.yaml --model openai:gpt-4o-mini --max-cost 0.50
+  tao run --resume 20261104-09 --max-steps 12
+
+Ctrl-C stops the run; nothing is lost, and --resume goes on with it. Exit code 0 means completed, every other status
+has its own (see `tao --help`).
+"""
+
+
+@click.command("run", help=_HELP)
+@click.argument("task", required=False)
+@options.agent_option
+@click.option("--model", metavar="SPEC", help="offline, openai:NAME, deepseek:NAME, ollama:NAME, scripted:FILE …")
+@click.option("--dialect", metavar="NAME", help="How decisions are written: native, json or text.")
+@click.option("--strategy", metavar="NAME", help="react, act_only, reason_only or standard.")
+@click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts. auto follows the task.")
+@click.option("--tools", metavar="NAME,…", help="Only these tools: built-in names, or module:attribute.")
+@options.workspace_option
+@click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Decisions of the model (6).")
+@click.option("--max-tool-calls", type=click.IntRange(min=1), metavar="N", help="Tool calls.")
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens of all model calls.")
+@click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Cost of model calls.")
+@click.option("--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wall time.")
+@options.db_option
+@options.json_option("Events as JSON, one per line, and nothing else on standard output.")
+@click.option("--resume", metavar="RUN_ID", help="Go on with a run that is not completed.")
+@click.option("--approve", type=click.Choice(TIERS), help="Allow calls up to this tier without asking.")
+@click.option("--prompts", metavar="DIR", type=click.Path(file_okay=False), help="A folder of edited prompts.")
+@click.option("--no-closing-turn", is_flag=True, help="No last turn of the model when a limit is reached.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the model's output as it came.")
+def command(task: str | None, db: str | None, resume: str | None, as_json: bool, verbose: bool, **given: Any) -> int:
+    """Run a task, or go on with a run."""
+    if (task is None) == (resume is None):
+        problem = "Give a TASK, or --resume RUN_ID." if task is None else "--resume goes on with its own task; leave TASK away."
+        raise click.UsageError(problem)
+    env = environment()
+    chosen = _chosen(given)
+    with owning_stdout() as stream:
+        if resume is not None:
+            session = _resumed(chosen, env, resume, db)
+        else:
+            session = _new(chosen, env, _task(task or ""), db)
+        return session.go(stream, as_json=as_json, verbose=verbose)
+
+
+class Session:
+    """One process's work on one run: the agent, what to ask of it, and the trace as this process has seen it."""
+
+    def __init__(self, agent: Agent, trace: Trace, language: str, db: str | None, **ask: Any) -> None:
+        self.agent, self.trace, self.language, self._db, self._ask = agent, trace, language, db, ask
+
+    def go(self, stream: TextIO, *, as_json: bool, verbose: bool) -> int:
+        """Run to the end or to a wait; returns the exit code."""
+        view: JsonView | LiveView
+        asks: LiveView | None = None
+        if as_json:
+            view = JsonView(stream, self.trace)
+        else:
+            view = LiveView(stream, self.trace, language=self.language, raw=verbose)
+            asks = view if stream.isatty() and sys.stdin.isatty() else None
+        agent = replace(self.agent, approve=Asker(self._ask.pop("tiers", ()), asks))
+
+        def listen(event: Event) -> None:
+            self.trace.append(event)
+            view.show(event)
+
+        failure: TaoError | None = None
+        with Stopper(lambda: say(label(self.language, "stopping"))) as stopper:
+            try:
+                with view:
+                    stopper.drive(lambda listener: self._run(agent, listener), listen)
+            except TaoError as error:
+                failure = error
+        code = self._tell(stopper, view, stream)
+        if failure is not None:
+            raise failure
+        return code
+
+    async def _run(self, agent: Agent, listener: Listener) -> Result:
+        try:
+            if self.trace.events:
+                return await agent.resume(self.trace.run_id, on_event=listener, **self._ask)
+            return await agent.run(run_id=self.trace.run_id, on_event=listener, **self._ask)
+        finally:
+            with suppress(Exception):
+                await agent.bound_model.close()
+
+    def _tell(self, stopper: Stopper, view: JsonView | LiveView, stream: TextIO) -> int:
+        """The last lines, and the exit code."""
+        trace = self.trace
+        if stopper.code == exits.BROKEN_PIPE:
+            raise BrokenPipeError
+        status = trace.status
+        if isinstance(view, LiveView) and trace.events and status != "running":
+            view.pen.gap()
+            view.pen.line(summary(trace, self.language), "dim")
+            stream.flush()
+        if trace.events and (command_line := resume_command(trace, self._db)) is not None:
+            text = label(self.language, "resume", command=command_line)
+            if isinstance(view, LiveView):
+                view.pen.line(text, "bold")
+                stream.flush()
+            else:
+                say(text)
+        if stopper.code is not None and status in ("stopped", "running"):
+            return stopper.code
+        return exits.FOUND if status == "running" else exits.OF_STATUS[status]
+
+
+def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None) -> Session:
+    agent = chosen_agent(chosen, env)
+    if db is not None or agent.journal is None:
+        agent = replace(agent, journal=database(db, env))
+    spec = agent.spec_for(task)  # whatever is wrong with the agent is told before anything is stored
+    if default_offline(agent, env):
+        say(label(spec.language, "no_model", variables=key_variables()))
+    trace = Trace(new_run_id(agent.clock.now()))
+    return Session(agent, trace, spec.language, db, task=task)
+
+
+def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None) -> Session:
+    path = database(db, env)
+    if db is None and chosen.agent is not None:
+        journal = load_agent(chosen.agent).journal
+        path = Path(journal) if isinstance(journal, str | Path) else path
+    trace = load_run(path, given)
+    if trace.status == "completed":
+        raise RunNotResumable(f"The run {trace.run_id} is completed.", hint="Start a new run, or look: tao show.")
+    limits = limits_over(trace.limits, chosen.limits)
+    ended = trace.finished.limit if trace.finished is not None else None
+    if ended in LIMIT_OPTIONS and getattr(limits, ended) == getattr(trace.limits, ended):
+        raise ConfigError(
+            f"The run {trace.run_id} has used up its {ended} of {getattr(limits, ended):g}.",
+            hint=f"Give it more: {resume_command(trace, db)}",
+        )
+    agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
+    tiers = chosen.approved_tiers
+    return Session(
+        agent, trace, trace.agent.language, db, limits=limits, approved_tiers=tiers, tiers=tiers or trace.approved_tiers
+    )
+
+
+def _chosen(given: dict[str, Any]) -> Chosen:
+    limits = {
+        name: given[option]
+        for name, option in (
+            ("max_steps", "max_steps"),
+            ("max_tool_calls", "max_tool_calls"),
+            ("max_tokens", "max_tokens"),
+            ("max_cost_usd", "max_cost"),
+            ("max_wall_s", "max_time"),
+        )
+        if given[option] is not None
+    }
+    return Chosen(
+        agent=given["agent"],
+        model=given["model"],
+        dialect=given["dialect"],
+        strategy=given["strategy"],
+        language=given["lang"],
+        tools=options.names(given["tools"]),
+        workspace=given["workspace"],
+        prompts=given["prompts"],
+        closing_turn=False if given["no_closing_turn"] else None,
+        approve=given["approve"],
+        limits=limits,
+    )
+
+
+def _task(given: str) -> str:
+    if given == "-":
+        try:
+            given = sys.stdin.read()
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"The task on standard input is not text: {error}.", hint="Send UTF-8.") from error
+    given = given.strip()
+    if not given:
+        raise ConfigError("The task is empty.", hint='Say what the agent should do: tao run "…"')
+    return given
