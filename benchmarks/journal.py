@@ -1,8 +1,9 @@
 """Figures of the SQLite journal, each beside raw sqlite3 that writes the same rows in as many transactions.
 
-    python benchmarks/journal.py [--json] [--repeat N] [--folder FOLDER]
+    python benchmarks/journal.py [--json] [--repeat N] [--folder FOLDER] [--no-pin]
 
 1. One run alone, FULL: wall time over raw (target: at most 1.3), CPU beside it. Raw gets its rows ready made.
+   Both are held on the same CPU, which changes from repetition to repetition.
 2. 64 runs at once through group commit, FULL (target: at least 5,000 events/s).
 """
 
@@ -11,10 +12,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sqlite3
 import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -144,12 +149,31 @@ def timing(wall: float, cpu: float, work: list[list[list[Event]]]) -> Timing:
     return Timing(wall_s=wall, cpu_s=cpu, events=len(events), bytes=size)
 
 
-def measure(folder: Path, repeat: int) -> dict[str, Any]:
+@contextmanager
+def on_one_cpu(number: int) -> Iterator[None]:
+    """Hold the process on one CPU, another one for each `number`; does nothing where the system cannot.
+
+    The interrupts of a disk go to one CPU and a commit from another takes a quarter longer, whoever makes it:
+    left to itself the scheduler keeps raw sqlite3 beside the disk and sends a process with two threads elsewhere.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {sorted(cpus)[number % len(cpus)]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cpus)
+
+
+def measure(folder: Path, repeat: int, *, pin: bool) -> dict[str, Any]:
     alone, many = appends(APPENDS_ALONE), [appends(APPENDS_EACH) for _ in range(RUNS)]
     floors, singles, groups = [], [], []
     for number in range(repeat):  # interleaved: a noisy moment hits all three
-        floors.append(raw(folder / f"raw{number}.db", alone))
-        singles.append(asyncio.run(ours(folder / f"alone{number}.db", [alone])))
+        with on_one_cpu(number) if pin else nullcontext():
+            floors.append(raw(folder / f"raw{number}.db", alone))
+            singles.append(asyncio.run(ours(folder / f"alone{number}.db", [alone])))
         groups.append(asyncio.run(ours(folder / f"many{number}.db", many)))
     ratios = [one.wall_s / floor.wall_s for one, floor in zip(singles, floors, strict=True)]
     return {
@@ -170,11 +194,12 @@ def measure(folder: Path, repeat: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--repeat", type=int, default=20)
+    parser.add_argument("--no-pin", action="store_true", help="let the scheduler choose the CPU in part 1")
     parser.add_argument("--folder", type=Path, help="where the files lie (the disk decides much); default: temporary")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        figures = measure(Path(folder), options.repeat)
+        figures = measure(Path(folder), options.repeat, pin=not options.no_pin)
     if options.json:
         print(json.dumps(figures))
         return

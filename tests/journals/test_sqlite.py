@@ -195,11 +195,11 @@ def test_a_run_alone_lets_the_others_have_their_turn(path: Path) -> None:
                 order.append("other")
 
             task = asyncio.create_task(other())
-            for seq in range(3):
+            for seq in range(200):
                 await journal.append(lease, events(note(seq), start=seq))
-                order.append(f"append {seq}")
+                order.append("append")
             await task
-            assert order[0] == "other"
+            assert order.index("other") < 100
 
     asyncio.run(run())
 

@@ -84,7 +84,7 @@ def test_a_file_that_is_no_database_is_refused_and_not_touched(path: Path, read_
 
 @pytest.mark.parametrize("mark", ["", "PRAGMA application_id = 77;", "PRAGMA user_version = 3;"])
 def test_a_database_of_another_application_is_refused_and_not_touched(path: Path, mark: str) -> None:
-    sql(path, "CREATE TABLE song (title TEXT); INSERT INTO song VALUES ('x');" + mark)
+    sql(path, f"CREATE TABLE song (title TEXT); {mark}")
     before = path.read_bytes()
     assert "another application" in trouble(JournalCorrupt, path).message
     assert path.read_bytes() == before

@@ -14,9 +14,10 @@ from taoloop.errors import ConfigError
 from taoloop.models.providers import PROVIDERS
 from taoloop.models.resolve import OFFLINE, default_spec
 from taoloop.runtime.agent import PAGING_TOOL, Agent
-from taoloop.runtime.agent_file import load_agent, load_attribute
+from taoloop.runtime.agent_file import load_agent
+from taoloop.runtime.attribute import load_attribute
 from taoloop.tools.base import Tool
-from taoloop.tools.registry import builtin_tools
+from taoloop.tools.builtin import builtin_tools
 
 DEFAULT_TOOLS = ("calculator", "time_now")
 WORKSPACE_TOOLS = ("read_file", "list_files", "search_files", "write_file")
@@ -87,11 +88,8 @@ def key_variables() -> str:
 
 def limits_over(limits: Limits, given: Mapping[str, float]) -> Limits:
     """`limits` with those of the command line in their place."""
-    whole = {name: int(value) if name.startswith(_COUNTED) else value for name, value in given.items()}
-    return replace(limits, **whole)
-
-
-_COUNTED = ("max_steps", "max_tool_calls", "max_tokens")
+    changes: dict[str, Any] = dict(given)
+    return replace(limits, **changes)
 
 
 def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent:

@@ -59,6 +59,14 @@ class Commands(click.Group):
         command: click.Command = importlib.import_module(f"taoloop.cli.{cmd_name}").command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command; where nobody reads its output any more it ends quietly."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            silence_stdout()
+            raise click.exceptions.Exit(141) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list of the help page, and the exit codes after it."""
         from taoloop.cli.exits import TABLE  # noqa: PLC0415  # loads the core; only the help page needs it here
@@ -90,7 +98,7 @@ def execute(args: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         say("stopped.")
         return 130
-    except BrokenPipeError:
+    except BrokenPipeError:  # at the last flush
         silence_stdout()
         return 141
     except TaoError as error:

@@ -28,7 +28,7 @@ class Asker:
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         """The answer, or None where nobody can be asked or the person wants to decide later."""
         if request.card is not None and request.card.tier in self._tiers:
-            return ApprovalAnswer(approved=True, by="--approve", note=request.card.tier or "")
+            return ApprovalAnswer(approved=True, by="--approve", note=request.card.tier)
         if self._view is None:
             return None
         with self._view.waiting_for_person():

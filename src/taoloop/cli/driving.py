@@ -55,16 +55,19 @@ class Stopper:
 
         async def work() -> Result | None:
             self._task = asyncio.current_task()
-            if self.code is not None:  # stopped before it began
+            if self._stopped():  # before it began
                 return None
             try:
                 return await make(guarded)
             except asyncio.CancelledError:
-                if self.code is None:
+                if not self._stopped():
                     raise
                 return None
 
         return asyncio.run(work())
+
+    def _stopped(self) -> bool:
+        return self.code is not None
 
     def stop(self, code: int) -> None:
         """Cancel the run; it writes down that it was stopped."""

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from taoloop.core.events import Status
-from taoloop.errors import JournalError, ModelError, ReplayDiverged, RunExists, RunNotFound, ScriptUnused, TaoError
+from taoloop.errors import (
+    JournalError,
+    ModelError,
+    ReplayDiverged,
+    RunExists,
+    RunNotFound,
+    ScriptUnused,
+    TaoError,
+)
 
 OK = 0
 FOUND = 1
@@ -35,9 +43,7 @@ _OTHERS: dict[int, str] = {
     TERMINATED: "stopped by SIGTERM",
 }
 
-TABLE: dict[int, str] = dict(
-    sorted(({code: status for status, code in OF_STATUS.items()} | _OTHERS).items())
-)
+TABLE: dict[int, str] = dict(sorted(({code: status for status, code in OF_STATUS.items()} | _OTHERS).items()))
 """Every exit code of `tao` and what it means."""
 
 

@@ -91,7 +91,11 @@ class LiveView:
     def _start(self) -> None:
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(
-                self._busy, console=self._console, refresh_per_second=10, transient=True, redirect_stdout=False
+                self._busy,
+                console=self._console,
+                refresh_per_second=10,
+                transient=True,
+                redirect_stdout=False,
             )
             self._live.start()
 

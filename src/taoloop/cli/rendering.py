@@ -30,8 +30,11 @@ from taoloop.core.events import (
 from taoloop.core.trace import Trace
 from taoloop.core.transcript import input_text, observation_text
 
-_PREVIEW_CHARS, _PREVIEW_LINES = 700, 10
-_LABEL_CELLS = {"zh": 8, "en": 10}
+STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yellow", "model_failed": "red"}
+"""How a status looks in lists."""
+
+_PREVIEW_CELLS, _PREVIEW_LINES = 480, 8
+_LABEL_CELLS = {"zh": 9, "en": 11}
 
 
 def console_for(stream: TextIO) -> Console:
@@ -39,7 +42,13 @@ def console_for(stream: TextIO) -> Console:
     if stream.isatty():
         return Console(file=stream, highlight=False, markup=False, emoji=False)
     return Console(
-        file=stream, force_terminal=False, color_system=None, highlight=False, markup=False, emoji=False, soft_wrap=True
+        file=stream,
+        force_terminal=False,
+        color_system=None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
     )
 
 
@@ -91,7 +100,7 @@ class EventWriter:
             case RunStarted() as fact:
                 self._started(fact)
             case Resumed():
-                pen.row("resumed", self.trace.run_id, style="bold")
+                pen.row("resumed", f"{self.trace.run_id}\n{self.trace.task}", style="bold")
             case ModelReplied() as fact:
                 self._replied(fact)
             case ReplyRejected() as fact:
@@ -100,20 +109,17 @@ class EventWriter:
                 self._requested(fact)
             case Observed() as fact:
                 self._observed(fact)
-            case ApprovalGiven(by=by, note=note):
-                pen.row("approved", f"{label(pen.language, 'by', by=by)} {note}".rstrip(), style="green")
-            case ApprovalRefused(by=by, note=note):
-                pen.row("refused", f"{label(pen.language, 'by', by=by)} {note}".rstrip(), style="yellow")
+            case ApprovalGiven(by=by, note=note) | ApprovalRefused(by=by, note=note):
+                given = isinstance(event.fact, ApprovalGiven)
+                text = f"{label(pen.language, 'by', by=by)} {note}".rstrip()
+                pen.row("approved" if given else "refused", text, style="green" if given else "yellow")
             case LimitReached(limit=limit, allowed=allowed, used=used):
                 text = label(pen.language, "limit_reached", limit=limit, used=used, allowed=allowed)
                 pen.row("limit", text, style="yellow", body="yellow")
             case Noted(text=text):
                 pen.row("note", text, style="yellow", body="dim")
-            case Paused(reason=reason):
-                pen.gap()
-                pen.row("waiting", reason, style="bold yellow")
-            case Finished() as fact:
-                self._finished(fact)
+            case Paused() | Finished():
+                self._ended(event.fact)
             case _:
                 pass
 
@@ -153,9 +159,12 @@ class EventWriter:
         if fact.printed:
             self.pen.row("printed", self._cut(fact.printed), style="dim", body="dim")
 
-    def _finished(self, fact: Finished) -> None:
+    def _ended(self, fact: Paused | Finished) -> None:
         pen = self.pen
         pen.gap()
+        if isinstance(fact, Paused):
+            pen.row("waiting", fact.reason, style="bold yellow")
+            return
         if fact.answer is not None:
             pen.row("answer", fact.answer, style="bold green")
         if fact.answer is None or fact.status != "completed":
@@ -166,7 +175,8 @@ class EventWriter:
     def _cut(self, text: str) -> str:
         if self.whole:
             return text
-        kept, left = shortened(text, _PREVIEW_CHARS, _PREVIEW_LINES)
+        head = text[:_PREVIEW_CELLS]  # wide characters take two cells, so fewer of them fit
+        kept, left = shortened(text, _PREVIEW_CELLS * len(head) // max(cell_len(head), 1), _PREVIEW_LINES)
         if not left:
             return text
         return f"{kept}\n{label(self.pen.language, 'more', n=left, run_id=self.trace.run_id)}"

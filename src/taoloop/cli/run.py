@@ -71,15 +71,16 @@ has its own (see `tao --help`).
 def command(task: str | None, db: str | None, resume: str | None, as_json: bool, verbose: bool, **given: Any) -> int:
     """Run a task, or go on with a run."""
     if (task is None) == (resume is None):
-        problem = "Give a TASK, or --resume RUN_ID." if task is None else "--resume goes on with its own task; leave TASK away."
+        problem = (
+            "Give a TASK, or --resume RUN_ID."
+            if task is None
+            else "--resume goes on with its own task; leave TASK away."
+        )
         raise click.UsageError(problem)
     env = environment()
     chosen = _chosen(given)
     with owning_stdout() as stream:
-        if resume is not None:
-            session = _resumed(chosen, env, resume, db)
-        else:
-            session = _new(chosen, env, _task(task or ""), db)
+        session = _resumed(chosen, env, resume, db) if resume else _new(chosen, env, _task(task or ""), db)
         return session.go(stream, as_json=as_json, verbose=verbose)
 
 
@@ -176,7 +177,13 @@ def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None)
     agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
     tiers = chosen.approved_tiers
     return Session(
-        agent, trace, trace.agent.language, db, limits=limits, approved_tiers=tiers, tiers=tiers or trace.approved_tiers
+        agent,
+        trace,
+        trace.agent.language,
+        db,
+        limits=limits,
+        approved_tiers=tiers,
+        tiers=tiers or trace.approved_tiers,
     )
 
 

@@ -23,12 +23,15 @@ def owning_stdout() -> Iterator[TextIO]:
     sys.stdout.flush()
     try:
         number = sys.stdout.fileno()
-    except (OSError, io.UnsupportedOperation):  # a stand-in, as in a test or a notebook: there is nothing to divide
+    except (
+        OSError,
+        io.UnsupportedOperation,
+    ):  # a stand-in, as in a test or a notebook: there is nothing to divide
         yield sys.stdout
         return
     kept = os.dup(number)
     encoding = "utf-8" if not os.isatty(number) else sys.stdout.encoding
-    ours = open(kept, "w", encoding=encoding, errors="backslashreplace", newline="\n", closefd=False)  # noqa: SIM115, PTH123
+    ours = open(kept, "w", encoding=encoding, errors="backslashreplace", newline="\n", closefd=False)  # noqa: SIM115
     if os.isatty(kept):
         ours.reconfigure(line_buffering=True)
     try:

@@ -19,7 +19,7 @@ from taoloop.core.spec import AgentSpec
 from taoloop.core.wording import limit_text
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.system import form, system_prompt
+from taoloop.dialects.system import form, system_prompt, task_prompt
 
 
 class Conversation:
@@ -81,7 +81,7 @@ class Conversation:
         )
         self._add(Message(role="system", content=system))
         self.messages.extend(fact.history)
-        self._user("task", task=fact.task)
+        self._add(Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task)))
 
     def _request(self, fact: ActionRequested) -> None:
         self._requests[fact.call_id] = fact

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from taoloop.journals.base import Lease
 
 QUICK_S = 0.001
-"""A commit below this may hold up an event loop, if no other run waits for its turn."""
+"""Commits may hold up an event loop for this long, if no other run waits for its turn."""
 
 _RETRY_S = 0.002
 _HARMLESS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CONSTRAINT}
@@ -63,13 +63,17 @@ class Writer:
         self._connection: sqlite3.Connection | None = None
         self._last_run = ""
         self._last_commit_s = math.inf
+        self._held_s = 0.0  # how long commits have held up the event loop since it last had its turn
 
     async def submit(self, run_id: str, prepare: Callable[[], Write]) -> Lease | None:
         """Do one write and return when it is committed. A caller that is cancelled does not undo it."""
         ticket = Ticket(prepare)
         alone, self._last_run = run_id == self._last_run, run_id
         if alone and self._last_commit_s < QUICK_S and self._commit_here(ticket):
-            await asyncio.sleep(0)  # else a run that never waits would keep all others from their turn
+            self._held_s += self._last_commit_s
+            if self._held_s > QUICK_S:  # else a run that never waits would keep all others from their turn
+                self._held_s = 0.0
+                await asyncio.sleep(0)
             if isinstance(ticket.outcome, Exception):
                 raise ticket.outcome
             return ticket.outcome

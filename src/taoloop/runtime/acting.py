@@ -11,15 +11,15 @@ from typing import Any
 from taoloop.core.events import Fault, Observed
 from taoloop.core.preview import preview
 from taoloop.core.text import well_formed
-from taoloop.errors import ToolError
+from taoloop.errors import ToolError, ToolTimeout
 from taoloop.journals.base import Artifact
 from taoloop.runtime.clock import Clock
 from taoloop.runtime.printed import collecting
 from taoloop.runtime.threads import POOL
+from taoloop.runtime.within import within
 from taoloop.tools.base import Tool, ToolContext
 
 MAX_MESSAGE_CHARS = 2_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -36,19 +36,12 @@ async def act(
     began = clock.tick()
     with collecting() as printed:
         try:
-            async with asyncio.timeout(timeout_s) as deadline:
-                if tool.is_async:
-                    result = await tool.invoke(values, context)
-                else:
-                    result = await POOL.run(partial(tool.invoke, values, context))
-                    if asyncio.iscoroutine(result):
-                        result = await result
+            result = await within(timeout_s, _call(tool, values, context), lambda: _late(tool, timeout_s))
             output = tool.render(result)
         except BaseException as error:  # every error of a tool is an observation
             if _is_ours(error):
                 raise
-            timed_out = isinstance(error, TimeoutError) and deadline.expired()
-            fault = _timeout(tool, timeout_s) if timed_out else fault_of(error)
+            fault = fault_of(error)
             observed = Observed(
                 call_id=context.call_id,
                 ok=False,
@@ -96,14 +89,20 @@ def fault_of(error: BaseException) -> Fault:
     )
 
 
-def _timeout(tool: Tool, timeout_s: float | None) -> Fault:
+async def _call(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
+    if tool.is_async:
+        return await tool.invoke(values, context)
+    result = await POOL.run(partial(tool.invoke, values, context))
+    return await result if asyncio.iscoroutine(result) else result
+
+
+def _late(tool: Tool, timeout_s: float | None) -> ToolTimeout:
     card = tool.card
     message = f"{card.name!r} gave no result within {timeout_s:g} s."
     if card.reads_only:
-        return Fault(code="timeout", message=message, retryable=True)
-    return Fault(
-        code="timeout",
-        message=message + " Its effect may or may not have happened; the call may still be running.",
+        return ToolTimeout(message)
+    return ToolTimeout(
+        f"{message} Its effect may or may not have happened; the call may still be running.",
         retryable=card.idempotent,
         hint="" if card.idempotent else "Find out whether it happened before you try again.",
     )

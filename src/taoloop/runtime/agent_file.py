@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -18,10 +15,11 @@ from taoloop.errors import AgentFileError, ConfigError
 from taoloop.models.resolve import model_kinds
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_nodes import Document, Place, read_document
+from taoloop.runtime.attribute import load_attribute, speaking_for
 from taoloop.strategies import get_strategy
 from taoloop.tools.base import Tool
-from taoloop.tools.declared import card_from_mapping, tool_from_card
 from taoloop.tools.builtin import builtin_tools
+from taoloop.tools.declared import card_from_mapping, tool_from_card
 from taoloop.tools.registry import Toolbox
 from taoloop.tools.table import lookup_tool
 
@@ -65,11 +63,11 @@ _TOOL_FORMS = (
 
 
 def load_agent(source: str, **overrides: Any) -> Agent:
-    """The agent that `source` names: `FILE.yaml` (`.yml`, `.json`), or `module:attribute` with the current folder on
-    the path, where the attribute is an `Agent` or a function without arguments that gives one.
+    """The agent that `source` names: `FILE.yaml` (`.yml`, `.json`), or `module:attribute`.
 
-    In a file, paths (workspace, prompts, db, tables, scripts of a model) are relative to the file. `overrides` replace
-    fields of the `Agent`. The agent's `source` says how to load it again.
+    A module is looked for in the current folder too; its attribute is an `Agent`, or a function without arguments
+    that gives one. In a file, paths (workspace, prompts, db, tables, scripts of a model) are relative to the file.
+    `overrides` replace fields of the `Agent`. The agent's `source` says how to load it again.
 
     Raises:
         AgentFileError: the file or module cannot be used; names the path, the line and the field.
@@ -91,7 +89,7 @@ def load_agent(source: str, **overrides: Any) -> Agent:
 def _agent_at(source: str) -> Agent:
     found = load_attribute(source, Path.cwd())
     if callable(found) and not isinstance(found, Agent | Tool | type):
-        with _speaking_for(source):
+        with speaking_for(source):
             found = found()
     if not isinstance(found, Agent):
         raise AgentFileError(
@@ -100,62 +98,6 @@ def _agent_at(source: str) -> Agent:
             hint="Name an Agent, or a function without arguments that returns one.",
         )
     return found
-
-
-def load_attribute(source: str, folder: Path) -> Any:
-    """What `module:attribute` names; `folder` is put on the import path.
-
-    Raises:
-        AgentFileError: there is no such module or attribute, or importing it raises.
-    """
-    module_name, _, attribute = source.partition(":")
-    if not all(part.isidentifier() for part in (*module_name.split("."), *attribute.split("."))):
-        raise AgentFileError("this is not of the form module:attribute.", path=source)
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    with _speaking_for(source):
-        found: Any = importlib.import_module(module_name)
-    for part in attribute.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError as error:
-            names = ", ".join(name for name in vars(found) if not name.startswith("_"))[:200]
-            raise AgentFileError(
-                f"the module {module_name!r} has no attribute {attribute!r}.",
-                path=getattr(sys.modules[module_name], "__file__", None) or source,
-                hint=f"It has: {names}." if names else "",
-            ) from error
-    return found
-
-
-@contextmanager
-def _speaking_for(source: str) -> Iterator[None]:
-    """Turn what a user's code raises into an AgentFileError that says where."""
-    module = source.partition(":")[0]
-    try:
-        yield
-    except AgentFileError:
-        raise
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise _raised(source, error) from error
-        raise AgentFileError(
-            f"there is no module {error.name!r}.",
-            path=source,
-            hint=f"Run this where the module lies (here: {Path.cwd()}), or install it.",
-        ) from error
-    except (Exception, SystemExit) as error:
-        raise _raised(source, error) from error
-
-
-def _raised(source: str, error: BaseException) -> AgentFileError:
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
-    inside = [f for f in frames if f.filename != __file__ and not f.filename.endswith("importlib/__init__.py")]
-    path, line = (inside[-1].filename, inside[-1].lineno or 0) if inside else (source, 0)
-    if isinstance(error, SyntaxError) and error.filename:
-        path, line = error.filename, error.lineno or 0
-    text = str(error.msg if isinstance(error, SyntaxError) else error)[:300]
-    return AgentFileError(f"loading {source!r} raised {type(error).__name__}: {text}", path=path, line=line)
 
 
 def _agent_of(document: Document) -> Agent:
@@ -178,9 +120,7 @@ def _require(document: Document, place: Place, value: Any, kind: tuple[tuple[typ
     if isinstance(value, types) and not (isinstance(value, bool) and bool not in types):
         return
     shown = repr(value)
-    raise document.error(
-        place, f"{expected} is expected, not {shown if len(shown) <= 60 else type(value).__name__}."
-    )
+    raise document.error(place, f"{expected} is expected, not {shown if len(shown) <= 60 else type(value).__name__}.")
 
 
 def _as_it_is(_document: Document, value: Any) -> Any:
@@ -267,9 +207,7 @@ def _tool(document: Document, place: Place, entry: Any, known: tuple[str, ...]) 
         return found
     _require(document, (*place, "card"), entry["card"], _MAPPING)
     with _placed(document, (*place, "card")):
-        return tool_from_card(
-            card_from_mapping(entry["card"], "the card"), found.handler
-        )
+        return tool_from_card(card_from_mapping(entry["card"], "the card"), found.handler)
 
 
 def _tool_by_name(document: Document, place: Place, name: str, known: tuple[str, ...]) -> Any:

@@ -72,7 +72,7 @@ def read_document(path: Path) -> Document:
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        lines = {(): 1} if node is None else _lines(path, node)
+        lines: dict[Place, int] = {(): 1} if node is None else _lines(path, node)
         if not is_json:
             data = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
@@ -141,7 +141,11 @@ def _lines(path: Path, top: yaml.Node) -> dict[Place, int]:
     while todo:
         place, node = todo.pop()
         if len(place) > _MAX_DEPTH or len(lines) > _MAX_PARTS:
-            raise AgentFileError("it has too many parts, or is nested too deeply.", path=str(path), line=node.start_mark.line + 1)
+            raise AgentFileError(
+                "it has too many parts, or is nested too deeply.",
+                path=str(path),
+                line=node.start_mark.line + 1,
+            )
         children: list[tuple[str | int, yaml.Node, int]] = []
         if isinstance(node, yaml.MappingNode):
             children = [(str(key.value), value, key.start_mark.line + 1) for key, value in node.value]

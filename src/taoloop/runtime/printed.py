@@ -74,12 +74,28 @@ def dividing_stdout() -> Iterator[None]:
         sys.stdout = real
 
 
-@contextmanager
-def collecting() -> Iterator[Printed]:
-    """Collect what is printed in this context (and in threads started with a copy of it)."""
-    printed = Printed()
-    token = _current.set(printed)
-    try:
-        yield printed
-    finally:
-        _current.reset(token)
+class collecting:  # noqa: N801  # used like a function: `with collecting() as printed`
+    """Collect what is printed in this context, and in threads started with a copy of it.
+
+    Outside `dividing_stdout` nothing is collected, and what tools print goes where the program's output goes.
+    """
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> Printed:
+        """Begin; gives what will hold the text."""
+        self._token: contextvars.Token[Printed | None] | None = None
+        if not isinstance(sys.stdout, _Divider):
+            return NOTHING
+        printed = Printed()
+        self._token = _current.set(printed)
+        return printed
+
+    def __exit__(self, *_raised: object) -> None:
+        """End; what is printed from here on belongs to the caller again."""
+        if self._token is not None:
+            _current.reset(self._token)
+
+
+NOTHING = Printed()
+"""What was collected where nothing is collected."""

@@ -14,15 +14,16 @@ from taoloop.core.requests import request_calls
 from taoloop.core.trace import CallView, Trace
 from taoloop.core.wording import wording
 from taoloop.dialects.reading import reply_facts
-from taoloop.errors import InvalidArguments, ModelError, TaoError
+from taoloop.errors import InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import Model
 from taoloop.runtime.acting import act, fault_of
 from taoloop.runtime.approval import ApprovalAnswer, Approver, answer_fact, ask
 from taoloop.runtime.clock import Clock
+from taoloop.runtime.within import within
 from taoloop.strategies import Strategy
 from taoloop.strategies.loop import model_failed
-from taoloop.tools.base import ToolContext
+from taoloop.tools.base import Prepared, ToolContext
 from taoloop.tools.registry import Toolbox
 
 Listener = Callable[[Event], None]
@@ -49,6 +50,7 @@ class Runner:
         self._clock, self._approver, self._listener = clock, approver, listener
         self._events: list[Event] = []
         self._artifacts: list[Artifact] = []
+        self._prepared: dict[int, Prepared] = {}  # by the identity of the arguments that the trace holds
 
     def note(self, fact: Fact) -> None:
         """Add a fact to the trace; `commit` makes it last."""
@@ -111,24 +113,25 @@ class Runner:
         request = effect.request
         began = self._clock.tick()
         try:
-            async with asyncio.timeout(request.timeout_s) as deadline:
-                reply = await self._model.complete(request)
+            reply = await within(request.timeout_s, self._model.complete(request), lambda: self._late(request.timeout_s))
             facts: list[Fact] = reply_facts(effect, reply, self._clock.tick() - began)
         except ModelError as error:
             facts = [model_failed(self.trace, str(error))]
         except Exception as error:  # noqa: BLE001  # whatever a model raises is a stated end, not a crash
-            if isinstance(error, TimeoutError) and deadline.expired():
-                facts = [model_failed(self.trace, f"{self._model.spec} gave no reply within {request.timeout_s:g} s.")]
-            else:
-                facts = [model_failed(self.trace, f"{self._model.spec}: {fault_of(error).message}")]
+            facts = [model_failed(self.trace, f"{self._model.spec}: {fault_of(error).message}")]
         for fact in facts:
             self.note(fact)
 
+    def _late(self, timeout_s: float | None) -> ModelTimeout:
+        return ModelTimeout(f"{self._model.spec} gave no reply within {timeout_s:g} s.")
+
     def _check(self, tool: str, args: Any) -> Mapping[str, Any] | Fault:
         try:
-            return self._toolbox.get(tool).prepare(args).args
+            prepared = self._toolbox.get(tool).prepare(args)
         except TaoError as error:
             return fault_of(error)
+        self._prepared[id(prepared.args)] = prepared
+        return prepared.args
 
     async def _run_tools(self, calls: tuple[CallView, ...]) -> None:
         """Journal the intents, then run the calls; every outcome is noted as soon as it is there."""
@@ -162,8 +165,9 @@ class Runner:
             attempt=max(1, call.attempts),
             read_artifact=self._read_artifact,
         )
+        prepared = self._prepared.pop(id(call.args), None) or tool.prepare(call.args)
         timeout_s = remaining_s(self.trace, tool.card.timeout_s)
-        outcome = await act(tool, tool.prepare(call.args).values, context, timeout_s, self._clock)
+        outcome = await act(tool, prepared.values, context, timeout_s, self._clock)
         if outcome.artifact is not None:
             self._artifacts.append(outcome.artifact)
         self.note(outcome.observed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from taoloop.models.offline.lexicon import CHINESE, ENGLISH, STOP_CHINESE, STOP_ENGLISH
 
@@ -99,3 +100,37 @@ def _longest(run: str, place: int) -> int:
 
 def _pairs(rest: str) -> list[str]:
     return [rest[i : i + 2] for i in range(len(rest) - 1)]
+
+
+class Segment(NamedTuple):
+    """A word in its place: `idle` if it says nothing by itself."""
+
+    start: int
+    end: int
+    about: tuple[str, ...]
+    idle: bool
+
+
+def segments(text: str) -> list[Segment]:
+    """The words of a text in order; Chinese that the lexicon does not know stays in one piece."""
+    found: list[Segment] = []
+    for match in _RUN.finditer(text[:MOST_CHARS]):
+        run, base = match.group(), match.start()
+        if run[0].isascii():
+            about = _english(run.lower())
+            found.append(Segment(base, match.end(), about, not about))
+            continue
+        place = begun = 0
+        while place < len(run):
+            size = _longest(run, place)
+            if size:
+                if begun < place:
+                    found.append(Segment(base + begun, base + place, (), False))
+                word = run[place : place + size]
+                about = CHINESE.get(word, ())
+                found.append(Segment(base + place, base + place + size, about, not about))
+                begun = place + size
+            place += size or 1
+        if begun < len(run):
+            found.append(Segment(base + begun, base + len(run), (), False))
+    return found

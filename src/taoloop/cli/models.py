@@ -1,0 +1,125 @@
+"""`tao models`: which kinds of models exist, which are configured, and what is missing. Keys are never shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+
+import click
+
+from taoloop.cli import exits, options
+from taoloop.cli.environment import environment
+from taoloop.cli.rendering import console_for
+from taoloop.cli.streams import owning_stdout
+from taoloop.cli.text import one_line
+from taoloop.errors import TaoError
+from taoloop.models.providers import PROVIDERS, endpoint, missing
+from taoloop.models.resolve import default_spec
+
+_HELP = """Which models can be used here, which variable would configure the others, and which one is the default.
+
+Variables are read from the environment and from a .env file in the current folder. Keys are never shown.
+
+\b
+  tao models
+  OPENAI_BASE_URL=http://127.0.0.1:8000/v1 tao models     any OpenAI-compatible server
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelState:
+    """One kind of model: `spec` to write, whether it can be used, and what is missing or worth knowing."""
+
+    spec: str
+    ready: bool
+    note: str
+    default: bool = False
+
+
+@click.command("models", help=_HELP)
+@options.json_option("One JSON object per kind and line.")
+def command(as_json: bool) -> int:
+    """Print the table."""
+    env = environment()
+    states = model_states(env)
+    with owning_stdout() as stream:
+        if as_json:
+            for state in states:
+                stream.write(json.dumps(asdict(state), ensure_ascii=False) + "\n")
+            return exits.OK
+        console = console_for(stream)
+        width = max(len(state.spec) for state in states)
+        for state in states:
+            mark = "ready  " if state.ready else "missing"
+            style = "green" if state.ready else "dim"
+            console.print(f"{state.spec:<{width}}  {mark}  {one_line(state.note)}", style=style, soft_wrap=True)
+        console.print(f"default: {default_spec(env)} ({default_reason(env)})", style="bold", soft_wrap=True)
+    return exits.OK
+
+
+def model_states(env: Mapping[str, str]) -> list[ModelState]:
+    """Every kind of model, as the environment configures it."""
+    default = default_spec(env)
+    states = [
+        ModelState(
+            spec="offline",
+            ready=True,
+            note="embedded: a small deterministic planner, not a language model; no key, no network",
+            default=default == "offline",
+        ),
+        ModelState(spec="scripted:FILE", ready=True, note="answers from a YAML or JSON list of replies"),
+        ModelState(spec="replay:FILE", ready=True, note="answers with the replies of `tao show RUN_ID --json`"),
+    ]
+    lacking = missing(env)
+    return states + [_provider(name, env, lacking.get(name), default) for name in PROVIDERS]
+
+
+def _provider(name: str, env: Mapping[str, str], variable: str | None, default: str) -> ModelState:
+    chosen = default.partition(":")[0] == name
+    spec = default if chosen and ":" in default else f"{name}:NAME"
+    try:
+        target = endpoint(name, "NAME" if PROVIDERS[name].default_model == "" else "", env)
+    except TaoError as error:
+        note = f"set {variable}" if variable else str(error)
+        return ModelState(spec=spec, ready=False, note=note, default=chosen)
+    if variable is not None and not PROVIDERS[name].key_var:
+        note = f"a local server at {_without_secrets(target.base_url)}; set {variable} to make it a default"
+    else:
+        note = f"at {_without_secrets(target.base_url)}"
+    if find_spec("openai") is None:
+        return ModelState(
+            spec=spec,
+            ready=False,
+            note="the OpenAI SDK is missing: pip install 'taoloop[openai]'",
+            default=chosen,
+        )
+    return ModelState(spec=spec, ready=True, note=note, default=chosen)
+
+
+def default_reason(env: Mapping[str, str]) -> str:
+    """Why the default is what it is."""
+    if env.get("AI_MOCK", "").strip() not in ("", "0", "false"):
+        return "AI_MOCK is set"
+    if env.get("TAOLOOP_MODEL", "").strip():
+        return "TAOLOOP_MODEL says so"
+    if env.get("AI_PROVIDER", "").strip():
+        return "AI_PROVIDER says so"
+    spec = default_spec(env)
+    provider = PROVIDERS.get(spec.partition(":")[0])
+    if provider is None:
+        return "nothing else is configured"
+    return f"{provider.key_var or provider.model_var} is set"
+
+
+def _without_secrets(address: str | None) -> str:
+    """An address without a user, a password or a query."""
+    if address is None:
+        return "the provider's own address"
+    from urllib.parse import urlsplit  # noqa: PLC0415  # one use
+
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{host}{port}{parts.path}"

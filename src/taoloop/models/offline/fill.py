@@ -1,0 +1,290 @@
+"""Fills the arguments of a tool from a clause, from the rest of the task and from earlier observations.
+
+A value is used once per call, and nothing is invented: an argument without a value stays open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from taoloop.models.offline import choices, phrases
+from taoloop.models.offline.arithmetic import render
+from taoloop.models.offline.extract import MARK, Atom, Kind, Skeleton
+from taoloop.models.offline.match import Profile
+from taoloop.models.offline.parsing import parse
+from taoloop.models.offline.results import Finding
+from taoloop.models.offline.results import field as result_field
+from taoloop.models.offline.schema import Param, Role
+from taoloop.models.offline.words import is_chinese, name_words
+
+OPEN: Any = object()
+"""Stands for an argument without a value."""
+
+_ORDER: tuple[Role, ...] = (
+    "email", "url", "date", "clock", "path", "currency", "choice", "boolean", "unit", "zone", "place", "language",
+    "expression", "key", "object", "number", "list", "name", "query", "text", "any",
+)  # fmt: skip
+_KINDS: Mapping[Role, tuple[Kind, ...]] = {
+    "email": ("email",), "url": ("url",), "date": ("date",), "clock": ("clock",), "path": ("path",),
+    "currency": ("currency",), "zone": ("zone", "place"), "place": ("place", "zone"), "key": ("key",),
+    "query": ("quoted",), "text": ("quoted",), "name": ("quoted", "key"),
+    "any": ("quoted", "email", "url", "path", "key", "place", "zone", "date", "currency"),
+}  # fmt: skip
+_FROM = re.compile(r"(?:\bfrom|\bbetween|从|由|自|把|将)\s*$", re.IGNORECASE)
+_TO = re.compile(r"(?:\bto|\binto|\bin|到|至|成|为|换|兑|->|→|和|与)\s*(?:the\s+)?$", re.IGNORECASE)
+_MARK = re.compile(MARK)
+_DAYS = re.compile(r"\b(?:today|tomorrow|yesterday|tonight)\b|今天|明天|后天|昨天|今晚", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Filled:
+    """Arguments for one call. `open` are required arguments without a value; `taken` names the mark that each took."""
+
+    args: dict[str, Any] = field(default_factory=dict)
+    open: list[Param] = field(default_factory=list)
+    taken: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Filler:
+    """One clause, seen as a source of values. `whole` is the whole task, for what the clause leaves out."""
+
+    clause: str
+    skeleton: Skeleton
+    profile: Profile
+    whole: str = ""
+    findings: Sequence[Finding] = ()
+    used: set[str] = field(default_factory=set)
+    taken: dict[str, str] = field(default_factory=dict)
+
+    def fill(self) -> Filled:
+        """Values for all arguments that can have one."""
+        return self._all(self.profile.params)
+
+    def _all(self, params: Sequence[Param]) -> Filled:
+        result = Filled(taken=self.taken)
+        ranked = sorted(
+            range(len(params)), key=lambda i: (not params[i].required, _ORDER.index(params[i].role), params[i].side == "to", i)
+        )
+        for param in (params[i] for i in ranked):
+            value = self._value(param)
+            if value is not OPEN and fits(value, param):
+                result.args[param.name] = value
+            elif param.required:
+                result.open.append(param)
+        result.args = {param.name: result.args[param.name] for param in params if param.name in result.args}
+        return result
+
+    def _value(self, param: Param) -> Any:
+        special: dict[Role, Callable[[Param], Any]] = {
+            "choice": self._choice, "boolean": self._boolean, "number": self._number, "list": self._list,
+            "object": self._object, "unit": self._unit, "language": self._language, "expression": self._expression,
+        }  # fmt: skip
+        if param.role in special:
+            value = special[param.role](param)
+        else:
+            value = self._typed(param)
+        if value is OPEN and param.required:
+            value = self._last_resort(param)
+        return value
+
+    def _typed(self, param: Param) -> Any:
+        """A value of the kinds that fit the argument's role: here, then in the rest of the task."""
+        if not param.takes_text:
+            return self._number(param) if param.types & {"integer", "number"} else OPEN
+        if text := self._labelled(param):
+            return text
+        marks = self._marks(self.clause, _KINDS.get(param.role, ()))
+        if not param.required and param.role in ("any", "name", "query", "text"):
+            return OPEN
+        if param.role == "text" and self.findings and not marks and phrases.REFERENCE.search(self.clause):
+            return self.findings[-1].text()
+        if not marks and param.required and param.role not in ("query", "text", "name", "any"):
+            marks = self._marks(self.whole, _KINDS.get(param.role, ()))
+        return self._take(param, self._sided(param, marks))
+
+    def _labelled(self, param: Param) -> str:
+        if param.role not in ("name", "text", "query", "any", "key"):
+            return ""
+        return phrases.labelled(self.clause, self.skeleton, param.name)
+
+    def _marks(self, text: str, kinds: Sequence[Kind]) -> list[str]:
+        marks = [mark for mark in _MARK.findall(text) if mark not in self.used]
+        marks = [mark for mark in marks if self.skeleton.atom(mark).kind in kinds]
+        return sorted(marks, key=lambda mark: (kinds.index(self.skeleton.atom(mark).kind) > 0 and len(kinds) > 2))
+
+    def _sided(self, param: Param, marks: list[str]) -> str | None:
+        """The value that stands on the argument's side: after "from", or after "to"."""
+        if not marks or len({*marks}) == 1 or not (param.side or self._has_sides(param.role)):
+            return marks[0] if marks else None
+        wanted, other = (_TO, _FROM) if param.side == "to" else (_FROM, _TO)
+        before = {mark: self.clause[: self.clause.find(mark)][-24:] for mark in marks}
+        after_number = [m for m in marks if param.side == "from" and self._ends_with_number(before[m])]
+        chosen = after_number or [m for m in marks if wanted.search(before[m])] or [m for m in marks if not other.search(before[m])]
+        if param.side == "to":
+            return (chosen or marks)[-1]
+        return (chosen or marks)[0]
+
+    def _has_sides(self, role: Role) -> bool:
+        return any(param.side and param.role == role for param in self.profile.params)
+
+    def _ends_with_number(self, text: str) -> bool:
+        last = text.rstrip()[-1:]
+        return bool(_MARK.match(last)) and self.skeleton.atom(last).kind == "number"
+
+    def _take(self, param: Param, mark: str | None) -> Any:
+        if mark is None:
+            return OPEN
+        atom = self.skeleton.atom(mark)
+        value = self._as(param, atom)
+        if value:
+            self.used.add(mark)
+            self.taken[param.name] = mark
+            return value
+        return OPEN
+
+    def _as(self, param: Param, atom: Atom) -> str:
+        if param.role == "zone" and atom.zone:
+            return atom.zone
+        if atom.kind == "place":
+            own = f"{self.profile.card.purpose} {param.text}"
+            return atom.value if is_chinese(atom.source) and atom.value in own else atom.source
+        return atom.value
+
+    def _choice(self, param: Param) -> Any:
+        rest = "".join(" " if char in self.used else char for char in self.clause)
+        value, mark = choices.choose(param, rest, self.skeleton)
+        if value is None and param.required:
+            value, mark = choices.choose(param, self.whole, self.skeleton)
+        if mark:
+            self.used.add(mark)
+        return OPEN if value is None else value
+
+    def _boolean(self, param: Param) -> Any:
+        value = choices.boolean(param, self.skeleton.restore(self.clause))
+        return OPEN if value is None else value
+
+    def _number(self, param: Param) -> Any:
+        near = self._number_near(param)
+        marks = [near] if near else self._marks(self.clause, ("number",)) if param.required else []
+        marks.sort(key=lambda mark: self.skeleton.atom(mark).weak)
+        for mark in marks:
+            value = as_number(self.skeleton.atom(mark).value, param)
+            if value is not None:
+                self.used.add(mark)
+                self.taken[param.name] = mark
+                return value
+        return OPEN
+
+    def _number_near(self, param: Param) -> str | None:
+        """A number beside the argument's name: "limit 5", "5 days"."""
+        for word in name_words(param.name):
+            for form in {word, word.rstrip("s")}:
+                match = re.search(
+                    rf"(?<![A-Za-z]){re.escape(form)}s?\s*(?:of|is|=|:|to|为|是)?\s*({MARK})|({MARK})\s*{re.escape(form)}s?(?![A-Za-z])",
+                    self.clause,
+                    re.IGNORECASE,
+                )
+                mark = match and (match[1] or match[2])
+                if mark and mark not in self.used and self.skeleton.atom(mark).kind == "number":
+                    return mark
+        return None
+
+    def _list(self, param: Param) -> Any:
+        item = param.item
+        if item is None or not param.required:
+            return OPEN
+        found = []
+        if item.role == "number":
+            for mark in self._marks(self.clause, ("number",)):
+                found.append(as_number(self.skeleton.atom(mark).value, item))
+                self.used.add(mark)
+            return [value for value in found if value is not None] or OPEN
+        kinds: tuple[Kind, ...] = _KINDS.get(item.role, _KINDS["any"])
+        for mark in self._marks(self.clause, kinds):
+            found.append(self._as(item, self.skeleton.atom(mark)))
+            self.used.add(mark)
+        return [value for value in found if fits(value, item)] or OPEN
+
+    def _object(self, param: Param) -> Any:
+        inner = self._all(param.fields)
+        return OPEN if inner.open or not inner.args else inner.args
+
+    def _unit(self, param: Param) -> Any:
+        return choices.unit(param, self.clause, self.skeleton) or OPEN
+
+    def _language(self, param: Param) -> Any:
+        return choices.language(param, self.skeleton.restore(self.clause)) or OPEN
+
+    def _expression(self, param: Param) -> Any:
+        tree = parse(self.clause, self.skeleton)
+        try:
+            return render(tree) if tree is not None and param.takes_text else OPEN
+        except ValueError:
+            return OPEN
+
+    def _last_resort(self, param: Param) -> Any:
+        """For a required argument: an earlier result, a name, a quotation, or what the clause is about."""
+        for finding in reversed(self.findings):
+            value = result_field(finding.content, param.name)
+            if value is not None and fits(value, param):
+                return value
+        if param.role == "number":
+            number = self.findings[-1].number() if self.findings else None
+            return OPEN if number is None else (as_number(number, param) or OPEN)
+        if not param.takes_text or param.role in ("choice", "boolean", "list", "object", "email", "url", "currency", "unit"):
+            return OPEN
+        if (value := self._words_for(param)) and value not in self.taken.values():
+            self.taken[param.name] = value
+            return value
+        return OPEN
+
+    def _words_for(self, param: Param) -> str:
+        quoted = self._marks(self.clause, ("quoted",))
+        if quoted:
+            self.used.add(quoted[0])
+            return self.skeleton.atom(quoted[0]).value
+        if param.role == "date" and (day := _DAYS.search(self.clause)):
+            return day.group()
+        if param.role in ("date", "clock", "expression", "zone", "path"):
+            return ""
+        known = set(self.profile.strong) | set(param.about)
+        if param.role == "key" and (keys := phrases.record_keys(self.clause, self.skeleton)):
+            return choices.closest(keys[0], choices.listed(param, self.profile.card), self.clause) or keys[0]
+        if param.role in ("place", "name", "any", "key"):
+            found = [name for name in phrases.names(self.clause, self.skeleton) if name not in self.taken.values()]
+            if found:
+                return found[0]
+        if param.role == "text" and self.findings:
+            return self.findings[-1].text()
+        return phrases.residue(self.clause, self.skeleton, known, self.used)
+
+
+def as_number(text: str, param: Param) -> int | float | None:
+    """A number in the type that the argument takes; None if it does not fit."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if abs(number) == float("inf") or number != number:
+        return None
+    if number.is_integer() and "." not in text and "e" not in text.lower():
+        return int(text)
+    if "number" not in param.types and "integer" in param.types:
+        return int(number) if number.is_integer() else None
+    return number
+
+
+_PYTHON = {"string": str, "boolean": bool, "array": list, "object": dict, "null": type(None)}
+
+
+def fits(value: Any, param: Param) -> bool:
+    """True if a value has a JSON type that the argument takes."""
+    if not param.types:
+        return True
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "number" in param.types or ("integer" in param.types and float(value).is_integer())
+    return any(isinstance(value, _PYTHON[kind]) for kind in param.types if kind in _PYTHON)

@@ -1,0 +1,112 @@
+"""Scores tool cards against a clause: shared concepts, and values that the tool's arguments can take."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from taoloop.core.cards import ToolCard
+from taoloop.models.offline.extract import Atom, Kind
+from taoloop.models.offline.lexicon import CHANGES
+from taoloop.models.offline.schema import Param, Role, params
+from taoloop.models.offline.words import concepts, name_concepts
+
+_GENERIC = frozenset(
+    "tool data valu value inform information info result given number name item object get set current "
+    "provid support function perform specif retriev detail input output json array integer float".split()
+)
+_TAKERS: Mapping[Kind, tuple[frozenset[Role], float, float]] = {
+    "path": (frozenset({"path"}), 2.0, 1.5),
+    "email": (frozenset({"email"}), 2.0, 1.0),
+    "url": (frozenset({"url"}), 2.0, 1.5),
+    "currency": (frozenset({"currency"}), 1.5, 1.0),
+    "key": (frozenset({"key"}), 1.8, 0.5),
+    "zone": (frozenset({"zone"}), 1.5, 1.0),
+    "place": (frozenset({"place", "zone"}), 1.0, 0.8),
+    "date": (frozenset({"date"}), 0.8, 0.3),
+    "number": (frozenset({"number"}), 0.3, 0.0),
+    "quoted": (frozenset({"query", "text", "name", "any"}), 0.4, 0.0),
+}
+_OPEN: frozenset[Role] = frozenset({"any", "object", "query", "text", "name", "choice", "list"})
+_ACTS = frozenset({"@write", "@append", "@delete", "@send", "@move", "@copy", "@buy", "@pay"})
+_WRONG_ACT = 2.5
+THRESHOLD = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A card made ready for matching: each concept with the weight of the best place where it stands."""
+
+    card: ToolCard
+    params: tuple[Param, ...]
+    name: tuple[str, ...]
+    strong: Mapping[str, float]
+    weak: frozenset[str]
+    avoid: frozenset[str]
+    changes: frozenset[str]
+
+    def allows(self, about: Iterable[str], *, refused: frozenset[str] = frozenset()) -> bool:
+        """True unless the tool changes the world and the task does not clearly ask for that."""
+        asked = set(about) - refused
+        if self.changes:
+            return bool(self.changes & asked)
+        if self.card.tier in ("write", "destructive"):
+            return bool(asked & set(self.name[:2] or self.strong))
+        return True
+
+
+def profile(card: ToolCard) -> Profile:
+    """What a card is about."""
+    own = params(card)
+    name, purpose, use = name_concepts(card.name), concepts(card.purpose), concepts(card.use_when)
+    strong: dict[str, float] = dict.fromkeys(use, 1.5)
+    strong |= dict.fromkeys(purpose, 2.0)
+    strong |= dict.fromkeys(name, 3.0)
+    weak = {concept for param in own for concept in param.about}
+    weak |= {concept for param in own for choice in param.choices[:30] for concept in concepts(str(choice)[:60])}
+    for example in tuple(card.examples)[:5]:
+        weak |= set(concepts(f"{example.note} {example.args}"[:300]))
+    changing = card.tier in ("write", "destructive")
+    acts = set(name) & CHANGES if changing or card.tier is None else set()
+    if not acts and (changing or card.tier is None):
+        acts = set(purpose if changing else concepts(" ".join(card.purpose.split()[:1]))) & CHANGES
+    return Profile(
+        card=card,
+        params=own,
+        name=name,
+        strong={concept: weight for concept, weight in strong.items() if concept not in _GENERIC},
+        weak=frozenset(weak),
+        avoid=frozenset(concepts(card.avoid_when)) - set(name) - set(purpose) - set(use),
+        changes=frozenset(acts),
+    )
+
+
+def rarity(profiles: Sequence[Profile]) -> dict[str, float]:
+    """How telling each concept is among these cards: 1 for one card only, down to 0.4 if all have it."""
+    shared = Counter(concept for each in profiles for concept in each.strong)
+    most = math.log(len(profiles) + 1)
+    return {c: 0.4 + 0.6 * math.log((len(profiles) + 1) / n) / most for c, n in shared.items()} if profiles else {}
+
+
+def score(each: Profile, about: Iterable[str], atoms: Sequence[Atom], telling: Mapping[str, float]) -> float:
+    """How well a card fits a clause; below THRESHOLD it does not. Words count first, then values that fit."""
+    wanted = set(about)
+    evidence = sum(weight * telling.get(c, 1.0) for c, weight in each.strong.items() if c in wanted)
+    total = evidence + 0.7 * len(each.weak & wanted - set(each.strong)) - 1.5 * len(each.avoid & wanted)
+    if wanted & _ACTS and not wanted & _ACTS & (set(each.strong) | each.weak):
+        total -= _WRONG_ACT
+    roles = {param.role for param in each.params} | {param.item.role for param in each.params if param.item}
+    fitting = 0.0
+    for kind in {atom.kind for atom in atoms}:
+        if kind not in _TAKERS:
+            continue
+        takers, bonus, malus = _TAKERS[kind]
+        if roles & takers:
+            fitting += bonus
+        elif not roles & _OPEN:
+            fitting -= malus
+    if evidence <= 0 and fitting < 1.5:
+        return 0.0
+    return total + fitting

@@ -1,0 +1,131 @@
+"""Words of a clause that stand for a value although they have no form of their own: topics, names, labelled texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from taoloop.models.offline.extract import MARK, Skeleton
+from taoloop.models.offline.lexicon import ATTRIBUTES
+from taoloop.models.offline.words import Segment, concepts, segments
+
+_MARK = re.compile(MARK)
+_TOPIC = re.compile(
+    r"\b(?:about|regarding|concerning|on the topic of|related to|named|called|titled)\s+(?P<en>[^,;.?!，。；？！]{1,200})"
+    r"|(?:关于|有关|名为|名叫|叫做)(?P<zh>[^,;?!，。；？！]{1,100}?)(?=的(?!.*的)|[,;?!，。；？！]|$)",
+    re.IGNORECASE,
+)
+_NAME = re.compile(
+    r"(?<![A-Za-z])(?:in|at|for|of|from|to|near|by|between|and|with|user|is)\s+"
+    r"(?P<name>(?:[A-Z][\w'’.-]*)(?:\s+(?:[A-Z][\w'’.-]*|de|la|el|of|the(?=\s[A-Z])))*)"
+)
+_LOCAL = re.compile(r"(?:在|去|到|从|查询|查一下|查|看看|看|，|,|^)?(?P<name>[\u4e00-\u9fff]{2,6}?[市县省镇区州])(?![\u4e00-\u9fff]{0,1}长)")
+_OF = re.compile(
+    r"(?:the\s+)?(?P<field>[A-Za-z][A-Za-z ]{0,40}?)\s+(?:of|for)\s+(?:the\s+)?(?:user\s+|author\s+)?(?P<owner>[\w.\ue000-\uf8ff-]{1,60})"
+    r"|(?P<owner2>[\w\ue000-\uf8ff-]{1,60})(?:'s|’s)\s+(?P<field2>[A-Za-z][A-Za-z ]{0,40})"
+)
+_OF_CHINESE = re.compile(r"(?P<owner>[A-Za-z0-9_-]{1,60}|[\u4e00-\u9fff]{1,8}|[\ue000-\uf8ff])\s*的\s*(?P<field>[\u4e00-\u9fff]{1,8}|[a-z_]{2,40})")
+_LABELS = {
+    "subject": "subject|title|主题|标题|题目", "title": "titled?|called|标题|题目|名为", "name": "named|called|name|名字|名叫|名为|叫",
+    "body": "body|message|content|text|saying|内容|正文|写着", "content": "contents?|text|saying|内容|正文|写着|写上",
+    "message": "message|text|saying|内容|消息|说", "text": "text|内容|文本|文字", "note": "note|备注|内容",
+    "description": "description|描述|说明", "query": "query|关键词|关键字", "limit": "limit|top|前", "count": "count|top|数量",
+    "user": "user|用户", "username": "username|user|用户名|用户",
+}  # fmt: skip
+_FREE = frozenset("subject title body message content text saying 主题 标题 内容 正文 题目 titled called named 名为 写着 名叫".split())
+REFERENCE = re.compile(
+    r"\b(?:it|its|that|this|them|those|these|result|results|answer|text|contents?|output|there|file)\b"
+    r"|结果|它|其中|内容|里面|这段|上述|文中|这些|答案|译文|原文|该文件",
+    re.IGNORECASE,
+)
+
+
+def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Collection[str]) -> str:
+    """The longest stretch of words that are neither idle nor about the tool itself: what the clause is about.
+
+    `known` are the concepts of the tool, `used` the marks that other arguments took.
+    """
+    text = "".join(" " if char in used else char for char in clause)
+    if topic := _TOPIC.search(text):
+        return _clean(skeleton.restore(topic["en"] or topic["zh"]))
+    words = segments(text)
+    words += [Segment(m.start(), m.end(), (), idle=False) for m in _MARK.finditer(text)]
+    words.sort()
+    best: tuple[int, int] = (0, 0)
+    begun = -1
+    end = 0
+    for word in words:
+        spent = word.idle or any(concept in known for concept in word.about)
+        gap = text[end : word.start] if begun >= 0 else ""
+        if begun >= 0 and gap.strip(" '’-") and not spent:
+            begun = -1
+        if spent:
+            if begun >= 0 and text[word.start : word.end].lower() not in ("of", "the", "and", "in", "的", "和", "与", "for"):
+                begun = -1
+            continue
+        if begun < 0:
+            begun = word.start
+        end = word.end
+        if end - begun > best[1] - best[0]:
+            best = (begun, end)
+    return _clean(skeleton.restore(text[best[0] : best[1]]))
+
+
+def names(clause: str, skeleton: Skeleton) -> list[str]:
+    """Names: capitalised words after a preposition, Chinese places by their ending, Latin words in Chinese text."""
+    found = [match["name"].rstrip(".'’") for match in _NAME.finditer(clause)]
+    found += [match["name"].lstrip("的把将请问") for match in _LOCAL.finditer(clause)]
+    if re.search(r"[\u4e00-\u9fff]", clause):
+        found += [w for w in re.findall(r"(?<![A-Za-z])[A-Za-z][A-Za-z0-9_-]+", clause) if concepts(w) and concepts(w)[0][0] != "@"]
+    else:
+        words = re.findall(r"(?<![A-Za-z'])[A-Z][\w'-]+", clause)[0 if clause[:1].islower() else 1 :]
+        found += [word for word in words if word.lower() != "i" and not _english_known(word)]
+    return list(dict.fromkeys(skeleton.restore(name) for name in found if name))
+
+
+def _english_known(word: str) -> bool:
+    about = concepts(word.lower())
+    return not about or about[0].startswith("@")
+
+
+def record_keys(clause: str, skeleton: Skeleton) -> list[str]:
+    """Keys that "the post count of huala" can mean: `huala.post_count`."""
+    found = []
+    for match in _OF.finditer(clause):
+        owner, name = match["owner"] or match["owner2"], match["field"] or match["field2"]
+        words = [word for word in name.lower().split() if word not in _KEY_IDLE]
+        if words and owner:
+            found.append(f"{skeleton.restore(owner)}.{'_'.join(words)}")
+    for match in _OF_CHINESE.finditer(clause):
+        owner = re.sub(r"^.*(?:查询|查一下|查找|查出|查|看看|获取|读取|请问|找出|找|先)", "", match["owner"])
+        name = match["field"]
+        field = next((ATTRIBUTES[name[:size]] for size in range(len(name), 0, -1) if name[:size] in ATTRIBUTES), name)
+        if owner:
+            found.append(f"{skeleton.restore(owner)}.{field}")
+    return found
+
+
+_KEY_IDLE = frozenset("the a an look up lookup find get fetch what is s whats me show tell give query value key please check of".split())
+
+
+def labelled(clause: str, skeleton: Skeleton, name: str) -> str:
+    """The text that stands behind a label: "subject: …", "主题是…", "saying …"."""
+    words = _LABELS.get(name.lower(), re.escape(name.lower().replace("_", " ")))
+    pattern = re.compile(
+        rf"(?<![A-Za-z])(?P<label>{words})(?![A-Za-z])\s*(?P<sign>[:：=]|is\b|to\b(?={MARK})|为|是)?\s*(?P<value>.{{1,2000}})",
+        re.IGNORECASE | re.DOTALL,
+    )
+    match = pattern.search(clause)
+    if match is None:
+        return ""
+    value = match["value"].strip()
+    if value and _MARK.match(value[0]) and skeleton.atom(value[0]).kind == "quoted":
+        return skeleton.atom(value[0]).value
+    if not match["sign"] and match["label"].lower() not in _FREE:
+        return ""
+    stop = re.search(r"\s+(?:and|with)\s+(?:the\s+)?(?:a\s+)?(?:subject|body|message|content|text|title)\b|[,，;；。]|$", value, re.IGNORECASE)
+    return _clean(skeleton.restore(value[: stop.start()] if stop else value))
+
+
+def _clean(text: str) -> str:
+    return text.strip(" \t\n,.;:!?，。；：！？、'\"")

@@ -1,0 +1,166 @@
+"""Takes what is needed out of an observation: a number, a named field, a part of a time, a text for people."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from taoloop.core.events import Observed
+from taoloop.models.offline.words import concepts, name_concepts, name_words
+
+_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d))?)?")
+_NUMBER = re.compile(r"(?<![\w.])-?\d{1,60}(?:,\d{3})*(?:\.\d{1,60})?(?:[eE][+-]?\d{1,4})?(?![\w])")
+_PARTS = (
+    (re.compile(r"\bhours?\b|小时|几点|点钟", re.IGNORECASE), 4),
+    (re.compile(r"\bminutes?\b|分钟", re.IGNORECASE), 5),
+    (re.compile(r"\bseconds?\b|秒", re.IGNORECASE), 6),
+    (re.compile(r"\byear\b|年", re.IGNORECASE), 1),
+    (re.compile(r"\bmonth\b|月", re.IGNORECASE), 2),
+    (re.compile(r"\bday\b|日|几号", re.IGNORECASE), 3),
+)
+_RESULT_NAMES = ("result", "value", "answer", "total", "count", "amount", "output", "sum", "converted")
+_MOST_LEAVES, _MOST_CHARS, _SHOWN = 300, 100_000, 1_200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """An observation that is ok, and the question that it answers. `wants` are the words of that question."""
+
+    wants: str
+    tool: str
+    args: Any
+    observed: Observed
+
+    @property
+    def content(self) -> Any:
+        """The output as a JSON value where it is JSON, else as text."""
+        text = self.observed.output
+        if len(text) <= _MOST_CHARS and (self.observed.form == "json" or text.lstrip()[:1] in ("{", "[")):
+            try:
+                return json.loads(text)
+            except (ValueError, RecursionError):
+                return text
+        return text
+
+    def number(self) -> str | None:
+        """The one number that the question asks for, as plain text; None where it is not clear which."""
+        return _number(self.content, self.wants)
+
+    def text(self) -> str:
+        """The output as text for another tool."""
+        content = self.content
+        if isinstance(content, dict):
+            for name in ("text", "content", "contents", "body", "result", "translation", "summary"):
+                if isinstance(content.get(name), str):
+                    return str(content[name])
+        return content if isinstance(content, str) else self.observed.output
+
+    def shown(self) -> str:
+        """The output for a person, cut if it is long; the field that was asked for comes first."""
+        content = self.content
+        if isinstance(content, dict) and all(not isinstance(value, dict | list) for value in content.values()):
+            wanted = _wanted_leaf(list(leaves(content)), self.wants)
+            text = ", ".join(f"{name}: {_plain(value)}" for name, value in content.items())
+            if wanted is not None and len(content) > 1:
+                text = f"{_plain(wanted)} ({text})"
+        else:
+            text = content if isinstance(content, str) else self.observed.output
+        text = text.strip()
+        return text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
+
+
+def leaves(content: Any, path: tuple[str, ...] = (), depth: int = 0) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The scalars of a JSON value with their paths, breadth bounded."""
+    if depth > 8:
+        return
+    if isinstance(content, dict):
+        for name, value in list(content.items())[:_MOST_LEAVES]:
+            yield from leaves(value, (*path, str(name)), depth + 1)
+    elif isinstance(content, list):
+        for value in content[:20]:
+            yield from leaves(value, path, depth + 1)
+    else:
+        yield path, content
+
+
+def field(content: Any, name: str) -> Any:
+    """The first scalar whose name fits an argument's name (`user_id` takes `user_id`, then `id`); None if none."""
+    words = name_words(name)
+    found = list(leaves(content))[:_MOST_LEAVES] if isinstance(content, dict | list) else []
+    for fits in (lambda own: own == words, lambda own: own and words and own[-1] == words[-1]):
+        for path, value in found:
+            if path and value is not None and fits(name_words(path[-1])):
+                return value
+    return None
+
+
+def _number(content: Any, wants: str) -> str | None:
+    if isinstance(content, bool) or content is None:
+        return None
+    if isinstance(content, int | float):
+        return _plain(content)
+    if isinstance(content, str):
+        return _number_in_text(content, wants)
+    found = list(leaves(content))[:_MOST_LEAVES]
+    wanted = _wanted_leaf(found, wants)
+    if wanted is not None and (number := _number(wanted, wants)) is not None:
+        return number
+    if _part(wants) is not None:
+        parts = [number for _, value in found if isinstance(value, str) and (number := _iso_part(value, wants))]
+        if parts:
+            return parts[0]
+    named = [value for path, value in found if path and path[-1].lower() in _RESULT_NAMES and _is_number(value)]
+    numbers = [value for _, value in found if _is_number(value)]
+    if len(named) == 1 or len(numbers) == 1:
+        return _plain((named or numbers)[0])
+    return None
+
+
+def _wanted_leaf(found: list[tuple[tuple[str, ...], Any]], wants: str) -> Any:
+    """The scalar whose name shares most with the question, if it is the only one."""
+    asked = set(concepts(wants))
+    best, best_score, shared = None, 0.0, False
+    for path, value in found:
+        about = set(name_concepts(path[-1])) if path else set()
+        points = len(about & asked) / (len(about) or 1) + 0.5 * len(about & asked)
+        if points > best_score:
+            best, best_score, shared = value, points, False
+        elif points and points == best_score and value != best:
+            shared = True
+    return None if shared else best
+
+
+def _number_in_text(text: str, wants: str) -> str | None:
+    if (part := _iso_part(text, wants)) is not None:
+        return part
+    if _ISO.search(text):
+        return None
+    found = [number.replace(",", "") for number in _NUMBER.findall(text[:_MOST_CHARS])]
+    if len(found) == 1:
+        return found[0]
+    result = re.search(r"(?:result|answer|结果|=)\s*(?:is|is:|[:：=为是])?\s*(-?\d{1,60}(?:\.\d{1,60})?)\s*$", text)
+    return result[1] if result else None
+
+
+def _part(wants: str) -> int | None:
+    return next((group for pattern, group in _PARTS if pattern.search(wants)), None)
+
+
+def _iso_part(text: str, wants: str) -> str | None:
+    match, group = _ISO.search(text), _part(wants)
+    return str(int(match[group])) if match and group and match[group] else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    return str(value)

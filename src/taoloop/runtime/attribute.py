@@ -1,0 +1,69 @@
+"""What `module:attribute` names, and errors that say where a user's own code went wrong."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from taoloop.errors import AgentFileError
+
+
+def load_attribute(source: str, folder: Path) -> Any:
+    """What `module:attribute` names; `folder` is put on the import path.
+
+    Raises:
+        AgentFileError: there is no such module or attribute, or importing it raises.
+    """
+    module_name, _, attribute = source.partition(":")
+    if not all(part.isidentifier() for part in (*module_name.split("."), *attribute.split("."))):
+        raise AgentFileError("this is not of the form module:attribute.", path=source)
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    with speaking_for(source):
+        found: Any = importlib.import_module(module_name)
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            names = ", ".join(name for name in vars(found) if not name.startswith("_"))[:200]
+            raise AgentFileError(
+                f"the module {module_name!r} has no attribute {attribute!r}.",
+                path=getattr(sys.modules[module_name], "__file__", None) or source,
+                hint=f"It has: {names}." if names else "",
+            ) from error
+    return found
+
+
+@contextmanager
+def speaking_for(source: str) -> Iterator[None]:
+    """Turn what a user's code raises into an AgentFileError that says where."""
+    module = source.partition(":")[0]
+    try:
+        yield
+    except AgentFileError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise _raised(source, error) from error
+        raise AgentFileError(
+            f"there is no module {error.name!r}.",
+            path=source,
+            hint=f"Run this where the module lies (here: {Path.cwd()}), or install it.",
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise _raised(source, error) from error
+
+
+def _raised(source: str, error: BaseException) -> AgentFileError:
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
+    inside = [f for f in frames if f.filename != __file__ and not f.filename.endswith("importlib/__init__.py")]
+    path, line = (inside[-1].filename, inside[-1].lineno or 0) if inside else (source, 0)
+    if isinstance(error, SyntaxError) and error.filename:
+        path, line = error.filename, error.lineno or 0
+    text = str(error.msg if isinstance(error, SyntaxError) else error)[:300]
+    return AgentFileError(f"loading {source!r} raised {type(error).__name__}: {text}", path=path, line=line)
