@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from taoloop.core.cards import TIERS, Tier
 from taoloop.core.limits import Limits
 from taoloop.core.spec import AgentSpec
-from taoloop.errors import ConfigError
+from taoloop.errors import ConfigError, MissingExtra
 from taoloop.models.providers import PROVIDERS
 from taoloop.models.resolve import OFFLINE, default_spec
 from taoloop.runtime.agent import PAGING_TOOL, Agent
@@ -79,6 +80,19 @@ def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Age
 def default_offline(agent: Agent, env: Mapping[str, str]) -> bool:
     """True if the agent answers with the offline model because nothing else was asked for."""
     return agent.model is None and default_spec(env) == OFFLINE
+
+
+def require_extra(model: str) -> None:
+    """Tell before the run, and not in its middle, that the SDK of a provider is not installed.
+
+    Raises:
+        MissingExtra: it is not.
+    """
+    if model.partition(":")[0] in PROVIDERS and find_spec("openai") is None:
+        raise MissingExtra(
+            f"The model {model} needs the OpenAI SDK, which is not installed.",
+            hint="Install the extra: pip install 'taoloop[openai]', or use --model offline.",
+        )
 
 
 def key_variables() -> str:

@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -58,6 +59,17 @@ class Commands(click.Group):
             return None
         command: click.Command = importlib.import_module(f"taoloop.cli.{cmd_name}").command
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """The command that was called; where there is none, what may have been meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if " " in args[0] or not args[0].isascii():
+                error.message = f"There is no command {args[0]!r}. A task is run with: tao run {args[0]!r}"
+            elif near := get_close_matches(args[0], _COMMANDS, n=1):
+                error.message = f"There is no command {args[0]!r}. Did you mean {near[0]!r}?"
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command; where nobody reads its output any more it ends quietly."""

@@ -12,7 +12,15 @@ from typing import Any, TextIO
 import click
 
 from taoloop.cli import exits, options
-from taoloop.cli.agents import Chosen, agent_of_run, chosen_agent, default_offline, key_variables, limits_over
+from taoloop.cli.agents import (
+    Chosen,
+    agent_of_run,
+    chosen_agent,
+    default_offline,
+    key_variables,
+    limits_over,
+    require_extra,
+)
 from taoloop.cli.asking import Asker
 from taoloop.cli.driving import Stopper
 from taoloop.cli.environment import environment
@@ -153,6 +161,7 @@ def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None) -> S
     if db is not None or agent.journal is None:
         agent = replace(agent, journal=database(db, env))
     spec = agent.spec_for(task)  # whatever is wrong with the agent is told before anything is stored
+    require_extra(spec.model)
     if default_offline(agent, env):
         say(label(spec.language, "no_model", variables=key_variables()))
     trace = Trace(new_run_id(agent.clock.now()))

@@ -66,7 +66,9 @@ _LEXEMES: tuple[tuple[str, str], ...] = (
     ("the", r"the\b"), ("open", r"[(（]"), ("close", r"[)）]"), ("dash", r"[-–]"), ("slash", r"/"), ("x", r"x\b"), ("percent", r"%"),
     ("num", MARK), ("space", r"\s+"), ("word", r"[A-Za-z][\w'-]*|."),
 )  # fmt: skip
-_LEXER = re.compile("|".join(f"(?P<k{i}>{pattern})" for i, (_, pattern) in enumerate(_LEXEMES)), re.IGNORECASE | re.DOTALL)
+_LEXER = re.compile(
+    "|".join(f"(?P<k{i}>{pattern})" for i, (_, pattern) in enumerate(_LEXEMES)), re.IGNORECASE | re.DOTALL
+)
 _WORDLIKE = re.compile(r"[A-Za-z]")
 MOST_CHARS = 1_500
 _DEEPEST = 60

@@ -28,7 +28,10 @@ _UNITS = (
     r"seconds?|days?|mph|km/h|kb|mb|gb|tb|公里|千米|英里|厘米|毫米|米|英尺|英寸|公斤|千克|克|磅|盎司|升|毫升|加仑|摄氏度|华氏度|摄氏|华氏|小时|分钟|秒|天|斤|里"
 )
 _AMOUNT_UNIT = re.compile(rf"{MARK}\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])", re.IGNORECASE)
-_TARGET_UNIT = re.compile(rf"(?:\bto|\binto|\bin|换算成|转换成|换成|转成|换算为|转换为|转为|等于多少|是多少|合多少|成|为|多少)\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])", re.IGNORECASE)
+_TARGET_UNIT = re.compile(
+    rf"(?:\bto|\binto|\bin|换算成|转换成|换成|转成|换算为|转换为|转为|等于多少|是多少|合多少|成|为|多少)\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])",
+    re.IGNORECASE,
+)
 _LANGUAGES = {
     "English": ("en", "英文|英语"), "Chinese": ("zh", "中文|汉语|mandarin"), "French": ("fr", "法语|法文"), "German": ("de", "德语|德文"),
     "Spanish": ("es", "西班牙语|西班牙文"), "Japanese": ("ja", "日语|日文"), "Korean": ("ko", "韩语|韩文"), "Russian": ("ru", "俄语|俄文"),
@@ -78,7 +81,9 @@ def boolean(param: Param, text: str) -> bool | None:
     """True or false where the clause speaks of the argument, or says yes or no for a required one."""
     about = set(concepts(param.name.replace("_", " ")))
     lowered = text.lower()
-    if explicit := re.search(rf"\b{re.escape(param.name.lower())}\b\s*(?:=|:|is|为|是)?\s*(true|false|yes|no)\b", lowered):
+    if explicit := re.search(
+        rf"\b{re.escape(param.name.lower())}\b\s*(?:=|:|is|为|是)?\s*(true|false|yes|no)\b", lowered
+    ):
         return explicit[1] in ("true", "yes")
     if about and about & set(concepts(text)) and (_YES.search(text) or _NOT.search(text)):
         return not _NOT.search(text)
@@ -115,7 +120,9 @@ _KEYLIKE = re.compile(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+")
 def listed(param: Param, card: ToolCard) -> list[str]:
     """The keys that a card names in its descriptions and examples."""
     texts = [param.text, card.purpose, card.use_when]
-    texts += [str(example.args.get(param.name, "")) for example in tuple(card.examples)[:20] if hasattr(example.args, "get")]
+    texts += [
+        str(example.args.get(param.name, "")) for example in tuple(card.examples)[:20] if hasattr(example.args, "get")
+    ]
     return list(dict.fromkeys(key for text in texts for key in _KEYLIKE.findall(text[:4_000])))
 
 

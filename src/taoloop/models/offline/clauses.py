@@ -27,7 +27,9 @@ _SOFT = re.compile(
     rf"|[，,]\s*(?=(?:请)?(?:{_CHINESE_VERBS}))|(?<![的，,])(?:并|再)(?=(?:{_CHINESE_VERBS}|乘|除))",
     re.IGNORECASE,
 )
-_LEAD = re.compile(r"^(?:\s|[,，、:：]|(?:and|then|also|first|firstly|next|finally|先|首先|再|并)(?![A-Za-z]))+", re.IGNORECASE)
+_LEAD = re.compile(
+    r"^(?:\s|[,，、:：]|(?:and|then|also|first|firstly|next|finally|先|首先|再|并)(?![A-Za-z]))+", re.IGNORECASE
+)
 _REPORT = re.compile(
     r"^(?:please\s+)?(?:(?:tell|give|show|report|return|say|answer|print|explain|reply)(?:\s+(?:me|us|back|with))*"
     r"(?:\s+(?:the|your|a|final|result|results|answer|it|that|me|what|you|found|got|total|number|value|in|one|short|sentence|"
@@ -36,7 +38,9 @@ _REPORT = re.compile(
     r"[\s.。?？!！]*$",
     re.IGNORECASE,
 )
-_MANNER = re.compile(r"\b(?:thanks|thank you|please|hello|hi|hey|good (?:morning|evening))\b|谢谢|你好|您好|麻烦了", re.IGNORECASE)
+_MANNER = re.compile(
+    r"\b(?:thanks|thank you|please|hello|hi|hey|good (?:morning|evening))\b|谢谢|你好|您好|麻烦了", re.IGNORECASE
+)
 _ASKS = re.compile(
     rf"^(?:please\s+|can you\s+|could you\s+)?(?:{_VERBS}|is|are|does|do|will|why)\b|[?？]\s*$"
     r"|^(?:请|帮我|麻烦)|(?:什么|谁|吗|多少|几|哪|怎么|为什么|如何)|^(?:写|画|讲|唱|做|查|发|搜|读|翻译|告诉|解释|预订|播放|打开|删|买)",

@@ -78,7 +78,9 @@ _URL = re.compile(r"https?://[^\s\"'<>，。；、）)\]]{1,2000}")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}", re.ASCII)
 _DATE = re.compile(r"(?<!\d)(\d{4})(?:-(\d\d?)-(\d\d?)(?!\d)|/(\d\d?)/(\d\d?)(?!\d)|年(\d\d?)月(\d\d?)[日号])")
 _CLOCK = re.compile(r"(?<![\d:])\d{1,2}:\d{2}(?::\d{2})?(?![\d:])")
-_ZONE = re.compile(rf"\b(?:{'|'.join(REGIONS)})/[A-Za-z0-9_+\-]{{1,40}}(?:/[A-Za-z_]{{1,40}})?|\b(?:UTC|GMT)\b", re.ASCII)
+_ZONE = re.compile(
+    rf"\b(?:{'|'.join(REGIONS)})/[A-Za-z0-9_+\-]{{1,40}}(?:/[A-Za-z_]{{1,40}})?|\b(?:UTC|GMT)\b", re.ASCII
+)
 _NAMELIKE = re.compile(r"(?<![A-Za-z0-9_./\\~-])(?![\d.,]+(?![A-Za-z0-9_./\\~-]))[A-Za-z0-9_./\\~-]{2,300}")
 _NUMBER = re.compile(
     r"(?P<symbol>[$€£¥])?(?<![A-Za-z0-9_.])(?P<sign>(?:(?<=[\s(:=,，：（])|^)[-−])?"
@@ -145,9 +147,7 @@ def is_path(text: str) -> bool:
     return bool(suffix in _SUFFIXES or text.startswith(("./", "../", "/", "~/")) or text.endswith("/"))
 
 
-def _bound(
-    make: Callable[[Skeleton, re.Match[str]], str], found: Skeleton
-) -> Callable[[re.Match[str]], str]:
+def _bound(make: Callable[[Skeleton, re.Match[str]], str], found: Skeleton) -> Callable[[re.Match[str]], str]:
     return lambda match: make(found, match)
 
 
@@ -188,7 +188,11 @@ def _namelike(found: Skeleton, match: re.Match[str]) -> str:
         if text.lower() in ("and/or", "he/she", "his/her", "km/h", "m/s") or not all(len(part) > 2 for part in parts):
             return match.group()
         return found.mark(Atom("path", text, text)) + rest
-    return found.mark(Atom("key", text, text)) + rest if re.fullmatch(r"[A-Za-z_][\w.-]*[A-Za-z0-9]", text) else match.group()
+    return (
+        found.mark(Atom("key", text, text)) + rest
+        if re.fullmatch(r"[A-Za-z_][\w.-]*[A-Za-z0-9]", text)
+        else match.group()
+    )
 
 
 def _currency(found: Skeleton, match: re.Match[str]) -> str:

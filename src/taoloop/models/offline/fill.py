@@ -67,7 +67,8 @@ class Filler:
     def _all(self, params: Sequence[Param]) -> Filled:
         result = Filled(taken=self.taken)
         ranked = sorted(
-            range(len(params)), key=lambda i: (not params[i].required, _ORDER.index(params[i].role), params[i].side == "to", i)
+            range(len(params)),
+            key=lambda i: (not params[i].required, _ORDER.index(params[i].role), params[i].side == "to", i),
         )
         for param in (params[i] for i in ranked):
             value = self._value(param)
@@ -114,7 +115,7 @@ class Filler:
     def _marks(self, text: str, kinds: Sequence[Kind]) -> list[str]:
         marks = [mark for mark in _MARK.findall(text) if mark not in self.used]
         marks = [mark for mark in marks if self.skeleton.atom(mark).kind in kinds]
-        return sorted(marks, key=lambda mark: (kinds.index(self.skeleton.atom(mark).kind) > 0 and len(kinds) > 2))
+        return sorted(marks, key=lambda mark: kinds.index(self.skeleton.atom(mark).kind) > 0 and len(kinds) > 2)
 
     def _sided(self, param: Param, marks: list[str]) -> str | None:
         """The value that stands on the argument's side: after "from", or after "to"."""
@@ -123,7 +124,11 @@ class Filler:
         wanted, other = (_TO, _FROM) if param.side == "to" else (_FROM, _TO)
         before = {mark: self.clause[: self.clause.find(mark)][-24:] for mark in marks}
         after_number = [m for m in marks if param.side == "from" and self._ends_with_number(before[m])]
-        chosen = after_number or [m for m in marks if wanted.search(before[m])] or [m for m in marks if not other.search(before[m])]
+        chosen = (
+            after_number
+            or [m for m in marks if wanted.search(before[m])]
+            or [m for m in marks if not other.search(before[m])]
+        )
         if param.side == "to":
             return (chosen or marks)[-1]
         return (chosen or marks)[0]
@@ -235,7 +240,16 @@ class Filler:
         if param.role == "number":
             number = self.findings[-1].number() if self.findings else None
             return OPEN if number is None else (as_number(number, param) or OPEN)
-        if not param.takes_text or param.role in ("choice", "boolean", "list", "object", "email", "url", "currency", "unit"):
+        if not param.takes_text or param.role in (
+            "choice",
+            "boolean",
+            "list",
+            "object",
+            "email",
+            "url",
+            "currency",
+            "unit",
+        ):
             return OPEN
         if (value := self._words_for(param)) and value not in self.taken.values():
             self.taken[param.name] = value

@@ -10,7 +10,15 @@ from taoloop.models.offline.words import concepts
 
 _LOOSE = frozenset({"num", "word", "the", "of", "to", "from", "by", "and", "percent"})
 _POWERS = {"square": "2", "cube": "3", "root": "0.5"}
-_NARY = {"sum": "+", "total": "+", "product": "*", "difference": "-", "quotient": "/", "average": "mean", "mean": "mean"}
+_NARY = {
+    "sum": "+",
+    "total": "+",
+    "product": "*",
+    "difference": "-",
+    "quotient": "/",
+    "average": "mean",
+    "mean": "mean",
+}
 _DEEPEST = 40
 
 

@@ -19,12 +19,16 @@ _NAME = re.compile(
     r"(?<![A-Za-z])(?:in|at|for|of|from|to|near|by|between|and|with|user|is)\s+"
     r"(?P<name>(?:[A-Z][\w'’.-]*)(?:\s+(?:[A-Z][\w'’.-]*|de|la|el|of|the(?=\s[A-Z])))*)"
 )
-_LOCAL = re.compile(r"(?:在|去|到|从|查询|查一下|查|看看|看|，|,|^)?(?P<name>[\u4e00-\u9fff]{2,6}?[市县省镇区州])(?![\u4e00-\u9fff]{0,1}长)")
+_LOCAL = re.compile(
+    r"(?:在|去|到|从|查询|查一下|查|看看|看|，|,|^)?(?P<name>[\u4e00-\u9fff]{2,6}?[市县省镇区州])(?![\u4e00-\u9fff]{0,1}长)"
+)
 _OF = re.compile(
     r"(?:the\s+)?(?P<field>[A-Za-z][A-Za-z ]{0,40}?)\s+(?:of|for)\s+(?:the\s+)?(?:user\s+|author\s+)?(?P<owner>[\w.\ue000-\uf8ff-]{1,60})"
     r"|(?P<owner2>[\w\ue000-\uf8ff-]{1,60})(?:'s|’s)\s+(?P<field2>[A-Za-z][A-Za-z ]{0,40})"
 )
-_OF_CHINESE = re.compile(r"(?P<owner>[A-Za-z0-9_-]{1,60}|[\u4e00-\u9fff]{1,8}|[\ue000-\uf8ff])\s*的\s*(?P<field>[\u4e00-\u9fff]{1,8}|[a-z_]{2,40})")
+_OF_CHINESE = re.compile(
+    r"(?P<owner>[A-Za-z0-9_-]{1,60}|[\u4e00-\u9fff]{1,8}|[\ue000-\uf8ff])\s*的\s*(?P<field>[\u4e00-\u9fff]{1,8}|[a-z_]{2,40})"
+)
 _LABELS = {
     "subject": "subject|title|主题|标题|题目", "title": "titled?|called|标题|题目|名为", "name": "named|called|name|名字|名叫|名为|叫",
     "body": "body|message|content|text|saying|内容|正文|写着", "content": "contents?|text|saying|内容|正文|写着|写上",
@@ -32,7 +36,9 @@ _LABELS = {
     "description": "description|描述|说明", "query": "query|关键词|关键字", "limit": "limit|top|前", "count": "count|top|数量",
     "user": "user|用户", "username": "username|user|用户名|用户",
 }  # fmt: skip
-_FREE = frozenset("subject title body message content text saying 主题 标题 内容 正文 题目 titled called named 名为 写着 名叫".split())
+_FREE = frozenset(
+    "subject title body message content text saying 主题 标题 内容 正文 题目 titled called named 名为 写着 名叫".split()
+)
 REFERENCE = re.compile(
     r"\b(?:it|its|that|this|them|those|these|result|results|answer|text|contents?|output|there|file)\b"
     r"|结果|它|其中|内容|里面|这段|上述|文中|这些|答案|译文|原文|该文件",
@@ -60,7 +66,16 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
         if begun >= 0 and gap.strip(" '’-") and not spent:
             begun = -1
         if spent:
-            if begun >= 0 and text[word.start : word.end].lower() not in ("of", "the", "and", "in", "的", "和", "与", "for"):
+            if begun >= 0 and text[word.start : word.end].lower() not in (
+                "of",
+                "the",
+                "and",
+                "in",
+                "的",
+                "和",
+                "与",
+                "for",
+            ):
                 begun = -1
             continue
         if begun < 0:
@@ -76,7 +91,11 @@ def names(clause: str, skeleton: Skeleton) -> list[str]:
     found = [match["name"].rstrip(".'’") for match in _NAME.finditer(clause)]
     found += [match["name"].lstrip("的把将请问") for match in _LOCAL.finditer(clause)]
     if re.search(r"[\u4e00-\u9fff]", clause):
-        found += [w for w in re.findall(r"(?<![A-Za-z])[A-Za-z][A-Za-z0-9_-]+", clause) if concepts(w) and concepts(w)[0][0] != "@"]
+        found += [
+            w
+            for w in re.findall(r"(?<![A-Za-z])[A-Za-z][A-Za-z0-9_-]+", clause)
+            if concepts(w) and concepts(w)[0][0] != "@"
+        ]
     else:
         words = re.findall(r"(?<![A-Za-z'])[A-Z][\w'-]+", clause)[0 if clause[:1].islower() else 1 :]
         found += [word for word in words if word.lower() != "i" and not _english_known(word)]
@@ -105,7 +124,9 @@ def record_keys(clause: str, skeleton: Skeleton) -> list[str]:
     return found
 
 
-_KEY_IDLE = frozenset("the a an look up lookup find get fetch what is s whats me show tell give query value key please check of".split())
+_KEY_IDLE = frozenset(
+    "the a an look up lookup find get fetch what is s whats me show tell give query value key please check of".split()
+)
 
 
 def labelled(clause: str, skeleton: Skeleton, name: str) -> str:
@@ -123,7 +144,11 @@ def labelled(clause: str, skeleton: Skeleton, name: str) -> str:
         return skeleton.atom(value[0]).value
     if not match["sign"] and match["label"].lower() not in _FREE:
         return ""
-    stop = re.search(r"\s+(?:and|with)\s+(?:the\s+)?(?:a\s+)?(?:subject|body|message|content|text|title)\b|[,，;；。]|$", value, re.IGNORECASE)
+    stop = re.search(
+        r"\s+(?:and|with)\s+(?:the\s+)?(?:a\s+)?(?:subject|body|message|content|text|title)\b|[,，;；。]|$",
+        value,
+        re.IGNORECASE,
+    )
     return _clean(skeleton.restore(value[: stop.start()] if stop else value))
 
 

@@ -73,9 +73,7 @@ def params(card: ToolCard) -> tuple[Param, ...]:
     return _object_fields(schema, schema, about=f"{card.name} {card.purpose}", depth=0)
 
 
-def _object_fields(
-    rule: Mapping[str, Any], root: Mapping[str, Any], *, about: str, depth: int
-) -> tuple[Param, ...]:
+def _object_fields(rule: Mapping[str, Any], root: Mapping[str, Any], *, about: str, depth: int) -> tuple[Param, ...]:
     properties, required = rule.get("properties"), rule.get("required")
     if not isinstance(properties, Mapping) or depth > _DEEPEST:
         return ()

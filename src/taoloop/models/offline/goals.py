@@ -1,0 +1,134 @@
+"""What a task asks for, in order: each goal is a question for a tool, or arithmetic over such questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from taoloop.models.offline.arithmetic import Node, Num, Op, Sub
+from taoloop.models.offline.clauses import asks, clauses
+from taoloop.models.offline.extract import Skeleton
+from taoloop.models.offline.fill import Filled, Filler
+from taoloop.models.offline.lexicon import CHANGES
+from taoloop.models.offline.match import THRESHOLD, Profile, rarity, score
+from taoloop.models.offline.parsing import parse
+from taoloop.models.offline.reckoning import Reckoner
+from taoloop.models.offline.results import Finding
+from taoloop.models.offline.words import concepts
+
+_NEGATED = re.compile(r"^(?:please\s+)?(?:don't|do not|never)\b|^(?:请)?(?:不要|别|勿|不用)", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"(?:\bdon't|\bdo not|\bnever|\bwithout|不要|别|勿)\s*([A-Za-z]+(?:\s[A-Za-z]+)?|[\u4e00-\u9fff]{1,4})",
+    re.IGNORECASE,
+)
+_NEAR_BEST = 0.55
+_EACH_TAKEN = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One thing to find out or do. `tree` is set where it is arithmetic."""
+
+    text: str
+    tree: Op | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A tool for a clause with its arguments as far as they are known."""
+
+    profile: Profile
+    filled: Filled
+    points: float
+
+
+@dataclass(slots=True)
+class Chooser:
+    """Chooses tools for clauses of one task."""
+
+    skeleton: Skeleton
+    profiles: Sequence[Profile]
+    telling: dict[str, float] = field(default_factory=dict)
+    refused: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Weigh the concepts of the cards, and note which acts the task forbids."""
+        self.telling = rarity(self.profiles)
+        forbidden = " ".join(match[1] for match in _REFUSED.finditer(self.skeleton.text))
+        self.refused = frozenset(concepts(forbidden)) & CHANGES
+
+    def ranked(self, clause: str) -> list[tuple[float, Profile]]:
+        """The tools that fit a clause, best first."""
+        about, atoms = concepts(clause), self.skeleton.within(clause)
+        if any(atom.kind == "currency" for atom in atoms):
+            about = (*about, "@currency")
+        found = [
+            (score(each, about, atoms, self.telling), each)
+            for each in self.profiles
+            if each.allows(about, refused=self.refused)
+        ]
+        fitting = [(points, each) for points, each in found if points >= THRESHOLD]
+        if not fitting and asks(clause):
+            fitting = [(THRESHOLD, each) for each in self.profiles if _answers_anything(each)]
+        return sorted(fitting, key=lambda pair: -pair[0])
+
+    def choose(self, clause: str, findings: Sequence[Finding] = ()) -> Choice | None:
+        """The best tool whose required arguments have values; else the best one with what it lacks; None if none fits."""
+        ranked = self.ranked(clause)
+        best: Choice | None = None
+        for points, each in ranked[:8]:
+            if points < _NEAR_BEST * ranked[0][0]:
+                break
+            filled = Filler(clause, self.skeleton, each, self.skeleton.text, findings).fill()
+            worth = points + _EACH_TAKEN * len(filled.taken)
+            choice = Choice(each, filled, worth)
+            if best is None or (bool(best.filled.open), -best.points) > (bool(filled.open), -worth):
+                best = choice
+        return best
+
+    def answers(self, clause: str) -> bool:
+        """True if some tool can be called for the clause with what the task says."""
+        choice = self.choose(clause)
+        return choice is not None and not choice.filled.open
+
+
+def goals(chooser: Chooser) -> list[Goal]:
+    """The goals of a task. Clauses that ask for nothing join a neighbour, for the values in them."""
+    skeleton, reckoner = chooser.skeleton, Reckoner(chooser.profiles)
+    found: list[Goal] = []
+    waiting = ""
+    for clause in clauses(skeleton.text):
+        if _NEGATED.match(clause):
+            continue
+        tree = parse(clause, skeleton)
+        settled = _settled(tree, chooser) if tree is not None else None
+        if isinstance(settled, Op) and (reckoner.can(settled) or not chooser.answers(clause)):
+            found.append(Goal(clause, settled))
+            continue
+        if chooser.ranked(clause) or asks(clause):
+            found.append(Goal(f"{waiting} {clause}".strip()))
+            waiting = ""
+        elif found and found[-1].tree is None:
+            found[-1] = replace(found[-1], text=f"{found[-1].text}, {clause}")
+        else:
+            waiting = f"{waiting} {clause}".strip()
+    return found or [Goal(waiting or skeleton.text.strip())]
+
+
+def _settled(tree: Node, chooser: Chooser) -> Node | None:
+    """The tree with each sub-question judged: a tool answers it, or it is a number with a noun; None if neither."""
+    if isinstance(tree, Op):
+        left, right = _settled(tree.left, chooser), _settled(tree.right, chooser)
+        return None if left is None or right is None else Op(tree.sign, left, right)
+    if isinstance(tree, Sub):
+        if chooser.answers(tree.text):
+            return tree
+        atoms = chooser.skeleton.within(tree.text)
+        return Num(atoms[0].value, atoms[0].percent) if len(atoms) == 1 and atoms[0].kind == "number" else None
+    return tree
+
+
+def _answers_anything(each: Profile) -> bool:
+    needed = [param for param in each.params if param.required]
+    return "@web" in each.strong and not each.changes and len(needed) == 1 and needed[0].role == "query"
