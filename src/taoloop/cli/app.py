@@ -65,11 +65,14 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            near = get_close_matches(args[0], _COMMANDS, n=1)
             if " " in args[0] or not args[0].isascii():
-                error.message = f"There is no command {args[0]!r}. A task is run with: tao run {args[0]!r}"
-            elif near := get_close_matches(args[0], _COMMANDS, n=1):
-                error.message = f"There is no command {args[0]!r}. Did you mean {near[0]!r}?"
-            raise
+                way_out = f"A task is run with: tao run {args[0]!r}."
+            elif near:
+                way_out = f"Did you mean {near[0]!r}?"
+            else:
+                raise
+            raise click.UsageError(f"There is no command {args[0]!r}. {way_out}", ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command; where nobody reads its output any more it ends quietly."""

@@ -1,0 +1,163 @@
+"""`tao run` as a person and as a program use it: real processes, a scripted model, real tools."""
+
+import json
+
+from conftest import Shell, call
+
+TOOLS = '''
+import os, subprocess, time
+from typing import Any
+from taoloop import Agent, tool
+
+@tool(tier="read")
+def noisy(chars: int) -> str:
+    """Print much, from Python, from C and from a child."""
+    os.write(1, b"raw bytes\\n")
+    subprocess.run(["echo", "a child"])
+    print("x" * chars)
+    return "quiet again"
+
+@tool(tier="write")
+def book(place: str) -> str:
+    """Book a table at a place."""
+    with open("booked.txt", "a") as file:
+        file.write(place + "\\n")
+    return "booked " + place
+
+@tool(tier="read")
+def broken(how: str) -> Any:
+    """Fail in one of several ways."""
+    if how == "raise":
+        raise RuntimeError("the backend said no")
+    if how == "hang":
+        time.sleep(600)
+    return object()
+
+broken = broken.with_card(timeout_s=0.2)
+print("imported")
+'''
+
+
+def with_tools(tao: Shell, *replies: object, **fields: object) -> list[str]:
+    """Arguments for a run of the tools above."""
+    tao.write("mytools.py", TOOLS)
+    tao.script(*replies)
+    agent = {"model": "scripted:script.yaml", "tools": ["mytools:noisy", "mytools:book", "mytools:broken"], **fields}
+    tao.write("agent.json", json.dumps(agent))
+    return ["run", "the task", "--agent", "agent.json"]
+
+
+def test_a_task_is_answered_with_every_step_shown(tao: Shell) -> None:
+    model = tao.script(call("calculator", expression="3.5**2"), "It is 12.25.")
+    ended = tao("run", "square 3.5", "--model", model, code=0)
+    assert "Thought: I use calculator." in ended.out
+    assert 'Action: calculator {"expression": "3.5**2"}' in ended.out
+    assert "Observed: result=12.25" in ended.out
+    assert "Answer: It is 12.25." in ended.out
+    assert "\x1b" not in ended.out
+    assert ended.err == ""
+
+
+def test_a_chinese_task_is_shown_in_chinese(tao: Shell) -> None:
+    model = tao.script(call("calculator", expression="1+1"), "等于 2。")
+    ended = tao("run", "-", "--model", model, stdin="一加一等于几?\n", code=0)
+    assert "任务: 一加一等于几?" in ended.out
+    assert "答案: 等于 2。" in ended.out
+
+
+def test_json_prints_events_and_the_last_is_finished(tao: Shell) -> None:
+    model = tao.script(call("calculator", expression="1+1"), "2")
+    events = tao("run", "add", "--model", model, "--json", code=0).events
+    assert [event["seq"] for event in events] == list(range(len(events)))
+    assert {"run_id", "seq", "at", "kind"} <= set.intersection(*(set(event) for event in events))
+    assert (events[-1]["kind"], events[-1]["status"], events[-1]["answer"]) == ("finished", "completed", "2")
+
+
+def test_nothing_that_a_tool_prints_reaches_the_events(tao: Shell) -> None:
+    """50 MB from print, bytes on descriptor 1, a child's output, and a print at import."""
+    ended = tao(*with_tools(tao, call("noisy", chars=50_000_000), "done"), "--json", code=0)
+    observed = next(event for event in ended.events if event["kind"] == "observed")
+    assert observed["output"] == "quiet again"
+    assert len(observed["printed"]) < 3_000
+    assert ended.err.splitlines() == ["imported", "raw bytes", "a child"]
+
+
+def test_a_tool_that_raises_hangs_or_returns_nonsense_is_observed(tao: Shell) -> None:
+    calls = [call("broken", how=how) for how in ("raise", "hang", "nonsense")]
+    args = with_tools(tao, *calls, "I give up.", limits={"max_consecutive_errors": 9})
+    events = tao(*args, "--json", code=0).events
+    errors = [event["error"] for event in events if event["kind"] == "observed"]
+    assert [error["code"] for error in errors] == ["exception", "timeout", "invalid_output"]
+    assert "the backend said no" in errors[0]["message"]
+
+
+def test_a_write_waits_where_nobody_can_be_asked_and_goes_on_when_it_is_approved(tao: Shell) -> None:
+    ended = tao(*with_tools(tao, call("book", place="小南国"), "Booked."), "--json", code=8)
+    assert ended.events[-1]["kind"] == "paused"
+    assert not (tao.folder / "booked.txt").exists()
+    run_id = ended.events[0]["run_id"]
+    assert f"tao run --resume {run_id}" in ended.err
+    resumed = tao("run", "--resume", run_id[:-3], "--approve", "write", code=0)
+    assert "Allowed: by --approve" in resumed.out
+    assert (tao.folder / "booked.txt").read_text(encoding="utf-8") == "小南国\n"
+
+
+def test_approved_ahead_of_time_nothing_is_asked(tao: Shell) -> None:
+    tao(*with_tools(tao, call("book", place="x"), "Booked."), "--approve", "destructive", code=0)
+
+
+def test_a_limit_has_its_exit_code_and_a_larger_one_goes_on(tao: Shell) -> None:
+    model = tao.script(*(call("calculator", expression=f"{n}+1") for n in range(3)), "3")
+    ended = tao("run", "count", "--model", model, "--max-steps", "2", "--no-closing-turn", "--json", code=3)
+    run_id = ended.events[-1]["run_id"]
+    assert f"tao run --resume {run_id} --max-steps 4" in ended.err
+    assert "has used up its max_steps of 2" in tao("run", "--resume", run_id, code=2).one_line
+    assert "Answer: 3" in tao("run", "--resume", run_id, "--max-steps", "4", code=0).out
+    assert "is completed" in tao("run", "--resume", run_id, code=2).one_line
+
+
+def test_every_limit_can_be_given(tao: Shell) -> None:
+    limits = ("--max-tool-calls", "7", "--max-tokens", "99", "--max-cost", "0.5", "--max-time", "60")
+    first = tao("run", "say", "--model", tao.script("yes"), *limits, "--json", code=0).events[0]
+    given = {name: first["agent"]["limits"][name] for name in ("max_tool_calls", "max_tokens", "max_cost_usd", "max_wall_s")}
+    assert given == {"max_tool_calls": 7, "max_tokens": 99, "max_cost_usd": 0.5, "max_wall_s": 60}
+
+
+def test_a_workspace_brings_the_file_tools_and_survives_a_resume(tao: Shell) -> None:
+    tao.write("notes.md", "the code is 4711\n")
+    model = tao.script(call("read_file", path="notes.md"), call("read_file", path="notes.md"), "4711")
+    started = tao("run", "read", "--model", model, "--workspace", ".", "--max-steps", "1", "--json").events
+    names = [card["name"] for card in started[0]["agent"]["tools"]]
+    assert names == ["calculator", "time_now", "read_file", "list_files", "search_files", "write_file", "read_observation"]
+    tao.script("4711", name="script.yaml")
+    tao.script(call("read_file", path="notes.md"), "x", call("read_file", path="notes.md"), "4711")
+    resumed = tao("run", "--resume", started[0]["run_id"], "--max-steps", "9", "--json", code=0).events
+    assert any("4711" in event["output"] for event in resumed if event["kind"] == "observed")
+
+
+def test_options_win_over_the_agent_file(tao: Shell) -> None:
+    tao.write("agent.yaml", "model: offline\nlanguage: zh\nlimits: {max_steps: 3}\ntools: [lookup]\n")
+    model = tao.script("Final Answer: yes")
+    options = ("--lang", "en", "--tools", "calculator", "--strategy", "standard", "--dialect", "text")
+    agent = tao("run", "好", "--agent", "agent.yaml", "--model", model, *options, "--json", code=0).events[0]["agent"]
+    assert (agent["language"], agent["strategy"], agent["dialect"]) == ("en", "standard", "text")
+    assert [card["name"] for card in agent["tools"]] == ["calculator", "read_observation"]
+    assert agent["limits"]["max_steps"] == 3
+
+
+def test_replies_left_over_and_replies_missing_have_their_codes(tao: Shell) -> None:
+    assert "has 2" in tao("run", "x", "--model", tao.script("a", "b"), code=10).one_line
+    failed = tao("run", "x", "--model", tao.script(call("calculator", expression="1")), "--json", code=9)
+    assert failed.events[-1]["status"] == "model_failed"
+
+
+def test_verbose_shows_the_output_of_the_model_as_it_came(tao: Shell) -> None:
+    model = tao.script("Thought: easy\nFinal Answer: yes")
+    out = tao("run", "x", "--model", model, "--dialect", "text", "-v", code=0).out
+    assert "1 Model: Thought: easy\nFinal Answer: yes" in out
+
+
+def test_text_of_model_and_tools_cannot_steer_the_terminal_or_the_markup(tao: Shell) -> None:
+    model = tao.script("\x1b]0;owned\x07\x1b[2J[bold]plain[/bold] \u202egnp")
+    out = tao("run", "x", "--model", model, code=0).out
+    assert "Answer: [bold]plain[/bold] gnp" in out
