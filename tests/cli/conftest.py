@@ -80,7 +80,7 @@ class Shell:
         return f"scripted:{name}"
 
 
-def call(name: str, **args: Any) -> dict[str, Any]:
+def call(name: str, /, **args: Any) -> dict[str, Any]:
     """A reply that calls one tool."""
     return {"text": f"I use {name}.", "tool_calls": [{"name": name, "args": args}]}
 

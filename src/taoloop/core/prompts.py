@@ -16,6 +16,14 @@ class PromptSet:
     language: str
     texts: Mapping[str, str] = field(default_factory=dict)
 
+    def narrowed(self, dialect: str, strategy: str) -> PromptSet:
+        """Only the texts that a run with this dialect and strategy can use, so that its trace holds no others."""
+        wanted = {f"rules_{strategy}", f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
+        wanted.add(f"reminder_{dialect}")
+        families = ("rules_", "form_", "thought_", "reminder_")
+        texts = {name: text for name, text in self.texts.items() if name in wanted or not name.startswith(families)}
+        return PromptSet(language=self.language, texts=texts)
+
     def fill(self, name: str, /, **values: object) -> str:
         """The text called `name` with its placeholders filled.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -142,6 +142,8 @@ class Agent:
         async with self._open_journal() as journal:
             lease = await journal.acquire(run_id)
             trace = Trace(run_id, await journal.load(run_id))
+            if trace.started is None:
+                raise RunNotResumable(f"Run {run_id} never began.", hint="Start a new run.")
             if trace.status == "completed":
                 raise RunNotResumable(f"Run {run_id} is completed.", hint="Start a new run.")
             self.toolbox.allow([card.name for card in trace.agent.tools])
@@ -152,11 +154,11 @@ class Agent:
 
     def run_sync(self, task: str, **options: Any) -> Result:
         """`run` for code that is not async; works inside a running loop too (a notebook), in a thread of its own."""
-        return run_sync(lambda: self.run(task, **options))
+        return run_sync(lambda: self._in_own_loop(self.run(task, **options)))
 
     def resume_sync(self, run_id: str, **options: Any) -> Result:
         """`resume` for code that is not async."""
-        return run_sync(lambda: self.resume(run_id, **options))
+        return run_sync(lambda: self._in_own_loop(self.resume(run_id, **options)))
 
     async def stream(self, task: str, **options: Any) -> AsyncIterator[Event]:
         """The events of a run as they happen; the last one is `finished`, or `paused` where the run waits.
@@ -217,6 +219,14 @@ class Agent:
         """The strategy that decides what comes next."""
         return get_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy
 
+    async def _in_own_loop(self, running: Coroutine[Any, Any, Result]) -> Result:
+        """Let go of the model's connections, which belong to this loop, before the loop ends."""
+        try:
+            return await running
+        finally:
+            if "bound_model" in self.__dict__ and self.bound_model is not self.model:
+                await self.bound_model.close()
+
     def _builtin(self) -> Mapping[str, Tool]:
         from taoloop.tools.builtin import builtin_tools  # noqa: PLC0415  # only where a tool is named
 
@@ -233,6 +243,7 @@ class Agent:
 
     def _spec(self, language: str) -> AgentSpec:
         dialect = get_dialect(self.dialect or self.bound_model.dialect)
+        prompts = load_prompts(language, Path(self.prompts) if self.prompts is not None else None)
         return AgentSpec(
             name=self.name,
             model=self.bound_model.spec,
@@ -242,7 +253,7 @@ class Agent:
             instructions=self.instructions,
             tools=self.toolbox.cards,
             limits=self.limits,
-            prompts=load_prompts(language, Path(self.prompts) if self.prompts is not None else None),
+            prompts=prompts.narrowed(dialect.name, self.bound_strategy.name),
             approved_tiers=tuple(self.approved_tiers),
             closing_turn=self.closing_turn,
             repair_turns=self.repair_turns,

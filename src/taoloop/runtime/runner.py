@@ -80,6 +80,7 @@ class Runner:
         try:
             while self.trace.finished is None and self.trace.paused is None:
                 await self._step()
+            await self.commit()  # a model that failed finishes the run without a further effect
         except asyncio.CancelledError:
             if self.trace.finished is None:
                 reason = wording(self.trace.agent.language, "stopped")

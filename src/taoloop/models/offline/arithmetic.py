@@ -54,7 +54,7 @@ _LEXEMES: tuple[tuple[str, str], ...] = (
     ("halve", r"halve\b"),
     ("root", r"(?:the\s+)?(?:square\s+root\s+of|sqrt(?:\s+of)?)\b|根号"),
     ("square", r"(?:the\s+)?square\s+(?:of\b)?"), ("cube", r"(?:the\s+)?cube\s+(?:of\b)?"),
-    ("verb+", r"add(?:\s+up)?\b(?!ed)"), ("verb-", r"(?:subtract|deduct)\b"), ("verb*", r"multiply\b"), ("verb/", r"divide\b"),
+    ("verb+", r"(?:add|sum)(?:\s+up)?\b"), ("verb-", r"(?:subtract|deduct)\b"), ("verb*", r"multiply\b"), ("verb/", r"divide\b"),
     ("post**0.5", r"的?(?:算术)?平方根"), ("post**2", r"squared\b|的?平方(?!根|米|公里|千米)|²"), ("post**3", r"cubed\b|的?立方(?!米|根)|³"),
     ("post/2", r"的?一半"), ("post*2", r"翻倍|加倍|的?两倍"), ("nth", r"次方|次幂"),
     ("post+", r"相加|(?:的|之)(?:总和|和(?![的之]))|求和"), ("post*", r"相乘|(?:的|之)乘?积"), ("post-", r"相减|(?:的|之)差"), ("post/", r"相除|(?:的|之)商"),

@@ -41,11 +41,16 @@ _DAYS = re.compile(r"\b(?:today|tomorrow|yesterday|tonight)\b|今天|明天|后�
 
 @dataclass(slots=True)
 class Filled:
-    """Arguments for one call. `open` are required arguments without a value; `taken` names the mark that each took."""
+    """Arguments for one call.
+
+    `open` are required arguments without a value, `taken` names the mark that each took, `earlier` says that an
+    earlier result was used.
+    """
 
     args: dict[str, Any] = field(default_factory=dict)
     open: list[Param] = field(default_factory=list)
     taken: dict[str, str] = field(default_factory=dict)
+    earlier: bool = False
 
 
 @dataclass(slots=True)
@@ -59,10 +64,13 @@ class Filler:
     findings: Sequence[Finding] = ()
     used: set[str] = field(default_factory=set)
     taken: dict[str, str] = field(default_factory=dict)
+    earlier: bool = False
 
     def fill(self) -> Filled:
         """Values for all arguments that can have one."""
-        return self._all(self.profile.params)
+        filled = self._all(self.profile.params)
+        filled.earlier = self.earlier
+        return filled
 
     def _all(self, params: Sequence[Param]) -> Filled:
         result = Filled(taken=self.taken)
@@ -84,10 +92,7 @@ class Filler:
             "choice": self._choice, "boolean": self._boolean, "number": self._number, "list": self._list,
             "object": self._object, "unit": self._unit, "language": self._language, "expression": self._expression,
         }  # fmt: skip
-        if param.role in special:
-            value = special[param.role](param)
-        else:
-            value = self._typed(param)
+        value = special.get(param.role, self._typed)(param)
         if value is OPEN and param.required:
             value = self._last_resort(param)
         return value
@@ -101,7 +106,10 @@ class Filler:
         marks = self._marks(self.clause, _KINDS.get(param.role, ()))
         if not param.required and param.role in ("any", "name", "query", "text"):
             return OPEN
+        if param.role == "path" and not marks and (folder := phrases.folder(self.clause, self.skeleton)):
+            return folder
         if param.role == "text" and self.findings and not marks and phrases.REFERENCE.search(self.clause):
+            self.earlier = True
             return self.findings[-1].text()
         if not marks and param.required and param.role not in ("query", "text", "name", "any"):
             marks = self._marks(self.whole, _KINDS.get(param.role, ()))
@@ -236,10 +244,13 @@ class Filler:
         for finding in reversed(self.findings):
             value = result_field(finding.content, param.name)
             if value is not None and fits(value, param):
+                self.earlier = True
                 return value
         if param.role == "number":
             number = self.findings[-1].number() if self.findings else None
-            return OPEN if number is None else (as_number(number, param) or OPEN)
+            value = None if number is None else as_number(number, param)
+            self.earlier = value is not None
+            return OPEN if value is None else value
         if not param.takes_text or param.role in (
             "choice",
             "boolean",
@@ -273,6 +284,7 @@ class Filler:
             if found:
                 return found[0]
         if param.role == "text" and self.findings:
+            self.earlier = True
             return self.findings[-1].text()
         return phrases.residue(self.clause, self.skeleton, known, self.used)
 

@@ -168,8 +168,10 @@ class _Parser:
         if kind == "nary":
             word = self.take()
             name = self.clause[word.start : word.end].split()[-2].lower()
-            items = [Prev(2), Prev(1)] if self.kind() == "them" else self.items(frozenset({"and"}))
-            self.place += self.kind() == "them"
+            if self.kind() == "them":
+                self.take()
+                return _joined(_NARY[name], [Prev(2), Prev(1)])
+            items = self.items(frozenset({"and"}))
             return _joined(_NARY[name], items)
         if kind in ("half", "halve", "double", "triple", *_POWERS):
             self.take()

@@ -22,6 +22,11 @@ _NAME = re.compile(
 _LOCAL = re.compile(
     r"(?:在|去|到|从|查询|查一下|查|看看|看|，|,|^)?(?P<name>[\u4e00-\u9fff]{2,6}?[市县省镇区州])(?![\u4e00-\u9fff]{0,1}长)"
 )
+_FOLDER = re.compile(
+    r"(?<![A-Za-z])(?:folder|directory|dir|目录|文件夹)\s+(?:called\s+|named\s+)?((?!of\b|in\b|is\b|and\b|for\b|with\b|to\b)[A-Za-z_][\w-]*)"
+    r"|(?!the\b|this\b|my\b|a\b|current\b|that\b|workspace\b|each\b|in\b|of\b)(?<![A-Za-z])([A-Za-z_][\w-]*)\s*(?:folder\b|directory\b|目录|文件夹)",
+    re.IGNORECASE,
+)
 _OF = re.compile(
     r"(?:the\s+)?(?P<field>[A-Za-z][A-Za-z ]{0,40}?)\s+(?:of|for)\s+(?:the\s+)?(?:user\s+|author\s+)?(?P<owner>[\w.\ue000-\uf8ff-]{1,60})"
     r"|(?P<owner2>[\w\ue000-\uf8ff-]{1,60})(?:'s|’s)\s+(?P<field2>[A-Za-z][A-Za-z ]{0,40})"
@@ -84,6 +89,12 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
         if end - begun > best[1] - best[0]:
             best = (begun, end)
     return _clean(skeleton.restore(text[best[0] : best[1]]))
+
+
+def folder(clause: str, skeleton: Skeleton) -> str:
+    """A folder named without a slash: "the src folder", "src 目录"."""
+    match = _FOLDER.search(clause)
+    return skeleton.restore(match[1] or match[2]) if match else ""
 
 
 def names(clause: str, skeleton: Skeleton) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,11 @@ class Finding:
 
     def number(self) -> str | None:
         """The one number that the question asks for, as plain text; None where it is not clear which."""
-        return _number(self.content, self.wants)
+        content = self.content
+        if isinstance(content, dict | list) and isinstance(self.args, Mapping):
+            given = [value for value in self.args.values() if not isinstance(value, bool)]
+            content = {"/".join(path): value for path, value in leaves(content) if value not in given} or content
+        return _number(content, self.wants)
 
     def text(self) -> str:
         """The output as text for another tool."""
@@ -90,11 +94,10 @@ def field(content: Any, name: str) -> Any:
     """The first scalar whose name fits an argument's name (`user_id` takes `user_id`, then `id`); None if none."""
     words = name_words(name)
     found = list(leaves(content))[:_MOST_LEAVES] if isinstance(content, dict | list) else []
-    for fits in (lambda own: own == words, lambda own: own and words and own[-1] == words[-1]):
-        for path, value in found:
-            if path and value is not None and fits(name_words(path[-1])):
-                return value
-    return None
+    named = [(name_words(path[-1]), value) for path, value in found if path and value is not None]
+    same = [value for own, value in named if own == words]
+    ends = [value for own, value in named if own and words and own[-1] == words[-1]]
+    return next(iter(same or ends), None)
 
 
 def _number(content: Any, wants: str) -> str | None:

@@ -84,7 +84,7 @@ class Speech:
                 "; ".join(f"{label(end)}: {end.shown()}" for end in ends) + ("。" if self._language == "zh" else ".")
             )
         parts += troubles
-        if len(facts) > 1 or (facts and facts[0].observed.output not in "".join(parts)) or (facts and not ends):
+        if len(facts) > 1 or (facts and not ends):
             calls = "; ".join(f"{fact.tool}({arguments(fact.args)}) → {short(fact.shown(), 80)}" for fact in facts)
             parts.append(self.say("basis", calls=calls))
         elif facts:

@@ -1,0 +1,143 @@
+"""Bad input: one clear line that names the thing and the way out, an exit code, and nothing started."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from conftest import Shell, call
+
+from taoloop.cli.exits import OF_STATUS, TABLE
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["run"], "Give a TASK"),
+        (["run", " "], "The task is empty"),
+        (["run", "x", "--resume", "y"], "--resume goes on with its own task"),
+        (["run", "x", "--model", "nope"], "no model called 'nope'. Known: offline, scripted"),
+        (["run", "x", "--model", "openai:m"], "OPENAI_API_KEY is not set"),
+        (["run", "x", "--model", "scripted:none.yaml"], "'none.yaml' cannot be read"),
+        (["run", "x", "--model", "scripted:bad.yaml"], "not a list of replies"),
+        (["run", "x", "--model", "scripted:ok.yaml", "--dialect", "latin"], "no dialect called 'latin'. Known: json"),
+        (["run", "x", "--model", "scripted:ok.yaml", "--strategy", "luck"], "no strategy called 'luck'. Known: react"),
+        (["run", "x", "--model", "scripted:ok.yaml", "--tools", "hammer"], "no tool called 'hammer'. Known: calculator"),
+        (["run", "x", "--model", "scripted:ok.yaml", "--prompts", "none"], "prompt folder"),
+        (["run", "x", "--agent", "none.yaml"], "none.yaml: there is no such file"),
+        (["run", "x", "--agent", "none:agent"], "there is no module 'none'"),
+        (["run", "x", "--agent", "json:dumps"], "json:dumps"),
+        (["run", "x", "--workspace", "ok.yaml"], "is a file"),
+        (["run", "x", "--max-steps", "0"], "--max-steps"),
+        (["run", "--resume", "1999"], "no run '1999'"),
+        (["runn"], "Did you mean 'run'?"),
+        (["What is 3+4?"], "A task is run with: tao run"),
+        (["show", "zz"], "no run 'zz'"),
+        (["tools", "hammer"], "no tool called 'hammer'"),
+    ],
+)
+def test_a_wrong_word_is_named_with_the_way_out(tao: Shell, args: list[str], expected: str) -> None:
+    tao("run", "x", "--model", tao.script("y", name="ok.yaml"), code=0)
+    tao.write("bad.yaml", "just: a mapping\n")
+    assert expected in tao(*args, code=2).one_line
+
+
+def test_an_unreadable_env_file_is_named_and_a_bad_line_only_ignored(tao: Shell) -> None:
+    (tao.folder / ".env").write_bytes(b"KEY=\xff\xfe")
+    assert "not UTF-8 text" in tao("models", code=2).one_line
+    assert "fail  .env" in tao("doctor", code=1).out
+    tao.write(".env", "OPENAI_API_KEY=sk-secret-1234\nthis is no assignment\n")
+    ended = tao("models", code=0)
+    assert ".env:2: this is not NAME=value" in ended.one_line
+    assert "openai:gpt-4o-mini  ready" in ended.out
+    assert "sk-secret" not in ended.out
+
+
+def test_the_environment_wins_over_the_env_file(tao: Shell) -> None:
+    tao.write(".env", "TAOLOOP_MODEL=scripted:none.yaml\n")
+    tao("run", "x", code=2)
+    tao("run", "x", TAOLOOP_MODEL=tao.script("y"), code=0)
+
+
+def test_a_missing_sdk_is_told_before_the_run(tao: Shell) -> None:
+    tao.write("sitecustomize.py", "import sys\nsys.modules['openai'] = None\n")
+    env = {"PYTHONPATH": str(tao.folder), "OPENAI_API_KEY": "k"}
+    assert "pip install 'taoloop[openai]'" in tao("run", "x", "--model", "openai:m", code=2, **env).one_line
+    assert tao("runs", code=11).out == ""
+
+
+def _newer(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+
+
+def _no_database(path: Path) -> None:
+    path.write_text("just a text that is long enough to be no header of a database at all\n" * 20)
+
+
+def _folder_missing(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [(_newer, "newer taoloop"), (_no_database, "not a journal"), (_folder_missing, "is a directory")],
+)
+def test_a_database_that_cannot_be_used_is_named(tao: Shell, spoil: object, expected: str) -> None:
+    db = tao.folder / "runs.db"
+    tao("run", "x", "--model", tao.script("y"), code=0)
+    assert callable(spoil)
+    spoil(db)
+    for args in (["run", "x", "--model", "scripted:script.yaml"], ["runs"], ["show", "2"]):
+        ended = tao(*args)
+        assert ended.code == 11
+        assert str(db) in ended.one_line
+    assert "fail  database" in tao("doctor", code=1).out
+
+
+def test_a_locked_database_is_named_and_nothing_is_lost(tao: Shell) -> None:
+    model = tao.script("y")
+    tao("run", "x", "--model", model, code=0)
+    other = sqlite3.connect(tao.folder / "runs.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert "another process holds the database" in tao("run", "x", "--model", model, code=11).one_line
+    other.close()
+    assert len(tao("runs", "--json", code=0).events) == 1
+
+
+def test_an_ambiguous_id_lists_what_it_may_mean(tao: Shell) -> None:
+    model = tao.script("y")
+    ids = [tao("run", "x", "--model", model, "--json", code=0).events[0]["run_id"] for _ in range(2)]
+    message = tao("show", ids[0][:4], code=2).one_line
+    assert all(run_id in message for run_id in ids)
+
+
+def test_an_error_of_our_own_is_one_line_and_debug_shows_where(tao: Shell) -> None:
+    tao.write("sitecustomize.py", "import taoloop.cli.store\ntaoloop.cli.store.look = None\n")
+    path = {"PYTHONPATH": str(tao.folder)}
+    assert "unexpected TypeError" in tao("runs", code=1, **path).one_line
+    assert "Traceback" in tao("runs", code=1, TAOLOOP_DEBUG="1", **path).err
+
+
+def test_every_status_has_its_own_code_and_the_help_tells_all(tao: Shell) -> None:
+    assert len(set(OF_STATUS.values())) == len(OF_STATUS)
+    shown = tao("--help", code=0).out
+    assert all(f"  {code} " in shown for code in TABLE)
+    assert all(status in shown for status in OF_STATUS)
+
+
+@pytest.mark.parametrize(
+    ("replies", "options", "code"),
+    [
+        (["no json", "no json"] * 3, ["--dialect", "json"], OF_STATUS["unreadable"]),
+        ([call("calculator", expression="1/0")] * 3 + ["x"], [], OF_STATUS["too_many_errors"]),
+        ([call("calculator", expression="1")] * 6, ["--max-steps", "9"], OF_STATUS["repeated_action"]),
+        ([call("calculator", expression="1")] * 2, ["--max-tool-calls", "1"], OF_STATUS["budget_exceeded"]),
+    ],
+)
+def test_the_exit_code_is_that_of_the_status(
+    tao: Shell, replies: list[object], options: list[str], code: int
+) -> None:
+    events = tao("run", "x", "--model", tao.script(*replies), *options, "--json", code=code).events
+    assert OF_STATUS[events[-1]["status"]] == code
