@@ -10,34 +10,33 @@ import json
 from taoloop import Agent, Result, ScriptedModel, tool
 from taoloop.core.transcript import step_summaries
 
-ORDERS = {"A-17": {"status": "shipped", "days": 2}}
+ORDERS: dict[str, dict[str, str | int]] = {"A-17": {"status": "shipped", "days": 2}}
 
-SCRIPT = [
-    json.dumps(decision)
-    for decision in (
-        {
-            "type": "tool_call",
-            "tool": "order_status",
-            "args": {"order": "A-17"},
-            "answer": None,
-            "reason_summary": "The state of the order is not known yet.",
-        },
-        {
-            "type": "tool_call",
-            "tool": "track_parcel",
-            "args": {},
-            "answer": None,
-            "reason_summary": "A parcel number would help.",
-        },
-        {
-            "type": "final",
-            "tool": None,
-            "args": None,
-            "answer": "Order A-17 was shipped two days ago.",
-            "reason_summary": "The order system has answered.",
-        },
-    )
+DECISIONS: list[dict[str, object]] = [
+    {
+        "type": "tool_call",
+        "tool": "order_status",
+        "args": {"order": "A-17"},
+        "answer": None,
+        "reason_summary": "The state of the order is not known yet.",
+    },
+    {
+        "type": "tool_call",
+        "tool": "track_parcel",
+        "args": {},
+        "answer": None,
+        "reason_summary": "A parcel number would help.",
+    },
+    {
+        "type": "final",
+        "tool": None,
+        "args": None,
+        "answer": "Order A-17 was shipped two days ago.",
+        "reason_summary": "The order system has answered.",
+    },
 ]
+
+SCRIPT = [json.dumps(decision) for decision in DECISIONS]
 
 
 @tool(

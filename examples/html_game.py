@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from taoloop import Agent, Result, ScriptedModel
+from taoloop.models.scripted import Reply
 
 PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -32,7 +33,7 @@ PAGE = """<!doctype html>
 </script>
 """
 
-SCRIPT = [
+SCRIPT: list[Reply] = [
     {
         "text": "I write the whole game into one page.",
         "tool_calls": [{"name": "write_file", "args": {"path": "game/index.html", "content": PAGE}}],

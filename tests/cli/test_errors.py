@@ -4,9 +4,10 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from conftest import Shell, call
 
 from taoloop.cli.exits import OF_STATUS, TABLE
+
+from .conftest import Shell, call
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,10 @@ from taoloop.cli.exits import OF_STATUS, TABLE
         (["run", "x", "--model", "scripted:bad.yaml"], "not a list of replies"),
         (["run", "x", "--model", "scripted:ok.yaml", "--dialect", "latin"], "no dialect called 'latin'. Known: json"),
         (["run", "x", "--model", "scripted:ok.yaml", "--strategy", "luck"], "no strategy called 'luck'. Known: react"),
-        (["run", "x", "--model", "scripted:ok.yaml", "--tools", "hammer"], "no tool called 'hammer'. Known: calculator"),
+        (
+            ["run", "x", "--model", "scripted:ok.yaml", "--tools", "hammer"],
+            "no tool called 'hammer'. Known: calculator",
+        ),
         (["run", "x", "--model", "scripted:ok.yaml", "--prompts", "none"], "prompt folder"),
         (["run", "x", "--agent", "none.yaml"], "none.yaml: there is no such file"),
         (["run", "x", "--agent", "none:agent"], "there is no module 'none'"),
@@ -136,8 +140,6 @@ def test_every_status_has_its_own_code_and_the_help_tells_all(tao: Shell) -> Non
         ([call("calculator", expression="1")] * 2, ["--max-tool-calls", "1"], OF_STATUS["budget_exceeded"]),
     ],
 )
-def test_the_exit_code_is_that_of_the_status(
-    tao: Shell, replies: list[object], options: list[str], code: int
-) -> None:
+def test_the_exit_code_is_that_of_the_status(tao: Shell, replies: list[object], options: list[str], code: int) -> None:
     events = tao("run", "x", "--model", tao.script(*replies), *options, "--json", code=code).events
     assert OF_STATUS[events[-1]["status"]] == code

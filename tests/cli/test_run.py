@@ -2,7 +2,7 @@
 
 import json
 
-from conftest import Shell, call
+from .conftest import Shell, call
 
 TOOLS = '''
 import os, subprocess, time
@@ -119,7 +119,9 @@ def test_a_limit_has_its_exit_code_and_a_larger_one_goes_on(tao: Shell) -> None:
 def test_every_limit_can_be_given(tao: Shell) -> None:
     limits = ("--max-tool-calls", "7", "--max-tokens", "99", "--max-cost", "0.5", "--max-time", "60")
     first = tao("run", "say", "--model", tao.script("yes"), *limits, "--json", code=0).events[0]
-    given = {name: first["agent"]["limits"][name] for name in ("max_tool_calls", "max_tokens", "max_cost_usd", "max_wall_s")}
+    given = {
+        name: first["agent"]["limits"][name] for name in ("max_tool_calls", "max_tokens", "max_cost_usd", "max_wall_s")
+    }
     assert given == {"max_tool_calls": 7, "max_tokens": 99, "max_cost_usd": 0.5, "max_wall_s": 60}
 
 
@@ -128,7 +130,15 @@ def test_a_workspace_brings_the_file_tools_and_survives_a_resume(tao: Shell) -> 
     model = tao.script(call("read_file", path="notes.md"), call("read_file", path="notes.md"), "4711")
     started = tao("run", "read", "--model", model, "--workspace", ".", "--max-steps", "1", "--json").events
     names = [card["name"] for card in started[0]["agent"]["tools"]]
-    assert names == ["calculator", "time_now", "read_file", "list_files", "search_files", "write_file", "read_observation"]
+    assert names == [
+        "calculator",
+        "time_now",
+        "read_file",
+        "list_files",
+        "search_files",
+        "write_file",
+        "read_observation",
+    ]
     tao.script("4711", name="script.yaml")
     tao.script(call("read_file", path="notes.md"), "x", call("read_file", path="notes.md"), "4711")
     resumed = tao("run", "--resume", started[0]["run_id"], "--max-steps", "9", "--json", code=0).events

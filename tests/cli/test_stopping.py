@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ENTRY, Shell, call, until
+
+from .conftest import ENTRY, Shell, call, until
 
 TOOLS = '''
 import asyncio, pathlib, time
@@ -88,7 +89,7 @@ def test_a_killed_run_goes_on_without_a_second_effect(tao: Shell) -> None:
     process = tao.start(*held(tao, "write_once"))
     run_id = until(process, "action_started")[0]["run_id"]
     effects = tao.folder / "effects.txt"
-    while not effects.exists():
+    while not (effects.exists() and effects.read_text()):
         os.sched_yield()
     process.kill()
     process.communicate(timeout=30)
@@ -99,7 +100,9 @@ def test_a_killed_run_goes_on_without_a_second_effect(tao: Shell) -> None:
 
 
 def test_a_reader_that_leaves_stops_the_run_quietly(tao: Shell) -> None:
-    process = tao.start(*held(tao, "wait_for"))
+    args = held(tao, "wait_for")
+    tao.script(call("wait_for", name="go"), call("wait_for", name="never"), "done")
+    process = tao.start(*args)
     run_id = until(process, "run_started")[0]["run_id"]
     assert process.stdout is not None
     assert process.stderr is not None

@@ -190,7 +190,11 @@ def test_the_final_decision_and_its_reason_are_in_the_trace(load: Loader) -> Non
 def test_the_hour_is_added_in_four_steps(load: Loader) -> None:
     """S3-38, S3-13, S3-15, S3-36."""
     result = load("hour").run()
-    assert [entry.tool for entry in result.entries if entry.kind == "Action"] == ["calculator", "time_now", "calculator"]
+    assert [entry.tool for entry in result.entries if entry.kind == "Action"] == [
+        "calculator",
+        "time_now",
+        "calculator",
+    ]
     assert result.answer == "21.25"
     assert 'Action: calculator\nAction Input: {"expression": "3.5**2"}\nObservation: result=12.25' in result.text
 

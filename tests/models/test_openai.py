@@ -72,9 +72,7 @@ def completion(message: dict[str, Any], finish_reason: str = "stop") -> Answer:
     }
 
 
-CALL = {
-    "tool_calls": [{"id": "x9", "type": "function", "function": {"name": "add", "arguments": '{"a": 2, "b": 3}'}}]
-}
+CALL = {"tool_calls": [{"id": "x9", "type": "function", "function": {"name": "add", "arguments": '{"a": 2, "b": 3}'}}]}
 
 
 @tool(tier="read", use_when="Two numbers are to be added.")
@@ -124,7 +122,10 @@ def test_a_text_dialect_sends_no_tools_and_a_stop_sequence() -> None:
     [
         ((401, {"error": {"message": "bad key", "type": "auth"}}), "401"),
         ((404, {"error": {"message": "no such model"}}), "no such model"),
-        ((200, {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": []}), "without any choice"),
+        (
+            (200, {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": []}),
+            "without any choice",
+        ),
         ((200, b"<html>proxy</html>"), "openai:tiny"),
         ((200, b"\xff\xfe"), "openai:tiny"),
     ],
@@ -180,5 +181,3 @@ def test_the_mock_switch_runs() -> None:
     result = Agent(tools=[add], env={"AI_MOCK": "1"}).run_sync("add 2 and 3")
     assert (result.status, result.trace.agent.model) == ("completed", "offline")
     assert "5" in (result.answer or "")
-
-

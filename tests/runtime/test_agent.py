@@ -188,7 +188,7 @@ def test_a_long_output_is_shown_cut_and_kept_whole() -> None:
             shown.append(request)
             return await super().complete(request)
 
-    script = [call("flood"), call("read_observation", artifact="obs_call_1", search="699999"), "x"]
+    script: list[Any] = [call("flood"), call("read_observation", artifact="obs_call_1", search="699999"), "x"]
     result = Agent(model=Watching(script), tools=[flood]).run_sync("count")
     first, second = observations(result)
     assert first.artifact == "obs_call_1"
@@ -495,7 +495,7 @@ def test_lone_surrogates_from_a_model_or_a_tool_do_not_break_the_trace(tmp_path:
         """Return half a character."""
         return text + "\ud800"
 
-    script = [call("odd", text="a"), call("odd", text="\udfff"), "ends with \ud83d"]
+    script: list[Any] = [call("odd", text="a"), call("odd", text="\udfff"), "ends with \ud83d"]
     result = Agent(model=ScriptedModel(script), tools=[odd], journal=tmp_path / "r.db").run_sync("half \ud83d")
     assert result.status == "completed"
     assert observations(result)[0].output == "a\ufffd"

@@ -24,6 +24,7 @@ from taoloop.core.events import (
     ReplyRejected,
     Resumed,
     RunStarted,
+    VerdictKind,
 )
 from taoloop.core.limits import Limits
 from taoloop.core.message import Usage
@@ -48,7 +49,7 @@ def replied(step: int, decision: Act | Answer | None) -> ModelReplied:
     return ModelReplied(step=step, purpose="decide", text="raw", decision=decision)
 
 
-def asked(number: int, tool: str = "look", verdict: str = "allow") -> ActionRequested:
+def asked(number: int, tool: str = "look", verdict: VerdictKind = "allow") -> ActionRequested:
     return ActionRequested(
         step=1,
         call_id=f"call_{number}",
@@ -56,7 +57,7 @@ def asked(number: int, tool: str = "look", verdict: str = "allow") -> ActionRequ
         args={},
         tier="read",
         verdict=verdict,
-        digest=tool,  # type: ignore[arg-type]  # test data
+        digest=tool,
     )
 
 

@@ -11,7 +11,7 @@ from taoloop.models.offline.extract import MARK, Skeleton
 
 @dataclass(frozen=True, slots=True)
 class Num:
-    """A number of the task, as plain decimal text."""
+    """A number of the task, as plain decimal text. `percent`: it was given as a percentage; 25% is 0.25."""
 
     text: str
     percent: bool = False
@@ -45,7 +45,7 @@ Node = Num | Prev | Sub | Op
 _LEXEMES: tuple[tuple[str, str], ...] = (
     ("skip", r"(?:what\s+is|what's|what\s+are|what\s+does|how\s+much\s+is|calculate|compute|evaluate|work\s+out|tell\s+me|give\s+me|"
              r"find\s+me|please|the\s+value\s+of|the\s+result\s+of|equals?|make)\b|the\s+result\s*(?==)"
-             r"|请问|请|帮我|计算一下|计算出?|算一下|算出|算算|求出?|等于多少|等于几|得多少|是多少|是几|等于|多少|结果是|的值|的结果|把|将|吗|呢|[?？=。.!！]"),
+             r"|请问|请|帮我|计算一下|计算出?|算一下|算出|算算|求出?(?!和)|等于多少|等于几|得多少|是多少|是几|等于|多少|结果是|的值|的结果|把|将|吗|呢|[?？=。.!！]"),
     ("ref", r"(?:it|that|this|the\s+(?:previous\s+|last\s+)?(?:result|answer|sum|product|total|number|value|count))\b(?!\s+of)"
             r"|(?:上一步的?|前面的?|刚才的?|这个|该|所得)?(?:结果|得数|答案|数值)|它(?!们)|这个数|该数"),
     ("them", r"(?:them|both(?:\s+(?:results|numbers|values))?|the\s+two(?:\s+(?:results|numbers|values))?)\b|它们|两者|两个(?:数|结果|值)|二者"),
@@ -95,7 +95,7 @@ def lexemes(clause: str, skeleton: Skeleton) -> list[Lexeme]:
         if kind == "num":
             atom = skeleton.atom(match.group())
             if atom.kind == "number":
-                number = Num(atom.value, atom.percent)
+                number = Num(hundredth(atom.value) if atom.percent else atom.value, atom.percent)
             else:
                 kind = "word"
         elif inside:
@@ -117,6 +117,15 @@ def _settled(lexeme: Lexeme, place: int, found: list[Lexeme]) -> Lexeme:
         return Lexeme("neg", lexeme.start, lexeme.end)
     fits = left and after in ("num", "open", "ref", "dash")
     return Lexeme(signs[lexeme.kind] if fits else "word", lexeme.start, lexeme.end)
+
+
+def hundredth(text: str) -> str:
+    """A decimal number divided by 100, by moving its point."""
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    whole, _, decimals = digits.partition(".")
+    whole = whole.rjust(3, "0")
+    moved = f"{whole[:-2]}.{whole[-2:]}{decimals}".rstrip("0").rstrip(".")
+    return sign + (moved.lstrip("0") if not moved.startswith("0.") and moved.strip("0") else moved)
 
 
 def leaves(node: Node) -> Iterator[Num | Prev | Sub]:
@@ -142,8 +151,7 @@ def render(node: Node, *, power: str = "**") -> str:
 
 def _render(node: Node, rank: int, power: str) -> str:
     if isinstance(node, Num):
-        text = f"{node.text}/100" if node.percent else node.text
-        return f"({text})" if (node.percent and rank > 1) or (text.startswith("-") and rank > 1) else text
+        return f"({node.text})" if node.text.startswith("-") and rank > 1 else node.text
     if not isinstance(node, Op):
         raise ValueError("an operand is not known yet")
     own = _RANK[node.sign]

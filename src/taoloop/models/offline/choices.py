@@ -133,10 +133,11 @@ def closest(wanted: str, known: list[str], clause: str) -> str | None:
     for key in known[:200]:
         about = set(concepts(re.sub(r"[._-]", " ", key)))
         shared = len(about & asked)
+        owner = set(concepts(re.sub(r"[_-]", " ", key.split(".")[0])))
         points = shared / (len(about) or 1) + 0.3 * similarity(wanted, key)
-        if shared and points > most:
+        if shared and owner <= asked and points > most:
             best, most = key, points
-    return best if most >= 0.75 else None
+    return best if most >= (0.75 if wanted else 1.0) else None
 
 
 def similarity(one: str, other: str) -> float:

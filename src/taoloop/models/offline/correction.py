@@ -10,7 +10,7 @@ from taoloop.core.events import Fault
 from taoloop.models.offline.choices import similarity
 from taoloop.models.offline.match import Profile
 from taoloop.models.offline.places import PLACES
-from taoloop.models.offline.words import concepts, is_chinese
+from taoloop.models.offline.words import concepts, is_chinese, name_concepts
 
 _FINAL_CODES = frozenset({"refused", "denied", "tool_call_limit", "unknown_tool", "in_doubt", "timeout"})
 _QUOTED = re.compile(r"'([^'\n]{1,200})'|\"([^\"\n]{1,200})\"|`([^`\n]{1,200})`|“([^”\n]{1,200})”|「([^」\n]{1,200})」")
@@ -21,6 +21,7 @@ _SUGGESTS = re.compile(
     re.IGNORECASE,
 )
 _MOST = 3_000
+_ALIKE = 0.6
 
 
 def correct(args: Mapping[str, Any], profile: Profile, clause: str, fault: Fault | None) -> dict[str, Any] | None:
@@ -57,7 +58,11 @@ def _best(options: list[str], value: str, clause: str, *, sure: bool) -> str | N
     best, most = None, 0.0
     for option in options:
         about = set(concepts(re.sub(r"[._/-]", " ", option)))
-        points = 0.6 * len(about & asked) / (len(about) or 1) + similarity(option, value)
+        alike = max(similarity(option, value), similarity(re.split(r"[/.]", option)[-1], value))
+        owner, _, field = option.rpartition(".")
+        if owner and not (set(concepts(owner)) <= asked and (asked & set(name_concepts(field)) or alike > _ALIKE)):
+            continue  # the same field of something else, or another field, is no correction
+        points = 0.6 * len(about & asked) / (len(about) or 1) + alike
         if about and about <= asked:
             points += 0.2
         if points > most:

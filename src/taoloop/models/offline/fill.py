@@ -43,13 +43,14 @@ _DAYS = re.compile(r"\b(?:today|tomorrow|yesterday|tonight)\b|今天|明天|后�
 class Filled:
     """Arguments for one call.
 
-    `open` are required arguments without a value, `taken` names the mark that each took, `earlier` says that an
-    earlier result was used.
+    `open` are required arguments without a value, `taken` names the mark that each took, `said` the plain words,
+    `earlier` says that an earlier result was used.
     """
 
     args: dict[str, Any] = field(default_factory=dict)
     open: list[Param] = field(default_factory=list)
     taken: dict[str, str] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
     earlier: bool = False
 
 
@@ -64,6 +65,7 @@ class Filler:
     findings: Sequence[Finding] = ()
     used: set[str] = field(default_factory=set)
     taken: dict[str, str] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
     earlier: bool = False
 
     def fill(self) -> Filled:
@@ -73,7 +75,7 @@ class Filler:
         return filled
 
     def _all(self, params: Sequence[Param]) -> Filled:
-        result = Filled(taken=self.taken)
+        result = Filled(taken=self.taken, said=self.said)
         ranked = sorted(
             range(len(params)),
             key=lambda i: (not params[i].required, _ORDER.index(params[i].role), params[i].side == "to", i),
@@ -102,8 +104,12 @@ class Filler:
         if not param.takes_text:
             return self._number(param) if param.types & {"integer", "number"} else OPEN
         if text := self._labelled(param):
-            return text
+            quoted = [self.skeleton.atom(mark).value for mark in self._marks(self.clause, ("quoted",))]
+            if param.role != "text" or not quoted or text in quoted:
+                return text
         marks = self._marks(self.clause, _KINDS.get(param.role, ()))
+        if param.role in ("zone", "place") and not marks and (name := self._place_name()):
+            return name
         if not param.required and param.role in ("any", "name", "query", "text"):
             return OPEN
         if param.role == "path" and not marks and (folder := phrases.folder(self.clause, self.skeleton)):
@@ -114,6 +120,14 @@ class Filler:
         if not marks and param.required and param.role not in ("query", "text", "name", "any"):
             marks = self._marks(self.whole, _KINDS.get(param.role, ()))
         return self._take(param, self._sided(param, marks))
+
+    def _place_name(self) -> str:
+        """A place that the table does not know, as the task writes it: the tool may know it, or say what is near."""
+        found = [name for name in phrases.names(self.clause, self.skeleton, only_places=True) if name.isascii()]
+        if found or not is_chinese(self.clause):
+            return next((name for name in found if name not in self.said.values()), "")
+        rest = phrases.residue(self.clause, self.skeleton, set(self.profile.strong), self.used)
+        return rest if 2 <= len(rest) <= 6 and self.clause.lstrip("请问查询一下看看现在把").startswith(rest) else ""
 
     def _labelled(self, param: Param) -> str:
         if param.role not in ("name", "text", "query", "any", "key"):
@@ -262,8 +276,8 @@ class Filler:
             "unit",
         ):
             return OPEN
-        if (value := self._words_for(param)) and value not in self.taken.values():
-            self.taken[param.name] = value
+        if (value := self._words_for(param)) and value not in self.said.values():
+            self.said[param.name] = value
             return value
         return OPEN
 
@@ -277,16 +291,25 @@ class Filler:
         if param.role in ("date", "clock", "expression", "zone", "path"):
             return ""
         known = set(self.profile.strong) | set(param.about)
-        if param.role == "key" and (keys := phrases.record_keys(self.clause, self.skeleton)):
-            return choices.closest(keys[0], choices.listed(param, self.profile.card), self.clause) or keys[0]
+        if param.role == "key":
+            keys = [*phrases.record_keys(self.clause, self.skeleton), ""]
+            if near := choices.closest(keys[0], choices.listed(param, self.profile.card), self.clause):
+                return near
+            if keys[0]:
+                return keys[0]
+        if param.role == "query" and "@web" in self.profile.strong and phrases.QUESTION.search(self.clause):
+            return self.skeleton.restore(self.clause).strip(" ?？.。")
         if param.role in ("place", "name", "any", "key"):
-            found = [name for name in phrases.names(self.clause, self.skeleton) if name not in self.taken.values()]
+            found = [name for name in phrases.names(self.clause, self.skeleton) if name not in self.said.values()]
             if found:
                 return found[0]
         if param.role == "text" and self.findings:
             self.earlier = True
             return self.findings[-1].text()
-        return phrases.residue(self.clause, self.skeleton, known, self.used)
+        spent = self.used | set(self._marks(self.clause, ("path", "email", "url"))) if param.role == "text" else self.used
+        rest = phrases.residue(self.clause, self.skeleton, known, spent)
+        dictated = re.search(rf"(?:write|save|append|send|put|post|say)\s+{re.escape(rest)}", self.skeleton.restore(self.clause), re.I)
+        return rest if param.role != "text" or not self.profile.changes or dictated else ""
 
 
 def as_number(text: str, param: Param) -> int | float | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from taoloop.models.offline.arithmetic import Node, Num, Op, Sub
 from taoloop.models.offline.clauses import asks, clauses
-from taoloop.models.offline.extract import Skeleton
+from taoloop.models.offline.extract import MARK, Skeleton
 from taoloop.models.offline.fill import Filled, Filler
 from taoloop.models.offline.lexicon import CHANGES
 from taoloop.models.offline.match import THRESHOLD, Profile, rarity, score
@@ -22,6 +22,8 @@ _REFUSED = re.compile(
     r"(?:\bdon't|\bdo not|\bnever|\bwithout|不要|别|勿)\s*([A-Za-z]+(?:\s[A-Za-z]+)?|[\u4e00-\u9fff]{1,4})",
     re.IGNORECASE,
 )
+_NOUNS = frozenset({"@unit", "@length", "@weight", "@calc", "@currency", "@price", "@book", "@file", "@word", "@user"})
+_BY_MAIL = re.compile(r"(?:please\s+)?(?:e-?mail|message|text)\s", re.IGNORECASE)
 _NEAR_BEST = 0.55
 _EACH_TAKEN = 0.4
 
@@ -41,6 +43,12 @@ class Choice:
     profile: Profile
     filled: Filled
     points: float
+    reading: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """True if it can be called, if need be after the file at the mark `reading` was read."""
+        return not self.filled.open or bool(self.reading)
 
 
 @dataclass(slots=True)
@@ -63,6 +71,8 @@ class Chooser:
         about, atoms = concepts(clause), self.skeleton.within(clause)
         if any(atom.kind == "currency" for atom in atoms):
             about = (*about, "@currency")
+        if _BY_MAIL.match(clause):
+            about = (*about, "@send")
         found = [
             (score(each, about, atoms, self.telling), each)
             for each in self.profiles
@@ -80,17 +90,33 @@ class Chooser:
         for points, each in ranked[:8]:
             if points < _NEAR_BEST * ranked[0][0]:
                 break
-            filled = Filler(clause, self.skeleton, each, self.skeleton.text, findings).fill()
+            filled = self.fill(clause, each, findings)
             worth = points + _EACH_TAKEN * len(filled.taken)
-            choice = Choice(each, filled, worth)
-            if best is None or (bool(best.filled.open), -best.points) > (bool(filled.open), -worth):
+            choice = Choice(each, filled, worth, self._file_with_text(clause, filled))
+            if best is None or (best.ready, best.points) < (choice.ready, worth):
                 best = choice
         return best
+
+    def fill(self, clause: str, each: Profile, findings: Sequence[Finding]) -> Filled:
+        """The arguments of one tool for a clause."""
+        return Filler(clause, self.skeleton, each, self.skeleton.text, findings).fill()
+
+    def reader(self, mark: str) -> Choice | None:
+        """The tool that reads the file at a mark."""
+        choice = self.choose(f"read the file {mark}")
+        return choice if choice is not None and list(choice.filled.taken.values()) == [mark] else None
+
+    def _file_with_text(self, clause: str, filled: Filled) -> str:
+        """The mark of a file whose content is the text that a call still lacks."""
+        if [param.role for param in filled.open] != ["text"]:
+            return ""
+        marks = [m for m in re.findall(MARK, clause) if self.skeleton.atom(m).kind == "path" and m not in filled.taken.values()]
+        return marks[0] if len(marks) == 1 and self.reader(marks[0]) is not None else ""
 
     def answers(self, clause: str) -> bool:
         """True if some tool can be called for the clause with what the task says."""
         choice = self.choose(clause)
-        return choice is not None and not choice.filled.open
+        return choice is not None and choice.ready
 
 
 def goals(chooser: Chooser) -> list[Goal]:
@@ -125,7 +151,9 @@ def _settled(tree: Node, chooser: Chooser) -> Node | None:
         if chooser.answers(tree.text):
             return tree
         atoms = chooser.skeleton.within(tree.text)
-        return Num(atoms[0].value, atoms[0].percent) if len(atoms) == 1 and atoms[0].kind == "number" else None
+        if any(concept[0] == "@" and concept not in _NOUNS for concept in concepts(tree.text)):
+            return None
+        return Num(atoms[0].value) if len(atoms) == 1 and atoms[0].kind == "number" else None
     return tree
 
 

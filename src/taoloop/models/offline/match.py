@@ -32,6 +32,7 @@ _TAKERS: Mapping[Kind, tuple[frozenset[Role], float, float]] = {
 _OPEN: frozenset[Role] = frozenset({"any", "object", "query", "text", "name", "choice", "list"})
 _ACTS = frozenset({"@write", "@append", "@delete", "@send", "@move", "@copy", "@buy", "@pay"})
 _WRONG_ACT = 2.5
+_HINTS = 2  # so many concepts of the arguments' descriptions stand for one of the tool's own
 THRESHOLD = 1.0
 
 
@@ -107,6 +108,7 @@ def score(each: Profile, about: Iterable[str], atoms: Sequence[Atom], telling: M
             fitting += bonus
         elif not roles & _OPEN:
             fitting -= malus
-    if evidence <= 0 and fitting < 1.5:
+    hinted = len(each.weak & wanted - _GENERIC)
+    if evidence <= 0 and fitting < 1.5 and hinted < _HINTS:
         return 0.0
     return total + fitting

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 
 from taoloop.models.offline.arithmetic import MOST_CHARS, Lexeme, Node, Num, Op, Prev, Sub, leaves, lexemes
@@ -72,16 +73,17 @@ class _Parser:
     def whole(self) -> Node:
         """A whole clause, with an imperative or an operand left out."""
         for place, word in enumerate(self.words):
-            if word.kind.startswith("verb"):
+            if word.kind.startswith("verb") and (not place or self.idle(0, place - 1)):
                 self.place = place
                 tree = self.imperative()
                 break
             if word.kind in ("num", "ref") or word.kind.startswith("op"):
+                self.place = place if place and self.idle(0, place - 1) else 0
                 tree = self.sum(frozenset())
                 break
         else:
             tree = self.sum(frozenset())
-        while self.kind() == "word" and not concepts(self.text(self.place, self.place)):
+        while self.kind() == "word" and self.idle(self.place, self.place):
             self.take()
         if self.kind():
             raise _Unreadable
@@ -221,12 +223,17 @@ class _Parser:
             raise _Unreadable
         return Sub(self.text(first, self.place - 1))
 
+    def idle(self, first: int, last: int) -> bool:
+        """True if a stretch says nothing by itself."""
+        text = self.text(first, last)
+        return not set(concepts(text)) - {"@calc"} and not _has_mark(text)
+
     def text(self, first: int, last: int) -> str:
         return self.clause[self.words[first].start : self.words[last].end]
 
 
 def _has_mark(text: str) -> bool:
-    return any(MARK[1] <= char <= MARK[3] for char in text)
+    return re.search(MARK, text) is not None
 
 
 def _joined(sign: str, items: list[Node]) -> Node:

@@ -29,6 +29,7 @@ _FOLDER = re.compile(
 )
 _OF = re.compile(
     r"(?:the\s+)?(?P<field>[A-Za-z][A-Za-z ]{0,40}?)\s+(?:of|for)\s+(?:the\s+)?(?:user\s+|author\s+)?(?P<owner>[\w.\ue000-\uf8ff-]{1,60})"
+    r"(?:\s*(?:,|and|和)\s*(?P<more>(?!the\b)[A-Za-z][\w-]{0,60})(?=\s*(?:$|[,.?!;])))?"
     r"|(?P<owner2>[\w\ue000-\uf8ff-]{1,60})(?:'s|’s)\s+(?P<field2>[A-Za-z][A-Za-z ]{0,40})"
 )
 _OF_CHINESE = re.compile(
@@ -44,6 +45,8 @@ _LABELS = {
 _FREE = frozenset(
     "subject title body message content text saying 主题 标题 内容 正文 题目 titled called named 名为 写着 名叫".split()
 )
+QUESTION = re.compile(r"^(?:who|what|when|where|why|how|which|is|are|does|did)\b|[?？]\s*$|谁|什么|哪|多少|几|吗$", re.IGNORECASE)
+_ACTION = frozenset({"@lookup", "@search", "@calc", "@convert", "@translate"})
 REFERENCE = re.compile(
     r"\b(?:it|its|that|this|them|those|these|result|results|answer|text|contents?|output|there|file)\b"
     r"|结果|它|其中|内容|里面|这段|上述|文中|这些|答案|译文|原文|该文件",
@@ -64,12 +67,12 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
     words.sort()
     best: tuple[int, int] = (0, 0)
     begun = -1
-    end = 0
+    end = last = 0
     for word in words:
-        spent = word.idle or any(concept in known for concept in word.about)
-        gap = text[end : word.start] if begun >= 0 else ""
-        if begun >= 0 and gap.strip(" '’-") and not spent:
+        spent = word.idle or any(concept in known or concept in _ACTION for concept in word.about)
+        if text[last : word.start].strip(" '’-"):
             begun = -1
+        last = word.end
         if spent:
             if begun >= 0 and text[word.start : word.end].lower() not in (
                 "of",
@@ -97,10 +100,12 @@ def folder(clause: str, skeleton: Skeleton) -> str:
     return skeleton.restore(match[1] or match[2]) if match else ""
 
 
-def names(clause: str, skeleton: Skeleton) -> list[str]:
+def names(clause: str, skeleton: Skeleton, *, only_places: bool = False) -> list[str]:
     """Names: capitalised words after a preposition, Chinese places by their ending, Latin words in Chinese text."""
     found = [match["name"].rstrip(".'’") for match in _NAME.finditer(clause)]
     found += [match["name"].lstrip("的把将请问") for match in _LOCAL.finditer(clause)]
+    if only_places:
+        return [name for name in dict.fromkeys(found) if not _english_known(name) or not name.isascii()]
     if re.search(r"[\u4e00-\u9fff]", clause):
         found += [
             w
@@ -124,8 +129,9 @@ def record_keys(clause: str, skeleton: Skeleton) -> list[str]:
     for match in _OF.finditer(clause):
         owner, name = match["owner"] or match["owner2"], match["field"] or match["field2"]
         words = [word for word in name.lower().split() if word not in _KEY_IDLE]
-        if words and owner:
-            found.append(f"{skeleton.restore(owner)}.{'_'.join(words)}")
+        for one in (owner, match["more"]):
+            if words and one:
+                found.append(f"{skeleton.restore(one)}.{'_'.join(words)}")
     for match in _OF_CHINESE.finditer(clause):
         owner = re.sub(r"^.*(?:查询|查一下|查找|查出|查|看看|获取|读取|请问|找出|找|先)", "", match["owner"])
         name = match["field"]
@@ -136,7 +142,7 @@ def record_keys(clause: str, skeleton: Skeleton) -> list[str]:
 
 
 _KEY_IDLE = frozenset(
-    "the a an look up lookup find get fetch what is s whats me show tell give query value key please check of".split()
+    "and or the a an look up lookup find get fetch what is s whats me show tell give query value key please check of".split()
 )
 
 

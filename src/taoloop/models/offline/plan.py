@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from taoloop.core.cards import ToolCard
@@ -84,6 +85,9 @@ class _Plan:
         choice = self.chooser.choose(goal.text, self.results)
         if choice is None:
             raise _Stuck(self.speech.say("no_tool", what=short(what)))
+        if choice.reading and (reader := self.chooser.reader(choice.reading)) is not None:
+            content = self.observe(reader.profile, reader.filled.args, what)
+            choice = replace(choice, filled=self.chooser.fill(goal.text, choice.profile, [content]))
         if choice.filled.open:
             raise _Stuck(self.speech.missing(what, choice.profile.card.name, choice.filled.open))
         before = list(self.results)
@@ -135,10 +139,9 @@ class _Plan:
 
     def value(self, tree: Node, what: str) -> Num:
         """The number that a tree comes to, by a call if it is not one already."""
-        if isinstance(tree, Num) and not (tree.percent and self.reckoner.expression_tool() is None):
+        if isinstance(tree, Num):
             return tree
-        whole = Op("/", Num(tree.text), Num("100")) if isinstance(tree, Num) else tree
-        number = self.calculated(whole, what).number()
+        number = self.calculated(tree, what).number()
         if number is None:
             raise _Stuck(self.speech.say("no_number", what=short(what)))
         return Num(number)

@@ -106,7 +106,7 @@ def _choice(needed: Sequence[Param], sign: str) -> Any:
 
 def _single(each: Profile, tree: Op, left: Num, right: Num) -> dict[str, Any] | None:
     form = _operation(each, tree)
-    if not form or left.percent or right.percent:
+    if not form:
         return None
     needed = [param for param in each.params if param.required]
     if form == "list":

@@ -22,7 +22,7 @@ _PARTS = (
     (re.compile(r"\bday\b|日|几号", re.IGNORECASE), 3),
 )
 _RESULT_NAMES = ("result", "value", "answer", "total", "count", "amount", "output", "sum", "converted")
-_MOST_LEAVES, _MOST_CHARS, _SHOWN = 300, 100_000, 1_200
+_MOST_LEAVES, _MOST_CHARS, _SHOWN, _LONG = 300, 100_000, 1_200, 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,8 @@ class Finding:
         if isinstance(content, dict | list) and isinstance(self.args, Mapping):
             given = [value for value in self.args.values() if not isinstance(value, bool)]
             content = {"/".join(path): value for path, value in leaves(content) if value not in given} or content
-        return _number(content, self.wants)
+        number = _number(content, self.wants)
+        return number[:-2] if number is not None and number.endswith(".0") else number
 
     def text(self) -> str:
         """The output as text for another tool."""
@@ -69,7 +70,8 @@ class Finding:
             wanted = _wanted_leaf(list(leaves(content)), self.wants)
             text = ", ".join(f"{name}: {_plain(value)}" for name, value in content.items())
             if wanted is not None and len(content) > 1:
-                text = f"{_plain(wanted)} ({text})"
+                long = isinstance(wanted, str) and (len(wanted) > _LONG or "\n" in wanted)
+                text = str(wanted) if long else f"{_plain(wanted)} ({text})"
         else:
             text = content if isinstance(content, str) else self.observed.output
         text = text.strip()

@@ -93,7 +93,7 @@ def _param(name: str, rule: Any, root: Mapping[str, Any], *, required: bool, abo
     item: Param | None = None
     fields: tuple[Param, ...] = ()
     for part in branches:
-        if "items" in part and item is None:
+        if item is None and "items" in part:
             item = _param(name, part["items"], root, required=True, about=about, depth=depth + 1)
         if "properties" in part and not fields:
             fields = _object_fields(part, root, about=about, depth=depth + 1)

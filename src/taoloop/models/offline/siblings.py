@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from taoloop.models.offline.choices import closest, listed
 from taoloop.models.offline.extract import MARK, Skeleton
 from taoloop.models.offline.fill import Filled
 from taoloop.models.offline.match import Profile
+from taoloop.models.offline.phrases import record_keys
 
 _JOINED = re.compile(
     r"^\s*(?:,|，|、|;|and\b|or\b|和|与|及|以及|还有|跟)*\s*(?:and\b|also\b)?\s*(?:in|at|for|of|the|在|的|files?)?\s*$",
@@ -23,7 +25,7 @@ def siblings(clause: str, skeleton: Skeleton, chosen: Profile, filled: Filled) -
     used = set(filled.taken.values())
     marks = [(match.group(), match.start()) for match in re.finditer(MARK, clause)]
     for name, mark in filled.taken.items():
-        if mark not in clause or len(mark) != 1 or skeleton.atom(mark).kind not in _MANY:
+        if mark not in clause or skeleton.atom(mark).kind not in _MANY:
             continue
         role = next((param.role for param in chosen.params if param.name == name), "any")
         end = clause.find(mark) + 1
@@ -40,4 +42,14 @@ def siblings(clause: str, skeleton: Skeleton, chosen: Profile, filled: Filled) -
             end = start + 1
         if len(calls) > 1:
             break
+    return calls if len(calls) > 1 else _keys(clause, skeleton, chosen, filled)
+
+
+def _keys(clause: str, skeleton: Skeleton, chosen: Profile, filled: Filled) -> list[dict[str, Any]]:
+    calls = [filled.args]
+    for param in chosen.params:
+        if param.role == "key" and param.name in filled.said:
+            known = listed(param, chosen.card)
+            keys = [closest(key, known, "") or key for key in record_keys(clause, skeleton)[1:_MOST]]
+            calls += [{**filled.args, param.name: key} for key in dict.fromkeys(keys) if key != filled.args[param.name]]
     return calls

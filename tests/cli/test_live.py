@@ -1,0 +1,153 @@
+"""The view on a real terminal (a pty): spinner, widths, colours, questions to the person."""
+
+import errno
+import os
+import pty
+import re
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from .conftest import ENTRY, Shell, call
+
+TOOLS = '''
+import pathlib, time
+from taoloop import tool
+
+@tool(tier="read")
+def slow(name: str) -> str:
+    """Wait until a file is there."""
+    while not pathlib.Path(name).exists():
+        time.sleep(0.02)
+    return "\\x1b[2J[red]there[/red]"
+
+@tool(tier="write")
+def book(place: str, note: str = "") -> str:
+    """Book a table at a place."""
+    return "booked " + place
+'''
+
+
+class Terminal:
+    """`tao` on a pty of 60 columns."""
+
+    def __init__(self, tao: Shell, *args: str, **env: str) -> None:
+        self._main, side = pty.openpty()
+        variables = tao.env | {"TERM": "xterm-256color", "COLUMNS": "60", "LINES": "40"} | env
+        self.process = subprocess.Popen(
+            [*ENTRY, *args], cwd=tao.folder, env=variables, stdin=side, stdout=side, stderr=side, start_new_session=True
+        )
+        os.close(side)
+        self.seen = ""
+
+    def until(self, text: str) -> str:
+        """Read on until `text` stands there; gives all that was read."""
+        while text not in self.seen:
+            if not self._read():
+                raise AssertionError(f"{text!r} never came: {self.seen}")
+        return self.seen
+
+    def type(self, line: str) -> None:
+        os.write(self._main, line.encode() + b"\n")
+
+    def end(self) -> int:
+        while self._read():
+            pass
+        return self.process.wait(timeout=30)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._main)
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._main, 65536)
+        except OSError as error:
+            if error.errno == errno.EIO:  # the other side is closed
+                return False
+            raise
+        self.seen += data.decode("utf-8", "replace")
+        return bool(data)
+
+
+@pytest.fixture
+def terminals() -> Iterator[list[Terminal]]:
+    opened: list[Terminal] = []
+    yield opened
+    for terminal in opened:
+        terminal.close()
+
+
+def started(terminals: list[Terminal], tao: Shell, *replies: object, **env: str) -> Terminal:
+    tao.write("mytools.py", TOOLS)
+    tao.script(*replies)
+    tao.write("agent.yaml", 'model: scripted:script.yaml\ntools: ["mytools:slow", "mytools:book"]\n')
+    terminals.append(Terminal(tao, "run", "go", "--agent", "agent.yaml", **env))
+    return terminals[-1]
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r\n", "\n")
+
+
+def test_a_slow_tool_shows_its_name_and_the_seconds(tao: Shell, terminals: list[Terminal]) -> None:
+    terminal = started(terminals, tao, call("slow", name="now"), "done")
+    terminal.until("slow… 1 s")
+    (tao.folder / "now").touch()
+    assert terminal.end() == 0
+    assert "[red]there[/red]" in terminal.seen
+    assert "\x1b[2J" not in terminal.seen
+    assert "\x1b[?25h" in terminal.seen, "the cursor is back"
+
+
+def test_ctrl_c_on_the_terminal_tells_how_to_go_on(tao: Shell, terminals: list[Terminal]) -> None:
+    terminal = started(terminals, tao, call("slow", name="never"), "done")
+    terminal.until("slow…")
+    terminal.process.send_signal(2)
+    assert terminal.end() == 130
+    assert "Go on: tao run --resume" in plain(terminal.seen)
+
+
+def test_no_color_is_honoured(tao: Shell, terminals: list[Terminal]) -> None:
+    coloured = started(terminals, tao, "yes")
+    assert coloured.end() == 0
+    assert re.search(r"\x1b\[[0-9;]*3[0-9]m", coloured.seen)
+    bare = started(terminals, tao, "yes", NO_COLOR="1")
+    assert bare.end() == 0
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", bare.seen)
+
+
+def test_chinese_text_keeps_within_the_width(tao: Shell, terminals: list[Terminal]) -> None:
+    from rich.cells import cell_len
+
+    terminal = started(terminals, tao, "这是一个很长的答案," * 20)
+    assert terminal.end() == 0
+    answer = plain(terminal.seen).split("Answer")[1].split("completed")[0]
+    assert all(cell_len(line) <= 60 for line in answer.split("\n")[1:])
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "shown"),
+    [
+        (["maybe", "y"], 0, "Allowed    by user"),
+        (["n", "too late"], 0, "A person refused this action: too late"),
+        (["q"], 8, "--resume"),
+    ],
+)
+def test_a_person_is_asked_with_the_whole_call(
+    tao: Shell, terminals: list[Terminal], typed: list[str], code: int, shown: str
+) -> None:
+    terminal = started(terminals, tao, call("book", place="x", note="one\ntwo \x1b[31m\u202e" + "y" * 900), "done")
+    for line, question in zip(
+        typed, ("[q] later:", "Type y, n" if code == 0 and typed[0] == "maybe" else "Why not?"), strict=False
+    ):
+        terminal.until(question)
+        terminal.type(line)
+    assert terminal.end() == code
+    assert shown in plain(terminal.seen)
+    question = plain(terminal.seen).split("May this call run?")[1]
+    assert "│ one" in question
+    assert "two \\x1b[31m\\u202e" in question
+    assert question.count("y") > 900

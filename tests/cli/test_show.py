@@ -1,0 +1,93 @@
+"""`tao runs`, `tao show` and `tao replay` on stored runs."""
+
+import json
+import sqlite3
+
+from .conftest import Shell, call
+
+
+def stored(tao: Shell, *options: str) -> tuple[str, str]:
+    """A run with one call: its id, and what `tao run --json` printed."""
+    model = tao.script(call("calculator", expression="6*7"), "42, 就是它")
+    ended = tao("run", "what is 6*7?", "--model", model, "--json", *options)
+    return ended.events[0]["run_id"], ended.out
+
+
+def test_runs_are_listed_newest_first(tao: Shell) -> None:
+    first, _ = stored(tao)
+    second, _ = stored(tao, "--max-steps", "1", "--no-closing-turn")
+    lines = tao("runs", code=0).out.splitlines()
+    assert [line.split()[0] for line in lines] == [second, first]
+    assert "max_steps_exceeded" in lines[0]
+    assert "what is 6*7?" in lines[1]
+    rows = tao("runs", "--json", "--status", "completed", code=0).events
+    assert [row["run_id"] for row in rows] == [first]
+    assert len(tao("runs", "--limit", "1", code=0).out.splitlines()) == 1
+
+
+def test_show_prints_the_transcript_numbered_from_0(tao: Shell) -> None:
+    run_id, _ = stored(tao)
+    lines = tao("show", run_id[:-2], code=0).out.splitlines()
+    assert "  Task: what is 6*7?" in lines
+    assert lines[2:6] == [
+        "0 Thought: I use calculator.",
+        '1 Action: calculator {"expression": "6*7"}',
+        "2 Observed: calculator result=42",
+        "3 Answer: 42, 就是它",
+    ]
+
+
+def test_show_says_how_to_go_on(tao: Shell) -> None:
+    run_id, _ = stored(tao, "--max-steps", "1", "--no-closing-turn")
+    assert f"Go on: tao run --resume {run_id} --max-steps 2" in tao("show", run_id, code=0).out
+
+
+def test_show_json_prints_what_the_run_printed(tao: Shell) -> None:
+    run_id, printed = stored(tao)
+    assert tao("show", run_id, "--json", code=0).out == printed
+
+
+def test_a_shown_run_can_be_the_model_of_another(tao: Shell) -> None:
+    run_id, printed = stored(tao)
+    tao.write("recorded.jsonl", printed)
+    assert "42, 就是它" in tao("run", "again", "--model", "replay:recorded.jsonl", code=0).out
+    assert run_id
+
+
+def test_show_raw_steps_and_events(tao: Shell) -> None:
+    run_id, _ = stored(tao)
+    assert '→ calculator {"expression": "6*7"}' in tao("show", run_id, "--raw", code=0).out
+    assert "1 Thought: I use calculator." in tao("show", run_id, "--steps", code=0).out
+    rows = tao("show", run_id, "--steps", "--json", code=0).events
+    assert [(row["step"], row["action"]) for row in rows] == [(1, "calculator"), (2, "final")]
+    assert "Observed: result=42" in tao("show", run_id, "--events", code=0).out
+
+
+def test_replay_decides_the_same_without_the_world(tao: Shell) -> None:
+    run_id, printed = stored(tao)
+    (tao.folder / "script.yaml").unlink()
+    lines = tao("replay", run_id, "--json", code=0).events
+    recorded = [json.loads(line) for line in printed.splitlines()]
+    assert [{**line, "same": True} for line in recorded] == lines[:-1]
+    assert lines[-1] == {"kind": "replayed", "events": len(recorded), "same": len(recorded)}
+    assert f"replayed {len(recorded)} events: all the same" in tao("replay", run_id, "--step", code=0).out
+
+
+def test_a_replay_that_differs_names_the_event(tao: Shell) -> None:
+    run_id, _ = stored(tao)
+    with sqlite3.connect(tao.folder / "runs.db") as connection:
+        change = "UPDATE event SET body = replace(body, '6*7', '6*8') WHERE kind = 'action_requested'"
+        connection.execute(change)
+    connection.close()
+    ended = tao("replay", run_id, code=1)
+    assert "event 2" in ended.one_line
+    assert "≠ action_requested" in ended.out
+    assert [line["same"] for line in tao("replay", run_id, "--json", code=1).events[:4]] == [True, True, False, True]
+
+
+def test_an_event_that_cannot_be_read_is_named(tao: Shell) -> None:
+    run_id, _ = stored(tao)
+    with sqlite3.connect(tao.folder / "runs.db") as connection:
+        connection.execute("UPDATE event SET body = '{}' WHERE seq = 2")
+    connection.close()
+    assert f"event 2 of run '{run_id}'" in tao("show", run_id, code=11).one_line

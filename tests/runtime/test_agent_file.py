@@ -1,0 +1,209 @@
+"""Agents from files and modules: what they give, and what is told of a malformed one."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from taoloop.core.limits import Limits
+from taoloop.errors import AgentFileError
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.agent_file import load_agent
+
+CODE = '''
+from taoloop import Agent, tool
+
+@tool(tier="read")
+def shout(text: str) -> str:
+    """Write a text in capitals."""
+    return text.upper()
+
+def plain(city: str) -> str:
+    return city
+
+def untyped(x):
+    return x
+
+agent = Agent(name="ready", tools=[shout])
+
+def make():
+    return Agent(name="made")
+
+def fail():
+    raise RuntimeError("no luck")
+
+number = 7
+'''
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A current folder with a module of its own, forgotten afterwards."""
+    (tmp_path / "agentcode.py").write_text(CODE)
+    (tmp_path / "explodes.py").write_text("x = 1\nraise ValueError('at import')\n")
+    (tmp_path / "unfinished.py").write_text("def f(:\n")
+    (tmp_path / "needy.py").write_text("import not_installed_anywhere\n")
+    (tmp_path / "facts.yaml").write_text("capital: Paris\n")
+    monkeypatch.chdir(tmp_path)
+    path = list(sys.path)
+    yield
+    sys.path[:] = path
+    for name in ("agentcode", "explodes", "unfinished", "needy"):
+        sys.modules.pop(name, None)
+
+
+def loaded(content: str, name: str = "agent.yaml") -> Agent:
+    Path(name).write_text(content, encoding="utf-8")
+    return load_agent(name)
+
+
+def refused(content: str, name: str = "agent.yaml") -> AgentFileError:
+    with pytest.raises(AgentFileError) as caught:
+        loaded(content, name)
+    return caught.value
+
+
+def test_a_file_gives_every_field(tmp_path: Path) -> None:
+    agent = loaded("""
+name: helper
+model: scripted:replies.yaml
+dialect: json
+strategy: act-only
+language: zh
+instructions: |
+  请简短回答。
+tools:
+  - calculator
+  - agentcode:shout
+  - lookup: {table: facts.yaml}
+  - function: agentcode:plain
+    card:
+      name: city_code
+      purpose: Give the code of a city.
+      tier: read
+      input_schema: {type: object, properties: {city: {type: string}}, required: [city]}
+workspace: work
+limits: {max_steps: 9, max_cost_usd: 0.5, max_tokens: null}
+approved_tiers: [write]
+closing_turn: false
+repair_turns: 2
+temperature: 0
+top_p: 0.9
+max_output_tokens: 500
+model_timeout_s: 30
+db: runs.db
+""")
+    assert agent.name == "helper"
+    assert agent.model == f"scripted:{tmp_path / 'replies.yaml'}"
+    assert (agent.dialect, agent.strategy, agent.language) == ("json", "act-only", "zh")
+    assert agent.toolbox.names == ("calculator", "shout", "lookup", "city_code", "read_observation")
+    assert agent.limits == Limits(max_steps=9, max_cost_usd=0.5)
+    assert (agent.workspace, agent.journal) == (tmp_path / "work", tmp_path / "runs.db")
+    assert (agent.closing_turn, agent.repair_turns, agent.approved_tiers) == (False, 2, ("write",))
+    assert agent.source == str(tmp_path / "agent.yaml")
+
+
+def test_overrides_win_and_the_name_of_the_file_is_the_name_without_one() -> None:
+    Path("short.yaml").write_text("model: offline\n")
+    agent = load_agent("short.yaml", language="en")
+    assert (agent.name, agent.language) == ("short", "en")
+
+
+def test_json_may_have_tabs_and_is_read_as_json() -> None:
+    text = '{\n\t"name": "j\\/x \\ud83d\\ude00",\n\t"tools": ["calculator"]\n}'
+    assert loaded(text, "agent.json").name == "j/x 😀"
+
+
+@pytest.mark.parametrize(("source", "name"), [("agentcode:agent", "ready"), ("agentcode:make", "made")])
+def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name: str) -> None:
+    agent = load_agent(source)
+    assert (agent.name, agent.source) == (name, source)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "field", "said"),
+    [
+        ("name: x\nmodle: offline\n", 2, "modle", "Did you mean 'model'?"),
+        ("name: [1]\n", 1, "name", "a text is expected, not [1]"),
+        ("closing_turn: 'yes'\n", 1, "closing_turn", "true or false is expected"),
+        ("repair_turns: true\n", 1, "repair_turns", "a whole number is expected, not True"),
+        ("name:\n", 1, "name", "a text is expected, not None"),
+        ("model: gpt5\n", 1, "model", "no model called 'gpt5'. Known: offline"),
+        ("a: 1\ndialect: latin\n", 1, "a", "no such field"),
+        ("\ndialect: latin\n", 2, "dialect", "no dialect called 'latin'. Known: "),
+        ("strategy: luck\n", 1, "strategy", "no strategy called 'luck'"),
+        ("limits:\n  max_steps: 3\n  max_stepz: 3\n", 3, "limits.max_stepz", "Did you mean 'max_steps'?"),
+        ("limits: {max_steps: 0}\n", 1, "limits.max_steps", "must be a number above 0"),
+        ("limits: {max_steps: 2.5}\n", 1, "limits.max_steps", "a whole number is expected"),
+        ("approved_tiers:\n- read\n- any\n", 3, "approved_tiers[1]", "one of read, draft, write, destructive"),
+        ("tools: calculator\n", 1, "tools", "a list is expected"),
+        ("tools:\n- calculator\n- hammer\n", 3, "tools[1]", "no tool called 'hammer'. Built in: calculator"),
+        ("tools: [3]\n", 1, "tools[0]", "a tool is a built-in name"),
+        ("tools:\n- agentcode:nothing\n", 2, "tools[0]", "has no attribute 'nothing'"),
+        ("tools:\n- nowhere:x\n", 2, "tools[0]", "there is no module 'nowhere'"),
+        ("tools:\n- agentcode:number\n", 2, "tools[0]", "no tool"),
+        ("tools:\n- agentcode:untyped\n", 2, "tools[0]", "untyped"),
+        ("tools:\n- explodes:x\n", 2, "tools[0]", "explodes.py:2: loading 'explodes:x' raised ValueError: at import"),
+        ("tools:\n- lookup: {tabel: x}\n", 2, "tools[0].lookup.tabel", "Did you mean 'table'?"),
+        ("tools:\n- lookup: {table: none.yaml}\n", 2, "tools[0].lookup.table", "none.yaml"),
+        ("tools:\n- lookup: {}\n", 2, "tools[0].lookup.table", "a path is expected"),
+        ("tools:\n- card: {name: x}\n", 2, "tools[0]", "the code is not named"),
+        ("tools:\n- function: agentcode:plain\n  card: {nam: x}\n", 3, "tools[0].card", "Did you mean 'name'?"),
+        ("db: a\njournal: b\n", 1, "db", "means the same"),
+        ("name: a\nname: b\n", 2, "name", "a second time (first in line 1)"),
+        ("limits:\n  max_steps: 1\n  max_steps: 2\n", 3, "limits.max_steps", "a second time"),
+        ("name: a\n  b: c\n", 2, "", "it is not YAML"),
+        ("name: 'open\n", 2, "", "it is not YAML"),
+        ("- a\n- b\n", 1, "", "a mapping of fields, but this is a list"),
+        ("", 1, "", "but this is empty"),
+        ("name: \x07\n", 0, "", "it is not YAML"),
+        ("&a [*a]\n", 1, "", "too many parts, or is nested too deeply"),
+        ("when: 2024-99-99\n", 0, "", "it cannot be read"),
+    ],
+)
+def test_a_malformed_file_is_told_with_line_and_field(content: str, line: int, field: str, said: str) -> None:
+    error = refused(content)
+    assert said in str(error)
+    assert (error.line, error.field) == (line, field)
+    assert str(error).startswith(str(Path("agent.yaml").absolute()))
+
+
+@pytest.mark.parametrize(("content", "line"), [('{\n"name": }', 2), ('{"a": 1,\n"a": 2}', 2), ("[" * 100_000, 0)])
+def test_malformed_json_is_told(content: str, line: int) -> None:
+    assert refused(content, "agent.json").line == line
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("none.yaml", "there is no such file"),
+        ("agentcode", "neither an agent file nor"),
+        ("agent code:x", "not of the form module:attribute"),
+        ("nowhere:x", "there is no module 'nowhere'"),
+        ("agentcode:number", "of the type 'int', not an Agent"),
+        ("agentcode:shout", "not an Agent"),
+        ("agentcode:missing", "has no attribute 'missing'"),
+        ("agentcode:fail", "raised RuntimeError: no luck"),
+        ("explodes:x", "explodes.py:2: loading 'explodes:x' raised ValueError"),
+        ("unfinished:x", "unfinished.py:1: loading 'unfinished:x' raised SyntaxError"),
+        ("needy:x", "needy.py:1: loading 'needy:x' raised ModuleNotFoundError"),
+    ],
+)
+def test_a_source_that_cannot_be_loaded_is_told(source: str, said: str) -> None:
+    with pytest.raises(AgentFileError) as caught:
+        load_agent(source)
+    assert said in str(caught.value)
+
+
+def test_a_file_that_is_no_text_or_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "bytes.yaml").write_bytes(b"name: \xff")
+    with pytest.raises(AgentFileError, match="not UTF-8 text"):
+        load_agent("bytes.yaml")
+    (tmp_path / "folder.yaml").mkdir()
+    with pytest.raises(AgentFileError, match="cannot be read"):
+        load_agent("folder.yaml")
+    (tmp_path / "large.json").write_text(json.dumps({"name": "x" * 2_000_000}))
+    with pytest.raises(AgentFileError, match="larger than 1 MB"):
+        load_agent("large.json")
