@@ -1,13 +1,15 @@
 """Bad input: one clear line that names the thing and the way out, an exit code, and nothing started."""
 
+import shlex
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from taoloop.cli.exits import OF_STATUS, TABLE
 
-from .conftest import Shell, call
+from .conftest import ENTRY, Shell, call
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def _folder_missing(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "expected"),
-    [(_newer, "newer taoloop"), (_no_database, "not a journal"), (_folder_missing, "is a directory")],
+    [(_newer, "by a newer taoloop"), (_no_database, "not a journal"), (_folder_missing, "cannot be opened")],
 )
 def test_a_database_that_cannot_be_used_is_named(tao: Shell, spoil: object, expected: str) -> None:
     db = tao.folder / "runs.db"
@@ -97,7 +99,32 @@ def test_a_database_that_cannot_be_used_is_named(tao: Shell, spoil: object, expe
         ended = tao(*args)
         assert ended.code == 11
         assert str(db) in ended.one_line
+        assert expected in ended.one_line.lower()
     assert "fail  database" in tao("doctor", code=1).out
+
+
+def test_a_place_that_cannot_be_written_is_named(tao: Shell) -> None:
+    model = tao.script("y")
+    assert (
+        "/proc/none.db: the journal cannot be opened"
+        in tao("run", "x", "--model", model, "--db", "/proc/none.db", code=11).one_line
+    )
+
+
+def test_a_full_disk_is_named_and_what_was_kept_goes_on(tao: Shell) -> None:
+    tao.write("large.py", "def large(n: int) -> str:\n    return 'x' * n\n")
+    model = tao.script(call("large", n=1), call("large", n=2_000_000), "done")
+    run = [*ENTRY, "run", "x", "--model", model, "--tools", "large:large", "--json"]
+    line = f"ulimit -f 1000; {shlex.join(run)}"
+    full = subprocess.run(
+        ["bash", "-c", line], cwd=tao.folder, env=tao.env, capture_output=True, text=True, check=False
+    )
+    assert full.returncode == 11
+    assert "runs.db" in full.stderr.splitlines()[-1]
+    run_id = tao("runs", "--json", "--status", "running", code=0).events[0]["run_id"]
+    kinds = [event["kind"] for event in tao("show", run_id, "--json", code=0).events]
+    assert kinds.count("observed") == 1
+    tao("run", "--resume", run_id, "--tools", "large:large", "--json", code=0)
 
 
 def test_a_locked_database_is_named_and_nothing_is_lost(tao: Shell) -> None:

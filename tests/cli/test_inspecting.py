@@ -73,7 +73,8 @@ def test_the_version_is_told(tao: Shell) -> None:
 def test_help_loads_neither_rich_nor_the_runtime() -> None:
     code = (
         "import sys; from taoloop.cli.app import execute; execute(['--version']);"
-        "print([m for m in ('rich', 'asyncio', 'pydantic', 'yaml', 'sqlite3', 'taoloop.runtime.agent') if m in sys.modules])"
+        "heavy = ('rich', 'asyncio', 'pydantic', 'yaml', 'sqlite3', 'taoloop.runtime.agent');"
+        "print([name for name in heavy if name in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.splitlines()[-1] == "[]"

@@ -65,6 +65,15 @@ def test_a_chinese_task_is_shown_in_chinese(tao: Shell) -> None:
     assert "答案: 等于 2。" in ended.out
 
 
+def test_without_any_configuration_the_embedded_model_answers_and_says_what_it_is(tao: Shell) -> None:
+    ended = tao("run", "What is 3.5 squared?", code=0)
+    assert "12.25" in ended.out
+    assert "not a language model" in ended.one_line
+    assert "OPENAI_API_KEY" in ended.one_line
+    assert "不是语言模型" in tao("run", "3.5 的平方是多少?", code=0).one_line
+    assert tao("run", "What is 3.5 squared?", "--model", "offline", code=0).err == ""
+
+
 def test_json_prints_events_and_the_last_is_finished(tao: Shell) -> None:
     model = tao.script(call("calculator", expression="1+1"), "2")
     events = tao("run", "add", "--model", model, "--json", code=0).events

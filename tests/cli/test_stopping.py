@@ -1,4 +1,7 @@
-"""Ctrl-C, SIGTERM, kill -9 and a reader that leaves, with real processes. A tool that waits for a file holds the run."""
+"""Ctrl-C, SIGTERM, kill -9 and a reader that leaves, with real processes.
+
+A tool that waits for a file holds the run.
+"""
 
 import os
 import signal

@@ -7,8 +7,12 @@ import os
 import sys
 from contextlib import suppress
 
+from rich.cells import cell_len
+from rich.text import Text
+
 from taoloop.cli.labels import label
 from taoloop.cli.live import LiveView
+from taoloop.cli.rendering import Pen
 from taoloop.cli.text import visible
 from taoloop.core.cards import Tier
 from taoloop.core.transcript import input_text
@@ -60,13 +64,21 @@ def _show(view: LiveView, request: ApprovalRequest) -> None:
     pen.row("ask_tool", f"{request.tool}{tier} ({request.call_id})")
     args = request.args
     for name, value in args.items():
-        if isinstance(value, str) and "\n" in value:
-            pen.line(f"   {visible(name)} =")
-            for line in visible(value).split("\n"):
-                pen.line(f"   │ {line}")
+        shown = visible(name).replace("\n", "\\n")
+        text = visible(value) if isinstance(value, str) and "\n" in value else visible(input_text([value])[1:-1])
+        if "\n" in text or cell_len(f"   {shown} = {text}") > pen.console.width:
+            pen.line(f"   {shown} =")
+            _block(pen, text)
         else:
-            pen.line(f"   {visible(name)} = {visible(input_text([value])[1:-1])}")
+            pen.line(f"   {shown} = {text}")
     pen.row("ask_why", "; ".join(request.reasons))
+
+
+def _block(pen: Pen, text: str) -> None:
+    """The text between bars, also where a line of it is folded, so that none of it passes for a line of ours."""
+    for line in text.split("\n"):
+        for part in Text(line).wrap(pen.console, max(10, pen.console.width - 5), overflow="fold"):
+            pen.line(f"   │ {part.plain}")
 
 
 def _prompt(view: LiveView, text: str) -> None:

@@ -43,7 +43,7 @@ _EN = {
     "ask_again": "Type y, n or q, then Enter: ",
     "ask_reason": "Why not? The model reads this: ",
     "no_model": "No model is configured, so the embedded offline model answers: a small deterministic planner, "
-    "not a language model. To use a real one, set {variables} in the environment or in a .env file here, "
+    "not a language model. To use a real one, set one of {variables} in the environment or in a .env file here, "
     "or name one with --model (see `tao models`).",
     "stopping": "stopping… (Ctrl-C again to quit at once)",
 }
@@ -89,7 +89,7 @@ _ZH = {
     "ask_again": "请输入 y、n 或 q,然后按回车:",
     "ask_reason": "为什么拒绝?模型会看到:",
     "no_model": "没有配置模型,由内置的 offline 模型回答:它是一个小型的确定性规划器,不是语言模型。"
-    "要使用真正的模型,请在环境变量或当前目录的 .env 文件中设置 {variables},"
+    "要使用真正的模型,请在环境变量或当前目录的 .env 文件中设置 {variables} 之一,"
     "或用 --model 指定(见 `tao models`)。",
     "stopping": "正在停止…(再按一次 Ctrl-C 立即退出)",
 }

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from taoloop.errors import ToolDefinitionError
+
 Tier = Literal["read", "draft", "write", "destructive"]
 """What a call can do to the world: nothing, something that nobody sees yet, a change, a change hard to undo."""
 
@@ -63,6 +65,23 @@ class ToolCard:
     idempotent: bool = False
     parallel: bool | None = None
     compensation: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a card that no executor could hold a tool to.
+
+        Raises:
+            ToolDefinitionError: names the field and what it must be.
+        """
+        if self.tier is not None and self.tier not in TIERS:
+            raise ToolDefinitionError(
+                f"The tool {self.name!r} has the tier {self.tier!r}.", hint=f"Tiers are: {', '.join(TIERS)}."
+            )
+        for name in ("timeout_s", "max_input_bytes", "max_preview_chars"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise ToolDefinitionError(
+                    f"The tool {self.name!r} has {name} = {value!r}.", hint="It must be a number above 0."
+                )
 
     @property
     def reads_only(self) -> bool:

@@ -203,6 +203,7 @@ class Paused:
     kind: ClassVar[Literal["paused"]] = "paused"
     reason: str
     waiting_for: tuple[str, ...] = ()
+    status: Literal["waiting"] = "waiting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

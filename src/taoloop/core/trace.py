@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, Protocol, TypeVar, cast
 
 from taoloop.core.cards import Tier, ToolCard
@@ -142,6 +142,14 @@ class Trace:
         if (fold := _FOLDS.get(type(fact))) is not None:
             fold(self, fact, event.at)
         self.events.append(event)
+
+    def __len__(self) -> int:
+        """The number of events."""
+        return len(self.events)
+
+    def __iter__(self) -> Iterator[Event]:
+        """The events in order."""
+        return iter(self.events)
 
     @property
     def agent(self) -> AgentSpec:

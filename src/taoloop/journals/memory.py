@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from taoloop.core.events import Event, RunStarted
 from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow
-from taoloop.journals.status import RUNNING, status_after
+from taoloop.journals.status import RUNNING, WAITING, status_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,11 +30,12 @@ class _Run:
 class MemoryJournal:
     """Keeps traces as the event objects themselves; nothing survives the process.
 
+    `keep` bounds the number of runs: beyond it the oldest run that is over gives way to a new one. None keeps all.
     `clock` gives seconds since the epoch and only dates runs that have no event yet.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
+    def __init__(self, *, keep: int | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._clock, self._keep = clock, keep
         self._runs: dict[str, _Run] = {}  # in the order of creation
         self._closed = False
 
@@ -43,6 +44,10 @@ class MemoryJournal:
         self._check_open()
         if run_id in self._runs:
             raise RunExists(f"There is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
+        if self._keep is not None and len(self._runs) >= self._keep:
+            over = next((known for known, run in self._runs.items() if run.status not in (RUNNING, WAITING)), None)
+            if over is not None:
+                del self._runs[over]
         self._runs[run_id] = _Run(self._clock())
         return Lease(run_id=run_id, fence=1)
 

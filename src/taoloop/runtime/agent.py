@@ -36,6 +36,9 @@ from taoloop.tools.registry import Toolbox
 
 AUTO = "auto"
 
+KEPT_IN_MEMORY = 256
+"""How many runs an agent without a journal keeps, so that the last ones can be resumed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
@@ -45,7 +48,9 @@ class Agent:
     decides, and without a configured provider the embedded offline model answers.
     `tools` are `@tool` functions, plain typed functions, or names of built-in tools; the file tools see only
     `workspace`. `dialect` None takes the one that suits the model. `language` auto follows the task.
-    `journal` keeps the traces: a `Journal`, a path of an SQLite file, or None for memory (lost with the process).
+    `max_steps` is short for `limits=Limits(max_steps=…)`.
+    `journal` keeps the traces: a `Journal`, a path of an SQLite file, or None for memory (the last 256 runs, lost
+    with the process).
     `approve` answers the policy's questions; without it such a run waits. `approved_tiers` are tiers whose calls
     the operator allows ahead of time.
 
@@ -61,6 +66,7 @@ class Agent:
     strategy: str | Strategy = "react"
     language: str = AUTO
     limits: Limits = Limits()
+    max_steps: int | None = None
     approve: Approver | None = None
     approved_tiers: tuple[Tier, ...] = ()
     closing_turn: bool = True
@@ -252,7 +258,7 @@ class Agent:
             language=language,
             instructions=self.instructions,
             tools=self.toolbox.cards,
-            limits=self.limits,
+            limits=self.limits if self.max_steps is None else replace(self.limits, max_steps=self.max_steps),
             prompts=prompts.narrowed(dialect.name, self.bound_strategy.name),
             approved_tiers=tuple(self.approved_tiers),
             closing_turn=self.closing_turn,
@@ -267,7 +273,7 @@ class Agent:
 
     @cached_property
     def _memory(self) -> MemoryJournal:
-        return MemoryJournal()
+        return MemoryJournal(keep=KEPT_IN_MEMORY)
 
     @asynccontextmanager
     async def _open_journal(self) -> AsyncIterator[Journal]:
@@ -286,13 +292,18 @@ class Agent:
             trace,
             lease,
             journal=journal,
-            strategy=self.bound_strategy if trace.started is None else get_strategy(trace.agent.strategy),
+            strategy=self._strategy_of(trace),
             model=self.bound_model,
             toolbox=self.toolbox,
             clock=self.clock,
             approver=self.approve,
             listener=listener,
         )
+
+    def _strategy_of(self, trace: Trace) -> Strategy:
+        """The strategy that the run began with; this agent's own may be one that is not registered."""
+        own = self.bound_strategy
+        return own if trace.started is None or trace.agent.strategy == own.name else get_strategy(trace.agent.strategy)
 
     async def _finish(self, runner: Runner) -> Result:
         await runner.advance()

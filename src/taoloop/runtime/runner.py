@@ -114,7 +114,8 @@ class Runner:
         request = effect.request
         began = self._clock.tick()
         try:
-            reply = await within(request.timeout_s, self._model.complete(request), lambda: self._late(request.timeout_s))
+            waiting = self._model.complete(request)
+            reply = await within(request.timeout_s, waiting, lambda: self._late(request.timeout_s))
             facts: list[Fact] = reply_facts(effect, reply, self._clock.tick() - began)
         except ModelError as error:
             facts = [model_failed(self.trace, str(error))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields as dataclass_fields
 from typing import Annotated, Any, NotRequired, cast, get_type_hints, overload
 
 import typing_extensions
@@ -63,6 +64,11 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     """`tool` as a plain function: `options` are fields of `ToolCard`."""
     given = {key: value for key, value in options.items() if value is not None}
     name = require_name(str(given.pop("name", None) or getattr(function, "__name__", type(function).__name__)))
+    known = [field.name for field in dataclass_fields(ToolCard)]
+    if unknown := [option for option in given if option not in known]:
+        raise ToolDefinitionError(
+            f"The tool {name!r} was given {unknown[0]!r}, which no tool card has.", hint=f"Known: {', '.join(known)}."
+        )
     doc = inspect.getdoc(function) or ""
     hints = _hints(function, name)
     returned = hints.pop("return", inspect.Parameter.empty)
