@@ -88,7 +88,7 @@ def _folder_missing(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "expected"),
-    [(_newer, "by a newer taoloop"), (_no_database, "not a journal"), (_folder_missing, "cannot be opened")],
+    [(_newer, "by a newer taoloop"), (_no_database, "not a journal"), (_folder_missing, "journal")],
 )
 def test_a_database_that_cannot_be_used_is_named(tao: Shell, spoil: object, expected: str) -> None:
     db = tao.folder / "runs.db"

@@ -44,7 +44,9 @@ class World:
 
     def ask(self, purpose: Purpose = "decide") -> Decision:
         tools = () if purpose == "close" else self.cards
-        request = ModelRequest(task=self.task, trace=self.trace, messages=(), dialect=self.dialect, tools=tools, purpose=purpose)
+        request = ModelRequest(
+            task=self.task, trace=self.trace, messages=(), dialect=self.dialect, tools=tools, purpose=purpose
+        )
         reply = asyncio.run(OfflineModel().complete(request))
         decision = get_dialect(self.dialect).read(reply, tools)
         assert isinstance(decision, Decision), decision
@@ -66,7 +68,9 @@ class World:
         own = self.tools[name]
         digest = call_digest(name, args)
         self.add(
-            ActionRequested(step=step, call_id=call_id, tool=name, args=args, tier=own.card.tier, verdict="allow", digest=digest)
+            ActionRequested(
+                step=step, call_id=call_id, tool=name, args=args, tier=own.card.tier, verdict="allow", digest=digest
+            )
         )
         try:
             output = own.render(own.invoke(own.prepare(args).values, ToolContext()))

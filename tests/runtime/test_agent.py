@@ -516,3 +516,19 @@ def test_what_the_model_said_is_in_the_trace_whole() -> None:
     result = run(["Thought: t\nFinal Answer: 5"])
     [replied] = [event.fact for event in result.trace.events if isinstance(event.fact, ModelReplied)]
     assert replied.text == "Thought: t\nFinal Answer: 5"
+
+
+def test_a_tool_that_has_changed_since_the_run_began_is_an_observation() -> None:
+    journal = MemoryJournal()
+    script = ScriptedModel([call("pay", amount=5), "done"])
+    waiting = Agent(model=script, tools=[pay], journal=journal).run_sync("pay 5")
+
+    @tool(tier="write", name="pay")
+    def pay_by_name(name: str) -> str:
+        """Pay somebody."""
+        return name
+
+    agent = Agent(model=script, tools=[pay_by_name], journal=journal, approve=lambda _question: True)
+    [observed] = observations(agent.resume_sync(waiting.run_id))
+    assert observed.error is not None
+    assert observed.error.code == "invalid_arguments"

@@ -21,10 +21,9 @@ import taoloop
 from taoloop.cli import exits, options
 from taoloop.cli.environment import ENV_FILE, environment
 from taoloop.cli.models import default_reason
-from taoloop.cli.rendering import console_for
+from taoloop.cli.rendering import console_for, write_rows
 from taoloop.cli.store import database, look
 from taoloop.cli.streams import owning_stdout
-from taoloop.cli.text import one_line
 from taoloop.errors import EnvFileError, TaoError
 from taoloop.models.resolve import default_spec, resolve_model
 
@@ -61,13 +60,11 @@ def command(db: str | None, as_json: bool) -> int:
     ]
     checks.append(_model(env))
     with owning_stdout() as stream:
-        console = console_for(stream)
-        for check in checks:
-            if as_json:
-                stream.write(json.dumps(asdict(check), ensure_ascii=False) + "\n")
-            else:
-                text = one_line(f"{check.text} {check.hint}")
-                console.print(f"{check.state:<5} {check.name:<10} {text}", style=_STYLES[check.state], soft_wrap=True)
+        if as_json:
+            stream.writelines(json.dumps(asdict(check), ensure_ascii=False) + "\n" for check in checks)
+        else:
+            rows = [(check.state, check.name, f"{check.text} {check.hint}") for check in checks]
+            write_rows(console_for(stream), rows, [_STYLES[check.state] for check in checks])
     return exits.FOUND if any(check.state == "fail" for check in checks) else exits.OK
 
 
@@ -106,12 +103,12 @@ def _packages() -> Iterator[Check]:
             text=f"missing: {', '.join(broken)}.",
             hint="Install taoloop again.",
         )
-    yield Check(name="packages", state="ok", text=", ".join(found))
+    yield Check(name="packages", state="ok", text=", ".join(dict.fromkeys(found)))
     if optional := [name for name, optional in absent if optional]:
         yield Check(
             name="extras",
             state="warn",
-            text=f"not installed: {', '.join(optional)}.",
+            text=f"not installed: {', '.join(dict.fromkeys(optional))}.",
             hint="For models of providers: pip install 'taoloop[all]'.",
         )
 

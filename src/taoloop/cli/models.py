@@ -11,9 +11,8 @@ import click
 
 from taoloop.cli import exits, options
 from taoloop.cli.environment import environment
-from taoloop.cli.rendering import console_for
+from taoloop.cli.rendering import console_for, write_rows
 from taoloop.cli.streams import owning_stdout
-from taoloop.cli.text import one_line
 from taoloop.errors import TaoError
 from taoloop.models.providers import PROVIDERS, endpoint, missing
 from taoloop.models.resolve import default_spec
@@ -50,11 +49,8 @@ def command(as_json: bool) -> int:
                 stream.write(json.dumps(asdict(state), ensure_ascii=False) + "\n")
             return exits.OK
         console = console_for(stream)
-        width = max(len(state.spec) for state in states)
-        for state in states:
-            mark = "ready  " if state.ready else "missing"
-            style = "green" if state.ready else "dim"
-            console.print(f"{state.spec:<{width}}  {mark}  {one_line(state.note)}", style=style, soft_wrap=True)
+        rows = [(state.spec, "ready" if state.ready else "missing", state.note) for state in states]
+        write_rows(console, rows, ["green" if state.ready else "dim" for state in states])
         console.print(f"default: {default_spec(env)} ({default_reason(env)})", style="bold", soft_wrap=True)
     return exits.OK
 

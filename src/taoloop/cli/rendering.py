@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from taoloop.cli.labels import label
-from taoloop.cli.text import clean, shortened
+from taoloop.cli.text import clean, one_line, shortened
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
@@ -50,6 +51,23 @@ def console_for(stream: TextIO) -> Console:
         emoji=False,
         soft_wrap=True,
     )
+
+
+def write_rows(console: Console, rows: Sequence[tuple[str, ...]], styles: Sequence[str]) -> None:
+    """Rows in columns, one style per row. The last column is folded on a terminal and left whole elsewhere."""
+    if console.is_terminal:
+        table = Table.grid(padding=(0, 2))
+        for _ in rows[0][:-1]:
+            table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for row, style in zip(rows, styles, strict=True):
+            table.add_row(*(Text(one_line(cell), style) for cell in row))
+        console.print(table)
+        return
+    widths = [max(cell_len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    for row in rows:
+        cells = [set_cell_size(one_line(cell), width) for cell, width in zip(row[:-1], widths, strict=True)]
+        console.print(Text("  ".join([*cells, one_line(row[-1])])), soft_wrap=True)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
@@ -51,8 +53,19 @@ def owning_stdout() -> Iterator[TextIO]:
 
 def say(text: str) -> None:
     """One line to the person on standard error, as `tao: …`."""
+    line = f"tao: {clean(text)}"
     with suppress(OSError, ValueError):
-        print(f"tao: {clean(text)}", file=sys.stderr, flush=True)  # noqa: T201  # this is where the CLI prints
+        if sys.stderr.isatty():
+            line = _folded(line)
+        print(line, file=sys.stderr, flush=True)  # noqa: T201  # this is where the CLI prints
+
+
+def _folded(line: str) -> str:
+    """The line broken between words, so that a terminal does not break it inside one."""
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(
+        line, max(width, 20), subsequent_indent="     ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def silence_stdout() -> None:

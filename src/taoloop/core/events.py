@@ -172,8 +172,8 @@ class LimitReached:
     kind: ClassVar[Literal["limit_reached"]] = "limit_reached"
     limit: str
     status: Status
-    allowed: float
-    used: float
+    allowed: int | float
+    used: int | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

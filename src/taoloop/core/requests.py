@@ -13,8 +13,8 @@ from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict
 from taoloop.core.policy import judge
 from taoloop.core.trace import Trace
 
-Check = Callable[[str, Any], Mapping[str, Any] | Fault]
-"""Judges the arguments of a tool by name: the corrected arguments as JSON values, or what is wrong with them."""
+Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
+"""Takes a call id, a known tool's name and the arguments; gives the corrected arguments as JSON values, or what is wrong with them."""
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
 
@@ -30,13 +30,13 @@ def request_calls(trace: Trace, act: Act, step: int, check: Check) -> list[Fact]
     left = None if allowed is None else allowed - trace.tool_calls
     for number, call in enumerate(act.calls, len(trace.calls) + 1):
         card = trace.card(call.tool)
-        args, verdict, fault = _judge_call(trace, call, card, check)
+        call_id = f"call_{number}"
+        args, verdict, fault = _judge_call(trace, call_id, call, card, check)
         if fault is None and left is not None:
             left -= 1
             if left < 0:
                 fault = Fault(code="tool_call_limit", message=f"The run may make {allowed} tool calls; none is left.")
                 verdict = Verdict(kind="deny", reasons=(fault.message,))
-        call_id = f"call_{number}"
         requests.append(_requested(step, call_id, call, args, card, verdict))
         if fault is not None:
             refusals.append(refusal(call_id, fault))
@@ -54,12 +54,14 @@ def call_digest(tool: str, args: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _judge_call(trace: Trace, call: Call, card: ToolCard | None, check: Check) -> tuple[Any, Verdict, Fault | None]:
+def _judge_call(
+    trace: Trace, call_id: str, call: Call, card: ToolCard | None, check: Check
+) -> tuple[Any, Verdict, Fault | None]:
     """The arguments that count, the verdict, and the fault if the call is refused at once."""
     if card is None:
         fault = _unknown_tool(trace, call.tool)
         return call.args, Verdict(kind="deny", reasons=(fault.message,)), fault
-    checked = check(call.tool, call.args)
+    checked = check(call_id, call.tool, call.args)
     if isinstance(checked, Fault):
         return call.args, Verdict(kind="deny", reasons=(checked.message,)), checked
     verdict = judge(trace, checked, card)

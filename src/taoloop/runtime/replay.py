@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
@@ -87,7 +86,7 @@ def _derive(again: Trace, event: Event, recorded: Trace, running: set[str]) -> l
             )
             return reply_facts(effect, reply, fact.latency_s)
         case RequestCalls(act=decision, step=step):
-            return request_calls(again, decision, step, _recorded_check(again, recorded))
+            return request_calls(again, decision, step, _recorded_check(recorded))
         case Record(facts=facts):
             return list(facts)
         case Finish(fact=finished):
@@ -101,12 +100,11 @@ def _derive(again: Trace, event: Event, recorded: Trace, running: set[str]) -> l
             return []
 
 
-def _recorded_check(again: Trace, recorded: Trace) -> Check:
+def _recorded_check(recorded: Trace) -> Check:
     """Judges arguments as the recorded run did: its tools are not needed."""
-    numbers = count(len(again.calls) + 1)
 
-    def check(_tool: str, args: Any) -> Any:
-        call = recorded.calls.get(f"call_{next(numbers)}")
+    def check(call_id: str, _tool: str, args: Any) -> Any:
+        call = recorded.calls.get(call_id)
         if call is None:
             return args
         observed = call.observed

@@ -10,7 +10,7 @@ from taoloop.core.effects import AskPerson, CallModel, Finish, Record, RequestCa
 from taoloop.core.events import ActionStarted, Event, Fact, Fault, Finished, Paused
 from taoloop.core.guards import remaining_s
 from taoloop.core.message import ModelReply
-from taoloop.core.requests import request_calls
+from taoloop.core.requests import refusal, request_calls
 from taoloop.core.trace import CallView, Trace
 from taoloop.core.wording import wording
 from taoloop.dialects.reading import reply_facts
@@ -50,7 +50,7 @@ class Runner:
         self._clock, self._approver, self._listener = clock, approver, listener
         self._events: list[Event] = []
         self._artifacts: list[Artifact] = []
-        self._prepared: dict[int, Prepared] = {}  # by the identity of the arguments that the trace holds
+        self._prepared: dict[str, Prepared] = {}  # arguments that were judged a moment ago, by call id
 
     def note(self, fact: Fact) -> None:
         """Add a fact to the trace; `commit` makes it last."""
@@ -127,12 +127,12 @@ class Runner:
     def _late(self, timeout_s: float | None) -> ModelTimeout:
         return ModelTimeout(f"{self._model.spec} gave no reply within {timeout_s:g} s.")
 
-    def _check(self, tool: str, args: Any) -> Mapping[str, Any] | Fault:
+    def _check(self, call_id: str, tool: str, args: Any) -> Mapping[str, Any] | Fault:
         try:
             prepared = self._toolbox.get(tool).prepare(args)
         except TaoError as error:
             return fault_of(error)
-        self._prepared[id(prepared.args)] = prepared
+        self._prepared[call_id] = prepared
         return prepared.args
 
     async def _run_tools(self, calls: tuple[CallView, ...]) -> None:
@@ -159,7 +159,14 @@ class Runner:
 
     async def _run_tool(self, call: CallView) -> None:
         requested = call.requested
-        tool = self._toolbox.get(requested.tool)
+        prepared = self._prepared.pop(requested.call_id, None)
+        try:
+            tool = self._toolbox.get(requested.tool)
+            if prepared is None or prepared.args is not call.args:  # resumed, or edited by a person
+                prepared = tool.prepare(call.args)
+        except TaoError as error:  # the tool is another one than when the run began
+            self.note(refusal(requested.call_id, fault_of(error)))
+            return
         context = ToolContext(
             run_id=self.trace.run_id,
             call_id=requested.call_id,
@@ -167,7 +174,6 @@ class Runner:
             attempt=max(1, call.attempts),
             read_artifact=self._read_artifact,
         )
-        prepared = self._prepared.pop(id(call.args), None) or tool.prepare(call.args)
         timeout_s = remaining_s(self.trace, tool.card.timeout_s)
         outcome = await act(tool, prepared.values, context, timeout_s, self._clock)
         if outcome.artifact is not None:

@@ -116,7 +116,7 @@ _CURRENCY = re.compile(
     r"|" + "|".join(word for word, _ in _CURRENCY_WORDS if not word[0].isascii()),
     re.IGNORECASE,
 )
-_SYMBOLS = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "CNY"}
+SYMBOLS = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "CNY"}
 
 
 def extract(task: str) -> Skeleton:
@@ -216,7 +216,7 @@ def _number(found: Skeleton, match: re.Match[str]) -> str:
     value = ("-" if match["sign"] else "") + digits
     currency = ""
     if match["symbol"]:
-        currency = found.mark(Atom("currency", _SYMBOLS[match["symbol"]], match["symbol"]))
+        currency = found.mark(Atom("currency", SYMBOLS[match["symbol"]], match["symbol"]))
     source = match.group()[len(match["symbol"] or "") :]
     return currency + found.mark(Atom("number", value, source, percent=bool(match["percent"])))
 

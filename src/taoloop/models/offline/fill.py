@@ -12,7 +12,7 @@ from typing import Any
 
 from taoloop.models.offline import choices, phrases
 from taoloop.models.offline.arithmetic import render
-from taoloop.models.offline.extract import MARK, Atom, Kind, Skeleton
+from taoloop.models.offline.extract import MARK, SYMBOLS, Atom, Kind, Skeleton
 from taoloop.models.offline.match import Profile
 from taoloop.models.offline.parsing import parse
 from taoloop.models.offline.results import Finding
@@ -145,7 +145,7 @@ class Filler:
             return marks[0] if marks else None
         wanted, other = (_TO, _FROM) if param.side == "to" else (_FROM, _TO)
         before = {mark: self.clause[: self.clause.find(mark)][-24:] for mark in marks}
-        after_number = [m for m in marks if param.side == "from" and self._ends_with_number(before[m])]
+        after_number = [m for m in marks if param.side == "from" and self._beside_number(m, before[m])]
         chosen = (
             after_number
             or [m for m in marks if wanted.search(before[m])]
@@ -158,8 +158,11 @@ class Filler:
     def _has_sides(self, role: Role) -> bool:
         return any(param.side and param.role == role for param in self.profile.params)
 
-    def _ends_with_number(self, text: str) -> bool:
-        last = text.rstrip()[-1:]
+    def _beside_number(self, mark: str, before: str) -> bool:
+        """True for what an amount is given in: "100 dollars", "$100"."""
+        last = before.rstrip()[-1:]
+        if self.skeleton.atom(mark).source in SYMBOLS:
+            return True
         return bool(_MARK.match(last)) and self.skeleton.atom(last).kind == "number"
 
     def _take(self, param: Param, mark: str | None) -> Any:

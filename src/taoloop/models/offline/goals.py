@@ -22,7 +22,7 @@ _REFUSED = re.compile(
     r"(?:\bdon't|\bdo not|\bnever|\bwithout|不要|别|勿)\s*([A-Za-z]+(?:\s[A-Za-z]+)?|[\u4e00-\u9fff]{1,4})",
     re.IGNORECASE,
 )
-_NOUNS = frozenset({"@unit", "@length", "@weight", "@calc", "@currency", "@price", "@book", "@file", "@word", "@user"})
+_NOUNS = frozenset({"@unit", "@length", "@weight", "@calc", "@count"})
 _BY_MAIL = re.compile(r"(?:please\s+)?(?:e-?mail|message|text)\s", re.IGNORECASE)
 _NEAR_BEST = 0.55
 _EACH_TAKEN = 0.4
@@ -148,12 +148,10 @@ def _settled(tree: Node, chooser: Chooser) -> Node | None:
         left, right = _settled(tree.left, chooser), _settled(tree.right, chooser)
         return None if left is None or right is None else Op(tree.sign, left, right)
     if isinstance(tree, Sub):
-        if chooser.answers(tree.text):
-            return tree
         atoms = chooser.skeleton.within(tree.text)
-        if any(concept[0] == "@" and concept not in _NOUNS for concept in concepts(tree.text)):
-            return None
-        return Num(atoms[0].value) if len(atoms) == 1 and atoms[0].kind == "number" else None
+        alone = len(atoms) == 1 and atoms[0].kind == "number"
+        named = any(concept[0] == "@" and concept not in _NOUNS for concept in concepts(tree.text))
+        return Num(atoms[0].value) if alone and not named else tree if chooser.answers(tree.text) else None
     return tree
 
 

@@ -133,7 +133,7 @@ class _Plan:
         if isinstance(left, Op) and any(isinstance(leaf, Sub) for leaf in leaves(right)):
             left = self.value(left, what)
         right = self.reduced(right, what)
-        if self.reckoner.expression_tool() is None:
+        if self.reckoner.expression_tool() is None and self.reckoner.call(Op(tree.sign, left, right)) is None:
             left, right = self.value(left, what), self.value(right, what)
         return Op(tree.sign, left, right)
 

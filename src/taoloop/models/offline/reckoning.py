@@ -35,6 +35,10 @@ class Reckoner:
             for each in self.profiles:
                 if (args := _single(each, tree, tree.left, tree.right)) is not None:
                     return each, args
+        chain = _chain(tree, tree.sign) if isinstance(tree, Op) and tree.sign in "+*" else []
+        for each in self.profiles if isinstance(tree, Op) and len(chain) > 1 else ():
+            if _operation(each, tree) == "list" and (args := _listed(each, chain)) is not None:
+                return each, args
         tool = self.expression_tool()
         if tool is None:
             return None
@@ -104,15 +108,29 @@ def _choice(needed: Sequence[Param], sign: str) -> Any:
     return None
 
 
+def _chain(tree: Node, sign: str) -> list[Num]:
+    """The numbers that one sign joins; none if there is anything else in the tree."""
+    if isinstance(tree, Num):
+        return [tree]
+    if not isinstance(tree, Op) or tree.sign != sign:
+        return []
+    left, right = _chain(tree.left, sign), _chain(tree.right, sign)
+    return left + right if left and right else []
+
+
+def _listed(each: Profile, numbers: Sequence[Num]) -> dict[str, Any] | None:
+    param = next(param for param in each.params if param.required)
+    values = [as_number(number.text, param.item) for number in numbers] if param.item else [None]
+    return None if None in values else {param.name: values}
+
+
 def _single(each: Profile, tree: Op, left: Num, right: Num) -> dict[str, Any] | None:
     form = _operation(each, tree)
     if not form:
         return None
     needed = [param for param in each.params if param.required]
     if form == "list":
-        item = needed[0].item
-        values = [as_number(number.text, item) for number in (left, right)] if item else [None]
-        return None if None in values else {needed[0].name: values}
+        return _listed(each, (left, right))
     numbers = [param for param in needed if param.role == "number"]
     args: dict[str, Any] = {}
     for param, number in zip(numbers, (left, right), strict=False):

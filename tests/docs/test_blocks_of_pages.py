@@ -1,0 +1,127 @@
+"""What the pages show is true: their blocks run, and print what is shown."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from fenced import PAGES, Block, blocks, same
+
+from taoloop.cli.app import cli
+from taoloop.models.providers import PROVIDERS
+from taoloop.runtime.agent_file import load_agent
+
+TAO = (sys.executable, "-c", "from taoloop.cli import main; main()")
+RUNNING = tuple(page for page in PAGES if any(block.language == "python" or block.words for block in blocks(page)))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder to run a page in: no configuration from outside, and its own database."""
+    names = {"TAOLOOP_MODEL", "AI_MOCK", "AI_PROVIDER", "AI_PROVIDER_API_KEY"}
+    for provider in PROVIDERS.values():
+        names |= {provider.key_var, provider.base_url_var, provider.model_var} - {""}
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TAOLOOP_DB", str(tmp_path / "tao.db"))
+    monkeypatch.setenv("PYTHONUTF8", "1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    known = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("page", RUNNING)
+def test_the_blocks_of_a_page_run_and_print_what_is_shown(page: str, folder: Path) -> None:
+    namespace: dict[str, Any] = {"__name__": "page"}
+    printed = ""
+    for block in blocks(page):
+        where = f"{page}:{block.line}"
+        if block.file:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+        match block.language, block.words:
+            case "python", _:
+                printed = run_python(block, namespace, where)
+            case "yaml", _ if block.text.lstrip().startswith(("name:", "model:", "tools:")):
+                load_agent(str(folder / (block.file or "block.yaml"))) if block.file else load_text(block, folder)
+            case "sh", ("run", *_):
+                printed = run_shell(block, where)
+            case "text", ("output", *more):
+                assert same(block.text, printed, like="like" in more), f"{where} shows\n{block.text}\nnot\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_tao_commands_of_a_page_exist_with_their_options(page: str) -> None:
+    for block in blocks(page):
+        if block.language != "sh":
+            continue
+        for args in commands(block):
+            context = cli.make_context("tao", list(args))
+            name = args[0] if args and not args[0].startswith("-") else ""
+            if not name:
+                continue
+            command = cli.get_command(context, name)
+            assert command is not None, f"{page}:{block.line}: there is no `tao {name}`"
+            try:
+                command.make_context(name, list(args[1:]), parent=context)
+            except click.ClickException as error:
+                pytest.fail(f"{page}:{block.line}: tao {shlex.join(args)}: {error.format_message()}")
+
+
+def run_python(block: Block, namespace: dict[str, Any], where: str) -> str:
+    """Run a block; a traceback shows the lines of the page."""
+    code = compile("\n" * (block.line - 1) + block.text, where.rpartition(":")[0], "exec", dont_inherit=True)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(code, namespace)  # noqa: S102  # that is the test
+    return out.getvalue()
+
+
+def load_text(block: Block, folder: Path) -> None:
+    """Load an agent file that the page gives no name."""
+    path = folder / "unnamed.yaml"
+    path.write_text(block.text, encoding="utf-8")
+    load_agent(str(path))
+
+
+def commands(block: Block) -> Iterator[list[str]]:
+    """The arguments of every `tao` call in a block, without what the shell adds to it."""
+    for line in block.text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        while words and "=" in words[0] and words[0].partition("=")[0].isupper():
+            words = words[1:]
+        if words and words[0] in ("tao", "scripts/try"):
+            end = next((number for number, word in enumerate(words) if word in ("|", ">", "&&", ";")), len(words))
+            yield words[1:end]
+
+
+def run_shell(block: Block, where: str) -> str:
+    """Run the lines of a block, `$RUN` standing for the newest run; what they print on standard output."""
+    printed = ""
+    for args in commands(block):
+        given = [newest_run() if arg == "$RUN" else arg for arg in args]
+        done = subprocess.run(
+            [*TAO, *given], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, check=False, env=os.environ
+        )
+        assert "unexpected" not in done.stderr, f"{where}: {done.stderr}"
+        assert done.returncode != 2, f"{where}: {done.stderr}"
+        printed += done.stdout
+    return printed
+
+
+def newest_run() -> str:
+    """The id of the newest run in the page's database."""
+    listed = subprocess.run([*TAO, "runs", "--limit", "1"], capture_output=True, encoding="utf-8", check=True)
+    return listed.stdout.split()[0]
