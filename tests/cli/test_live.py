@@ -111,6 +111,15 @@ def test_ctrl_c_on_the_terminal_tells_how_to_go_on(tao: Shell, terminals: list[T
     assert "Go on: tao run --resume" in plain(terminal.seen)
 
 
+def test_ctrl_c_at_a_question_stops_the_run_and_the_question_comes_again(tao: Shell, terminals: list[Terminal]) -> None:
+    terminal = started(terminals, tao, call("book", place="x"), "done")
+    terminal.until("[q] later:")
+    terminal.process.send_signal(2)
+    assert terminal.end() == 130
+    run_id = tao("runs", "--status", "stopped", "--json", code=0).events[0]["run_id"]
+    assert tao("run", "--resume", run_id, "--json", code=8).events[-1]["kind"] == "paused"
+
+
 def test_no_color_is_honoured(tao: Shell, terminals: list[Terminal]) -> None:
     coloured = started(terminals, tao, "yes")
     assert coloured.end() == 0

@@ -108,10 +108,10 @@ def commands(block: Block) -> Iterator[list[str]]:
 
 
 def run_shell(block: Block, where: str) -> str:
-    """Run the lines of a block, `$RUN` standing for the newest run; what they print on standard output."""
+    """Run the lines of a block, `RUN_ID` standing for the newest run; what they print on standard output."""
     printed = ""
     for args in commands(block):
-        given = [newest_run() if arg == "$RUN" else arg for arg in args]
+        given = [newest_run() if arg == "RUN_ID" else arg for arg in args]
         done = subprocess.run(
             [*TAO, *given], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, check=False, env=os.environ
         )

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -15,48 +10,8 @@ from taoloop import Agent, tool
 from taoloop.errors import MissingKey
 from taoloop.models.resolve import default_spec, resolve_model
 from taoloop.runtime.result import Result
-
-Answer = tuple[int, Any]
-
-
-class Server(ThreadingHTTPServer):
-    """Keeps the requests that came and answers them in order."""
-
-    def __init__(self, answers: list[Answer]) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answers, self.requests, self.keys = list(answers), list[dict[str, Any]](), list[str]()
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:  # noqa: N802  # the name that the standard library calls
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.requests.append({"path": self.path, **json.loads(body)})
-        self.server.keys.append(self.headers["Authorization"])
-        status, answer = self.server.answers.pop(0)
-        raw = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the standard library's name
-        """Stay quiet."""
-
-
-@contextmanager
-def serving(*answers: Answer) -> Iterator[Server]:
-    server = Server(list(answers))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+from taoloop.testing import HttpDouble
+from taoloop.testing.http import Answer
 
 
 def completion(message: dict[str, Any], finish_reason: str = "stop") -> Answer:
@@ -81,13 +36,13 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-def run(server: Server, **options: Any) -> Result:
-    env = {"OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1", "OPENAI_API_KEY": "secret-key"}
+def run(server: HttpDouble, **options: Any) -> Result:
+    env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "secret-key"}
     return Agent(model="openai:tiny", tools=[add], env=env, **options).run_sync("add 2 and 3")
 
 
 def test_a_run_over_a_socket_calls_the_tool_and_counts_tokens() -> None:
-    with serving(completion(CALL, "tool_calls"), completion({"content": "5"})) as server:
+    with HttpDouble([completion(CALL, "tool_calls"), completion({"content": "5"})]) as server:
         result = run(server)
     assert (result.status, result.answer) == ("completed", "5")
     assert (result.usage.input_tokens, result.usage.output_tokens) == (22, 14)
@@ -100,17 +55,17 @@ def test_a_run_over_a_socket_calls_the_tool_and_counts_tokens() -> None:
     assert second["messages"][: len(first["messages"])] == first["messages"], "the prompt only grows"
     assistant, observed = second["messages"][-2:]
     assert assistant["tool_calls"][0]["id"] == observed["tool_call_id"]
-    assert server.keys[0] == "Bearer secret-key"
+    assert server.headers[0]["authorization"] == "Bearer secret-key"
 
 
 def test_the_key_does_not_reach_the_trace() -> None:
-    with serving(completion({"content": "5"})) as server:
+    with HttpDouble([completion({"content": "5"})]) as server:
         result = run(server)
     assert "secret-key" not in repr(result.trace.events)
 
 
 def test_a_text_dialect_sends_no_tools_and_a_stop_sequence() -> None:
-    with serving(completion({"content": "Thought: t\nFinal Answer: 5"})) as server:
+    with HttpDouble([completion({"content": "Thought: t\nFinal Answer: 5"})]) as server:
         assert run(server, dialect="text").answer == "5"
     [request] = server.requests
     assert "tools" not in request
@@ -131,15 +86,15 @@ def test_a_text_dialect_sends_no_tools_and_a_stop_sequence() -> None:
     ],
 )
 def test_a_provider_that_fails_is_a_stated_end(answer: Answer, text: str) -> None:
-    with serving(answer) as server:
+    with HttpDouble([answer]) as server:
         result = run(server)
     assert (result.status, result.answer) == ("model_failed", None)
     assert text in result.reason
 
 
 def test_a_server_that_is_not_there_is_a_stated_end() -> None:
-    with serving() as server:
-        port = server.server_port
+    with HttpDouble([]) as server:
+        port = server.port
     env = {"OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1", "OPENAI_API_KEY": "k"}
     result = Agent(model="openai:tiny", env=env).run_sync("x")
     assert result.status == "model_failed"
@@ -147,8 +102,8 @@ def test_a_server_that_is_not_there_is_a_stated_end() -> None:
 
 
 def test_several_runs_from_sync_code_each_have_a_loop_of_their_own() -> None:
-    with serving(completion({"content": "1"}), completion({"content": "2"})) as server:
-        env = {"OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1", "OPENAI_API_KEY": "k"}
+    with HttpDouble([completion({"content": "1"}), completion({"content": "2"})]) as server:
+        env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"}
         agent = Agent(model="openai:tiny", env=env)
         assert [agent.run_sync("x").answer, agent.run_sync("x").answer] == ["1", "2"]
 

@@ -532,3 +532,15 @@ def test_a_tool_that_has_changed_since_the_run_began_is_an_observation() -> None
     [observed] = observations(agent.resume_sync(waiting.run_id))
     assert observed.error is not None
     assert observed.error.code == "invalid_arguments"
+
+
+def test_a_run_may_be_held_to_some_of_the_agents_tools() -> None:
+    """S4-13: a whitelist bounds the tools that a run may call."""
+    script = ScriptedModel([call("crash"), call("add", a=1, b=1), "2"])
+    agent = Agent(model=script, tools=[add, crash])
+    result = agent.run_sync("add", allow=["add"])
+    refused, added = observations(result)
+    assert refused.error is not None
+    assert (refused.error.code, added.output) == ("unknown_tool", "2")
+    with pytest.raises(UnknownName, match="teleport"):
+        agent.run_sync("add", allow=["teleport"])

@@ -43,7 +43,7 @@ async def pay(amount: float) -> str:
 
 ARGS = st.one_of(
     st.fixed_dictionaries({"a": st.integers(-3, 3)}),
-    st.fixed_dictionaries({"text": st.text("oxyz中\n\"", max_size=5)}),
+    st.fixed_dictionaries({"text": st.text('oxyz中\n"', max_size=5)}),
     st.fixed_dictionaries({"amount": st.floats(allow_nan=False, allow_infinity=False)}),
     st.dictionaries(st.text(max_size=3), st.none() | st.integers() | st.text(max_size=3), max_size=2),
     st.just("{broken"),
@@ -55,7 +55,7 @@ TEXTS = st.sampled_from(
     [
         "",
         "done",
-        "Thought: t\nAction: add\nAction Input: {\"a\": 1}",
+        'Thought: t\nAction: add\nAction Input: {"a": 1}',
         "Action: shaky: yes",
         "Thought: t\nFinal Answer: 完成",
         "Action: add: 1\nObservation: 2\nFinal Answer: 2",
@@ -144,9 +144,7 @@ def test_every_event_survives_storage(replies: list[Any], options: dict[str, Any
 
 @settings(max_examples=60, deadline=None)
 @given(REPLIES, OPTIONS, st.integers(1, 30))
-def test_a_trace_folds_the_same_in_one_go_and_in_pieces(
-    replies: list[Any], options: dict[str, Any], cut: int
-) -> None:
+def test_a_trace_folds_the_same_in_one_go_and_in_pieces(replies: list[Any], options: dict[str, Any], cut: int) -> None:
     result, _ = run(replies, **options)
     events = result.trace.events
     trace = Trace(result.run_id, events[:cut])

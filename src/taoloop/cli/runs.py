@@ -61,17 +61,16 @@ def _table(console: Console, rows: list[RunRow]) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("run", "started", "status"):
-        table.add_column(name, no_wrap=True, min_width=max(len(name), *(len(_cells(row)[name]) for row in rows)))
-    table.add_column("events", justify="right", min_width=6)
-    table.add_column("task", no_wrap=True, overflow="ellipsis")
+        table.add_column(name, no_wrap=True)
+    table.add_column("events", justify="right")
+    table.add_column("task", no_wrap=True)
+    taken = max(len(row.run_id) + len(row.status) for row in rows) + len("2026-01-01 00:00:00  events") + 8
     for row in rows:
+        task = Text(one_line(row.task))
+        task.truncate(max(10, console.width - taken), overflow="ellipsis")
         status = Text(row.status, STATUS_STYLES.get(row.status, "yellow"))
-        table.add_row(row.run_id, _time(row.started_at), status, str(row.events), Text(one_line(row.task)))
+        table.add_row(row.run_id, _time(row.started_at), status, str(row.events), task)
     console.print(table)
-
-
-def _cells(row: RunRow) -> dict[str, str]:
-    return {"run": row.run_id, "started": _time(row.started_at), "status": row.status}
 
 
 def _time(at: float) -> str:

@@ -21,6 +21,7 @@ from taoloop.tools.base import Tool, ToolContext
 
 MAX_MESSAGE_CHARS = 2_000
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What came of a call: the observation, and the whole output where the observation holds only a preview."""

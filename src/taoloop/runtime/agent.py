@@ -90,6 +90,7 @@ class Agent:
         *,
         max_steps: int | None = None,
         limits: Limits | None = None,
+        allow: Sequence[str] | None = None,
         history: Sequence[Message] = (),
         run_id: str | None = None,
         parent: str | None = None,
@@ -98,8 +99,9 @@ class Agent:
     ) -> Result:
         """Run a task to its end, or until it must wait for a person.
 
-        `max_steps` and `limits` replace the agent's own; `verbose` prints each step; `on_event` is called with
-        every event once the journal has it. A cancellation ends the run as `stopped` and goes on to the caller.
+        `max_steps` and `limits` replace the agent's own; `allow` names the only tools that this run may call (all
+        of the agent's by default); `verbose` prints each step; `on_event` is called with every event once the
+        journal has it. A cancellation ends the run as `stopped` and goes on to the caller.
 
         Raises:
             ConfigError: something about the agent is wrong; no run was started.
@@ -107,6 +109,8 @@ class Agent:
             ScriptUnused: the run completed, but its scripted model has replies left.
         """
         spec = self._limited(self.spec_for(task), limits, max_steps)
+        if allow is not None:
+            spec = replace(spec, tools=self.toolbox.allow([*allow, *self._paging]).cards)
         if not task.strip():
             raise ConfigError("The task is empty.", hint="Say what the agent should do.")
         async with self._open_journal() as journal:
@@ -212,6 +216,11 @@ class Agent:
 
             box = Toolbox([*box, read_observation])
         return box
+
+    @property
+    def _paging(self) -> tuple[str, ...]:
+        """The tool that goes with every other: it reads what an observation of this run had to leave out."""
+        return (PAGING_TOOL,) if PAGING_TOOL in self.toolbox else ()
 
     @cached_property
     def bound_model(self) -> Model:

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from taoloop.models.scripted import ScriptedModel
 from taoloop.testing.clock import FakeClock
+from taoloop.testing.http import HttpDouble
 
-__all__ = ["FakeClock", "ScriptedModel"]
+__all__ = ["FakeClock", "HttpDouble", "ScriptedModel"]

@@ -18,6 +18,7 @@ from taoloop.models.offline.parsing import parse
 from taoloop.models.offline.results import Finding
 from taoloop.models.offline.results import field as result_field
 from taoloop.models.offline.schema import Param, Role
+from taoloop.models.offline.values import as_number, fits
 from taoloop.models.offline.words import is_chinese, name_words
 
 OPEN: Any = object()
@@ -36,6 +37,9 @@ _KINDS: Mapping[Role, tuple[Kind, ...]] = {
 _FROM = re.compile(r"(?:\bfrom|\bbetween|从|由|自|把|将)\s*$", re.IGNORECASE)
 _TO = re.compile(r"(?:\bto|\binto|\bin|到|至|成|为|换|兑|->|→|和|与)\s*(?:the\s+)?$", re.IGNORECASE)
 _MARK = re.compile(MARK)
+_SHAPED: frozenset[Role] = frozenset({"choice", "boolean", "list", "object", "email", "url", "currency", "unit"})
+_UNWORDED: frozenset[Role] = frozenset({"date", "clock", "expression", "zone", "path"})
+_DICTATED = r"(?:write|save|append|send|put|post|say)\s+"
 _DAYS = re.compile(r"\b(?:today|tomorrow|yesterday|tonight)\b|今天|明天|后天|昨天|今晚", re.IGNORECASE)
 
 
@@ -227,17 +231,12 @@ class Filler:
         item = param.item
         if item is None or not param.required:
             return OPEN
-        found = []
-        if item.role == "number":
-            for mark in self._marks(self.clause, ("number",)):
-                found.append(as_number(self.skeleton.atom(mark).value, item))
-                self.used.add(mark)
-            return [value for value in found if value is not None] or OPEN
-        kinds: tuple[Kind, ...] = _KINDS.get(item.role, _KINDS["any"])
-        for mark in self._marks(self.clause, kinds):
-            found.append(self._as(item, self.skeleton.atom(mark)))
-            self.used.add(mark)
-        return [value for value in found if fits(value, item)] or OPEN
+        numeric = item.role == "number"
+        marks = self._marks(self.clause, ("number",) if numeric else _KINDS.get(item.role, _KINDS["any"]))
+        self.used.update(marks)
+        atoms = [self.skeleton.atom(mark) for mark in marks]
+        found: list[Any] = [as_number(atom.value, item) if numeric else self._as(item, atom) for atom in atoms]
+        return [value for value in found if value is not None and fits(value, item)] or OPEN
 
     def _object(self, param: Param) -> Any:
         inner = self._all(param.fields)
@@ -268,38 +267,27 @@ class Filler:
             value = None if number is None else as_number(number, param)
             self.earlier = value is not None
             return OPEN if value is None else value
-        if not param.takes_text or param.role in (
-            "choice",
-            "boolean",
-            "list",
-            "object",
-            "email",
-            "url",
-            "currency",
-            "unit",
-        ):
+        if not param.takes_text or param.role in _SHAPED:
             return OPEN
-        if (value := self._words_for(param)) and value not in self.said.values():
+        if (value := self._quoted() or self._words_for(param)) and value not in self.said.values():
             self.said[param.name] = value
             return value
         return OPEN
 
+    def _quoted(self) -> str:
+        marks = self._marks(self.clause, ("quoted",))
+        self.used.update(marks[:1])
+        return self.skeleton.atom(marks[0]).value if marks else ""
+
     def _words_for(self, param: Param) -> str:
-        quoted = self._marks(self.clause, ("quoted",))
-        if quoted:
-            self.used.add(quoted[0])
-            return self.skeleton.atom(quoted[0]).value
-        if param.role == "date" and (day := _DAYS.search(self.clause)):
-            return day.group()
-        if param.role in ("date", "clock", "expression", "zone", "path"):
-            return ""
+        if param.role in _UNWORDED:
+            day = _DAYS.search(self.clause) if param.role == "date" else None
+            return day.group() if day else ""
         known = set(self.profile.strong) | set(param.about)
         if param.role == "key":
-            keys = [*phrases.record_keys(self.clause, self.skeleton), ""]
-            if near := choices.closest(keys[0], choices.listed(param, self.profile.card), self.clause):
-                return near
-            if keys[0]:
-                return keys[0]
+            made = [*phrases.record_keys(self.clause, self.skeleton), ""][0]
+            if key := choices.closest(made, choices.listed(param, self.profile.card), self.clause) or made:
+                return key
         if param.role == "query" and "@web" in self.profile.strong and phrases.QUESTION.search(self.clause):
             return self.skeleton.restore(self.clause).strip(" ?？.。")
         if param.role in ("place", "name", "any", "key"):
@@ -309,34 +297,9 @@ class Filler:
         if param.role == "text" and self.findings:
             self.earlier = True
             return self.findings[-1].text()
-        spent = self.used | set(self._marks(self.clause, ("path", "email", "url"))) if param.role == "text" else self.used
+        if param.role != "text":
+            return phrases.residue(self.clause, self.skeleton, known, self.used)
+        spent = self.used | set(self._marks(self.clause, ("path", "email", "url")))
         rest = phrases.residue(self.clause, self.skeleton, known, spent)
-        dictated = re.search(rf"(?:write|save|append|send|put|post|say)\s+{re.escape(rest)}", self.skeleton.restore(self.clause), re.I)
-        return rest if param.role != "text" or not self.profile.changes or dictated else ""
-
-
-def as_number(text: str, param: Param) -> int | float | None:
-    """A number in the type that the argument takes; None if it does not fit."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    if abs(number) == float("inf") or number != number:
-        return None
-    if number.is_integer() and "." not in text and "e" not in text.lower():
-        return int(text)
-    if "number" not in param.types and "integer" in param.types:
-        return int(number) if number.is_integer() else None
-    return number
-
-
-_PYTHON = {"string": str, "boolean": bool, "array": list, "object": dict, "null": type(None)}
-
-
-def fits(value: Any, param: Param) -> bool:
-    """True if a value has a JSON type that the argument takes."""
-    if not param.types:
-        return True
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return "number" in param.types or ("integer" in param.types and float(value).is_integer())
-    return any(isinstance(value, _PYTHON[kind]) for kind in param.types if kind in _PYTHON)
+        dictated = re.search(_DICTATED + re.escape(rest), self.skeleton.restore(self.clause), re.IGNORECASE)
+        return rest if dictated or not self.profile.changes else ""

@@ -110,7 +110,11 @@ class Chooser:
         """The mark of a file whose content is the text that a call still lacks."""
         if [param.role for param in filled.open] != ["text"]:
             return ""
-        marks = [m for m in re.findall(MARK, clause) if self.skeleton.atom(m).kind == "path" and m not in filled.taken.values()]
+        marks = [
+            m
+            for m in re.findall(MARK, clause)
+            if self.skeleton.atom(m).kind == "path" and m not in filled.taken.values()
+        ]
         return marks[0] if len(marks) == 1 and self.reader(marks[0]) is not None else ""
 
     def answers(self, clause: str) -> bool:

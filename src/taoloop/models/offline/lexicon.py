@@ -107,10 +107,10 @@ stop_service: stop halt cancel shutdown | 停止 取消 关闭
 start_service: start launch restart | 启动 开启 重启
 """
 
-CHANGES = frozenset(
-    "@write @append @create @update @delete @move @copy @send @buy @pay @reserve @run @remind @stop_service "
-    "@start_service".split()
-)
+_CHANGES = """
+@write @append @create @update @delete @move @copy @send @buy @pay @reserve @run @remind @stop_service @start_service
+"""
+CHANGES = frozenset(_CHANGES.split())
 """Concepts of an act that changes the world: such a tool is called only when the task asks for the act."""
 
 ENGLISH: dict[str, tuple[str, ...]] = {}
@@ -134,14 +134,15 @@ ATTRIBUTES = {
 }  # fmt: skip
 """Names of record fields, for keys such as `huala.post_count`."""
 
-STOP_ENGLISH = frozenset(
+_STOP_ENGLISH = (
     "a an the of in on at to for from by with and or is are was be been do does did it its this that these those "
     "me my i you your we us our please can could would will shall should what which who whom how when why there "
     "here tell give get let know want need like just now current currently right some any all as if then so than "
     "up out about into over after before also too very much more most one tool use using user's what's it's i'm "
     "return returns given gives get's optional default e.g such tools between per via not no only must hello hi "
-    "help thanks thank okay ok s t re ve see say".split()
+    "help thanks thank okay ok s t re ve see say"
 )
+STOP_ENGLISH = frozenset(_STOP_ENGLISH.split())
 STOP_CHINESE = (
     "请问", "帮我", "帮忙", "麻烦", "一下", "我想", "我要", "想要", "知道", "告诉我", "告诉", "给我", "什么样", "怎么样",
     "怎样", "如何", "什么", "多少", "是否", "现在", "当前", "今天", "目前", "此刻", "可以", "需要", "使用", "返回", "用于",

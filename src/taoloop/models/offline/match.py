@@ -13,10 +13,11 @@ from taoloop.models.offline.lexicon import CHANGES
 from taoloop.models.offline.schema import Param, Role, params
 from taoloop.models.offline.words import concepts, name_concepts
 
-_GENERIC = frozenset(
+_GENERIC_WORDS = (
     "tool data valu value inform information info result given number name item object get set current "
-    "provid support function perform specif retriev detail input output json array integer float".split()
+    "provid support function perform specif retriev detail input output json array integer float"
 )
+_GENERIC = frozenset(_GENERIC_WORDS.split())
 _TAKERS: Mapping[Kind, tuple[frozenset[Role], float, float]] = {
     "path": (frozenset({"path"}), 2.0, 1.5),
     "email": (frozenset({"email"}), 2.0, 1.0),

@@ -19,6 +19,7 @@ _NAME = re.compile(
     r"(?<![A-Za-z])(?:in|at|for|of|from|to|near|by|between|and|with|user|is)\s+"
     r"(?P<name>(?:[A-Z][\w'’.-]*)(?:\s+(?:[A-Z][\w'’.-]*|de|la|el|of|the(?=\s[A-Z])))*)"
 )
+_WHERE = re.compile(_NAME.pattern.replace("in|at|for|of|from|to|near|by|between|and|with|user|is", "in|at|for|near"))
 _LOCAL = re.compile(
     r"(?:在|去|到|从|查询|查一下|查|看看|看|，|,|^)?(?P<name>[\u4e00-\u9fff]{2,6}?[市县省镇区州])(?![\u4e00-\u9fff]{0,1}长)"
 )
@@ -42,10 +43,13 @@ _LABELS = {
     "description": "description|描述|说明", "query": "query|关键词|关键字", "limit": "limit|top|前", "count": "count|top|数量",
     "user": "user|用户", "username": "username|user|用户名|用户",
 }  # fmt: skip
-_FREE = frozenset(
-    "subject title body message content text saying 主题 标题 内容 正文 题目 titled called named 名为 写着 名叫".split()
+_FREE_WORDS = (
+    "subject title body message content text saying 主题 标题 内容 正文 题目 titled called named 名为 写着 名叫"
 )
-QUESTION = re.compile(r"^(?:who|what|when|where|why|how|which|is|are|does|did)\b|[?？]\s*$|谁|什么|哪|多少|几|吗$", re.IGNORECASE)
+_FREE = frozenset(_FREE_WORDS.split())
+QUESTION = re.compile(
+    r"^(?:who|what|when|where|why|how|which|is|are|does|did)\b|[?？]\s*$|谁|什么|哪|多少|几|吗$", re.IGNORECASE
+)
 _ACTION = frozenset({"@lookup", "@search", "@calc", "@convert", "@translate"})
 REFERENCE = re.compile(
     r"\b(?:it|its|that|this|them|those|these|result|results|answer|text|contents?|output|there|file)\b"
@@ -102,7 +106,7 @@ def folder(clause: str, skeleton: Skeleton) -> str:
 
 def names(clause: str, skeleton: Skeleton, *, only_places: bool = False) -> list[str]:
     """Names: capitalised words after a preposition, Chinese places by their ending, Latin words in Chinese text."""
-    found = [match["name"].rstrip(".'’") for match in _NAME.finditer(clause)]
+    found = [match["name"].rstrip(".'’") for match in (_WHERE if only_places else _NAME).finditer(clause)]
     found += [match["name"].lstrip("的把将请问") for match in _LOCAL.finditer(clause)]
     if only_places:
         return [name for name in dict.fromkeys(found) if not _english_known(name) or not name.isascii()]
@@ -141,9 +145,10 @@ def record_keys(clause: str, skeleton: Skeleton) -> list[str]:
     return found
 
 
-_KEY_IDLE = frozenset(
-    "and or the a an look up lookup find get fetch what is s whats me show tell give query value key please check of".split()
+_KEY_IDLE_WORDS = (
+    "and or the a an look up lookup find get fetch what is s whats me show tell give query value key please check of"
 )
+_KEY_IDLE = frozenset(_KEY_IDLE_WORDS.split())
 
 
 def labelled(clause: str, skeleton: Skeleton, name: str) -> str:

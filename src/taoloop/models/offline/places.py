@@ -80,7 +80,8 @@ Australia/Perth: Perth 珀斯
 Pacific/Auckland: Auckland 奥克兰; Wellington 惠灵顿
 """
 
-REGIONS = "Africa America Antarctica Arctic Asia Atlantic Australia Europe Indian Pacific Etc US".split()
+_REGIONS = "Africa America Antarctica Arctic Asia Atlantic Australia Europe Indian Pacific Etc US"
+REGIONS = tuple(_REGIONS.split())
 """The first parts of IANA zone names."""
 
 

@@ -22,6 +22,7 @@ from taoloop.models.offline.goals import Chooser, Goal, goals
 from taoloop.models.offline.match import Profile, profile
 from taoloop.models.offline.reckoning import Reckoner
 from taoloop.models.offline.results import Finding
+from taoloop.models.offline.results import leaves as leaves_of
 from taoloop.models.offline.siblings import siblings
 from taoloop.models.offline.speech import Speech, short
 from taoloop.models.offline.words import is_chinese
@@ -90,19 +91,14 @@ class _Plan:
             choice = replace(choice, filled=self.chooser.fill(goal.text, choice.profile, [content]))
         if choice.filled.open:
             raise _Stuck(self.speech.missing(what, choice.profile.card.name, choice.filled.open))
-        before = list(self.results)
+        if choice.filled.earlier:
+            self.consumed |= _used(self.results, choice.filled.args)
         found, failures = [], []
         for args in siblings(goal.text, self.skeleton, choice.profile, choice.filled):
             try:
                 found.append(self.observe(choice.profile, args, what))
             except _Stuck as stuck:
                 failures.append(str(stuck))
-        for number, finding in enumerate(before):
-            if (
-                finding.number() in map(str, choice.filled.args.values())
-                or finding.text() in choice.filled.args.values()
-            ):
-                self.consumed.add(number)
         if failures:
             self.results += found
             raise _Stuck(" ".join(failures))
@@ -183,6 +179,19 @@ class _Plan:
             if better is None or better in tried or len(tried) == _MOST_TRIES:
                 raise _Stuck(self.speech.failed(tool, tried[-1], observed.error))
             tried.append(better)
+
+
+def _used(results: Sequence[Finding], args: Mapping[str, Any]) -> set[int]:
+    """The places of the results that went into a call: whole, as a number, or by a field."""
+    values = [value for value in args.values() if isinstance(value, str | int | float)]
+    texts = {str(value) for value in values}
+    return {
+        number
+        for number, finding in enumerate(results)
+        if (finding.number() or finding.text()) in texts
+        or finding.text() in texts
+        or any(str(leaf) in texts for _, leaf in leaves_of(finding.content))
+    }
 
 
 def _observations(trace: Trace) -> dict[str, Observed]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.models.offline.arithmetic import Node, Num, Op, render
-from taoloop.models.offline.fill import as_number
 from taoloop.models.offline.match import Profile
 from taoloop.models.offline.schema import Param
+from taoloop.models.offline.values import as_number
 
 _CONCEPTS = {"+": "@add", "-": "@subtract", "*": "@multiply", "/": "@divide", "**": "@power"}
 _WORDS = {
@@ -35,10 +35,10 @@ class Reckoner:
             for each in self.profiles:
                 if (args := _single(each, tree, tree.left, tree.right)) is not None:
                     return each, args
-        chain = _chain(tree, tree.sign) if isinstance(tree, Op) and tree.sign in "+*" else []
-        for each in self.profiles if isinstance(tree, Op) and len(chain) > 1 else ():
-            if _operation(each, tree) == "list" and (args := _listed(each, chain)) is not None:
-                return each, args
+        if isinstance(tree, Op) and tree.sign in "+*" and (chain := _chain(tree, tree.sign)):
+            for each in self.profiles:
+                if _operation(each, tree) == "list" and (args := _listed(each, chain)) is not None:
+                    return each, args
         tool = self.expression_tool()
         if tool is None:
             return None

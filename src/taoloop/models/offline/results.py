@@ -147,7 +147,7 @@ def _number_in_text(text: str, wants: str) -> str | None:
     if len(found) == 1:
         return found[0]
     result = re.search(r"(?:result|answer|结果|=)\s*(?:is|is:|[:：=为是])?\s*(-?\d{1,60}(?:\.\d{1,60})?)\s*$", text)
-    return result[1] if result else None
+    return str(result[1]) if result else None
 
 
 def _part(wants: str) -> int | None:

@@ -35,8 +35,9 @@ _NAMES: dict[Role, str] = {
 _FORMATS: dict[str, Role] = {
     "email": "email", "idn-email": "email", "uri": "url", "url": "url", "date": "date", "date-time": "date", "time": "clock",
 }  # fmt: skip
-_FROM = frozenset("from source src start origin begin departure base sender 源 起点 出发".split())
-_TO = frozenset("to target dest destination end arrival into recipient 目标 终点 目的".split())
+_FROM_NAMES = "from source src start origin begin departure base sender 源 起点 出发"
+_TO_NAMES = "to target dest destination end arrival into recipient 目标 终点 目的"
+_FROM, _TO = frozenset(_FROM_NAMES.split()), frozenset(_TO_NAMES.split())
 _DEEPEST = 6
 
 
@@ -69,7 +70,7 @@ class Param:
 
 def params(card: ToolCard) -> tuple[Param, ...]:
     """The arguments of a card; whatever its schema cannot mean is taken as an argument of any kind."""
-    schema = card.input_schema if isinstance(card.input_schema, Mapping) else {}
+    schema = card.input_schema
     return _object_fields(schema, schema, about=f"{card.name} {card.purpose}", depth=0)
 
 

@@ -68,7 +68,7 @@ def _english(word: str) -> tuple[str, ...]:
     if word in STOP_ENGLISH and word not in ENGLISH:
         return ()
     base = stem(word)
-    for form in (word, base, base + "e", word[:-1] if word.endswith("s") else word):
+    for form in (word, base, base + "e", word.removesuffix("s")):
         if form in ENGLISH:
             return ENGLISH[form]
     return () if len(base) < 2 or base in STOP_ENGLISH else (base.rstrip("e") or base,)

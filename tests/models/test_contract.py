@@ -1,0 +1,87 @@
+"""What every model keeps to, whatever is behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from taoloop import ScriptedModel, Trace
+from taoloop.core.events import Event, ModelReplied, RunStarted
+from taoloop.core.message import Message, ModelReply
+from taoloop.core.request import ModelRequest
+from taoloop.core.spec import AgentSpec
+from taoloop.dialects import DIALECTS
+from taoloop.models.base import Model
+from taoloop.models.offline import OfflineModel
+from taoloop.models.openai import OpenAIModel
+from taoloop.models.providers import Endpoint
+from taoloop.models.replay import ReplayModel
+from taoloop.testing import HttpDouble
+
+COMPLETION = {
+    "id": "c",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "tiny",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hello"}}],
+}
+
+
+@pytest.fixture(params=["scripted", "replay", "offline", "openai"])
+def model(request: pytest.FixtureRequest) -> Iterator[Model]:
+    if request.param == "scripted":
+        yield ScriptedModel(["hello", "again"])
+    elif request.param == "replay":
+        yield ReplayModel([ModelReplied(step=1, purpose="decide", text="hello", decision=None)] * 2)
+    elif request.param == "offline":
+        yield OfflineModel()
+    else:
+        with HttpDouble([(200, COMPLETION)] * 8) as server:
+            yield OpenAIModel(Endpoint(provider="openai", model="tiny", api_key="k", base_url=f"{server.url}/v1"))
+
+
+def asking(turn: int = 0) -> ModelRequest:
+    spec = AgentSpec(dialect="text")
+    trace = Trace("r", [Event(0, 0.0, RunStarted(task="say hello", agent=spec, nonce="n"))])
+    messages = (Message(role="user", content="say hello"),)
+    return ModelRequest(task="say hello", trace=trace, messages=messages, dialect="text", turn=turn)
+
+
+def test_it_names_itself_and_a_dialect_that_exists(model: Model) -> None:
+    assert model.spec
+    assert model.dialect in DIALECTS
+
+
+def test_it_answers_with_a_reply_and_lets_go_twice(model: Model) -> None:
+    async def ask() -> ModelReply:
+        reply = await model.complete(asking())
+        await model.close()
+        await model.close()
+        return reply
+
+    reply = asyncio.run(ask())
+    assert isinstance(reply, ModelReply)
+    assert reply.text or reply.tool_calls
+
+
+def test_it_serves_many_runs_at_once_and_keeps_nothing_of_them(model: Model) -> None:
+    async def many() -> list[ModelReply]:
+        replies = await asyncio.gather(*(model.complete(asking()) for _ in range(4)))
+        await model.close()
+        return list(replies)
+
+    replies = asyncio.run(many())
+    assert all(reply == replies[0] for reply in replies)
+
+
+def test_it_leaves_no_thread_behind_that_keeps_the_process(model: Model) -> None:
+    async def ask() -> None:
+        await model.complete(asking())
+        await model.close()
+
+    asyncio.run(ask())
+    names = [thread.name for thread in threading.enumerate() if not thread.daemon]
+    assert names == [threading.main_thread().name]
