@@ -21,7 +21,8 @@ from taoloop.models.offline.numerals import chinese_number
 from taoloop.models.offline.plan import decide
 
 _WORDS = st.sampled_from(
-    "then add 2 the weather in Paris 北京 天气 然后 加 3.5 squared look up key of huala . , 。 ( ) ** + - 25% 'a b' read "
+    "then add 2 the weather in Paris 北京 天气 然后 加 3.5 squared look up key of huala . , 。 ( ) ** + - 25% 'a "
+    "b' read "
     "notes.txt and bob@x.org send USD to EUR half sum 的 和 平方 三 one two it result Asia/Tokyo 现在 几点".split()
 )
 _TASKS = st.one_of(st.text(max_size=120), st.lists(_WORDS, max_size=25).map(" ".join))
@@ -159,7 +160,8 @@ def test_a_decision_takes_a_few_milliseconds() -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("三", "3"), ("十二", "12"), ("二百", "200"), ("三点五", "3.5"), ("两千零二十六", "2026"), ("二〇二六", "2026"), ("一百二十三", "123"),
+    [("三", "3"), ("十二", "12"), ("二百", "200"), ("三点五", "3.5"), ("两千零二十六", "2026"), ("二〇二六",
+    "2026"), ("一百二十三", "123"),
      ("三万五千", "35000"), ("十", "10"), ("一亿", "100000000"), ("两", "2"), ("好", None)],
 )  # fmt: skip
 def test_chinese_numerals(text: str, number: str | None) -> None:

@@ -92,7 +92,8 @@ def first(task: str, tools: Sequence[Tool]) -> Step | str:
 
 
 _SIGNS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
     ast.USub: operator.neg,
 }  # fmt: skip
 
@@ -288,7 +289,9 @@ def roll_dice(sides: int = 6) -> int:
 
 
 ALL: tuple[Tool, ...] = (
-    calculator, time_now, lookup, get_weather, convert_currency, distance, search_books, read_file, write_file, delete_file,
-    list_files, search_files, count_words, send_email, translate, get_stock_price, convert_units, find_user, list_orders,
+    calculator, time_now, lookup, get_weather, convert_currency, distance, search_books, read_file, write_file,
+    delete_file,
+    list_files, search_files, count_words, send_email, translate, get_stock_price, convert_units, find_user,
+    list_orders,
     create_event, roll_dice,
 )  # fmt: skip

@@ -43,29 +43,76 @@ class Op:
 Node = Num | Prev | Sub | Op
 
 _LEXEMES: tuple[tuple[str, str], ...] = (
-    ("skip", r"(?:what\s+is|what's|what\s+are|what\s+does|how\s+much\s+is|calculate|compute|evaluate|work\s+out|tell\s+me|give\s+me|"
-             r"find\s+me|please|the\s+value\s+of|the\s+result\s+of|equals?|make)\b|the\s+result\s*(?==)"
-             r"|请问|请|帮我|计算一下|计算出?|算一下|算出|算算|求出?(?!和)|等于多少|等于几|得多少|是多少|是几|等于|多少|结果是|的值|的结果|把|将|吗|呢|[?？=。.!！]"),
-    ("ref", r"(?:it|that|this|the\s+(?:previous\s+|last\s+)?(?:result|answer|sum|product|total|number|value|count))\b(?!\s+of)"
-            r"|(?:上一步的?|前面的?|刚才的?|这个|该|所得)?(?:结果|得数|答案|数值)|它(?!们)|这个数|该数"),
-    ("them", r"(?:them|both(?:\s+(?:results|numbers|values))?|the\s+two(?:\s+(?:results|numbers|values))?)\b|它们|两者|两个(?:数|结果|值)|二者"),
+    (
+        "skip",
+        (
+            r"(?:what\s+is|what's|what\s+are|what\s+does|how\s+much\s+is|calculate|compute|evaluate"
+            r"|work\s+out|tell\s+me|give\s+me|find\s+me|please|the\s+value\s+of|the\s+result\s+of|equals?"
+            r"|make)\b|the\s+result\s*(?==)|请问|请|帮我|计算一下|计算出?|算一下|算出|算算|求出?(?!和)"
+            r"|等于多少|等于几|得多少|是多少|是几|等于|多少|结果是|的值|的结果|把|将|吗|呢|[?？=。.!！]"
+        ),
+    ),
+    (
+        "ref",
+        (
+            r"(?:it|that|this|the\s+(?:previous\s+|last\s+)?(?:result|answer|sum|product|total|number|value"
+            r"|count))\b(?!\s+of)|(?:上一步的?|前面的?|刚才的?|这个|该|所得)?(?:结果|得数|答案|数值)|它(?!们)"
+            r"|这个数|该数"
+        ),
+    ),
+    (
+        "them",
+        (
+            r"(?:them|both(?:\s+(?:results|numbers|values))?|the\s+two(?:\s+(?:results|numbers|values))?)\b"
+            r"|它们|两者|两个(?:数|结果|值)|二者"
+        ),
+    ),
     ("nary", r"(?:the\s+)?(?:sum|total|product|difference|quotient|average|mean)\s+(?:of|between)\b"),
-    ("half", r"(?:a\s+)?half\s+(?:of\s+)?"), ("double", r"(?:double|twice)\b"), ("triple", r"triple\b"),
+    ("half", r"(?:a\s+)?half\s+(?:of\s+)?"),
+    ("double", r"(?:double|twice)\b"),
+    ("triple", r"triple\b"),
     ("halve", r"halve\b"),
     ("root", r"(?:the\s+)?(?:square\s+root\s+of|sqrt(?:\s+of)?)\b|根号"),
-    ("square", r"(?:the\s+)?square\s+(?:of\b)?"), ("cube", r"(?:the\s+)?cube\s+(?:of\b)?"),
-    ("verb+", r"(?:add|sum)(?:\s+up)?\b"), ("verb-", r"(?:subtract|deduct)\b"), ("verb*", r"multiply\b"), ("verb/", r"divide\b"),
-    ("post**0.5", r"的?(?:算术)?平方根"), ("post**2", r"squared\b|的?平方(?!根|米|公里|千米)|²"), ("post**3", r"cubed\b|的?立方(?!米|根)|³"),
-    ("post/2", r"的?一半"), ("post*2", r"翻倍|加倍|的?两倍"), ("nth", r"次方|次幂"),
-    ("post+", r"相加|(?:的|之)(?:总和|和(?![的之]))|求和"), ("post*", r"相乘|(?:的|之)乘?积"), ("post-", r"相减|(?:的|之)差"), ("post/", r"相除|(?:的|之)商"),
+    ("square", r"(?:the\s+)?square\s+(?:of\b)?"),
+    ("cube", r"(?:the\s+)?cube\s+(?:of\b)?"),
+    ("verb+", r"(?:add|sum)(?:\s+up)?\b"),
+    ("verb-", r"(?:subtract|deduct)\b"),
+    ("verb*", r"multiply\b"),
+    ("verb/", r"divide\b"),
+    ("post**0.5", r"的?(?:算术)?平方根"),
+    ("post**2", r"squared\b|的?平方(?!根|米|公里|千米)|²"),
+    ("post**3", r"cubed\b|的?立方(?!米|根)|³"),
+    ("post/2", r"的?一半"),
+    ("post*2", r"翻倍|加倍|的?两倍"),
+    ("nth", r"次方|次幂"),
+    ("post+", r"相加|(?:的|之)(?:总和|和(?![的之]))|求和"),
+    ("post*", r"相乘|(?:的|之)乘?积"),
+    ("post-", r"相减|(?:的|之)差"),
+    ("post/", r"相除|(?:的|之)商"),
     ("postmean", r"(?:的|之)?平均(?:值|数)?"),
     ("op**", r"\*\*|\^|(?:raised\s+)?to\s+the\s+power(?:\s+of)?\b"),
-    ("op+", r"\+|plus\b|increased\s+by\b|加上|加"), ("op-", r"minus\b|decreased\s+by\b|减去|减|−"),
-    ("op*", r"\*|×|times\b|multiplied\s+by\b|乘以|乘上|乘"), ("op/", r"÷|divided\s+by\b|除以"), ("op%", r"mod(?:ulo)?\b"),
-    ("by", r"by\b"), ("to", r"to\b"), ("from", r"from\b"), ("pull", r"(?:中|里)(?=减)|用|从"), ("and", r"and\b|with\b|[,，、&]|和|与|跟"), ("of", r"of\b"),
-    ("the", r"the\b"), ("open", r"[(（]"), ("close", r"[)）]"), ("dash", r"[-–]"), ("slash", r"/"), ("x", r"x\b"), ("percent", r"%"),
-    ("num", MARK), ("space", r"\s+"), ("word", r"[A-Za-z][\w'-]*|."),
-)  # fmt: skip
+    ("op+", r"\+|plus\b|increased\s+by\b|加上|加"),
+    ("op-", r"minus\b|decreased\s+by\b|减去|减|−"),
+    ("op*", r"\*|×|times\b|multiplied\s+by\b|乘以|乘上|乘"),
+    ("op/", r"÷|divided\s+by\b|除以"),
+    ("op%", r"mod(?:ulo)?\b"),
+    ("by", r"by\b"),
+    ("to", r"to\b"),
+    ("from", r"from\b"),
+    ("pull", r"(?:中|里)(?=减)|用|从"),
+    ("and", r"and\b|with\b|[,，、&]|和|与|跟"),
+    ("of", r"of\b"),
+    ("the", r"the\b"),
+    ("open", r"[(（]"),
+    ("close", r"[)）]"),
+    ("dash", r"[-–]"),
+    ("slash", r"/"),
+    ("x", r"x\b"),
+    ("percent", r"%"),
+    ("num", MARK),
+    ("space", r"\s+"),
+    ("word", r"[A-Za-z][\w'-]*|."),
+)
 _LEXER = re.compile(
     "|".join(f"(?P<k{i}>{pattern})" for i, (_, pattern) in enumerate(_LEXEMES)), re.IGNORECASE | re.DOTALL
 )

@@ -11,31 +11,48 @@ from taoloop.models.offline.schema import Param
 from taoloop.models.offline.words import concepts, is_chinese
 
 _MEANINGS = {
-    "celsius": "摄氏|centigrade|℃|°c", "fahrenheit": "华氏|℉|°f", "kelvin": "开尔文", "c": "celsius|摄氏|℃", "f": "fahrenheit|华氏|℉",
-    "metric": "公制|celsius|摄氏|kilometers?|kilometres?", "imperial": "英制|fahrenheit|华氏|miles?", "asc": "ascending|升序|从小到大",
-    "desc": "descending|降序|倒序|从大到小", "low": "低", "medium": "中等|普通", "high": "高|urgent|紧急", "en": "english|英文|英语",
-    "zh": "chinese|中文|汉语", "fr": "french|法语|法文", "de": "german|德语|德文", "ja": "japanese|日语|日文", "es": "spanish|西班牙语",
-    "english": "英文|英语", "chinese": "中文|汉语", "french": "法语|法文", "german": "德语|德文", "japanese": "日语|日文",
-    "spanish": "西班牙语", "km": "kilometers?|kilometres?|公里|千米", "mi": "miles?|英里", "kg": "kilograms?|kilos?|公斤|千克",
-    "lb": "pounds?|磅", "m": "meters?|metres?|米", "miles": "英里|mile", "kilometers": "公里|千米|km|kilometres?", "add": "plus|sum|加",
-    "subtract": "minus|减", "multiply": "times|product|乘", "divide": "divided|除以", "open": "打开|开着", "closed": "关闭|已关闭",
-    "red": "红", "green": "绿", "blue": "蓝", "small": "小号|小", "large": "大号|大", "today": "今天", "tomorrow": "明天", "week": "周|星期",
-    "day": "天|日", "month": "月", "year": "年", "hour": "小时", "male": "男", "female": "女", "on": "开|enable", "off": "关|disable",
+    "celsius": "摄氏|centigrade|℃|°c", "fahrenheit": "华氏|℉|°f", "kelvin": "开尔文", "c": "celsius|摄氏|℃",
+    "f": "fahrenheit|华氏|℉",
+    "metric": "公制|celsius|摄氏|kilometers?|kilometres?", "imperial": "英制|fahrenheit|华氏|miles?",
+    "asc": "ascending|升序|从小到大",
+    "desc": "descending|降序|倒序|从大到小", "low": "低", "medium": "中等|普通", "high": "高|urgent|紧急",
+    "en": "english|英文|英语",
+    "zh": "chinese|中文|汉语", "fr": "french|法语|法文", "de": "german|德语|德文", "ja": "japanese|日语|日文",
+    "es": "spanish|西班牙语",
+    "english": "英文|英语", "chinese": "中文|汉语", "french": "法语|法文", "german": "德语|德文",
+    "japanese": "日语|日文",
+    "spanish": "西班牙语", "km": "kilometers?|kilometres?|公里|千米", "mi": "miles?|英里",
+    "kg": "kilograms?|kilos?|公斤|千克",
+    "lb": "pounds?|磅", "m": "meters?|metres?|米", "miles": "英里|mile", "kilometers": "公里|千米|km|kilometres?",
+    "add": "plus|sum|加",
+    "subtract": "minus|减", "multiply": "times|product|乘", "divide": "divided|除以", "open": "打开|开着",
+    "closed": "关闭|已关闭",
+    "red": "红", "green": "绿", "blue": "蓝", "small": "小号|小", "large": "大号|大", "today": "今天",
+    "tomorrow": "明天", "week": "周|星期",
+    "day": "天|日", "month": "月", "year": "年", "hour": "小时", "male": "男", "female": "女", "on": "开|enable",
+    "off": "关|disable",
 }  # fmt: skip
 _UNITS = (
-    r"°?[cf]\b|celsius|fahrenheit|kelvin|kilometers?|kilometres?|miles?|meters?|metres?|centimeters?|centimetres?|inch(?:es)?|feet|"
-    r"foot|yards?|kilograms?|grams?|pounds?|ounces?|liters?|litres?|gallons?|km|mi|cm|mm|m|kg|g|lbs?|oz|ml|l|ft|in|hours?|minutes?|"
-    r"seconds?|days?|mph|km/h|kb|mb|gb|tb|公里|千米|英里|厘米|毫米|米|英尺|英寸|公斤|千克|克|磅|盎司|升|毫升|加仑|摄氏度|华氏度|摄氏|华氏|小时|分钟|秒|天|斤|里"
+    r"°?[cf]\b|celsius|fahrenheit|kelvin|kilometers?|kilometres?|miles?|meters?|metres?|centimeters?|centimetres?"
+    r"|inch(?:es)?|feet|"
+    r"foot|yards?|kilograms?|grams?|pounds?|ounces?|liters?|litres?|gallons?|km|mi|cm|mm|m|kg|g|lbs?|oz|ml|l|ft"
+    r"|in|hours?|minutes?|"
+    r"seconds?|days?|mph|km/h|kb|mb|gb|tb|公里|千米|英里|厘米|毫米|米|英尺|英寸|公斤|千克|克|磅|盎司|升|毫升|加仑"
+    r"|摄氏度|华氏度|摄氏|华氏|小时|分钟|秒|天|斤|里"
 )
 _AMOUNT_UNIT = re.compile(rf"{MARK}\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])", re.IGNORECASE)
 _TARGET_UNIT = re.compile(
-    rf"(?:\bto|\binto|\bin|换算成|转换成|换成|转成|换算为|转换为|转为|等于多少|是多少|合多少|成|为|多少)\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])",
+    rf"(?:\bto|\binto|\bin|换算成|转换成|换成|转成|换算为|转换为|转为|等于多少|是多少|合多少|成|为"
+    "|多少)\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])",
     re.IGNORECASE,
 )
 _LANGUAGES = {
-    "English": ("en", "英文|英语"), "Chinese": ("zh", "中文|汉语|mandarin"), "French": ("fr", "法语|法文"), "German": ("de", "德语|德文"),
-    "Spanish": ("es", "西班牙语|西班牙文"), "Japanese": ("ja", "日语|日文"), "Korean": ("ko", "韩语|韩文"), "Russian": ("ru", "俄语|俄文"),
-    "Italian": ("it", "意大利语"), "Portuguese": ("pt", "葡萄牙语"), "Arabic": ("ar", "阿拉伯语"), "Dutch": ("nl", "荷兰语"),
+    "English": ("en", "英文|英语"), "Chinese": ("zh", "中文|汉语|mandarin"), "French": ("fr", "法语|法文"),
+    "German": ("de", "德语|德文"),
+    "Spanish": ("es", "西班牙语|西班牙文"), "Japanese": ("ja", "日语|日文"), "Korean": ("ko", "韩语|韩文"),
+    "Russian": ("ru", "俄语|俄文"),
+    "Italian": ("it", "意大利语"), "Portuguese": ("pt", "葡萄牙语"), "Arabic": ("ar", "阿拉伯语"), "Dutch": ("nl",
+    "荷兰语"),
 }  # fmt: skip
 _NOT = re.compile(r"\b(?:no|not|without|don't|do not|disable|false|off)\b|不|无|别|否|关闭", re.IGNORECASE)
 _YES = re.compile(r"\b(?:true|yes|with|enable|include|on)\b|是|要|启用|开启|包含|包括", re.IGNORECASE)

@@ -8,7 +8,8 @@ from taoloop.models.offline.lexicon import STOP_CHINESE
 from taoloop.models.offline.words import concepts
 
 _VERBS = (
-    "add|subtract|multiply|divide|double|halve|square|tell|search|read|write|send|get|find|look|convert|count|list|show|"
+    "add|subtract|multiply|divide|double|halve|square|tell|search|read|write|send|get|find|look|convert|count"
+    "|list|show|"
     "give|translate|calculate|compute|what|how|check|summari[sz]e|save|delete|create|open|fetch|report|email|book|when|"
     "who|where|which|append|remove|update|work out|take|print|return|say|answer|store|put|round|sort|reverse|explain|"
     "set|buy|pay|order|play|draw|compare|query|lookup|evaluate|use|call|run|make|schedule|remind"
@@ -18,7 +19,8 @@ _CHINESE_VERBS = (
     "保存|存|删|打开|说明|解释|总结|数|得到|问|以及查|以及"
 )
 _HARD = re.compile(
-    r"\s*[;；。！\n]+\s*|[?？]\s*(?=\S)|(?<=[^\s.])[.!]\s+(?=\S)|,?\s+(?:and\s+)?(?:then|afterwards|after that|finally|next)\b[,\s]*"
+    r"\s*[;；。！\n]+\s*|[?？]\s*(?=\S)|(?<=[^\s.])[.!]\s+(?=\S)|,?\s+(?:and\s+)?(?:then|afterwards|after that"
+    r"|finally|next)\b[,\s]*"
     r"|[，,、\s]*(?:然后|接着|随后|之后再|最后|再然后|并且|接下来)[，,\s]*",
     re.IGNORECASE,
 )
@@ -32,9 +34,11 @@ _LEAD = re.compile(
 )
 _REPORT = re.compile(
     r"^(?:please\s+)?(?:(?:tell|give|show|report|return|say|answer|print|explain|reply)(?:\s+(?:me|us|back|with))*"
-    r"(?:\s+(?:the|your|a|final|result|results|answer|it|that|me|what|you|found|got|total|number|value|in|one|short|sentence|"
+    r"(?:\s+(?:the|your|a|final|result|results|answer|it|that|me|what|you|found|got|total|number|value|in|one"
+    r"|short|sentence|"
     r"brief|briefly))*"
-    r"|(?:请)?(?:告诉我|给出|给我|回答|说明|报告|返回|输出|得到)?(?:最终|最后)?(?:的)?(?:结果|答案|结论|回答)?(?:是多少|是什么|告诉我|即可)?)"
+    r"|(?:请)?(?:告诉我|给出|给我|回答|说明|报告|返回|输出|得到)?(?:最终|最后)?(?:的)?(?:结果|答案|结论"
+    r"|回答)?(?:是多少|是什么|告诉我|即可)?)"
     r"[\s.。?？!！]*$",
     re.IGNORECASE,
 )
@@ -43,7 +47,8 @@ _MANNER = re.compile(
 )
 _ASKS = re.compile(
     rf"^(?:please\s+|can you\s+|could you\s+)?(?:{_VERBS}|is|are|does|do|will|why)\b|[?？]\s*$"
-    r"|^(?:请|帮我|麻烦)|(?:什么|谁|吗|多少|几|哪|怎么|为什么|如何)|^(?:写|画|讲|唱|做|查|发|搜|读|翻译|告诉|解释|预订|播放|打开|删|买)",
+    r"|^(?:请|帮我|麻烦)|(?:什么|谁|吗|多少|几|哪|怎么|为什么|如何)|^(?:写|画|讲|唱|做|查|发|搜|读|翻译|告诉|解释"
+    r"|预订|播放|打开|删|买)",
     re.IGNORECASE,
 )
 MOST = 24

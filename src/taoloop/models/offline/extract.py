@@ -103,8 +103,10 @@ _CURRENCIES = {
     "USD": "dollars? dollar usd 美元 美金", "EUR": "euros? eur 欧元", "GBP": "british_pounds? gbp 英镑",
     "JPY": "japanese_yen yen jpy 日元 日圆", "CNY": "chinese_yuan yuan rmb renminbi cny 人民币", "KRW": "krw 韩元",
     "HKD": "hkd 港币 港元", "INR": "rupees? inr 卢比", "CHF": "francs? chf 瑞士法郎", "RUB": "rubles? rub 卢布",
-    "AUD": "australian_dollars? aud 澳元", "CAD": "canadian_dollars? cad 加元", "SGD": "singapore_dollars? sgd 新加坡元 新币",
-    "TWD": "twd 新台币 台币", "THB": "baht thb 泰铢", "BTC": "bitcoins? btc 比特币", "NZD": "nzd 纽元", "MXN": "pesos? mxn",
+    "AUD": "australian_dollars? aud 澳元", "CAD": "canadian_dollars? cad 加元",
+    "SGD": "singapore_dollars? sgd 新加坡元 新币",
+    "TWD": "twd 新台币 台币", "THB": "baht thb 泰铢", "BTC": "bitcoins? btc 比特币", "NZD": "nzd 纽元",
+    "MXN": "pesos? mxn",
     "SEK": "sek", "NOK": "nok", "BRL": "brl", "ETH": "ethereum",
 }  # fmt: skip
 _CURRENCY_WORDS = sorted(

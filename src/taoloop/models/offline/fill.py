@@ -39,6 +39,7 @@ _TO = re.compile(r"(?:\bto|\binto|\bin|到|至|成|为|换|兑|->|→|和|与)\s
 _MARK = re.compile(MARK)
 _SHAPED: frozenset[Role] = frozenset({"choice", "boolean", "list", "object", "email", "url", "currency", "unit"})
 _UNWORDED: frozenset[Role] = frozenset({"date", "clock", "expression", "zone", "path"})
+_ASKING = re.compile(r"^[请问查询一下看现在把\s]+")
 _DICTATED = r"(?:write|save|append|send|put|post|say)\s+"
 _DAYS = re.compile(r"\b(?:today|tomorrow|yesterday|tonight)\b|今天|明天|后天|昨天|今晚", re.IGNORECASE)
 
@@ -131,7 +132,7 @@ class Filler:
         if found or not is_chinese(self.clause):
             return next((name for name in found if name not in self.said.values()), "")
         rest = phrases.residue(self.clause, self.skeleton, set(self.profile.strong), self.used)
-        return rest if 2 <= len(rest) <= 6 and self.clause.lstrip("请问查询一下看看现在把").startswith(rest) else ""
+        return rest if 2 <= len(rest) <= 6 and _ASKING.sub("", self.clause).startswith(rest) else ""
 
     def _labelled(self, param: Param) -> str:
         if param.role not in ("name", "text", "query", "any", "key"):

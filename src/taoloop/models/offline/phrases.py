@@ -11,7 +11,8 @@ from taoloop.models.offline.words import Segment, concepts, segments
 
 _MARK = re.compile(MARK)
 _TOPIC = re.compile(
-    r"\b(?:about|regarding|concerning|on the topic of|related to|named|called|titled)\s+(?P<en>[^,;.?!，。；？！]{1,200})"
+    r"\b(?:about|regarding|concerning|on the topic of|related to|named|called"
+    r"|titled)\s+(?P<en>[^,;.?!，。；？！]{1,200})"
     r"|(?:关于|有关|名为|名叫|叫做)(?P<zh>[^,;?!，。；？！]{1,100}?)(?=的(?!.*的)|[,;?!，。；？！]|$)",
     re.IGNORECASE,
 )
@@ -21,26 +22,33 @@ _NAME = re.compile(
 )
 _WHERE = re.compile(_NAME.pattern.replace("in|at|for|of|from|to|near|by|between|and|with|user|is", "in|at|for|near"))
 _LOCAL = re.compile(
-    r"(?:在|去|到|从|查询|查一下|查|看看|看|，|,|^)?(?P<name>[\u4e00-\u9fff]{2,6}?[市县省镇区州])(?![\u4e00-\u9fff]{0,1}长)"
+    r"(?:在|去|到|从|查询|查一下|查|看看|看|，|,"
+    r"|^)?(?P<name>[\u4e00-\u9fff]{2,6}?[市县省镇区州])(?![\u4e00-\u9fff]{0,1}长)"
 )
 _FOLDER = re.compile(
-    r"(?<![A-Za-z])(?:folder|directory|dir|目录|文件夹)\s+(?:called\s+|named\s+)?((?!of\b|in\b|is\b|and\b|for\b|with\b|to\b)[A-Za-z_][\w-]*)"
-    r"|(?!the\b|this\b|my\b|a\b|current\b|that\b|workspace\b|each\b|in\b|of\b)(?<![A-Za-z])([A-Za-z_][\w-]*)\s*(?:folder\b|directory\b|目录|文件夹)",
+    r"(?<![A-Za-z])(?:folder|directory|dir|目录|文件夹)\s+(?:called\s+|named\s+)?((?!of\b|in\b|is\b|and\b|for\b"
+    r"|with\b|to\b)[A-Za-z_][\w-]*)"
+    r"|(?!the\b|this\b|my\b|a\b|current\b|that\b|workspace\b|each\b|in\b"
+    r"|of\b)(?<![A-Za-z])([A-Za-z_][\w-]*)\s*(?:folder\b|directory\b|目录|文件夹)",
     re.IGNORECASE,
 )
 _OF = re.compile(
-    r"(?:the\s+)?(?P<field>[A-Za-z][A-Za-z ]{0,40}?)\s+(?:of|for)\s+(?:the\s+)?(?:user\s+|author\s+)?(?P<owner>[\w.\ue000-\uf8ff-]{1,60})"
+    r"(?:the\s+)?(?P<field>[A-Za-z][A-Za-z ]{0,40}?)\s+(?:of|for)\s+(?:the\s+)?(?:user\s+"
+    r"|author\s+)?(?P<owner>[\w.\ue000-\uf8ff-]{1,60})"
     r"(?:\s*(?:,|and|和)\s*(?P<more>(?!the\b)[A-Za-z][\w-]{0,60})(?=\s*(?:$|[,.?!;])))?"
     r"|(?P<owner2>[\w\ue000-\uf8ff-]{1,60})(?:'s|’s)\s+(?P<field2>[A-Za-z][A-Za-z ]{0,40})"
 )
 _OF_CHINESE = re.compile(
-    r"(?P<owner>[A-Za-z0-9_-]{1,60}|[\u4e00-\u9fff]{1,8}|[\ue000-\uf8ff])\s*的\s*(?P<field>[\u4e00-\u9fff]{1,8}|[a-z_]{2,40})"
+    r"(?P<owner>[A-Za-z0-9_-]{1,60}|[\u4e00-\u9fff]{1,8}|[\ue000-\uf8ff])\s*的\s*(?P<field>[\u4e00-\u9fff]{1,8}"
+    r"|[a-z_]{2,40})"
 )
 _LABELS = {
-    "subject": "subject|title|主题|标题|题目", "title": "titled?|called|标题|题目|名为", "name": "named|called|name|名字|名叫|名为|叫",
+    "subject": "subject|title|主题|标题|题目", "title": "titled?|called|标题|题目|名为",
+    "name": "named|called|name|名字|名叫|名为|叫",
     "body": "body|message|content|text|saying|内容|正文|写着", "content": "contents?|text|saying|内容|正文|写着|写上",
     "message": "message|text|saying|内容|消息|说", "text": "text|内容|文本|文字", "note": "note|备注|内容",
-    "description": "description|描述|说明", "query": "query|关键词|关键字", "limit": "limit|top|前", "count": "count|top|数量",
+    "description": "description|描述|说明", "query": "query|关键词|关键字", "limit": "limit|top|前",
+    "count": "count|top|数量",
     "user": "user|用户", "username": "username|user|用户名|用户",
 }  # fmt: skip
 _FREE_WORDS = (
@@ -155,7 +163,8 @@ def labelled(clause: str, skeleton: Skeleton, name: str) -> str:
     """The text that stands behind a label: "subject: …", "主题是…", "saying …"."""
     words = _LABELS.get(name.lower(), re.escape(name.lower().replace("_", " ")))
     pattern = re.compile(
-        rf"(?<![A-Za-z])(?P<label>{words})(?![A-Za-z])\s*(?P<sign>[:：=]|is\b|to\b(?={MARK})|为|是)?\s*(?P<value>.{{1,2000}})",
+        rf"(?<![A-Za-z])(?P<label>{words})(?![A-Za-z])\s*(?P<sign>[:：=]|is\b|to\b(?={MARK})|为"
+        "|是)?\s*(?P<value>.{{1,2000}})",
         re.IGNORECASE | re.DOTALL,
     )
     match = pattern.search(clause)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 _TABLE = """
-Asia/Shanghai: Shanghai 上海; Beijing,Peking 北京; Guangzhou 广州; Shenzhen 深圳; Hangzhou 杭州; Nanjing 南京; Chengdu 成都; \
-Chongqing 重庆; Wuhan 武汉; Xi'an,Xian 西安; Tianjin 天津; Suzhou 苏州; Qingdao 青岛; Xiamen 厦门; Dalian 大连; Changsha 长沙; \
-Zhengzhou 郑州; Jinan 济南; Harbin 哈尔滨; Shenyang 沈阳; Kunming 昆明; Fuzhou 福州; Hefei 合肥; Ningbo 宁波; Sanya 三亚; \
+Asia/Shanghai: Shanghai 上海; Beijing,Peking 北京; Guangzhou 广州; Shenzhen 深圳; Hangzhou 杭州; Nanjing 南京; \
+Chengdu 成都; \
+Chongqing 重庆; Wuhan 武汉; Xi'an,Xian 西安; Tianjin 天津; Suzhou 苏州; Qingdao 青岛; Xiamen 厦门; Dalian 大连; \
+Changsha 长沙; \
+Zhengzhou 郑州; Jinan 济南; Harbin 哈尔滨; Shenyang 沈阳; Kunming 昆明; Fuzhou 福州; Hefei 合肥; Ningbo 宁波; \
+Sanya 三亚; \
 Guiyang 贵阳; Nanning 南宁; Lanzhou 兰州; Taiyuan 太原; Changchun 长春; Wuxi 无锡; Haikou 海口; Lhasa 拉萨; China 中国
 Asia/Urumqi: Urumqi 乌鲁木齐
 Asia/Hong_Kong: Hong_Kong 香港
@@ -21,7 +24,8 @@ Asia/Bangkok: Bangkok 曼谷
 Asia/Jakarta: Jakarta 雅加达
 Asia/Manila: Manila 马尼拉
 Asia/Ho_Chi_Minh: Ho_Chi_Minh_City,Saigon 胡志明市; Hanoi 河内
-Asia/Kolkata: Mumbai,Bombay 孟买; Delhi,New_Delhi 新德里,德里; Bangalore,Bengaluru 班加罗尔; Kolkata 加尔各答; Chennai 金奈; India 印度
+Asia/Kolkata: Mumbai,Bombay 孟买; Delhi,New_Delhi 新德里,德里; Bangalore,Bengaluru 班加罗尔; Kolkata 加尔各答; \
+Chennai 金奈; India 印度
 Asia/Dhaka: Dhaka 达卡
 Asia/Karachi: Karachi 卡拉奇
 Asia/Kathmandu: Kathmandu 加德满都
@@ -57,12 +61,14 @@ Africa/Lagos: Lagos 拉各斯
 Africa/Nairobi: Nairobi 内罗毕
 Africa/Johannesburg: Johannesburg 约翰内斯堡; Cape_Town 开普敦
 Africa/Casablanca: Casablanca 卡萨布兰卡
-America/New_York: New_York,New_York_City,NYC 纽约; Boston 波士顿; Washington 华盛顿; Miami 迈阿密; Philadelphia 费城; Atlanta 亚特兰大
+America/New_York: New_York,New_York_City,NYC 纽约; Boston 波士顿; Washington 华盛顿; Miami 迈阿密; \
+Philadelphia 费城; Atlanta 亚特兰大
 America/Detroit: Detroit 底特律
 America/Chicago: Chicago 芝加哥; Houston 休斯顿; Dallas 达拉斯; Austin 奥斯汀
 America/Denver: Denver 丹佛
 America/Phoenix: Phoenix 凤凰城
-America/Los_Angeles: Los_Angeles 洛杉矶; San_Francisco 旧金山; Seattle 西雅图; San_Diego 圣迭戈; Las_Vegas 拉斯维加斯; Portland 波特兰; \
+America/Los_Angeles: Los_Angeles 洛杉矶; San_Francisco 旧金山; Seattle 西雅图; San_Diego 圣迭戈; \
+Las_Vegas 拉斯维加斯; Portland 波特兰; \
 San_Jose 圣何塞; Silicon_Valley 硅谷
 Pacific/Honolulu: Honolulu 火奴鲁鲁,檀香山
 America/Toronto: Toronto 多伦多; Ottawa 渥太华; Montreal 蒙特利尔

@@ -13,7 +13,8 @@ from taoloop.models.offline.values import as_number
 
 _CONCEPTS = {"+": "@add", "-": "@subtract", "*": "@multiply", "/": "@divide", "**": "@power"}
 _WORDS = {
-    "+": ("+", "add", "plus", "sum", "加"), "-": ("-", "subtract", "minus", "sub", "减"), "*": ("*", "multiply", "times", "mul", "乘"),
+    "+": ("+", "add", "plus", "sum", "加"), "-": ("-", "subtract", "minus", "sub", "减"), "*": ("*", "multiply",
+    "times", "mul", "乘"),
     "/": ("/", "divide", "div", "除"), "**": ("**", "^", "power", "pow", "乘方"), "%": ("%", "mod", "modulo"),
 }  # fmt: skip
 _LARGEST_POWER = 8
@@ -80,7 +81,8 @@ def _expression(each: Profile) -> Param | None:
 
 
 def _operation(each: Profile, tree: Op) -> str:
-    """The form in which a tool does an operation: "two" numbers, "list", "one" number, "choice"; empty if it does not."""
+    """The form in which a tool does an operation: "two" numbers, "list", "one" number, "choice"; \
+empty if it does not."""
     needed = [param for param in each.params if param.required]
     numbers = [param for param in needed if param.role == "number"]
     if each.changes:

@@ -146,8 +146,10 @@ def _number_in_text(text: str, wants: str) -> str | None:
     found = [number.replace(",", "") for number in _NUMBER.findall(text[:_MOST_CHARS])]
     if len(found) == 1:
         return found[0]
-    result = re.search(r"(?:result|answer|结果|=)\s*(?:is|is:|[:：=为是])?\s*(-?\d{1,60}(?:\.\d{1,60})?)\s*$", text)
-    return str(result[1]) if result else None
+    tail: re.Match[str] | None = re.search(
+        r"(?:result|answer|结果|=)\s*(?:is|is:|[:：=为是])?\s*(-?\d{1,60}(?:\.\d{1,60})?)\s*$", text
+    )
+    return tail[1] if tail else None
 
 
 def _part(wants: str) -> int | None:

@@ -30,10 +30,12 @@ _NAMES: dict[Role, str] = {
     "key": "key keys field 键 键名",
     "query": "query q search keyword keywords term terms pattern topic question needle phrase regex 关键词 查询 主题词",
     "text": "text content contents body message data input string sentence html note description 内容 正文 文本 消息",
-    "name": "name title subject user username author person id symbol ticker who product item word code 姓名 名称 标题 主题 书名",
+    "name": "name title subject user username author person id symbol ticker who product item word code 姓名 "
+    "名称 标题 主题 书名",
 }
 _FORMATS: dict[str, Role] = {
-    "email": "email", "idn-email": "email", "uri": "url", "url": "url", "date": "date", "date-time": "date", "time": "clock",
+    "email": "email", "idn-email": "email", "uri": "url", "url": "url", "date": "date", "date-time": "date",
+    "time": "clock",
 }  # fmt: skip
 _FROM_NAMES = "from source src start origin begin departure base sender 源 起点 出发"
 _TO_NAMES = "to target dest destination end arrival into recipient 目标 终点 目的"
