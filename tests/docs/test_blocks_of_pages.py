@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 import pytest
-from fenced import PAGES, Block, blocks, same
+from tests.docs.fenced import PAGES, Block, blocks, same
 
 from taoloop.cli.app import cli
 from taoloop.models.providers import PROVIDERS
@@ -111,7 +111,7 @@ def run_shell(block: Block, where: str) -> str:
     """Run the lines of a block, `RUN_ID` standing for the newest run; what they print on standard output."""
     printed = ""
     for args in commands(block):
-        given = [newest_run() if arg == "RUN_ID" else arg for arg in args]
+        given = [newest_run(args) if arg == "RUN_ID" else arg for arg in args]
         done = subprocess.run(
             [*TAO, *given], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, check=False, env=os.environ
         )
@@ -121,7 +121,8 @@ def run_shell(block: Block, where: str) -> str:
     return printed
 
 
-def newest_run() -> str:
-    """The id of the newest run in the page's database."""
-    listed = subprocess.run([*TAO, "runs", "--limit", "1"], capture_output=True, encoding="utf-8", check=True)
+def newest_run(args: list[str]) -> str:
+    """The id of the newest run in the database that the command names, or in the page's own."""
+    db = args[args.index("--db") : args.index("--db") + 2] if "--db" in args else []
+    listed = subprocess.run([*TAO, "runs", "--limit", "1", *db], capture_output=True, encoding="utf-8", check=True)
     return listed.stdout.split()[0]

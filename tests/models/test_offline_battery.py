@@ -12,12 +12,16 @@ from tests.models.test_offline_world import (
     add,
     calculator,
     current_time,
+    days_between,
     distance,
     first,
+    get_forecast,
     get_weather,
+    is_prime,
     lookup,
     multiply,
     search_handbook,
+    time_now,
     weather_zh,
     web_search,
 )
@@ -118,6 +122,10 @@ def test_among_all_tools_the_right_one_is_called_first(task: str, name: str, arg
     assert first(task, ALL) == (name, args)
 
 
+_FORECAST: Step = ("get_forecast", {"location": "Berlin", "days": 5})
+_DATES = {"start": "2024-01-01", "end": "2024-02-01"}
+
+
 @pytest.mark.parametrize(
     ("task", "tools", "step"),
     [
@@ -133,6 +141,12 @@ def test_among_all_tools_the_right_one_is_called_first(task: str, name: str, arg
         ("Who wrote Hamlet?", (web_search, calculator), ("web_search", {"query": "Who wrote Hamlet"})),
         ("谁写了红楼梦", (calculator, web_search), ("web_search", {"query": "谁写了红楼梦"})),
         ("How many posts does huala have?", (lookup, get_weather), ("lookup", {"key": "huala.post_count"})),
+        ("What will the weather be in Berlin for the next 5 days?", (get_forecast, time_now), _FORECAST),
+        ("上海未来7天的天气", (get_forecast, time_now), ("get_forecast", {"location": "上海", "days": 7})),
+        ("2024-01-01 到 2024-02-01 之间有多少天", (days_between, calculator), ("days_between", _DATES)),
+        ("how many days between 2024-01-01 and 2024-02-01", (days_between, calculator), ("days_between", _DATES)),
+        ("Is 17 prime?", (is_prime, calculator), ("is_prime", {"n": 17})),
+        ("17 是质数吗", (calculator, is_prime), ("is_prime", {"n": 17})),
         ("东京和巴黎相距多远", (distance, get_weather), ("distance", {"a": "东京", "b": "巴黎"})),
     ],
 )
@@ -157,6 +171,9 @@ def test_with_few_tools_the_arguments_take_the_form_that_each_asks_for(
         ("查询 huala 的发帖数和 mika 的发帖数，然后求和", ["lookup", "lookup", "calculator"]),
         ("look up the post count of huala and the post count of mika and add them", ["lookup", "lookup", "calculator"]),
         ("What's 15% of 240, and what's the weather in Oslo?", ["calculator", "get_weather"]),
+        ("What is 2 plus 2, and how far is it from Paris to Rome?", ["calculator", "distance"]),
+        ("What's the weather in Paris? Then tell me the time there.", ["get_weather", "time_now"]),
+        ("首先计算 3 的平方，然后加上 4，最后除以 2", ["calculator", "calculator", "calculator"]),
         ("Do not delete a.txt, just read it", ["read_file"]),
         ("不要删除 a.txt,读取它", ["read_file"]),
         ("Don't send any email. What is 2+2?", ["calculator"]),

@@ -20,11 +20,11 @@ from taoloop.models.offline.extract import extract, scaled
 from taoloop.models.offline.numerals import chinese_number
 from taoloop.models.offline.plan import decide
 
-_WORDS = st.sampled_from(
-    "then add 2 the weather in Paris 北京 天气 然后 加 3.5 squared look up key of huala . , 。 ( ) ** + - 25% 'a "
-    "b' read "
-    "notes.txt and bob@x.org send USD to EUR half sum 的 和 平方 三 one two it result Asia/Tokyo 现在 几点".split()
-)
+_WORD_LIST = """
+then add 2 the weather in Paris 北京 天气 然后 加 3.5 squared look up key of huala . , 。 ( ) ** + - 25% 'a b' read
+notes.txt and bob@x.org send USD to EUR half sum 的 和 平方 三 one two it result Asia/Tokyo 现在 几点
+"""
+_WORDS = st.sampled_from(_WORD_LIST.split())
 _TASKS = st.one_of(st.text(max_size=120), st.lists(_WORDS, max_size=25).map(" ".join))
 _TYPES = st.sampled_from(["string", "integer", "number", "boolean", "array", "object", "null"])
 _SIMPLE = st.fixed_dictionaries(

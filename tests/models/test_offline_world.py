@@ -195,7 +195,7 @@ def current_time(zone: str) -> str:
 @tool(tier="read")
 def read_file(path: str) -> str:
     """Read a text file of the workspace."""
-    return "one two three\nfour TODO five\n"
+    return "one two three\nfour TODO five\n" if path else ""
 
 
 @tool(tier="write")
@@ -213,7 +213,7 @@ def delete_file(path: str) -> str:
 @tool(tier="read")
 def list_files(folder: str = ".") -> list[str]:
     """List the files in a folder."""
-    return ["a.txt", "b.txt"]
+    return ["a.txt", "b.txt"] if folder else []
 
 
 @tool(tier="read")
@@ -231,7 +231,7 @@ def count_words(text: str) -> int:
 @tool(tier="write")
 def send_email(to: str, subject: str, body: str) -> str:
     """Send an email."""
-    return f"sent to {to}"
+    return f"sent {len(subject + body)} characters to {to}"
 
 
 @tool(tier="read")
@@ -249,7 +249,7 @@ def get_stock_price(symbol: str) -> dict[str, Any]:
 @tool(tier="read")
 def convert_units(value: float, from_unit: str, to_unit: str) -> float:
     """Convert a value from one unit of measure to another."""
-    return value * 2
+    return value * 2 if from_unit != to_unit else value
 
 
 @tool(tier="read")
@@ -261,7 +261,7 @@ def web_search(query: str) -> str:
 @tool(tier="read")
 def search_handbook(query: str) -> str:
     """在员工手册里搜索规定。"""
-    return "年假 15 天"
+    return "年假 15 天" if query else ""
 
 
 @tool(tier="read")
@@ -285,7 +285,25 @@ def create_event(title: str, date: str) -> str:
 @tool(tier="read")
 def roll_dice(sides: int = 6) -> int:
     """Roll a dice."""
-    return 4
+    return min(4, sides)
+
+
+@tool(tier="read")
+def get_forecast(location: str, days: int = 3) -> str:
+    """天气预报:返回某地未来几天的天气。"""
+    return f"{location}: {days}"
+
+
+@tool(tier="read")
+def is_prime(n: int) -> bool:
+    """Check whether a number is prime."""
+    return all(n % divisor for divisor in range(2, n))
+
+
+@tool(tier="read")
+def days_between(start: str, end: str) -> str:
+    """Number of days between two dates (YYYY-MM-DD)."""
+    return f"{start} {end}"
 
 
 ALL: tuple[Tool, ...] = (

@@ -42,8 +42,8 @@ _UNITS = (
 )
 _AMOUNT_UNIT = re.compile(rf"{MARK}\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])", re.IGNORECASE)
 _TARGET_UNIT = re.compile(
-    rf"(?:\bto|\binto|\bin|换算成|转换成|换成|转成|换算为|转换为|转为|等于多少|是多少|合多少|成|为"
-    "|多少)\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])",
+    r"(?:\bto|\binto|\bin|换算成|转换成|换成|转成|换算为|转换为|转为|等于多少|是多少|合多少|成|为"
+    rf"|多少)\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])",
     re.IGNORECASE,
 )
 _LANGUAGES = {
@@ -53,6 +53,14 @@ _LANGUAGES = {
     "Russian": ("ru", "俄语|俄文"),
     "Italian": ("it", "意大利语"), "Portuguese": ("pt", "葡萄牙语"), "Arabic": ("ar", "阿拉伯语"), "Dutch": ("nl",
     "荷兰语"),
+}  # fmt: skip
+_MEASURES = {
+    "day": "天|日", "hour": "小时", "minute": "分钟", "second": "秒", "people": "人|位|persons?|guests?",
+    "person": "人|位",
+    "limit": "条|本|篇|最多", "count": "条|个|次|times", "weight": "体重|重量", "height": "身高|高度", "page": "页",
+    "year": "年",
+    "month": "个月", "week": "周", "guest": "人|位|people", "age": "岁|年龄", "side": "面", "size": "大小",
+    "percent": "%",
 }  # fmt: skip
 _NOT = re.compile(r"\b(?:no|not|without|don't|do not|disable|false|off)\b|不|无|别|否|关闭", re.IGNORECASE)
 _YES = re.compile(r"\b(?:true|yes|with|enable|include|on)\b|是|要|启用|开启|包含|包括", re.IGNORECASE)
@@ -107,6 +115,12 @@ def boolean(param: Param, text: str) -> bool | None:
     if param.required and (match := re.search(r"\b(true|false|yes|no)\b", lowered)):
         return match[1] in ("true", "yes")
     return None
+
+
+def measure(word: str) -> str:
+    """A pattern of the words that stand beside a number for an argument: `days` is also day and 天."""
+    form = word.rstrip("s")
+    return rf"{re.escape(form)}s?" + (f"|{_MEASURES[form]}" if form in _MEASURES else "")
 
 
 def unit(param: Param, clause: str, skeleton: Skeleton) -> str | None:

@@ -19,13 +19,13 @@ _CHINESE_VERBS = (
     "保存|存|删|打开|说明|解释|总结|数|得到|问|以及查|以及"
 )
 _HARD = re.compile(
-    r"\s*[;；。！\n]+\s*|[?？]\s*(?=\S)|(?<=[^\s.])[.!]\s+(?=\S)|,?\s+(?:and\s+)?(?:then|afterwards|after that"
-    r"|finally|next)\b[,\s]*"
+    r"\s*[;；。！\n]+\s*|[?？]\s*(?=\S)|(?<=[^\s.])[.!]\s+(?=\S)"
+    r"|,?\s+(?:and\s+)?(?:then|afterwards|after that|finally)\b[,\s]*|[,;]\s*(?:and\s+)?next\b[,\s]*"
     r"|[，,、\s]*(?:然后|接着|随后|之后再|最后|再然后|并且|接下来)[，,\s]*",
     re.IGNORECASE,
 )
 _SOFT = re.compile(
-    rf",?\s+and\s+(?:also\s+|please\s+)?(?=(?:{_VERBS})\b)|,\s*(?=(?:please\s+)?(?:{_VERBS}|plus|minus|times)\b)"
+    rf",\s*and\s+(?=(?:is|are|does|do|will)\b)|,?\s+and\s+(?:also\s+|please\s+)?(?=(?:{_VERBS})\b)|,\s*(?=(?:please\s+)?(?:{_VERBS}|plus|minus|times)\b)"
     rf"|[，,]\s*(?=(?:请)?(?:{_CHINESE_VERBS}))|(?<![的，,])(?:并|再)(?=(?:{_CHINESE_VERBS}|乘|除))",
     re.IGNORECASE,
 )

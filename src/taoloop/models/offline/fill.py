@@ -29,7 +29,7 @@ _ORDER: tuple[Role, ...] = (
     "expression", "key", "object", "number", "list", "name", "query", "text", "any",
 )  # fmt: skip
 _KINDS: Mapping[Role, tuple[Kind, ...]] = {
-    "email": ("email",), "url": ("url",), "date": ("date",), "clock": ("clock",), "path": ("path",),
+    "email": ("email",), "url": ("url",), "date": ("date",), "clock": ("clock", "date"), "path": ("path",),
     "currency": ("currency",), "zone": ("zone", "place"), "place": ("place", "zone"), "key": ("key",),
     "query": ("quoted",), "text": ("quoted",), "name": ("quoted", "key"),
     "any": ("quoted", "email", "url", "path", "key", "place", "zone", "date", "currency"),
@@ -40,6 +40,7 @@ _MARK = re.compile(MARK)
 _SHAPED: frozenset[Role] = frozenset({"choice", "boolean", "list", "object", "email", "url", "currency", "unit"})
 _UNWORDED: frozenset[Role] = frozenset({"date", "clock", "expression", "zone", "path"})
 _ASKING = re.compile(r"^[请问查询一下看现在把\s]+")
+_THERE = re.compile(r"\bthere\b|那里|那边|当地|那儿", re.IGNORECASE)
 _DICTATED = r"(?:write|save|append|send|put|post|say)\s+"
 _DAYS = re.compile(r"\b(?:today|tomorrow|yesterday|tonight)\b|今天|明天|后天|昨天|今晚", re.IGNORECASE)
 
@@ -113,6 +114,8 @@ class Filler:
             if param.role != "text" or not quoted or text in quoted:
                 return text
         marks = self._marks(self.clause, _KINDS.get(param.role, ()))
+        if param.role in ("zone", "place") and not marks and _THERE.search(self.clause):
+            marks = self._marks(self.whole, _KINDS[param.role])[-1:]
         if param.role in ("zone", "place") and not marks and (name := self._place_name()):
             return name
         if not param.required and param.role in ("any", "name", "query", "text"):
@@ -146,7 +149,8 @@ class Filler:
 
     def _sided(self, param: Param, marks: list[str]) -> str | None:
         """The value that stands on the argument's side: after "from", or after "to"."""
-        if not marks or len({*marks}) == 1 or not (param.side or self._has_sides(param.role)):
+        sided = any(other.side and other.role == param.role for other in self.profile.params)
+        if len(marks) < 2 or not (param.side or sided):
             return marks[0] if marks else None
         wanted, other = (_TO, _FROM) if param.side == "to" else (_FROM, _TO)
         before = {mark: self.clause[: self.clause.find(mark)][-24:] for mark in marks}
@@ -160,9 +164,6 @@ class Filler:
             return (chosen or marks)[-1]
         return (chosen or marks)[0]
 
-    def _has_sides(self, role: Role) -> bool:
-        return any(param.side and param.role == role for param in self.profile.params)
-
     def _beside_number(self, mark: str, before: str) -> bool:
         """True for what an amount is given in: "100 dollars", "$100"."""
         last = before.rstrip()[-1:]
@@ -173,13 +174,9 @@ class Filler:
     def _take(self, param: Param, mark: str | None) -> Any:
         if mark is None:
             return OPEN
-        atom = self.skeleton.atom(mark)
-        value = self._as(param, atom)
-        if value:
-            self.used.add(mark)
-            self.taken[param.name] = mark
-            return value
-        return OPEN
+        self.used.add(mark)
+        self.taken[param.name] = mark
+        return self._as(param, self.skeleton.atom(mark))
 
     def _as(self, param: Param, atom: Atom) -> str:
         if param.role == "zone" and atom.zone:
@@ -217,15 +214,12 @@ class Filler:
     def _number_near(self, param: Param) -> str | None:
         """A number beside the argument's name: "limit 5", "5 days"."""
         for word in name_words(param.name):
-            for form in {word, word.rstrip("s")}:
-                match = re.search(
-                    rf"(?<![A-Za-z]){re.escape(form)}s?\s*(?:of|is|=|:|to|为|是)?\s*({MARK})|({MARK})\s*{re.escape(form)}s?(?![A-Za-z])",
-                    self.clause,
-                    re.IGNORECASE,
-                )
-                mark = match and (match[1] or match[2])
-                if mark and mark not in self.used and self.skeleton.atom(mark).kind == "number":
-                    return mark
+            form = choices.measure(word)
+            before = rf"(?<![A-Za-z])(?:{form})\s*(?:of|is|=|:|to|为|是)?\s*({MARK})"
+            for match in re.finditer(rf"{before}|({MARK})\s*(?:{form})(?![A-Za-z])", self.clause, re.IGNORECASE):
+                mark = match[1] or match[2]
+                if mark not in self.used and self.skeleton.atom(mark).kind == "number":
+                    return str(mark)
         return None
 
     def _list(self, param: Param) -> Any:

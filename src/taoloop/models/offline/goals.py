@@ -84,8 +84,7 @@ class Chooser:
         return sorted(fitting, key=lambda pair: -pair[0])
 
     def choose(self, clause: str, findings: Sequence[Finding] = ()) -> Choice | None:
-        """The best tool whose required arguments have values; else the best one with what it lacks; None if "
-        "none fits."""
+        """The best tool whose required arguments have values, else the best one with what it lacks; None if none."""
         ranked = self.ranked(clause)
         best: Choice | None = None
         for points, each in ranked[:8]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 _TABLE = """
 time: time clock hour hours minute o'clock datetime what_time | 时间 几点 时刻 点钟 小时 小时数 分钟 报时 钟
 date: date day today calendar weekday | 日期 星期 几号 哪天 星期几 几月
+days: days | 多少天 天数 几天
 zone: timezone zone tz time_zone | 时区
 weather: weather forecast rain raining rainy sunny snow snowing wind windy hot cold umbrella humidity climate \
 temperature how_hot how_cold | 天气 气温 下雨 下雪 预报 热 冷 刮风 湿度 带伞 温度 晴

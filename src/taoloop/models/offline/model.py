@@ -35,8 +35,11 @@ class OfflineModel:
         decision = decision_for(request)
         dialect = get_dialect(request.dialect)
         reply = dialect.write(decision)
-        if dialect.read(reply, request.tools) != decision:
-            reply = dialect.write(_in_one_line(decision))
+        for form in (_in_one_line, _harmless):
+            if dialect.read(reply, request.tools) == decision:
+                break
+            decision = form(decision)
+            reply = dialect.write(decision)
         return ModelReply(
             text=reply.text,
             tool_calls=reply.tool_calls,
@@ -68,3 +71,13 @@ def _in_one_line(decision: Decision) -> Decision:
     return Answer(
         text=" ".join(decision.text.split()), reason=" ".join(decision.reason.split()), citations=decision.citations
     )
+
+
+_SIGNS = str.maketrans("<>{}[]`", "‹›()()'")
+
+
+def _harmless(decision: Decision) -> Decision:
+    """The same decision with the signs of calls and fences in its texts replaced; used only where it is misread."""
+    if isinstance(decision, Act):
+        return Act(calls=decision.calls, reason=decision.reason.translate(_SIGNS))
+    return Answer(text=decision.text.translate(_SIGNS), reason=decision.reason.translate(_SIGNS))

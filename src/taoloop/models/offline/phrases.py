@@ -71,7 +71,7 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
 
     `known` are the concepts of the tool, `used` the marks that other arguments took.
     """
-    text = "".join(" " if char in used else char for char in clause)
+    text = "".join(";" if char in used else char for char in clause)
     if topic := _TOPIC.search(text):
         return _clean(skeleton.restore(topic["en"] or topic["zh"]))
     words = segments(text)
@@ -141,9 +141,8 @@ def record_keys(clause: str, skeleton: Skeleton) -> list[str]:
     for match in _OF.finditer(clause):
         owner, name = match["owner"] or match["owner2"], match["field"] or match["field2"]
         words = [word for word in name.lower().split() if word not in _KEY_IDLE]
-        for one in (owner, match["more"]):
-            if words and one:
-                found.append(f"{skeleton.restore(one)}.{'_'.join(words)}")
+        owners = [one for one in (owner, match["more"]) if one] if words else []
+        found += [f"{skeleton.restore(one)}.{'_'.join(words)}" for one in owners]
     for match in _OF_CHINESE.finditer(clause):
         owner = re.sub(r"^.*(?:查询|查一下|查找|查出|查|看看|获取|读取|请问|找出|找|先)", "", match["owner"])
         name = match["field"]
@@ -164,7 +163,7 @@ def labelled(clause: str, skeleton: Skeleton, name: str) -> str:
     words = _LABELS.get(name.lower(), re.escape(name.lower().replace("_", " ")))
     pattern = re.compile(
         rf"(?<![A-Za-z])(?P<label>{words})(?![A-Za-z])\s*(?P<sign>[:：=]|is\b|to\b(?={MARK})|为"
-        "|是)?\s*(?P<value>.{{1,2000}})",
+        r"|是)?\s*(?P<value>.{1,2000})",
         re.IGNORECASE | re.DOTALL,
     )
     match = pattern.search(clause)

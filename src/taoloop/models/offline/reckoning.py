@@ -81,8 +81,7 @@ def _expression(each: Profile) -> Param | None:
 
 
 def _operation(each: Profile, tree: Op) -> str:
-    """The form in which a tool does an operation: "two" numbers, "list", "one" number, "choice"; \
-empty if it does not."""
+    """How a tool does an operation: "two" numbers, a "list", "one" number, by "choice"; empty if it does not."""
     needed = [param for param in each.params if param.required]
     numbers = [param for param in needed if param.role == "number"]
     if each.changes:

@@ -13,6 +13,7 @@ from taoloop.models.offline.words import concepts, name_concepts, name_words
 
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d))?)?")
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,60}(?:,\d{3})*(?:\.\d{1,60})?(?:[eE][+-]?\d{1,4})?(?![\w])")
+_RESULT = re.compile(r"(?:result|answer|结果|=)\s*(?:is|is:|[:：=为是])?\s*(-?\d{1,60}(?:\.\d{1,60})?)\s*$")
 _PARTS = (
     (re.compile(r"\bhours?\b|小时|几点|点钟", re.IGNORECASE), 4),
     (re.compile(r"\bminutes?\b|分钟", re.IGNORECASE), 5),
@@ -143,12 +144,10 @@ def _number_in_text(text: str, wants: str) -> str | None:
         return part
     if _ISO.search(text):
         return None
-    found = [number.replace(",", "") for number in _NUMBER.findall(text[:_MOST_CHARS])]
+    found: list[str] = [number.replace(",", "") for number in _NUMBER.findall(text[:_MOST_CHARS])]
     if len(found) == 1:
         return found[0]
-    tail: re.Match[str] | None = re.search(
-        r"(?:result|answer|结果|=)\s*(?:is|is:|[:：=为是])?\s*(-?\d{1,60}(?:\.\d{1,60})?)\s*$", text
-    )
+    tail = _RESULT.search(text)
     return tail[1] if tail else None
 
 

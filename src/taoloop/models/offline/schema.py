@@ -20,7 +20,7 @@ _NAMES: dict[Role, str] = {
     "email": "email mail recipient recipients 邮箱 收件人",
     "url": "url uri link website href 网址",
     "date": "date day deadline birthday 日期",
-    "clock": "clock",
+    "clock": "clock time",
     "path": "path file filename filepath dir directory folder filepaths 路径 文件名 文件 目录",
     "place": "city location place town country region destination address origin 城市 地点 地名",
     "currency": "currency currencies 货币 币种",
