@@ -67,17 +67,13 @@ def test_a_name_that_joins_two_acts_is_flagged() -> None:
     assert "several_things" in codes(name="get_and_delete_user", tier="destructive")
 
 
-@pytest.mark.parametrize(
-    "name", ["api_v1", "tool1", "func", "do_it", "test", "myTool", "x", "handler", "a1", "run"]
-)
+@pytest.mark.parametrize("name", ["api_v1", "tool1", "func", "do_it", "test", "myTool", "x", "handler", "a1", "run"])
 def test_a_meaningless_name_is_flagged(name: str) -> None:
     """S1-51."""
     assert codes(name=name) == {"meaningless_name"}
 
 
-@pytest.mark.parametrize(
-    "name", ["search_user", "add", "lookup", "run_tests", "getWeather", "post_count", "time_now"]
-)
+@pytest.mark.parametrize("name", ["search_user", "add", "lookup", "run_tests", "getWeather", "post_count", "time_now"])
 def test_a_telling_name_is_not_flagged(name: str) -> None:
     """S1-51."""
     assert codes(name=name) == set()

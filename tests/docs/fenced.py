@@ -1,12 +1,12 @@
 """The fenced blocks of a Markdown page, and what is said about them after the opening fence.
 
-    ```python               runs, after the blocks before it, in one namespace
-    ```python tools.py      is also written to that file, so that it can be imported
-    ```yaml agent.yaml      is written to that file; an agent file is loaded too
-    ```sh                   its `tao` lines are parsed
-    ```sh run               they are run as well
-    ```text output          what the block above prints, exactly
-    ```text output like     the same, whatever digits stand in it
+```python               runs, after the blocks before it, in one namespace
+```python tools.py      is also written to that file, so that it can be imported
+```yaml agent.yaml      is written to that file; an agent file is loaded too
+```sh                   its `tao` lines are parsed
+```sh run               they are run as well
+```text output          what the block above prints, exactly
+```text output like     the same, whatever digits stand in it
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(
     sorted(
         path.relative_to(ROOT).as_posix()
-        for path in (*ROOT.glob("README*.md"), ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"))
+        for path in (
+            *ROOT.glob("README*.md"),
+            ROOT / "ARCHITECTURE.md",
+            ROOT / "CONTRIBUTING.md",
+            *ROOT.glob("docs/*.md"),
+        )
     )
 )
 

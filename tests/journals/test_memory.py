@@ -15,7 +15,9 @@ from taoloop.journals.memory import MemoryJournal
 async def finished_run(journal: MemoryJournal, run_id: str) -> None:
     lease = await journal.create(run_id)
     start = RunStarted(task="t", agent=AgentSpec(), nonce="n")
-    await journal.append(lease, [Event(0, 0.0, start), Event(1, 0.0, Finished(status="completed", answer="", reason=""))])
+    await journal.append(
+        lease, [Event(0, 0.0, start), Event(1, 0.0, Finished(status="completed", answer="", reason=""))]
+    )
 
 
 def test_the_oldest_run_that_is_over_gives_way() -> None:

@@ -60,9 +60,7 @@ def test_an_async_function_gets_its_context_and_does_not_show_it() -> None:
     assert whoami.is_async
     assert set(whoami.card.parameters) == {"unit"}
     assert whoami.card.tier is None
-    assert (
-        asyncio.run(whoami.invoke(whoami.prepare({"unit": "f"}).values, ToolContext(call_id="c7"))) == "c7 F"
-    )
+    assert asyncio.run(whoami.invoke(whoami.prepare({"unit": "f"}).values, ToolContext(call_id="c7"))) == "c7 F"
 
 
 def test_models_lists_and_bounds_are_described_and_checked() -> None:

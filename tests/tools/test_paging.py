@@ -62,9 +62,7 @@ def test_a_pointer_gives_one_value() -> None:
     assert read(artifact="json", pointer="/a~1b").endswith("\n1")
 
 
-@pytest.mark.parametrize(
-    "pointer", ["items", "/item", "/items/2000", "/items/-1", "/items/0/id/x", "/items/01"]
-)
+@pytest.mark.parametrize("pointer", ["items", "/item", "/items/2000", "/items/-1", "/items/0/id/x", "/items/01"])
 def test_a_pointer_that_leads_nowhere_is_told(pointer: str) -> None:
     assert refused(artifact="json", pointer=pointer) == "bad_pointer"
 

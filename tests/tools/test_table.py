@@ -46,9 +46,7 @@ def test_near_keys_are_at_most_five() -> None:
     assert caught.value.hint.count(",") == 4
 
 
-@pytest.mark.parametrize(
-    "key", ["", ".", "...", "huala.posts.9", "huala.post_count.x", "x" * 100_000, "." * 100_000]
-)
+@pytest.mark.parametrize("key", ["", ".", "...", "huala.posts.9", "huala.post_count.x", "x" * 100_000, "." * 100_000])
 def test_a_strange_key_is_only_missing(key: str) -> None:
     with pytest.raises(ToolError) as caught:
         lookup_tool(TABLE)(key)
@@ -78,9 +76,7 @@ def test_a_file_is_a_table(tmp_path: Path, name: str, text: str) -> None:
         ("t.yaml", "", "no keys"),
     ],
 )
-def test_a_malformed_file_is_told_with_path_and_line(
-    tmp_path: Path, name: str, text: str, where: str
-) -> None:
+def test_a_malformed_file_is_told_with_path_and_line(tmp_path: Path, name: str, text: str, where: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ConfigError) as caught:
         lookup_tool(tmp_path / name)

@@ -113,9 +113,7 @@ def test_pipes_and_sockets_are_refused_and_never_wait(
         assert workspace.search("x").found == ()
 
 
-def test_s4_54_a_file_swapped_for_a_link_after_the_listing_is_refused(
-    workspace: Workspace, root: Path
-) -> None:
+def test_s4_54_a_file_swapped_for_a_link_after_the_listing_is_refused(workspace: Workspace, root: Path) -> None:
     """S4-54: the open itself is safe, not a check before it."""
     listed = [entry.path for entry in workspace.entries(pattern="**/*")[0]]
     (root / "b.md").unlink()
@@ -156,9 +154,7 @@ def test_s4_54_a_race_of_links_never_shows_the_outside(workspace: Workspace, roo
     assert seen <= {"harmless", "path_refused", "not_found"}
 
 
-def test_the_workspace_stays_the_same_when_its_name_is_taken_by_another(
-    workspace: Workspace, root: Path
-) -> None:
+def test_the_workspace_stays_the_same_when_its_name_is_taken_by_another(workspace: Workspace, root: Path) -> None:
     workspace.entries()
     root.rename(root.parent / "moved")
     root.symlink_to(root.parent)

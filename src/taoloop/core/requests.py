@@ -14,7 +14,7 @@ from taoloop.core.policy import judge
 from taoloop.core.trace import Trace
 
 Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
-"""Takes a call id, a known tool's name and the arguments; gives the corrected arguments as JSON values, or what is wrong with them."""
+"""Takes a call id, a known tool's name and the arguments; gives them as JSON values, or what is wrong with them."""
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
 

@@ -14,9 +14,9 @@ Answer = tuple[int, Any]
 
 
 class HttpDouble:
-    """Answers POST requests in order and keeps what was sent: path and JSON body in `requests`, `headers` (names in lower case) beside.
+    """Answers POST requests in order and keeps what was sent.
 
-    A request beyond the answers gets status 500. Use it as a context manager; `url` is its address.
+    `requests` holds the path and the JSON body of each, `headers` its headers (names in lower case). A request beyond the answers gets status 500. Use it as a context manager; `url` is its address.
     """
 
     def __init__(self, answers: Sequence[Answer]) -> None:

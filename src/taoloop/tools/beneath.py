@@ -37,9 +37,7 @@ Opener = Callable[[int, Parts, int, int], int]
 """Takes the directory, the components, flags and mode; gives a descriptor or raises OSError."""
 
 
-def refuse(
-    what: str, path: str, hint: str = "Give a path inside the workspace, such as notes/a.txt."
-) -> ToolError:
+def refuse(what: str, path: str, hint: str = "Give a path inside the workspace, such as notes/a.txt.") -> ToolError:
     """The error for a path that is not allowed."""
     shown = repr(path) if len(path) <= 200 else f"{path[:200]!r}…"
     return ToolError(f"The path {shown} is refused: {what}.", code="path_refused", hint=hint)
@@ -79,9 +77,7 @@ def split_path(path: str, *, internal: bool = False) -> Parts:
 
 def is_reserved(name: str) -> bool:
     """True for the runtime's own folder and temporary files, however a file system may fold the name."""
-    plain = "".join(
-        char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf"
-    )
+    plain = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
     return plain.casefold().strip(" ") == RESERVED or plain.casefold().startswith(f"{RESERVED}-")
 
 
@@ -96,9 +92,7 @@ class Beneath:
 
     def __init__(self, root: Path, opener: Opener | None = None) -> None:
         if os.open not in os.supports_dir_fd or not _NOFOLLOW or not _DIRECTORY:
-            raise ConfigError(
-                "A workspace needs Linux or macOS.", hint="Leave the file tools away on this system."
-            )
+            raise ConfigError("A workspace needs Linux or macOS.", hint="Leave the file tools away on this system.")
         try:
             self.fd = os.open(root, os.O_RDONLY | _DIRECTORY | getattr(os, "O_CLOEXEC", 0))
         except OSError as error:
@@ -153,9 +147,7 @@ class Beneath:
         if not parts:
             raise IsADirectoryError(errno.EISDIR, "a folder")
         with self.folder(parts[:-1]) as parent:
-            check_regular(
-                os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
-            )  # some devices act when opened
+            check_regular(os.stat(parts[-1], dir_fd=parent, follow_symlinks=False))  # some devices act when opened
         fd = self._open(self.fd, parts, os.O_RDONLY | _SAFE, 0)
         try:
             status = os.fstat(fd)
@@ -221,9 +213,7 @@ def _openat2_opener() -> Opener | None:
 
     def opener(root: int, parts: Parts, flags: int, mode: int) -> int:
         path = os.fsencode("/".join(parts))
-        how = OpenHow(
-            (flags | _SAFE) & ~_NOFOLLOW, mode, _RESOLVE
-        )  # RESOLVE_NO_SYMLINKS says ELOOP, as it should
+        how = OpenHow((flags | _SAFE) & ~_NOFOLLOW, mode, _RESOLVE)  # RESOLVE_NO_SYMLINKS says ELOOP, as it should
         for _attempt in range(32):  # EAGAIN: a rename raced with the walk
             fd = syscall(
                 ctypes.c_long(_OPENAT2),

@@ -43,9 +43,7 @@ _REFUSED: tuple[tuple[tuple[type[ast.AST], ...], str, str], ...] = (
     ((ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.Invert), "a bit operation", _KNOWN_FORM),
     ((ast.Compare, ast.BoolOp, ast.Not, ast.IfExp), "a comparison or logic", _KNOWN_FORM),
 )
-_KEYWORD_AFTER_DIGIT = re.compile(
-    r"[0-9_.](?:and|else|for|if|in|is|not|or)\b"
-)  # Python would print a warning
+_KEYWORD_AFTER_DIGIT = re.compile(r"[0-9_.](?:and|else|for|if|in|is|not|or)\b")  # Python would print a warning
 
 
 @tool(
@@ -95,9 +93,7 @@ def _parse(expression: str) -> ast.expr:
     try:
         tree = ast.parse(text, mode="eval")
     except (RecursionError, MemoryError):
-        raise ToolError(
-            "The expression is nested too deeply.", code="too_large", hint="Compute it in parts."
-        ) from None
+        raise ToolError("The expression is nested too deeply.", code="too_large", hint="Compute it in parts.") from None
     except (SyntaxError, ValueError) as error:
         what = error.msg if isinstance(error, SyntaxError) and error.msg else str(error)
         raise ToolError(
@@ -130,15 +126,11 @@ def _evaluate(root: ast.expr) -> _Number:
 
 def _constant(value: object) -> _Number:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _not_allowed(
-            f"the constant {str(value)[:40]}", "Only numbers are taken; True, False and None are none."
-        )
+        raise _not_allowed(f"the constant {str(value)[:40]}", "Only numbers are taken; True, False and None are none.")
     return _bounded(value)
 
 
-def _apply(
-    sign: str, compute: Callable[[_Number, _Number], object], first: _Number, second: _Number
-) -> _Number:
+def _apply(sign: str, compute: Callable[[_Number, _Number], object], first: _Number, second: _Number) -> _Number:
     if isinstance(first, int) and isinstance(second, int):
         if sign == "*" and first.bit_length() + second.bit_length() > MAX_BITS + 1:
             raise _too_large("The product")

@@ -74,9 +74,7 @@ def _zone(name: str) -> ZoneInfo:
     raise ToolError(
         f"There is no IANA time zone {shown}.",
         code="unknown_zone",
-        hint=f"Did you mean {', '.join(near)}?"
-        if near
-        else "Use an IANA name such as Asia/Shanghai or Europe/Paris.",
+        hint=f"Did you mean {', '.join(near)}?" if near else "Use an IANA name such as Asia/Shanghai or Europe/Paris.",
     )
 
 
@@ -94,20 +92,14 @@ def _suggestions(name: str) -> tuple[str, ...]:
         return ()
     if folded in _CITIES:
         return (_CITIES[folded],)
-    inside = tuple(
-        dict.fromkeys(zone for city, zone in _CITIES.items() if not city.isascii() and city in wanted)
-    )
+    inside = tuple(dict.fromkeys(zone for city, zone in _CITIES.items() if not city.isascii() and city in wanted))
     if inside:
         return inside[:3]
-    by_city = {
-        zone.rpartition("/")[2].replace("_", " ").casefold(): zone for zone in sorted(_zone_names(), key=len)
-    }
+    by_city = {zone.rpartition("/")[2].replace("_", " ").casefold(): zone for zone in sorted(_zone_names(), key=len)}
     if folded in by_city:
         return (by_city[folded],)
     cities = tuple(by_city[city] for city in near_names(folded, by_city, at_most=3))
-    return tuple(
-        dict.fromkeys((*near_names(wanted.replace(" ", "_"), sorted(_zone_names()), at_most=3), *cities))
-    )[:3]
+    return tuple(dict.fromkeys((*near_names(wanted.replace(" ", "_"), sorted(_zone_names()), at_most=3), *cities)))[:3]
 
 
 time_now = time_now_tool()

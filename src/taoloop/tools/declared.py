@@ -180,8 +180,7 @@ def card_from_mapping(mapping: Mapping[str, Any], where: str) -> ToolCard:
     for name, shape in (("errors", ErrorCard), ("examples", ExampleCard)):
         if name in given:
             given[name] = tuple(
-                shape(**_record(shape, item, f"{where}: {name}[{index}]"))
-                for index, item in enumerate(given[name])
+                shape(**_record(shape, item, f"{where}: {name}[{index}]")) for index, item in enumerate(given[name])
             )
     if given.get("tier") is not None and given["tier"] not in TIERS:
         raise _wrong(where, "tier", f"one of {', '.join(TIERS)}", given["tier"])

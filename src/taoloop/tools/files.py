@@ -8,7 +8,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from taoloop.core.cards import ErrorCard, ExampleCard
-from taoloop.tools.base import Tool, ToolContext  # noqa: TC001  # `tool` reads the annotations
+from taoloop.tools.base import Tool, ToolContext  # `tool` reads the annotations
 from taoloop.tools.function import tool
 from taoloop.tools.workspace import Workspace
 

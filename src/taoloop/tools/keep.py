@@ -64,13 +64,9 @@ class Keeper:
             done = self.record(name)
             if done is not None:
                 if (done.path, done.after) != (path, after):
-                    raise ToolError(
-                        f"The key {key!r} belongs to another change, of {done.path!r}.", code="key_reused"
-                    )
+                    raise ToolError(f"The key {key!r} belongs to another change, of {done.path!r}.", code="key_reused")
                 if now != done.before or now == after:
-                    return (
-                        done  # carried out before; what happened to the file since then is not ours to undo
-                    )
+                    return done  # carried out before; what happened to the file since then is not ours to undo
             else:
                 if now:
                     self._keep(parts, (*_FOLDER, name, *parts), size)

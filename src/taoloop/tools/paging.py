@@ -10,7 +10,7 @@ from pydantic import Field
 from taoloop.core.cards import ErrorCard, ExampleCard
 from taoloop.core.find import PointerError, find_text, follow_pointer
 from taoloop.errors import ToolError
-from taoloop.tools.base import ToolContext  # noqa: TC001  # `tool` reads the annotations
+from taoloop.tools.base import ToolContext  # `tool` reads the annotations
 from taoloop.tools.function import tool
 
 MAX_CHARS = 8_000

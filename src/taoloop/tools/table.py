@@ -108,11 +108,7 @@ def _walk(value: Any, parts: list[str]) -> Any:
     if not parts:
         return value
     if isinstance(value, Mapping):
-        by_text = (
-            value
-            if all(isinstance(key, str) for key in value)
-            else {_key_text(k): v for k, v in value.items()}
-        )
+        by_text = value if all(isinstance(key, str) for key in value) else {_key_text(k): v for k, v in value.items()}
         for taken in range(len(parts), 0, -1):
             name = ".".join(parts[:taken])
             if name in by_text and (found := _walk(by_text[name], parts[taken:])) is not _NOTHING:
@@ -181,9 +177,7 @@ def _load_file(path: Path) -> Any:
         return _parse(text, str(path))
     except _TableError as error:
         where = f"{path}:{error.line}" if error.line else str(path)
-        raise ConfigError(
-            f"{where}: {error.what}", hint="The table must be a JSON or YAML mapping."
-        ) from error
+        raise ConfigError(f"{where}: {error.what}", hint="The table must be a JSON or YAML mapping.") from error
 
 
 def _parse(text: str, name: str) -> Any:
@@ -210,9 +204,7 @@ def _parse_yaml(text: str) -> Any:
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     depth = 0
     try:
-        for event in yaml.parse(
-            text, Loader=loader
-        ):  # before anything is built: aliases multiply, depth overflows
+        for event in yaml.parse(text, Loader=loader):  # before anything is built: aliases multiply, depth overflows
             if isinstance(event, yaml.AliasEvent):
                 raise _TableError("YAML aliases (*name) are not taken.", _line(event))
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

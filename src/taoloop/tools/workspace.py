@@ -52,9 +52,7 @@ class WorkspaceLimits:
 
     read_bytes: int = 1_000_000
     write_bytes: int = 1_000_000
-    kept_bytes: int = (
-        64_000_000  # the largest file that may be overwritten, as it is copied into the backup first
-    )
+    kept_bytes: int = 64_000_000  # the largest file that may be overwritten, as it is copied into the backup first
     entries: int = 500  # listed
     scanned: int = 20_000  # looked at, in a listing or a search
     matches: int = 100
@@ -140,9 +138,7 @@ class Workspace:
                 )
         text = _text(data)
         if text is None:
-            raise ToolError(
-                f"The file {path!r} is not UTF-8 text.", code="not_text", hint="Only text files are read."
-            )
+            raise ToolError(f"The file {path!r} is not UTF-8 text.", code="not_text", hint="Only text files are read.")
         return text
 
     def write_text(self, path: str, content: str, key: str = NO_KEY) -> tuple[Change, str]:
@@ -217,11 +213,7 @@ class Workspace:
         deadline = self._clock() + self.limits.search_s
         with self._told(path, parts):
             for count, entry in enumerate(self._files(parts)):
-                within = (
-                    read < self.limits.search_bytes
-                    and self._clock() < deadline
-                    and count < self.limits.scanned
-                )
+                within = read < self.limits.search_bytes and self._clock() < deadline and count < self.limits.scanned
                 if not within or len(found) > self.limits.matches:
                     complete = False
                     break
@@ -302,9 +294,7 @@ class Workspace:
 
     def _near(self, parts: Parts) -> tuple[str, ...]:
         try:
-            beside = [
-                entry.path for entry in walk(self._beneath, parts[:-1], deep=False) if entry.kind == "file"
-            ]
+            beside = [entry.path for entry in walk(self._beneath, parts[:-1], deep=False) if entry.kind == "file"]
         except OSError:
             return ()
         return near_names("/".join(parts), beside)
