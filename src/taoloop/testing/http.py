@@ -16,7 +16,8 @@ Answer = tuple[int, Any]
 class HttpDouble:
     """Answers POST requests in order and keeps what was sent.
 
-    `requests` holds the path and the JSON body of each, `headers` its headers (names in lower case). A request beyond the answers gets status 500. Use it as a context manager; `url` is its address.
+    `requests` holds the path and the JSON body of each, `headers` its headers (names in lower case). A request
+    beyond the answers gets status 500. Use it as a context manager; `url` is its address.
     """
 
     def __init__(self, answers: Sequence[Answer]) -> None:

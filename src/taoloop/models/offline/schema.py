@@ -41,6 +41,8 @@ _FROM_NAMES = "from source src start origin begin departure base sender 源 起�
 _TO_NAMES = "to target dest destination end arrival into recipient 目标 终点 目的"
 _FROM, _TO = frozenset(_FROM_NAMES.split()), frozenset(_TO_NAMES.split())
 _DEEPEST = 6
+_DEEPEST_OBJECT = 1  # arguments and their own fields; a schema may refer to itself, and each level multiplies
+_MOST_BRANCHES = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ def params(card: ToolCard) -> tuple[Param, ...]:
 
 def _object_fields(rule: Mapping[str, Any], root: Mapping[str, Any], *, about: str, depth: int) -> tuple[Param, ...]:
     properties, required = rule.get("properties"), rule.get("required")
-    if not isinstance(properties, Mapping) or depth > _DEEPEST:
+    if not isinstance(properties, Mapping) or depth > _DEEPEST_OBJECT:
         return ()
     needed = {str(name) for name in required} if isinstance(required, list | tuple) else set()
     return tuple(
@@ -96,7 +98,7 @@ def _param(name: str, rule: Any, root: Mapping[str, Any], *, required: bool, abo
     item: Param | None = None
     fields: tuple[Param, ...] = ()
     for part in branches:
-        if item is None and "items" in part:
+        if item is None and "items" in part and depth <= _DEEPEST_OBJECT:
             item = _param(name, part["items"], root, required=True, about=about, depth=depth + 1)
         if "properties" in part and not fields:
             fields = _object_fields(part, root, about=about, depth=depth + 1)
@@ -117,7 +119,7 @@ def _param(name: str, rule: Any, root: Mapping[str, Any], *, required: bool, abo
 
 
 def _branches(rule: Any, root: Mapping[str, Any], depth: int) -> list[Mapping[str, Any]]:
-    """The rule with all its alternatives; references are followed within the card."""
+    """The rule with its alternatives, 40 at most; references are followed within the card."""
     if not isinstance(rule, Mapping) or depth > _DEEPEST:
         return []
     found = [rule]
@@ -131,8 +133,10 @@ def _branches(rule: Any, root: Mapping[str, Any], depth: int) -> list[Mapping[st
         options = rule.get(word)
         if isinstance(options, list | tuple):
             for option in options[:20]:
+                if len(found) >= _MOST_BRANCHES:
+                    break
                 found += _branches(option, root, depth + 1)
-    return found
+    return found[:_MOST_BRANCHES]
 
 
 def _types(part: Mapping[str, Any]) -> tuple[str, ...]:

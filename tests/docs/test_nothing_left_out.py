@@ -1,0 +1,169 @@
+"""The pages name what the code has: events, modules, errors, tools, limits, statuses, lint codes, commands."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from taoloop import Limits, ToolCard, errors
+from taoloop.cli.exits import OF_STATUS, TABLE
+from taoloop.core.events import FACTS
+from taoloop.errors import TaoError
+from taoloop.models.providers import PROVIDERS
+from taoloop.runtime import agent_file
+from taoloop.tools.builtin import builtin_tools
+from tests.docs.fenced import PAGES, ROOT, blocks
+
+SOURCE = ROOT / "src" / "taoloop"
+MODULES = sorted(
+    path.relative_to(SOURCE).as_posix()
+    for path in SOURCE.rglob("*.py")
+    if path.name != "__init__.py" or path.read_text(encoding="utf-8").strip()
+)
+READMES = ("README.md", "README.zh.md")
+GUIDES = ("docs/guide.md", "docs/guide.zh.md")
+BOTH = [(READMES[0], READMES[1]), (GUIDES[0], GUIDES[1])]
+
+
+def text(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def rows(page: str) -> dict[str, str]:
+    """The rows of all tables of a page by what stands in backquotes at their beginning."""
+    found: dict[str, str] = {}
+    for line in text(page).splitlines():
+        if match := re.match(r"\| (`[^|]+) \|", line):
+            found |= dict.fromkeys(re.findall(r"`([^`]+)`", match[1]), line)
+    return found
+
+
+def error_classes() -> list[type[TaoError]]:
+    return [found for _, found in inspect.getmembers(errors, inspect.isclass) if issubclass(found, TaoError)]
+
+
+def test_every_event_stands_in_the_architecture_with_its_fields() -> None:
+    table = rows("ARCHITECTURE.md")
+    for fact in FACTS:
+        for field in fields(fact):
+            assert f"`{field.name}`" in table[fact.kind], f"{fact.kind}.{field.name}"
+        named = re.findall(r"`([^`]+)`", table[fact.kind].split("|")[2])
+        assert named == [field.name for field in fields(fact)]
+
+
+def test_every_module_stands_in_the_architecture_and_no_other() -> None:
+    listed = [name for name in rows("ARCHITECTURE.md") if name.endswith(".py")]
+    assert sorted(listed) == MODULES
+
+
+@pytest.mark.parametrize("error", error_classes())
+def test_every_error_is_documented(error: type[TaoError]) -> None:
+    row = rows("docs/errors.md")[error.__name__]
+    assert f"| `{error.code}` | {'yes' if error.retryable else 'no'} |" in row
+
+
+def test_every_error_class_in_the_page_exists() -> None:
+    listed = {name for name in rows("docs/errors.md") if name[0].isupper()}
+    assert listed == {error.__name__ for error in error_classes()}
+
+
+def test_every_built_in_tool_is_documented_with_its_tier() -> None:
+    for name, tool in builtin_tools(None).items():
+        assert f"| {tool.card.tier} |" in rows("docs/tools.md")[name]
+        assert f"`{name}`" in text("README.md")
+        assert f"`{name}`" in text("README.zh.md")
+
+
+def test_every_field_of_a_card_is_documented() -> None:
+    assert {field.name for field in fields(ToolCard)} <= set(rows("docs/tools.md"))
+
+
+def test_every_lint_code_is_documented() -> None:
+    codes = set(re.findall(r'code="(\w+)"', (SOURCE / "core" / "lint.py").read_text(encoding="utf-8")))
+    assert codes <= set(rows("docs/tools.md"))
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_every_limit_is_documented_with_its_default(page: str) -> None:
+    table = rows(page)
+    for field in fields(Limits):
+        assert field.default is None or str(field.default) in table[field.name], field.name
+        assert field.name in table
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_every_field_of_an_agent_file_is_documented(page: str) -> None:
+    known = vars(agent_file)["_FIELDS"]
+    assert [name for name in known if f"`{name}`" not in text(page)] == []
+
+
+@pytest.mark.parametrize("page", READMES)
+def test_every_status_is_documented_with_its_exit_code(page: str) -> None:
+    for status, code in OF_STATUS.items():
+        assert f"| {code} |" in rows(page)[status]
+
+
+@pytest.mark.parametrize("page", READMES)
+def test_every_provider_is_documented_with_its_variables(page: str) -> None:
+    for provider in PROVIDERS.values():
+        row = rows(page)[provider.name]
+        for name in (provider.key_var, provider.base_url_var, provider.model_var, provider.default_model):
+            assert f"`{name}`" in row or not name
+
+
+def test_the_page_of_the_command_line_is_current() -> None:
+    """After a change: python docs/make_cli.py."""
+    path = ROOT / "docs" / "make_cli.py"
+    spec = importlib.util.spec_from_file_location("make_cli", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert text("docs/cli.md") == module.page(), "run: python docs/make_cli.py"
+    assert all(f"| {code} |" in text("docs/cli.md") for code in TABLE)
+
+
+@pytest.mark.parametrize(("english", "chinese"), BOTH)
+def test_both_languages_have_the_same_headings_and_kinds_of_blocks(english: str, chinese: str) -> None:
+    levels = [[len(mark) for mark in re.findall(r"^(#+) ", prose(page), re.MULTILINE)] for page in (english, chinese)]
+    assert levels[0] == levels[1]
+    kinds = [[(block.language, block.words) for block in blocks(page)] for page in (english, chinese)]
+    assert kinds[0] == kinds[1]
+
+
+def test_both_guides_have_the_same_blocks() -> None:
+    english, chinese = ([block.text for block in blocks(page)] for page in GUIDES)
+    assert english == chinese
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / file if file else ROOT / page
+        assert path.is_file(), f"{page}: {target}"
+        assert not anchor or anchor in anchors(path), f"{page}: {target}"
+
+
+@pytest.mark.parametrize("page", (*PAGES, "CHANGELOG.md"))
+def test_a_page_speaks_of_the_project_alone(page: str) -> None:
+    found = re.search(r"\b[A-Z]\d-\d+\b|/work/|/tmp/|/root|\bshared/|pypi", text(page))
+    assert found is None, found
+
+
+def prose(page: str) -> str:
+    """The page without its blocks."""
+    return re.sub(r"^```.*?^```$", "", text(page), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(path: Path) -> set[str]:
+    """The names that headings can be linked by."""
+    titles = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
