@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -56,6 +57,8 @@ def test_the_blocks_of_a_page_run_and_print_what_is_shown(page: str, folder: Pat
                 printed = run_python(block, namespace, where)
             case "yaml", _ if block.text.lstrip().startswith(("name:", "model:", "tools:")):
                 load_agent(str(folder / (block.file or "block.yaml"))) if block.file else load_text(block, folder)
+            case "sql", _:
+                run_sql(block, folder)
             case "sh", ("run", *_):
                 printed = run_shell(block, where)
             case "text", ("output", *more):
@@ -87,6 +90,13 @@ def run_python(block: Block, namespace: dict[str, Any], where: str) -> str:
     with contextlib.redirect_stdout(out):
         exec(code, namespace)  # noqa: S102  # that is the test
     return out.getvalue()
+
+
+def run_sql(block: Block, folder: Path) -> None:
+    """Run the queries of a block on the page's database; SQLite refuses what does not exist there."""
+    with contextlib.closing(sqlite3.connect(folder / "tao.db")) as database:
+        for query in block.text.split(";"):
+            database.execute(query).fetchall()
 
 
 def load_text(block: Block, folder: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from tests.docs.fenced import PAGES, ROOT, blocks
 
 from taoloop import Limits, ToolCard, errors
 from taoloop.cli.exits import OF_STATUS, TABLE
@@ -17,7 +18,6 @@ from taoloop.errors import TaoError
 from taoloop.models.providers import PROVIDERS
 from taoloop.runtime import agent_file
 from taoloop.tools.builtin import builtin_tools
-from tests.docs.fenced import PAGES, ROOT, blocks
 
 SOURCE = ROOT / "src" / "taoloop"
 MODULES = sorted(
@@ -152,7 +152,7 @@ def test_every_link_leads_somewhere(page: str) -> None:
         assert not anchor or anchor in anchors(path), f"{page}: {target}"
 
 
-@pytest.mark.parametrize("page", (*PAGES, "CHANGELOG.md"))
+@pytest.mark.parametrize("page", [*PAGES, "CHANGELOG.md"])
 def test_a_page_speaks_of_the_project_alone(page: str) -> None:
     found = re.search(r"\b[A-Z]\d-\d+\b|/work/|/tmp/|/root|\bshared/|pypi", text(page))
     assert found is None, found
