@@ -21,7 +21,7 @@ from taoloop import (
     tool,
 )
 from taoloop.core.events import ActionRequested, Finished, LimitReached, ModelReplied, Observed
-from taoloop.core.message import ModelReply
+from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.core.request import ModelRequest
 from taoloop.errors import ConfigError, RunNotFound, RunNotResumable, ScriptUnused, UnknownName
 from taoloop.runtime.result import Result
@@ -544,3 +544,22 @@ def test_a_run_may_be_held_to_some_of_the_agents_tools() -> None:
     assert (refused.error.code, added.output) == ("unknown_tool", "2")
     with pytest.raises(UnknownName, match="teleport"):
         agent.run_sync("add", allow=["teleport"])
+
+
+def test_a_tier_that_is_allowed_at_the_resume_covers_the_call_that_waits() -> None:
+    agent = Agent(model=ScriptedModel([call("pay", amount=5), "done"]), tools=[pay])
+    waiting = agent.run_sync("pay 5")
+    done = agent.resume_sync(waiting.run_id, approved_tiers=("write",))
+    assert (done.status, observations(done)[0].output) == ("completed", "paid 5")
+
+
+def test_a_budget_that_cannot_be_counted_is_not_spent() -> None:
+    unpriced = ModelReply(text="", tool_calls=(ToolCallText(name="add", arguments='{"a": 1, "b": 1}'),))
+    result = run([unpriced, unpriced], limits=Limits(max_cost_usd=1.0))
+    assert (result.status, result.answer) == ("budget_exceeded", None)
+    assert "price of the model is unknown" in result.reason
+
+
+def test_a_workspace_that_cannot_be_used_is_refused_before_anything_starts() -> None:
+    with pytest.raises(ConfigError, match="/proc/nope"):
+        Agent(model=ScriptedModel([]), tools=["read_file"], workspace="/proc/nope").run_sync("x")

@@ -293,3 +293,12 @@ def test_listing_and_search_are_bounded(root: Path) -> None:
 @pytest.mark.parametrize("pattern", ["", "*" * 11, "a" * 201])
 def test_a_pattern_that_would_take_long_is_refused(workspace: Workspace, pattern: str) -> None:
     assert refused(lambda: workspace.entries(".", pattern)) == "bad_pattern"
+
+
+@pytest.mark.parametrize("name", ["runs.db", "runs.db-wal", "a/b.SQLITE3"])
+def test_databases_are_never_opened_as_files(workspace: Workspace, root: Path, name: str) -> None:
+    """Closing one would drop the locks that the journal of this process holds on it."""
+    with pytest.raises(ToolError, match="database"):
+        workspace.read_text(name)
+    (root / "runs.db").write_text("needle", encoding="utf-8")
+    assert not workspace.search("needle").found

@@ -25,21 +25,22 @@ def coerce_args(args: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str,
         if not isinstance(rule, Mapping):
             corrected[name] = value
             continue
-        types = _types(rule)
+        types = schema_types(rule)
         if value is None and name not in required and types and "null" not in types:
             continue
         corrected[name] = _coerce(value, rule, types)
     return corrected
 
 
-def _types(rule: Mapping[str, Any]) -> frozenset[str]:
+def schema_types(rule: Mapping[str, Any]) -> frozenset[str]:
+    """The JSON types that a schema names, alternatives included; empty where it names none."""
     declared = rule.get("type")
     if isinstance(declared, str):
         return frozenset({declared})
     if isinstance(declared, list):
         return frozenset(declared)
     branches = [*rule.get("anyOf", ()), *rule.get("oneOf", ())]
-    return frozenset().union(*(_types(branch) for branch in branches if isinstance(branch, Mapping)))
+    return frozenset().union(*(schema_types(branch) for branch in branches if isinstance(branch, Mapping)))
 
 
 def _coerce(value: Any, rule: Mapping[str, Any], types: frozenset[str]) -> Any:
@@ -51,7 +52,7 @@ def _coerce(value: Any, rule: Mapping[str, Any], types: frozenset[str]) -> Any:
         return coerce_args(value, rule)
     items = rule.get("items")
     if isinstance(value, list) and "array" in types and isinstance(items, Mapping):
-        return [_coerce(item, items, _types(items)) for item in value]
+        return [_coerce(item, items, schema_types(items)) for item in value]
     return value
 
 

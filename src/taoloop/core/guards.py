@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from taoloop.core.events import LimitReached, Status
 from taoloop.core.trace import Trace
 
 
 def reached_limit(trace: Trace) -> LimitReached | None:
-    """The first limit other than the steps that the run has used up, or None. The order is from worst to mildest."""
+    """The first limit other than the steps that the run has used up, or None. The order is from worst to mildest.
+
+    A budget in money is used up as soon as one call has no known price: what cannot be counted cannot be kept to.
+    """
     limits = trace.limits
     errors: Status = "too_many_errors"
     if trace.consecutive_unreadable and trace.consecutive_unreadable == trace.consecutive_errors:
@@ -18,7 +23,7 @@ def reached_limit(trace: Trace) -> LimitReached | None:
         ("repeat_stop", limits.repeat_stop, trace.repeats, "repeated_action"),
         ("max_tool_calls", limits.max_tool_calls, trace.tool_calls, "budget_exceeded"),
         ("max_tokens", limits.max_tokens, trace.usage.total_tokens, "budget_exceeded"),
-        ("max_cost_usd", limits.max_cost_usd, trace.cost_usd, "budget_exceeded"),
+        ("max_cost_usd", limits.max_cost_usd, math.inf if trace.unpriced_calls else trace.cost_usd, "budget_exceeded"),
         ("max_wall_s", limits.max_wall_s, trace.wall_s, "budget_exceeded"),
         ("max_working_s", limits.max_working_s, trace.working_s, "budget_exceeded"),
     )

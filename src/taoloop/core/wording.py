@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from taoloop.core.events import LimitReached
 
 _TEXTS: dict[str, dict[str, str]] = {
@@ -13,6 +15,8 @@ _TEXTS: dict[str, dict[str, str]] = {
         "max_tokens": "The token budget of {allowed} was used up ({used}) and the task is not done. Raise max_tokens.",
         "max_cost_usd": "The budget of {allowed} USD was used up ({used}) and the task is not done. "
         "Raise max_cost_usd.",
+        "unpriced": "The price of the model is unknown, so the budget of {allowed} USD cannot be kept. "
+        "Leave max_cost_usd away, or bound the run by max_tokens.",
         "max_wall_s": "The time limit of {allowed} s was reached and the task is not done. Raise max_wall_s.",
         "max_working_s": "The working-time limit of {allowed} s was reached and the task is not done. "
         "Raise max_working_s.",
@@ -33,6 +37,7 @@ _TEXTS: dict[str, dict[str, str]] = {
         "max_tool_calls": "已达到工具调用上限 {allowed} 次,任务尚未完成。请提高 max_tool_calls。",
         "max_tokens": "令牌预算 {allowed} 已用完(已用 {used}),任务尚未完成。请提高 max_tokens。",
         "max_cost_usd": "费用预算 {allowed} 美元已用完(已用 {used}),任务尚未完成。请提高 max_cost_usd。",
+        "unpriced": "模型价格未知,无法遵守 {allowed} 美元的费用预算。请去掉 max_cost_usd,或改用 max_tokens 限制。",
         "max_wall_s": "已达到时间上限 {allowed} 秒,任务尚未完成。请提高 max_wall_s。",
         "max_working_s": "已达到工作时间上限 {allowed} 秒,任务尚未完成。请提高 max_working_s。",
         "max_consecutive_errors": "连续出错 {used} 次(上限 {allowed}),任务尚未完成。",
@@ -57,8 +62,12 @@ def wording(language: str, name: str, **values: object) -> str:
 def limit_text(language: str, reached: LimitReached, detail: str = "") -> str:
     """Why the limit ended the run, and what to do."""
     name = "unreadable" if reached.status == "unreadable" else reached.limit
+    if name == "max_cost_usd" and math.isinf(reached.used):
+        name = "unpriced"
     return wording(language, name, allowed=_plain(reached.allowed), used=_plain(reached.used), detail=detail)
 
 
 def _plain(value: float) -> str:
+    if math.isinf(value):
+        return "?"
     return f"{value:.6g}" if value % 1 else f"{int(value)}"

@@ -53,7 +53,7 @@ def read_call(action: str, given: str | None, cards: Sequence[ToolCard]) -> Call
     """The call in an action line and the input behind it (None where there was no input label).
 
     Raises:
-        RefusedError: it is incomplete, ambiguous or broken; the message quotes the action (S0-15).
+        RefusedError: it is incomplete, ambiguous or broken; the message quotes the action.
     """
     name, sign, rest = split_action(action, cards)
     card = find_card(name, cards)

@@ -60,7 +60,7 @@ class JsonDialect(ProseDialect):
 
 
 def _the_object(reply: ModelReply) -> dict[str, Any]:
-    """The one object of a reply (S3-24, S3-64)."""
+    """The one object of a reply."""
     text = usable_text(reply)
     if not text:
         raise RefusedError("empty", "The reply is empty.")
@@ -150,7 +150,7 @@ def _decision(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
 
 
 def _from_action(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
-    """`{"thought", "action", "action_input"}` (S3-2, S3-8)."""
+    """`{"thought", "action", "action_input"}`."""
     reason = _reason(made, "thought", _ACTION_KEYS)
     action = made.get("action")
     if action is None:
@@ -162,7 +162,7 @@ def _from_action(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
 
 
 def _from_args(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
-    """`{"thought", "action", "args"}` or `{"thought", "final"}` (S4-20 to S4-22, S4-58); null: not given."""
+    """`{"thought", "action", "args"}` or `{"thought", "final"}`; null: not given."""
     reason = _reason(made, "thought", _ARGS_KEYS)
     action, args, final = made.get("action"), made.get("args"), made.get("final")
     if final is not None:
@@ -177,7 +177,7 @@ def _from_args(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
 
 
 def _from_type(made: dict[str, Any], cards: Sequence[ToolCard]) -> Decision:
-    """`{"type", "tool", "args", "answer", "reason_summary"}` (S2-9); empty fields count as not given."""
+    """`{"type", "tool", "args", "answer", "reason_summary"}`; empty fields count as not given."""
     reason = _reason(made, "reason_summary", _TYPE_KEYS)
     tool, args, answer = made.get("tool"), made.get("args"), made.get("answer")
     if made["type"] == "final":
@@ -213,7 +213,7 @@ def _name(value: Any) -> str:
 
 
 def _reason(made: dict[str, Any], key: str, allowed: frozenset[str]) -> str:
-    """The reason in the object, which may have the allowed keys only (S3-65)."""
+    """The reason in the object, which may have the allowed keys only."""
     extra = sorted(made.keys() - allowed)
     if extra:
         raise RefusedError(

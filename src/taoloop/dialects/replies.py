@@ -162,7 +162,7 @@ def answer_text(value: Any) -> str:
     """The answer in the value of a final: a text, the value of an object with one key, or JSON as it is.
 
     Raises:
-        RefusedError: the answer is empty or an unfilled place (S4-58).
+        RefusedError: the answer is empty or an unfilled place.
     """
     if isinstance(value, dict) and len(value) == 1:
         value = next(iter(value.values()))

@@ -30,9 +30,9 @@ def system_prompt(
     tools: bool,
     reasons: bool,
 ) -> str:
-    """The system message: role, rules, tools (where the prompt has to describe them) and output form (S2-13).
+    """The system message: role, rules, tools (where the prompt has to describe them) and output form.
 
-    The layout is the same whatever the parts hold (S3-68). `tools` False: the model may only answer.
+    The layout is the same whatever the parts hold. `tools` False: the model may only answer.
     """
     parts = {
         "role": prompts.fill("role"),
@@ -46,7 +46,7 @@ def system_prompt(
 
 
 def task_prompt(prompts: PromptSet, dialect_name: str, task: str) -> str:
-    """The first user message: the task, and the output rule once more where the dialect has one (S3-22)."""
+    """The first user message: the task, and the output rule once more where the dialect has one."""
     reminder = prompts.texts.get(f"reminder_{dialect_name}", "")
     filled = prompts.fill("task", task=task)
     return f"{filled}\n\n{prompts.fill(f'reminder_{dialect_name}')}" if reminder else filled

@@ -80,7 +80,7 @@ class _Draft:
     afterthought: str = ""
 
     def usable(self) -> str:
-        """Which part of the reply was readable (S0-49)."""
+        """Which part of the reply was readable."""
         parts = ["the thought"] if self.thoughts else []
         if isinstance(self.decision, Call):
             parts.append(f"the call of {self.decision.tool!r}")
@@ -122,7 +122,7 @@ class _Draft:
             self.decide(answer_text(body))
 
     def decide(self, new: Call | str) -> None:
-        """Keep the decision; the same one again is nothing new (S0-47)."""
+        """Keep the decision; the same one again is nothing new."""
         old = self.decision
         self.afterthought = ""
         if old is None:
@@ -200,7 +200,7 @@ def _echoed(draft: _Draft) -> bool:
 
 
 def _check_cut(draft: _Draft, rest: str) -> None:
-    """What stands before an invented observation stays, unless the model went on to finish on it (S0-24)."""
+    """What stands before an invented observation stays, unless the model went on to finish on it."""
     if draft.decision is None:
         raise RefusedError(
             "invented_observation",

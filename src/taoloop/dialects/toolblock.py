@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def tool_block(cards: Sequence[ToolCard], prompts: PromptSet) -> str:
-    """The tool part of a system prompt: every card with its contract, in the order given (S3-20)."""
+    """The tool part of a system prompt: every card with its contract, in the order given."""
     if not cards:
         return prompts.fill("no_tools")
     return "\n\n".join(_card(card, prompts) for card in cards)

@@ -23,6 +23,11 @@ def resolve_model(spec: str | None, env: Env | None = None) -> Model:
     """
     env = os.environ if env is None else env
     chosen = spec or default_spec(env)
+    if not spec and chosen.partition(":")[0] not in _KINDS:
+        variable = "TAOLOOP_MODEL" if env.get("TAOLOOP_MODEL", "").strip() else "AI_PROVIDER"
+        raise UnknownName(
+            "model", chosen, model_kinds(), hint=f"It comes from the variable {variable}; correct it there."
+        )
     kind, _, rest = chosen.partition(":")
     make = _KINDS.get(kind)
     if make is None:

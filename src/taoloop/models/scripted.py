@@ -95,7 +95,7 @@ def _reply(reply: Reply, number: int, spec: str) -> ModelReply:
     if isinstance(reply, ModelReply):
         return reply
     if isinstance(reply, str):
-        return ModelReply(text=reply, finish_reason="stop", model=spec)
+        return ModelReply(text=reply, finish_reason="stop", model=spec, cost_usd=0.0)
     where = f"Reply {number} of the script {spec!r}"
     if not isinstance(reply, Mapping):
         raise ConfigError(f"{where} is {type(reply).__name__}.", hint="Write a text, or a mapping.")
@@ -116,7 +116,7 @@ def _reply(reply: Reply, number: int, spec: str) -> ModelReply:
         finish_reason=reply.get("finish_reason") or ("tool_calls" if tool_calls else "stop"),
         model=spec,
         usage=counted,
-        cost_usd=reply.get("cost_usd"),
+        cost_usd=reply.get("cost_usd", 0.0),
     )
 
 

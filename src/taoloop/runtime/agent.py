@@ -244,8 +244,9 @@ class Agent:
 
     def _builtin(self) -> Mapping[str, Tool]:
         from taoloop.tools.builtin import builtin_tools  # noqa: PLC0415  # only where a tool is named
+        from taoloop.tools.workspace import Workspace  # noqa: PLC0415  # likewise
 
-        return builtin_tools(Path(self.workspace) if self.workspace is not None else None)
+        return builtin_tools(Workspace(self.workspace, create=True).open() if self.workspace is not None else None)
 
     @cached_property
     def _spec_cache(self) -> dict[str, AgentSpec]:

@@ -120,7 +120,7 @@ _EXPECTED: dict[type[Any], tuple[str, ...]] = {
     RequestCalls: ("action_requested",),
     RunTools: ("action_started", "observed"),
     AskPerson: ("approval_given", "approval_refused", "paused"),
-    Record: ("limit_reached", "noted", "observed"),
+    Record: ("limit_reached", "noted", "observed", "approval_given"),
     Finish: ("finished",),
 }
 

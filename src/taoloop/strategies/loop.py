@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from taoloop.core.decision import Act, Answer
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
-from taoloop.core.events import ApprovalRefused, Fault, Finished, LimitReached, Noted, Observed
+from taoloop.core.events import ApprovalGiven, ApprovalRefused, Fault, Finished, LimitReached, Noted, Observed
 from taoloop.core.guards import reached_limit, reached_steps, remaining_s
 from taoloop.core.message import Purpose
 from taoloop.core.request import ModelRequest
@@ -63,6 +63,8 @@ class LoopStrategy:
 
     def _act(self, trace: Trace) -> Effect:
         pending = list(trace.pending.values())
+        if allowed := [_allowed_ahead(call) for call in pending if _is_allowed_ahead(trace, call)]:
+            return Record(facts=tuple(allowed))
         if settled := [fact for call in pending if (fact := _settled(trace, call))]:
             return Record(facts=tuple(settled))
         ready = [call for call in pending if not call.needs_person]
@@ -163,6 +165,17 @@ def model_failed(trace: Trace, message: str) -> Finished:
         answer=None,
         reason=wording(trace.agent.language, "model_failed", detail=message),
     )
+
+
+def _is_allowed_ahead(trace: Trace, call: CallView) -> bool:
+    """True for a call that waits for an answer which the operator has given for its tier, as at a resume."""
+    return call.needs_person and call.requested.tier in trace.approved_tiers
+
+
+def _allowed_ahead(call: CallView) -> ApprovalGiven:
+    requested = call.requested
+    note = f"tier {requested.tier} was allowed ahead of time"
+    return ApprovalGiven(call_id=requested.call_id, digest=requested.digest, by="operator", note=note)
 
 
 def _settled(trace: Trace, call: CallView) -> Observed | None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import pydantic_core
 
 from taoloop.core.cards import ToolCard
-from taoloop.core.coerce import coerce_args
+from taoloop.core.coerce import coerce_args, schema_types
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
 
 
@@ -151,9 +151,8 @@ def expected_form(card: ToolCard) -> str:
     required = card.required
     parts = []
     for name, rule in card.parameters.items():
-        kind = rule.get("type", "any") if isinstance(rule, Mapping) else "any"
-        if isinstance(kind, list):
-            kind = " or ".join(str(option) for option in kind)
+        kind = " or ".join(sorted(schema_types(rule) - {"null"})) if isinstance(rule, Mapping) else ""
+        kind = kind or "any"
         parts.append(f'"{name}": {kind}' + ("" if name in required else " (optional)"))
     return "{" + ", ".join(parts) + "}"
 

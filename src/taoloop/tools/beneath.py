@@ -72,13 +72,27 @@ def split_path(path: str, *, internal: bool = False) -> Parts:
         raise refuse(f"it is more than {_MAX_DEPTH} folders deep", path)
     if not internal and any(map(is_reserved, parts)):
         raise refuse(f"'{RESERVED}' belongs to the runtime", path)
+    if parts and is_database(parts[-1]):
+        raise refuse("database files are not opened as files", path)
     return parts
+
+
+_DATABASE = re.compile(r"\.(db|db3|sqlite|sqlite3)(-wal|-shm|-journal)?$")
 
 
 def is_reserved(name: str) -> bool:
     """True for the runtime's own folder and temporary files, however a file system may fold the name."""
     plain = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
     return plain.casefold().strip(" ") == RESERVED or plain.casefold().startswith(f"{RESERVED}-")
+
+
+def is_database(name: str) -> bool:
+    """True for the name of an SQLite database or of a file beside one.
+
+    Such files are never opened: closing one drops the locks that this very process may hold on it, for SQLite keeps
+    them per process ("How To Corrupt An SQLite Database File", section 2.2). They are no text anyway.
+    """
+    return _DATABASE.search(name.casefold()) is not None
 
 
 class Beneath:

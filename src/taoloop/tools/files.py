@@ -19,7 +19,7 @@ _TOO_LARGE = ErrorCard(code="too_large", advice="Work on a part, or on several f
 _NOT_TEXT = ErrorCard(code="not_text", advice="Only UTF-8 text is read and written.")
 _DENIED = ErrorCard(code="permission_denied", advice="Use another place.")
 _DISK_FULL = ErrorCard(code="disk_full", advice="Stop writing and tell the user.")
-_IO_ERROR = ErrorCard(code="io_error", retryable=True, advice="Try once more, then tell the user.")
+_IO_ERROR = ErrorCard(code="io_error", advice="Tell the user; try again only if the error says so.")
 _PATTERN = ErrorCard(code="bad_pattern", advice="Use a pattern such as *.txt or **/*.py.")
 
 
@@ -153,7 +153,7 @@ def _restore_tool(workspace: Workspace) -> Tool:
             _DISK_FULL,
             _IO_ERROR,
         ),
-        examples=(ExampleCard(args={"path": "notes/a.txt", "backup": "r1-c2"}),),
+        examples=(ExampleCard(args={"path": "notes/a.txt", "backup": "key-041c8edacaa26469"}),),
         idempotent=True,
     )
     def restore_file(path: str, backup: str, *, context: ToolContext) -> Written:

@@ -29,9 +29,9 @@ _MAX_MATCHES = 20
         ErrorCard(code="not_json", advice="Leave the pointer away and read by position."),
     ),
     examples=(
-        ExampleCard(args={"artifact": "a1", "start": 3000}, note="the second page"),
-        ExampleCard(args={"artifact": "a1", "search": "error"}, note="where a text stands"),
-        ExampleCard(args={"artifact": "a1", "pointer": "/items/3/name"}, note="one value of a JSON output"),
+        ExampleCard(args={"artifact": "obs_call_1", "start": 3000}, note="the second page"),
+        ExampleCard(args={"artifact": "obs_call_1", "search": "error"}, note="where a text stands"),
+        ExampleCard(args={"artifact": "obs_call_1", "pointer": "/items/3/name"}, note="one value of a JSON output"),
     ),
     idempotent=True,
     max_preview_chars=MAX_CHARS + 500,  # a page is never cut again

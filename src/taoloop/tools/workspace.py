@@ -16,7 +16,7 @@ from pathlib import Path
 
 from taoloop.core.find import near_names
 from taoloop.errors import ConfigError, ToolError
-from taoloop.tools.beneath import Beneath, Opener, Parts, refuse, split_path
+from taoloop.tools.beneath import Beneath, Opener, Parts, is_database, refuse, split_path
 from taoloop.tools.keep import Change, Keeper, key_name
 from taoloop.tools.walk import Entry, check_pattern, fits, walk
 
@@ -99,6 +99,15 @@ class Workspace:
         self._create, self._opener, self._clock = create, opener, clock
         self._lock = threading.Lock()
         self._opened: tuple[Beneath, Keeper] | None = None
+
+    def open(self) -> Workspace:
+        """Open the folder now instead of at the first use.
+
+        Raises:
+            ConfigError: it cannot be made or opened.
+        """
+        self._open()
+        return self
 
     def close(self) -> None:
         """Give the descriptor of the folder back; the next use opens it again."""
@@ -241,7 +250,7 @@ class Workspace:
                 yield Entry(parts=parts, kind="file", size=status.st_size)
 
     def _quietly(self, entry: Entry) -> str | None:
-        if entry.size > self.limits.read_bytes:
+        if entry.size > self.limits.read_bytes or is_database(entry.parts[-1]):
             return None
         try:
             with self._beneath.regular_file(entry.parts) as (fd, _):
