@@ -49,8 +49,8 @@ class TaoError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        self.message, self.hint = message, hint
-        super().__init__(f"{message} {hint}" if hint else message)
+        self.message, self.hint = str(message), str(hint or "")  # raised by others, who may give an error or None
+        super().__init__(f"{self.message} {self.hint}" if self.hint else self.message)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__), self.args)
@@ -169,10 +169,10 @@ class ToolError(TaoError):
     code = "tool_error"
 
     def __init__(self, message: str, *, code: str = "", retryable: bool | None = None, hint: str = "") -> None:
-        if code:
-            self.code = code  # type: ignore[misc]  # an instance may narrow the class's code
+        if code not in ("", None):
+            self.code = str(code)  # type: ignore[misc]  # an instance may narrow the class's code
         if retryable is not None:
-            self.retryable = retryable  # type: ignore[misc]  # likewise
+            self.retryable = bool(retryable)  # type: ignore[misc]  # likewise
         super().__init__(message, hint=hint)
 
 

@@ -131,8 +131,8 @@ def test_the_same_result_of_the_same_action_is_counted_and_a_new_one_starts_agai
     for seq, fact in enumerate(facts):
         trace.append(Event(seq, 0.0, fact))
         if isinstance(fact, Observed):
-            counts.append((trace.repeats, trace.repeat_notice))
-    assert counts[2] == (3, ("add", 3))
+            counts.append((trace.repeats, list(trace.repeat_notices)))
+    assert counts[2] == (3, [("add", 3)])
     assert [count for count, _ in counts] == [1, 2, 3, 1, 2]
 
 
@@ -141,7 +141,7 @@ def test_the_notice_is_given_once() -> None:
     for n in range(1, 4):
         facts += [replied(n), requested(f"call_{n}"), ok(f"call_{n}")]
     trace = trace_of(*facts, Noted(by="guard", text="again"))
-    assert trace.repeat_notice is None
+    assert trace.repeat_notices == []
 
 
 def test_usage_and_cost_add_up_and_an_unknown_price_is_not_zero() -> None:

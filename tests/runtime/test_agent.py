@@ -462,8 +462,9 @@ def test_names_that_do_not_exist_are_refused_before_anything_starts() -> None:
 
 
 def test_an_empty_task_is_refused() -> None:
-    with pytest.raises(ConfigError, match="empty"):
-        Agent(model=ScriptedModel([])).run_sync("  ")
+    for task in ("  ", "", None, 5):
+        with pytest.raises(ConfigError, match="The task is"):
+            Agent(model=ScriptedModel([])).run_sync(task)  # type: ignore[arg-type]  # what a caller may get wrong
 
 
 def test_the_language_follows_the_task() -> None:

@@ -135,7 +135,7 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("\ndialect: latin\n", 2, "dialect", "no dialect called 'latin'. Known: "),
         ("strategy: luck\n", 1, "strategy", "no strategy called 'luck'"),
         ("limits:\n  max_steps: 3\n  max_stepz: 3\n", 3, "limits.max_stepz", "Did you mean 'max_steps'?"),
-        ("limits: {max_steps: 0}\n", 1, "limits.max_steps", "must be a number above 0"),
+        ("limits: {max_steps: 0}\n", 1, "limits.max_steps", "must be a whole number above 0"),
         ("limits: {max_steps: 2.5}\n", 1, "limits.max_steps", "a whole number is expected"),
         ("approved_tiers:\n- read\n- any\n", 3, "approved_tiers[1]", "one of read, draft, write, destructive"),
         ("tools: calculator\n", 1, "tools", "a list is expected"),

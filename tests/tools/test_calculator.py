@@ -31,8 +31,6 @@ def answer_or_code(expression: str) -> str:
         ("3.5**2", "12.25"),
         ("10/4", "2.5"),
         ("6/2", "3.0"),
-        ("7//2", "3"),
-        ("-7 % 3", "2"),
         ("(8 + 2) * 3", "30"),
         ("2**-1", "0.5"),
         ("２＋３×４", "14"),
@@ -101,7 +99,7 @@ def test_complex_results_are_refused() -> None:
     assert code_of("(-8)**0.5") == "complex_result"
 
 
-@pytest.mark.parametrize("expression", ["1/0", "1//0", "1%0", "0**-1", "1/(2-2)", "0.0**-2"])
+@pytest.mark.parametrize("expression", ["1/0", "0**-1", "1/(2-2)", "0.0**-2"])
 def test_division_by_zero_has_its_own_code(expression: str) -> None:
     assert code_of(expression) == "division_by_zero"
 
@@ -133,7 +131,7 @@ def test_any_text_is_answered_or_refused_with_a_code(text: str) -> None:
 
 
 def _join(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    sign = st.sampled_from(["+", "-", "*", "/", "//", "%"])
+    sign = st.sampled_from(["+", "-", "*", "/"])
     power = st.tuples(parts, st.integers(0, 5)).map(lambda pair: f"({pair[0]})**{pair[1]}")
     return st.one_of(
         st.tuples(parts, sign, parts).map(lambda x: f"({x[0]} {x[1]} {x[2]})"), parts.map("-{}".format), power

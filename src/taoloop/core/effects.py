@@ -20,10 +20,14 @@ class CallModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCalls:
-    """Judge the calls of a decision: arguments, then policy. No tool is run yet."""
+    """Judge the calls of a decision: arguments, then policy. No tool is run yet.
+
+    `offered` False: the strategy has no tools, so every call is one of an unknown tool.
+    """
 
     act: Act
     step: int
+    offered: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,8 @@ class Observed:
     """What came back for `call_id`. `output` is untrusted data: shown to the model, never obeyed.
 
     `output` is JSON text (`form` json) or plain text, cut to a preview where it was long; then `artifact` names
-    the whole and `size_chars` its length. `printed` is what the tool wrote to its standard output, cut.
+    the whole, `size_chars` its length and `output_digest` its SHA-256. `printed` is what the tool wrote to its
+    standard output, cut.
     """
 
     kind: ClassVar[Literal["observed"]] = "observed"
@@ -158,6 +159,7 @@ class Observed:
     error: Fault | None = None
     artifact: str | None = None
     size_chars: int = 0
+    output_digest: str = ""
     latency_s: float = 0.0
     printed: str = ""
 

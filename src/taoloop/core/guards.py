@@ -21,7 +21,7 @@ def reached_limit(trace: Trace) -> LimitReached | None:
         ("max_consecutive_errors", limits.max_consecutive_errors, trace.consecutive_errors, errors),
         ("max_total_errors", limits.max_total_errors, trace.total_errors, "too_many_errors"),
         ("repeat_stop", limits.repeat_stop, trace.repeats, "repeated_action"),
-        ("max_tool_calls", limits.max_tool_calls, trace.tool_calls, "budget_exceeded"),
+        ("max_tool_calls", limits.max_tool_calls, _calls_wanted(trace), "budget_exceeded"),
         ("max_tokens", limits.max_tokens, trace.usage.total_tokens, "budget_exceeded"),
         ("max_cost_usd", limits.max_cost_usd, math.inf if trace.unpriced_calls else trace.cost_usd, "budget_exceeded"),
         ("max_wall_s", limits.max_wall_s, trace.wall_s, "budget_exceeded"),
@@ -31,6 +31,28 @@ def reached_limit(trace: Trace) -> LimitReached | None:
         if allowed is not None and used >= allowed:
             return LimitReached(limit=name, status=status, allowed=allowed, used=used)
     return None
+
+
+def _calls_wanted(trace: Trace) -> int:
+    """0 until a call had to be refused: a run that made all its calls may still answer."""
+    return trace.tool_calls + trace.calls_refused_by_limit if trace.calls_refused_by_limit else 0
+
+
+def time_limit(trace: Trace, call_limit_s: float | None) -> LimitReached | None:
+    """The run's time limit that cut a call short, or None if the call's own limit did."""
+    limits = trace.limits
+    left = [
+        (allowed - used, name, allowed)
+        for name, allowed, used in (
+            ("max_wall_s", limits.max_wall_s, trace.wall_s),
+            ("max_working_s", limits.max_working_s, trace.working_s),
+        )
+        if allowed is not None
+    ]
+    if not left or (call_limit_s is not None and call_limit_s <= min(left)[0]):
+        return None
+    _, name, allowed = min(left)
+    return LimitReached(limit=name, status="budget_exceeded", allowed=allowed, used=allowed)
 
 
 def reached_steps(trace: Trace) -> LimitReached | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 from taoloop.errors import ConfigError
@@ -40,8 +41,10 @@ class Limits:
             value = getattr(self, name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            whole = name not in ("max_cost_usd", "max_wall_s", "max_working_s")
+            kinds = (int,) if whole else (int, float)
+            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < math.inf:
+                kind = "a whole number" if whole else "a number"
                 raise ConfigError(
-                    f"The limit {name} is {value!r}.",
-                    hint="It must be a number above 0, or None for no limit.",
+                    f"The limit {name} is {value!r}.", hint=f"It must be {kind} above 0, or None for no limit."
                 )

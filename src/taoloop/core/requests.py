@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from taoloop.core.cards import ToolCard
-from taoloop.core.decision import Act, Call
+from taoloop.core.decision import Call
+from taoloop.core.effects import RequestCalls
 from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict
 from taoloop.core.policy import judge
-from taoloop.core.trace import Trace
+from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 
 Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
 """Takes a call id, a known tool's name and the arguments; gives them as JSON values, or what is wrong with them."""
@@ -19,7 +20,7 @@ Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
-def request_calls(trace: Trace, act: Act, step: int, check: Check) -> list[Fact]:
+def request_calls(trace: Trace, effect: RequestCalls, check: Check) -> list[Fact]:
     """The facts that follow from a decision to act: every call requested, and those refused at once observed.
 
     Call ids are `call_1`, `call_2` … in the order of the run, so the same trace always gives the same ids.
@@ -28,16 +29,18 @@ def request_calls(trace: Trace, act: Act, step: int, check: Check) -> list[Fact]
     refusals: list[Fact] = []
     allowed = trace.limits.max_tool_calls
     left = None if allowed is None else allowed - trace.tool_calls
-    for number, call in enumerate(act.calls, len(trace.calls) + 1):
-        card = trace.card(call.tool)
+    for number, call in enumerate(effect.act.calls, len(trace.calls) + 1):
+        card = trace.card(call.tool) if effect.offered else None
         call_id = f"call_{number}"
         args, verdict, fault = _judge_call(trace, call_id, call, card, check)
+        if card is None:
+            fault = _unknown_tool(trace, call.tool, offered=effect.offered)
         if fault is None and left is not None:
             left -= 1
             if left < 0:
-                fault = Fault(code="tool_call_limit", message=f"The run may make {allowed} tool calls; none is left.")
+                fault = Fault(code=TOOL_CALL_LIMIT, message=f"The run may make {allowed} tool calls; none is left.")
                 verdict = Verdict(kind="deny", reasons=(fault.message,))
-        requests.append(_requested(step, call_id, call, args, card, verdict))
+        requests.append(_requested(effect.step, call_id, call, args, card, verdict))
         if fault is not None:
             refusals.append(refusal(call_id, fault))
     return requests + refusals
@@ -59,8 +62,7 @@ def _judge_call(
 ) -> tuple[Any, Verdict, Fault | None]:
     """The arguments that count, the verdict, and the fault if the call is refused at once."""
     if card is None:
-        fault = _unknown_tool(trace, call.tool)
-        return call.args, Verdict(kind="deny", reasons=(fault.message,)), fault
+        return call.args, Verdict(kind="deny", reasons=("there is no such tool in this run",)), None
     checked = check(call_id, call.tool, call.args)
     if isinstance(checked, Fault):
         return call.args, Verdict(kind="deny", reasons=(checked.message,)), checked
@@ -90,8 +92,8 @@ def _requested(
     )
 
 
-def _unknown_tool(trace: Trace, name: str) -> Fault:
-    known = [card.name for card in trace.agent.tools]
+def _unknown_tool(trace: Trace, name: str, *, offered: bool) -> Fault:
+    known = [card.name for card in trace.agent.tools] if offered else []
     listed = ", ".join(known[:20]) + (" …" if len(known) > 20 else "")
     return Fault(
         code="unknown_tool",

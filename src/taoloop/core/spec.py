@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from taoloop.core.cards import Tier, ToolCard
+from taoloop.core.cards import TIERS, Tier, ToolCard
 from taoloop.core.limits import Limits
 from taoloop.core.prompts import PromptSet
+from taoloop.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +41,41 @@ class AgentSpec:
     model_timeout_s: float | None = 120.0
     source: str | None = None
     workspace: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a description that no run could be held to, or that no trace could give back.
+
+        Raises:
+            ConfigError: names the field and what it must be.
+        """
+        for name in ("name", "model", "dialect", "strategy", "language", "instructions"):
+            self._require(name, isinstance(getattr(self, name), str), "a text")
+        for name in ("source", "workspace"):
+            value = getattr(self, name)
+            self._require(name, value is None or isinstance(value, str), "a text or None")
+        self._require("limits", isinstance(self.limits, Limits), "Limits(…)")
+        tiers: object = self.approved_tiers
+        self._require("approved_tiers", isinstance(tiers, tuple) and set(tiers) <= set(TIERS), f"some of {TIERS}")
+        self._require("closing_turn", isinstance(self.closing_turn, bool), "True or False")
+        self._require("repair_turns", _is_int(self.repair_turns) and self.repair_turns >= 0, "0 or more")
+        tokens = self.max_output_tokens
+        self._require("max_output_tokens", tokens is None or (_is_int(tokens) and tokens > 0), "above 0, or None")
+        for name in ("temperature", "top_p"):
+            value = getattr(self, name)
+            self._require(name, value is None or (_is_number(value) and value >= 0), "0 or more, or None")
+        timeout_s = self.model_timeout_s
+        self._require(
+            "model_timeout_s", timeout_s is None or (_is_number(timeout_s) and timeout_s > 0), "above 0, or None"
+        )
+
+    def _require(self, name: str, holds: bool, expected: str) -> None:
+        if not holds:
+            raise ConfigError(f"An agent's {name} is {getattr(self, name)!r}.", hint=f"It must be {expected}.")
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

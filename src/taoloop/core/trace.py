@@ -34,6 +34,10 @@ Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "
 """What the run needs next: a model, a verdict on a reply, calls to be requested, calls to be run, or its end."""
 
 
+TOOL_CALL_LIMIT = "tool_call_limit"
+"""The code of the observation of a call that was not run because the run may make no more."""
+
+
 class View(Protocol):
     """Anything that is built from a trace event by event."""
 
@@ -117,7 +121,9 @@ class Trace:
         self.total_errors = 0
         self.working_s = 0.0
         self.repeats = 0
-        self.repeat_notice: tuple[str, int] | None = None
+        self.repeat_notices: list[tuple[str, int]] = []
+        self.calls_refused_by_limit = 0
+        self._step_succeeded = self._step_failed = False
         self._wall_before_s = 0.0
         self._segment_at: float | None = None
         self._results: dict[str, tuple[str, int]] = {}
@@ -216,6 +222,8 @@ class Trace:
             if not self.steps or self.steps[-1].number != fact.step:
                 self.steps.append(Step(fact.step))
             self.steps[-1].replies.append(fact)
+        self.repeats = 0
+        self._step_succeeded = self._step_failed = False
         self.model_calls += 1
         self.working_s += fact.latency_s
         used, new = self.usage, fact.usage
@@ -242,7 +250,8 @@ class Trace:
             self.phase = "closed"
             return
         self.steps[-1].rejected.append(fact)
-        self._count_error()
+        self.total_errors += 1
+        self.consecutive_errors += 1
         self.consecutive_unreadable += 1
         self.phase = "thinking"
 
@@ -274,32 +283,39 @@ class Trace:
         call.observed = fact
         self.working_s += fact.latency_s
         if fact.ok:
+            self._step_succeeded = True
             self.consecutive_errors = self.consecutive_unreadable = 0
         else:
-            self._count_error()
+            self._count_failure(fact)
         self._count_repeat(call.requested, fact)
         if not self.pending:
             self.phase = "thinking"
 
-    def _count_error(self) -> None:
-        self.consecutive_errors += 1
+    def _count_failure(self, fact: Observed) -> None:
+        """Count every failed call in total, and at most one per decision in a row: the model sees them together."""
         self.total_errors += 1
+        if not self._step_succeeded and not self._step_failed:
+            self.consecutive_errors += 1
+        self._step_failed = True
+        if fact.error is not None and fact.error.code == TOOL_CALL_LIMIT:
+            self.calls_refused_by_limit += 1
 
     def _count_repeat(self, requested: ActionRequested, observed: Observed) -> None:
         """Count the same action with the same result; a result that is new starts again, so polling is free."""
-        result = observed.output if observed.error is None else observed.error.message
+        result = observed.output_digest or observed.output if observed.error is None else observed.error.message
         last, times = self._results.get(requested.digest, ("", 0))
-        self.repeats = times + 1 if times and last == result else 1
-        self._results[requested.digest] = (result, self.repeats)
-        if self.repeats == self.limits.repeat_tell:
-            self.repeat_notice = (requested.tool, self.repeats)
+        times = times + 1 if times and last == result else 1
+        self._results[requested.digest] = (result, times)
+        self.repeats = max(self.repeats, times)
+        if times == self.limits.repeat_tell:
+            self.repeat_notices.append((requested.tool, times))
 
     def _limit_reached(self, fact: LimitReached, _at: float) -> None:
         self.limit_reached = fact
 
     def _noted(self, fact: Noted, _at: float) -> None:
         if fact.by == "guard":
-            self.repeat_notice = None
+            self.repeat_notices = self.repeat_notices[1:]
 
     def _paused(self, fact: Paused, at: float) -> None:
         self.paused = fact
@@ -311,6 +327,8 @@ class Trace:
         self.finished = self.paused = self.limit_reached = self.closing_reply = None
         self.consecutive_errors = self.consecutive_unreadable = self.repeats = 0
         self._results.clear()
+        self.repeat_notices.clear()
+        self.calls_refused_by_limit = 0
         if fact.limits is not None:
             self.limits = fact.limits
         if fact.approved_tiers is not None:

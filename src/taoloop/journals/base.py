@@ -55,8 +55,11 @@ class Journal(Protocol):
     async def create(self, run_id: str) -> Lease:
         """Begin an empty run and take it.
 
+        A run without events is begun anew, and every earlier lease of it is void: who created it died before the
+        first append, or is beaten to it.
+
         Raises:
-            RunExists: the id is taken.
+            RunExists: the run has events.
         """
         ...
 
@@ -92,7 +95,10 @@ class Journal(Protocol):
         ...
 
     async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
-        """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
+        """The newest runs first, at most `limit` of them, only those of one `status` if it is given.
+
+        A run without events is not among them.
+        """
         ...
 
     async def close(self) -> None:

@@ -32,8 +32,8 @@ SELECT json_group_array(json_array(id, fence, (SELECT max(seq) FROM event WHERE 
 FROM run WHERE id IN (SELECT value FROM json_each(?))
 """
 _CREATE = """
-INSERT INTO run (id, status, fence, task, agent, started_at)
-VALUES (?, ?, 1, '', '', (julianday('now') - 2440587.5) * 86400.0)
+INSERT OR REPLACE INTO run (id, status, fence, task, agent, started_at)
+VALUES (?, ?, ?, '', '', (julianday('now') - 2440587.5) * 86400.0)
 """
 
 
@@ -98,12 +98,13 @@ def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact])
 class Batch:
     """The writes of one transaction: `decide` each, then `write` them all. Begin the transaction before."""
 
-    __slots__ = ("_artifacts", "_connection", "_created", "_events", "_heads", "_marks", "_path", "_taken")
+    __slots__ = ("_anew", "_artifacts", "_connection", "_created", "_events", "_heads", "_marks", "_path", "_taken")
 
     def __init__(self, connection: sqlite3.Connection, path: Path, run_ids: Sequence[str]) -> None:
         self._connection, self._path = connection, path
         self._heads = _heads(connection, run_ids)
-        self._created: list[tuple[str, str]] = []
+        self._created: dict[str, int] = {}
+        self._anew: list[tuple[str]] = []
         self._taken: dict[str, int] = {}
         self._events: list[Any] = []
         self._artifacts: list[tuple[str, str, str, str]] = []
@@ -131,7 +132,9 @@ class Batch:
         """Put everything that was accepted into the open transaction."""
         connection = self._connection
         if self._created:
-            connection.executemany(_CREATE, self._created)
+            connection.executemany(_CREATE, [(run_id, RUNNING, fence) for run_id, fence in self._created.items()])
+        if self._anew:
+            connection.executemany("DELETE FROM artifact WHERE run_id = ?", self._anew)
         if self._taken:
             connection.executemany("UPDATE run SET fence = ?2 WHERE id = ?1", self._taken.items())
         for start in range(0, len(self._events), _ROWS_AT_ONCE * _COLUMNS):
@@ -145,14 +148,22 @@ class Batch:
             self._mark(run_id, at, fact)
 
     def _create(self, run_id: str) -> Lease:
-        if run_id in self._heads:
+        head = self._heads.get(run_id)
+        if head is not None and head.next_seq:
             raise RunExists(
                 f"{self._path}: there is a run {run_id!r} already.",
                 hint="Choose another id, or resume that run.",
             )
-        self._heads[run_id] = Head(1, 0)
-        self._created.append((run_id, RUNNING))
-        return Lease(run_id=run_id, fence=1)
+        fence = 1
+        if head is not None:  # it never began
+            fence = head.fence + 1
+            self._anew.append((run_id,))
+            self._artifacts = [row for row in self._artifacts if row[0] != run_id]
+            self._taken.pop(run_id, None)
+        self._heads[run_id] = Head(fence, 0)
+        self._created.pop(run_id, None)  # the order is that of creation
+        self._created[run_id] = fence
+        return Lease(run_id=run_id, fence=fence)
 
     def _append(self, append: Append) -> None:
         run_id = append.run_id

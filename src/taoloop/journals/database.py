@@ -110,8 +110,11 @@ def _connect(place: Place, mode: str) -> sqlite3.Connection:
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path, known: int) -> int:
     """The version of the file, if it is ours to read."""
+    connection.execute("BEGIN")  # what is read is of one moment: another connection may be making the tables
     application, reached = schema.application(connection), schema.version(connection)
-    if application != schema.APPLICATION_ID and (application or reached or not schema.is_blank(connection)):
+    blank = schema.is_blank(connection)
+    connection.execute("COMMIT")
+    if application != schema.APPLICATION_ID and (application or reached or not blank):
         raise corrupt(path, "a SQLite database, but of another application")
     if reached > known:
         raise JournalTooNew(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from typing import TYPE_CHECKING
 
 from taoloop.core.events import Event, RunStarted
@@ -11,69 +11,75 @@ from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.status import RUNNING, WAITING, status_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 
 class _Run:
     """What is kept of one run. Slots and a lazy artifact dict, because a thousand of these may live at once."""
 
-    __slots__ = ("artifacts", "created_at", "events", "fence", "status")
+    __slots__ = ("artifacts", "events", "fence", "status")
 
-    def __init__(self, created_at: float) -> None:
-        self.fence = 1
+    def __init__(self, fence: int) -> None:
+        self.fence = fence
         self.status = RUNNING
         self.events: list[Event] = []
         self.artifacts: dict[str, Artifact] | None = None
-        self.created_at = created_at
 
 
 class MemoryJournal:
     """Keeps traces as the event objects themselves; nothing survives the process.
 
+    Any number of tasks, threads and event loops may share one journal.
     `keep` bounds the number of runs: beyond it the oldest run that is over gives way to a new one. None keeps all.
-    `clock` gives seconds since the epoch and only dates runs that have no event yet.
     """
 
-    def __init__(self, *, keep: int | None = None, clock: Callable[[], float] = time.time) -> None:
-        self._clock, self._keep = clock, keep
+    def __init__(self, *, keep: int | None = None) -> None:
+        self._keep = keep
+        self._lock = threading.Lock()  # around every change, and the list of runs
         self._runs: dict[str, _Run] = {}  # in the order of creation
         self._closed = False
 
     async def create(self, run_id: str) -> Lease:
-        """Begin an empty run and take it; RunExists if the id is taken."""
-        self._check_open()
-        if run_id in self._runs:
-            raise RunExists(f"There is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
-        if self._keep is not None and len(self._runs) >= self._keep:
-            over = next((known for known, run in self._runs.items() if run.status not in (RUNNING, WAITING)), None)
-            if over is not None:
-                del self._runs[over]
-        self._runs[run_id] = _Run(self._clock())
-        return Lease(run_id=run_id, fence=1)
+        """Begin an empty run and take it; RunExists if it has events."""
+        with self._lock:
+            self._check_open()
+            known = self._runs.get(run_id)
+            if known is not None and known.events:
+                raise RunExists(f"There is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
+            fence = 1
+            if known is not None:  # it never began
+                fence = known.fence + 1
+                del self._runs[run_id]
+            elif self._keep is not None and len(self._runs) >= self._keep:
+                self._forget_one()
+            self._runs[run_id] = _Run(fence)
+        return Lease(run_id=run_id, fence=fence)
 
     async def acquire(self, run_id: str) -> Lease:
         """Take an existing run; earlier leases of it are void from here on."""
-        run = self._find(run_id)
-        run.fence += 1
-        return Lease(run_id=run_id, fence=run.fence)
+        with self._lock:
+            run = self._find(run_id)
+            run.fence += 1
+            return Lease(run_id=run_id, fence=run.fence)
 
     async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
         """Add events and artifacts, all of them or none. Costs the same however long the run is."""
-        run = self._find(lease.run_id)
-        if run.fence != lease.fence:
-            raise FenceLost(
-                f"Run {lease.run_id!r} was taken by another worker.",
-                hint="Stop working on it; nothing was written.",
-            )
-        status = run.status
-        for seq, event in enumerate(events, start=len(run.events)):
-            if event.seq != seq:
-                raise IllegalEvent(f"Run {lease.run_id!r} expects event {seq}, not {event.seq}.")
-            status = status_after(event.fact) or status
-        if artifacts:
-            run.artifacts = _with_artifacts(lease.run_id, run.artifacts or {}, artifacts)
-        run.events.extend(events)
-        run.status = status
+        with self._lock:
+            run = self._find(lease.run_id)
+            if run.fence != lease.fence:
+                raise FenceLost(
+                    f"Run {lease.run_id!r} was taken by another worker.",
+                    hint="Stop working on it; nothing was written.",
+                )
+            status = run.status
+            for seq, event in enumerate(events, start=len(run.events)):
+                if event.seq != seq:
+                    raise IllegalEvent(f"Run {lease.run_id!r} expects event {seq}, not {event.seq}.")
+                status = status_after(event.fact) or status
+            if artifacts:
+                run.artifacts = _with_artifacts(lease.run_id, run.artifacts or {}, artifacts)
+            run.events.extend(events)
+            run.status = status
 
     async def load(self, run_id: str) -> list[Event]:
         """All events of a run in order, as a list of its own."""
@@ -87,18 +93,24 @@ class MemoryJournal:
 
     async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
         """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
-        self._check_open()
         rows: list[RunRow] = []
-        for run_id, run in reversed(self._runs.items()):
-            if len(rows) >= limit:
-                break
-            if status is None or run.status == status:
-                rows.append(_row(run_id, run))
+        with self._lock:
+            self._check_open()
+            for run_id, run in reversed(self._runs.items()):
+                if len(rows) >= limit:
+                    break
+                if run.events and (status is None or run.status == status):
+                    rows.append(_row(run_id, run))
         return rows
 
     async def close(self) -> None:
         """Refuse further work. What was kept goes with the object."""
         self._closed = True
+
+    def _forget_one(self) -> None:
+        over = next((run_id for run_id, run in self._runs.items() if run.status not in (RUNNING, WAITING)), None)
+        if over is not None:
+            del self._runs[over]
 
     def _find(self, run_id: str) -> _Run:
         self._check_open()
@@ -122,14 +134,14 @@ def _with_artifacts(run_id: str, kept: dict[str, Artifact], added: Sequence[Arti
 
 
 def _row(run_id: str, run: _Run) -> RunRow:
-    first = run.events[0] if run.events else None
-    fact = first.fact if first else None
+    first, last = run.events[0], run.events[-1]
+    fact = first.fact
     return RunRow(
         run_id=run_id,
         task=fact.task if isinstance(fact, RunStarted) else "",
         agent=fact.agent.name if isinstance(fact, RunStarted) else "",
         status=run.status,
-        started_at=first.at if first else run.created_at,
-        updated_at=run.events[-1].at if run.events else run.created_at,
+        started_at=first.at,
+        updated_at=last.at,
         events=len(run.events),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 from functools import partial
@@ -20,7 +21,6 @@ from taoloop.journals.sqlite_errors import explain
 from taoloop.journals.writer import Writer
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 _LIST = """
 SELECT id AS run_id, task, agent, status, started_at, updated_at, events FROM run_overview
-WHERE ?1 IS NULL OR status = ?1 ORDER BY number DESC LIMIT ?2
+WHERE events > 0 AND (?1 IS NULL OR status = ?1) ORDER BY number DESC LIMIT ?2
 """
 
 
@@ -36,7 +36,8 @@ class SqliteJournal:
     """Keeps traces in the SQLite file `path` (by default `taoloop.journals.location.default_path()`).
 
     Nothing is opened before the first use (`async with` opens at once, so that errors come early). Any number of
-    tasks, threads and event loops may share one journal; several processes may share one file.
+    tasks, threads and event loops may share one journal; several processes may share one file. A journal that was
+    used before a fork is refused in the child, which must open another one.
 
     Args:
         path: the file; it and its folder are created when they are missing.
@@ -68,10 +69,11 @@ class SqliteJournal:
         self._reading = threading.Lock()  # around the connection that reads
         self._reader: sqlite3.Connection | None = None
         self._closed = False
+        self._process: int | None = None  # which uses it, from the first use on
 
     async def __aenter__(self) -> Self:
         """Open the file now."""
-        await self._read(lambda _: None)
+        await self.open()
         return self
 
     async def __aexit__(
@@ -80,8 +82,12 @@ class SqliteJournal:
         """Close it."""
         await self.close()
 
+    async def open(self) -> None:
+        """Open the file now, so that errors come early. Again is harmless."""
+        await self._read(lambda _: None)
+
     async def create(self, run_id: str) -> Lease:
-        """Begin an empty run and take it; RunExists if the id is taken."""
+        """Begin an empty run and take it; RunExists if it has events."""
         return await self._take(Create(run_id))
 
     async def acquire(self, run_id: str) -> Lease:
@@ -116,7 +122,7 @@ class SqliteJournal:
         return await self._read(partial(_runs, limit, status))
 
     async def close(self) -> None:
-        """Write what is queued, end the thread, let go of the file. Again is harmless."""
+        """Write what is queued, end the thread, let go of the file. Again is harmless; a forked child does nothing."""
         await asyncio.to_thread(self._close)
 
     async def _take(self, write: Create | Acquire) -> Lease:
@@ -125,12 +131,25 @@ class SqliteJournal:
         return lease
 
     async def _write(self, run_id: str, prepare: Callable[[], Write]) -> Lease | None:
+        self._check_process()
         if self._place.read_only:
             raise JournalError(f"{self.path}: the journal is open for reading only.", hint="Open it for writing.")
         return await self._writer.submit(run_id, prepare)
 
     async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        self._check_process()
         return await asyncio.to_thread(self._query, query)
+
+    def _check_process(self) -> None:
+        """A forked child has neither the thread nor the locks of SQLite, only what looks like them."""
+        process = os.getpid()
+        if self._process is None:
+            self._process = process
+        elif self._process != process:
+            raise JournalError(
+                f"{self.path}: the journal was opened by another process, of which this one is a fork.",
+                hint="Open another one in this process.",
+            )
 
     def _query(self, query: Callable[[sqlite3.Connection], T]) -> T:
         with self._reading:
@@ -144,6 +163,8 @@ class SqliteJournal:
                 raise explain(error, self.path) from error
 
     def _close(self) -> None:
+        if self._process not in (None, os.getpid()):
+            return  # the files are the parent's
         self._writer.close()
         with self._reading:
             self._closed = True

@@ -56,7 +56,8 @@ class Writer:
     def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection], *, lock_timeout_s: float) -> None:
         self._path, self._connect, self._lock_timeout_s = path, connect, lock_timeout_s
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()  # None: no more will come
-        self._guard = threading.Lock()  # nothing is queued behind the None
+        self._guard = threading.Lock()  # around `_pending`, and nothing is queued behind the None
+        self._pending = 0  # how many tickets are queued, or taken from the queue and not yet committed
         self._thread: threading.Thread | None = None
         self._closed = False
         self._turn = threading.Lock()  # around the connection: who holds it, writes
@@ -84,6 +85,7 @@ class Writer:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="taoloop-journal", daemon=True)
                 self._thread.start()
+            self._pending += 1
             self._queue.put(ticket)
         return await ticket.future
 
@@ -98,11 +100,15 @@ class Writer:
             thread.join()
 
     def _commit_here(self, ticket: Ticket) -> bool:
-        """Write in the calling thread. False: not now, it must be queued; nothing was written."""
+        """Write in the calling thread. False: not now, it must be queued; nothing was written.
+
+        Never while a ticket is pending, which may be an earlier append of the same run: the thread may have taken
+        it from the queue and not yet have its turn.
+        """
         if not self._turn.acquire(blocking=False):
             return False
         try:
-            if self._closed or self._connection is None or not self._queue.empty():
+            if self._closed or self._connection is None or self._pending:
                 return False
             if self._prepare(ticket):
                 try:
@@ -125,6 +131,8 @@ class Writer:
             open_for_more = len(tickets) == len(taken)
             with self._turn:
                 self._perform([ticket for ticket in tickets if self._prepare(ticket)])
+                with self._guard:
+                    self._pending -= len(tickets)
             _answer(tickets)
         with self._turn:
             self._disconnect()

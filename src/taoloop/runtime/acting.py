@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +13,7 @@ from typing import Any
 from taoloop.core.events import Fault, Observed
 from taoloop.core.preview import preview
 from taoloop.core.text import well_formed
-from taoloop.errors import ToolError, ToolTimeout
+from taoloop.errors import TaoError, ToolTimeout
 from taoloop.journals.base import Artifact
 from taoloop.runtime.clock import Clock
 from taoloop.runtime.printed import collecting
@@ -40,7 +42,7 @@ async def act(
             result = await within(timeout_s, _call(tool, values, context), lambda: _late(tool, timeout_s))
             output = tool.render(result)
         except BaseException as error:  # every error of a tool is an observation
-            if _is_ours(error):
+            if is_ours(error):
                 raise
             fault = fault_of(error)
             observed = Observed(
@@ -65,6 +67,7 @@ async def act(
         form=output.form,
         artifact=ref,
         size_chars=len(text),
+        output_digest=hashlib.sha256(text.encode()).hexdigest() if cut else "",
         latency_s=latency_s,
         printed=well_formed(str(printed)) if printed.total else "",
     )
@@ -73,12 +76,12 @@ async def act(
 
 def fault_of(error: BaseException) -> Fault:
     """The error of a tool as the model sees it: code, text, whether to retry, what to do."""
-    if isinstance(error, ToolError):
+    if isinstance(error, TaoError) and isinstance(getattr(error, "message", None), str):
         return Fault(
-            code=error.code,
+            code=_bounded(str(error.code)),
             message=_bounded(error.message),
-            retryable=error.retryable,
-            hint=_bounded(error.hint),
+            retryable=bool(error.retryable),
+            hint=_bounded(str(error.hint or "")),
         )
     try:
         text = str(error)
@@ -93,8 +96,16 @@ def fault_of(error: BaseException) -> Fault:
 async def _call(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
     if tool.is_async:
         return await tool.invoke(values, context)
-    result = await POOL.run(partial(tool.invoke, values, context))
-    return await result if asyncio.iscoroutine(result) else result
+    result = await POOL.run(partial(_invoke, tool, values, context))
+    return await result if inspect.iscoroutine(result) else result
+
+
+def _invoke(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
+    """Call a blocking tool in its thread, where what would end a program or a coroutine elsewhere has no meaning."""
+    try:
+        return tool.invoke(values, context)
+    except (KeyboardInterrupt, GeneratorExit, StopIteration) as error:
+        raise RuntimeError(f"{type(error).__name__} was raised in the tool") from error
 
 
 def _late(tool: Tool, timeout_s: float | None) -> ToolTimeout:
@@ -109,7 +120,7 @@ def _late(tool: Tool, timeout_s: float | None) -> ToolTimeout:
     )
 
 
-def _is_ours(error: BaseException) -> bool:
+def is_ours(error: BaseException) -> bool:
     """True for a cancellation of this task, and for Ctrl-C; False where the tool itself raised such a thing."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from taoloop.core.cards import Tier
 from taoloop.core.events import Event, Resumed, RunStarted
@@ -23,6 +23,7 @@ from taoloop.journals.base import Journal
 from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import Model
 from taoloop.models.resolve import resolve_model
+from taoloop.models.scripted import Reply
 from taoloop.prompts import load_prompts
 from taoloop.runtime.approval import Approver
 from taoloop.runtime.clock import Clock, SystemClock, new_nonce, new_run_id
@@ -44,8 +45,8 @@ KEPT_IN_MEMORY = 256
 class Agent:
     """What an agent is: frozen, so that one agent can serve any number of runs, at once.
 
-    `model` is a spec (`offline`, `openai:NAME`, `scripted:FILE` …) or a `Model`; without one the environment
-    decides, and without a configured provider the embedded offline model answers.
+    `model` is a spec (`offline`, `openai:NAME`, `scripted:FILE` …), a `Model`, or a list of scripted replies; without
+    one the environment decides, and without a configured provider the embedded offline model answers.
     `tools` are `@tool` functions, plain typed functions, or names of built-in tools; the file tools see only
     `workspace`. `dialect` None takes the one that suits the model. `language` auto follows the task.
     `max_steps` is short for `limits=Limits(max_steps=…)`.
@@ -58,7 +59,7 @@ class Agent:
         ConfigError: at the first run or at `spec`, when a name is unknown or a key is missing.
     """
 
-    model: str | Model | None = None
+    model: str | Model | Sequence[Reply] | None = None
     tools: Sequence[Tool | Callable[..., Any] | str] = ()
     name: str = "agent"
     instructions: str = ""
@@ -108,11 +109,11 @@ class Agent:
             JournalError: the journal cannot keep the trace.
             ScriptUnused: the run completed, but its scripted model has replies left.
         """
+        if not _is_text(task):
+            raise ConfigError(f"The task is {task!r}.", hint="Say in a text what the agent should do.")
         spec = self._limited(self.spec_for(task), limits, max_steps)
         if allow is not None:
             spec = replace(spec, tools=self.toolbox.allow([*allow, *self._paging]).cards)
-        if not task.strip():
-            raise ConfigError("The task is empty.", hint="Say what the agent should do.")
         async with self._open_journal() as journal:
             now = self.clock.now()
             trace = Trace(run_id or new_run_id(now))
@@ -148,19 +149,30 @@ class Agent:
             RunNotFound: the journal has no such run.
             RunNotResumable: it completed.
             UnknownName: this agent lacks a tool of the run.
+            ConfigError: a tool of the run has a stricter tier now.
         """
         async with self._open_journal() as journal:
-            lease = await journal.acquire(run_id)
+            self._require_resumable(Trace(run_id, await journal.load(run_id)))
+            lease = await journal.acquire(run_id)  # from here on no other worker can write
             trace = Trace(run_id, await journal.load(run_id))
-            if trace.started is None:
-                raise RunNotResumable(f"Run {run_id} never began.", hint="Start a new run.")
-            if trace.status == "completed":
-                raise RunNotResumable(f"Run {run_id} is completed.", hint="Start a new run.")
-            self.toolbox.allow([card.name for card in trace.agent.tools])
             limited = self._limited(replace(trace.agent, limits=trace.limits), limits, max_steps).limits
             runner = self._runner(trace, lease, journal, _listeners(verbose, on_event))
             runner.note(Resumed(limits=limited, approved_tiers=approved_tiers))
             return await self._finish(runner)
+
+    def _require_resumable(self, trace: Trace) -> None:
+        """Refuse before the run is taken from whoever may hold it."""
+        if trace.started is None:
+            raise RunNotResumable(f"Run {trace.run_id} never began.", hint="Start a new run.")
+        if trace.status == "completed":
+            raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
+        for card in trace.agent.tools:
+            now = self.toolbox.get(card.name).card.tier
+            if _RANK[now] > _RANK[card.tier]:
+                raise ConfigError(
+                    f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {now!r} now.",
+                    hint="What was judged for the milder tier must not run under the stricter one: start a new run.",
+                )
 
     def run_sync(self, task: str, **options: Any) -> Result:
         """`run` for code that is not async; works inside a running loop too (a notebook), in a thread of its own."""
@@ -203,6 +215,8 @@ class Agent:
         """The tools of this agent by name, with `read_observation` beside them for long outputs."""
         builtin: Mapping[str, Tool] | None = None
         tools: list[Tool | Callable[..., Any]] = []
+        if isinstance(self.tools, str) or not isinstance(self.tools, Iterable):
+            raise ConfigError(f"The agent's tools are {self.tools!r}.", hint="Give a list of tools.")
         for entry in self.tools:
             if isinstance(entry, str):
                 if builtin is None:
@@ -225,9 +239,18 @@ class Agent:
     @cached_property
     def bound_model(self) -> Model:
         """The model that answers."""
-        if self.model is None or isinstance(self.model, str):
-            return resolve_model(self.model, self.env)
-        return self.model
+        model = self.model
+        if model is None or isinstance(model, str):
+            return resolve_model(model, self.env)
+        if isinstance(model, list | tuple):
+            from taoloop.models.scripted import ScriptedModel  # noqa: PLC0415  # only where a script is given
+
+            return ScriptedModel(model)
+        if not callable(getattr(model, "complete", None)):
+            raise ConfigError(
+                f"{model!r} is no model.", hint="Give a spec such as 'offline', a list of replies, or a Model."
+            )
+        return cast("Model", model)
 
     @cached_property
     def bound_strategy(self) -> Strategy:
@@ -270,7 +293,7 @@ class Agent:
             tools=self.toolbox.cards,
             limits=self.limits if self.max_steps is None else replace(self.limits, max_steps=self.max_steps),
             prompts=prompts.narrowed(dialect.name, self.bound_strategy.name),
-            approved_tiers=tuple(self.approved_tiers),
+            approved_tiers=_as_tuple(self.approved_tiers),
             closing_turn=self.closing_turn,
             repair_turns=self.repair_turns,
             temperature=self.temperature,
@@ -281,18 +304,20 @@ class Agent:
             workspace=str(self.workspace) if self.workspace is not None else None,
         )
 
-    @cached_property
+    @property
     def _memory(self) -> MemoryJournal:
-        return MemoryJournal(keep=KEPT_IN_MEMORY)
+        """One for all threads: `setdefault` is atomic, where a `cached_property` may make several."""
+        journal: MemoryJournal = self.__dict__.setdefault("_memory", MemoryJournal(keep=KEPT_IN_MEMORY))
+        return journal
 
     @asynccontextmanager
     async def _open_journal(self) -> AsyncIterator[Journal]:
         if self.journal is None:
             yield self._memory
         elif isinstance(self.journal, str | Path):
-            from taoloop.journals.sqlite import SqliteJournal  # noqa: PLC0415  # only where a file is named
+            from taoloop.runtime.journals import JOURNALS  # noqa: PLC0415  # only where a file is named
 
-            async with SqliteJournal(self.journal) as journal:
+            async with JOURNALS.use(self.journal) as journal:
                 yield journal
         else:
             yield self.journal
@@ -331,6 +356,8 @@ class Agent:
         return spec
 
 
+_RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, None: 2, "write": 3, "destructive": 4}
+
 PAGING_TOOL = "read_observation"
 
 
@@ -346,6 +373,15 @@ def _listeners(verbose: bool, on_event: Listener | None) -> Listener | None:
         on_event(event)
 
     return both
+
+
+def _is_text(task: object) -> bool:
+    return isinstance(task, str) and bool(task.strip())
+
+
+def _as_tuple(tiers: Any) -> Any:
+    """A list of tiers as a tuple; a bare text stays one, for the spec to refuse."""
+    return tuple(tiers) if isinstance(tiers, list | set) else tiers
 
 
 def _language_of(task: str) -> str:

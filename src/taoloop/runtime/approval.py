@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,25 +37,43 @@ class ApprovalAnswer:
     args: Mapping[str, Any] | None = None
 
 
+_LOG = logging.getLogger("taoloop")
+
 Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool | None] | None]
 """Answers a question; None means "not now": the run then waits."""
 
 
 async def ask(approver: Approver, run_id: str, call: CallView, card: ToolCard | None) -> ApprovalAnswer | None:
-    """The approver's answer for one call, or None if there is none now."""
+    """The approver's answer for one call, or None if there is none now.
+
+    An approver that raises or answers something else has not answered: that is logged, and the run waits.
+    """
     requested = call.requested
     question = ApprovalRequest(
         run_id=run_id,
         call_id=requested.call_id,
         tool=requested.tool,
-        args=requested.args,
+        args=copy.deepcopy(requested.args),  # what the approver does to it must not change what was asked
         reasons=requested.reasons,
         card=card,
     )
-    answer = approver(question)
-    if inspect.isawaitable(answer):
-        answer = await answer
-    return ApprovalAnswer(approved=answer) if isinstance(answer, bool) else answer
+    try:
+        answer = approver(question)
+        if inspect.isawaitable(answer):
+            answer = await answer
+    except Exception:  # noqa: BLE001  # whatever an approver raises is no answer
+        _LOG.exception("the approver of run %s failed at %s", run_id, requested.call_id)
+        return None
+    return _understood(answer, run_id)
+
+
+def _understood(answer: object, run_id: str) -> ApprovalAnswer | None:
+    if isinstance(answer, bool):
+        return ApprovalAnswer(approved=answer)
+    if answer is None or isinstance(answer, ApprovalAnswer):
+        return answer
+    _LOG.error("the approver of run %s answered %r: no bool, None or ApprovalAnswer", run_id, answer)
+    return None
 
 
 def answer_fact(call: CallView, answer: ApprovalAnswer) -> ApprovalGiven | ApprovalRefused:

@@ -7,10 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
-from taoloop.core.events import ActionStarted, Event, Fact, ModelReplied, Noted, Observed, Resumed, RunStarted
+from taoloop.core.events import (
+    ActionStarted,
+    ApprovalGiven,
+    ApprovalRefused,
+    Event,
+    Fact,
+    Finished,
+    ModelReplied,
+    Noted,
+    Observed,
+    Paused,
+    Resumed,
+    RunStarted,
+)
 from taoloop.core.message import ModelReply
 from taoloop.core.requests import Check, request_calls
-from taoloop.core.trace import Trace
+from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.dialects.reading import reply_facts
 from taoloop.errors import ReplayDiverged
 from taoloop.strategies import get_strategy
@@ -37,18 +50,22 @@ def replay(trace: Trace) -> Iterator[Decided]:
     again = Trace(trace.run_id)
     derived: list[Fact] = []
     running: set[str] = set()
+    asking = False  # several answers may follow one question
     for event in trace.events:
         fact = event.fact
-        if isinstance(fact, Resumed):
+        if isinstance(fact, Resumed | Finished):
             running.clear()
         if isinstance(fact, ActionStarted | Observed) and fact.call_id in running:
             if isinstance(fact, Observed):
                 running.discard(fact.call_id)
             decided: Fact = fact  # what a tool did is taken from the record
+        elif isinstance(fact, ApprovalGiven | ApprovalRefused | Paused) and asking:
+            decided = fact  # and so is what a person said
         else:
             if not derived and not _from_outside(fact):
                 derived = _derive(again, event, trace, running)
             decided = derived.pop(0) if derived else fact
+        asking = isinstance(fact, ApprovalGiven | ApprovalRefused)
         if decided.kind != fact.kind:
             raise ReplayDiverged(
                 f"Run {trace.run_id}, event {event.seq}: recorded {fact.kind}, but the replay decides {decided.kind}."
@@ -85,8 +102,8 @@ def _derive(again: Trace, event: Event, recorded: Trace, running: set[str]) -> l
                 cost_usd=fact.cost_usd,
             )
             return reply_facts(effect, reply, fact.latency_s)
-        case RequestCalls(act=decision, step=step):
-            return request_calls(again, decision, step, _recorded_check(recorded))
+        case RequestCalls():
+            return request_calls(again, effect, _recorded_check(recorded))
         case Record(facts=facts):
             return list(facts)
         case Finish(fact=finished):
@@ -109,6 +126,8 @@ def _recorded_check(recorded: Trace) -> Check:
             return args
         observed = call.observed
         if call.requested.verdict == "deny" and observed is not None and observed.error is not None:
+            if observed.error.code == TOOL_CALL_LIMIT:
+                return call.requested.args
             return observed.error
         return call.requested.args
 
@@ -116,7 +135,7 @@ def _recorded_check(recorded: Trace) -> Check:
 
 
 _EXPECTED: dict[type[Any], tuple[str, ...]] = {
-    CallModel: ("model_replied", "finished"),
+    CallModel: ("model_replied", "limit_reached", "finished"),
     RequestCalls: ("action_requested",),
     RunTools: ("action_started", "observed"),
     AskPerson: ("approval_given", "approval_refused", "paused"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from taoloop.core.effects import AskPerson, CallModel, Finish, Record, RequestCalls, RunTools
 from taoloop.core.events import ActionStarted, Event, Fact, Fault, Finished, Paused
-from taoloop.core.guards import remaining_s
-from taoloop.core.message import ModelReply
+from taoloop.core.guards import remaining_s, time_limit
 from taoloop.core.requests import refusal, request_calls
 from taoloop.core.trace import CallView, Trace
 from taoloop.core.wording import wording
@@ -17,7 +17,7 @@ from taoloop.dialects.reading import reply_facts
 from taoloop.errors import InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import Model
-from taoloop.runtime.acting import act, fault_of
+from taoloop.runtime.acting import act, fault_of, is_ours
 from taoloop.runtime.approval import ApprovalAnswer, Approver, answer_fact, ask
 from taoloop.runtime.clock import Clock
 from taoloop.runtime.within import within
@@ -27,6 +27,9 @@ from taoloop.tools.base import Prepared, ToolContext
 from taoloop.tools.registry import Toolbox
 
 Listener = Callable[[Event], None]
+"""Called with every event once the journal has it. One that raises is logged, and the run goes on."""
+
+_LOG = logging.getLogger("taoloop")
 
 
 class Runner:
@@ -49,6 +52,7 @@ class Runner:
         self._strategy, self._model, self._toolbox = strategy, model, toolbox
         self._clock, self._approver, self._listener = clock, approver, listener
         self._events: list[Event] = []
+        self._unheard: list[Event] = []
         self._artifacts: list[Artifact] = []
         self._prepared: dict[str, Prepared] = {}  # arguments that were judged a moment ago, by call id
 
@@ -64,10 +68,15 @@ class Runner:
             return
         events, self._events = self._events, []
         artifacts, self._artifacts = self._artifacts, []
+        self._unheard += events  # also those of a commit that is cancelled: they are written all the same
         await self._journal.append(self._lease, events, artifacts)
+        heard, self._unheard = self._unheard, []
         if self._listener is not None:
-            for event in events:
-                self._listener(event)
+            for event in heard:
+                try:
+                    self._listener(event)
+                except Exception:  # noqa: BLE001  # who listens must not end what happens
+                    _LOG.exception("a listener of run %s failed at event %d", self.trace.run_id, event.seq)
 
     async def advance(self) -> None:
         """Go on until the run is finished or waits for a person.
@@ -81,7 +90,7 @@ class Runner:
             while self.trace.finished is None and self.trace.paused is None:
                 await self._step()
             await self.commit()  # a model that failed finishes the run without a further effect
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, KeyboardInterrupt):
             if self.trace.finished is None:
                 reason = wording(self.trace.agent.language, "stopped")
                 self.note(Finished(status="stopped", answer=None, reason=reason))
@@ -94,8 +103,8 @@ class Runner:
             case CallModel():
                 await self.commit()
                 await self._ask_model(effect)
-            case RequestCalls(act=decision, step=step):
-                for fact in request_calls(self.trace, decision, step, self._check):
+            case RequestCalls():
+                for fact in request_calls(self.trace, effect, self._check):
                     self.note(fact)
             case RunTools(calls=calls):
                 await self._run_tools(calls)
@@ -117,9 +126,14 @@ class Runner:
             waiting = self._model.complete(request)
             reply = await within(request.timeout_s, waiting, lambda: self._late(request.timeout_s))
             facts: list[Fact] = reply_facts(effect, reply, self._clock.tick() - began)
+        except ModelTimeout as error:
+            own_limit = time_limit(self.trace, self.trace.agent.model_timeout_s) if request.purpose != "close" else None
+            facts = [own_limit or model_failed(self.trace, str(error))]
         except ModelError as error:
             facts = [model_failed(self.trace, str(error))]
-        except Exception as error:  # noqa: BLE001  # whatever a model raises is a stated end, not a crash
+        except (Exception, asyncio.CancelledError, SystemExit) as error:  # a stated end, not a crash
+            if is_ours(error):
+                raise
             facts = [model_failed(self.trace, f"{self._model.spec}: {fault_of(error).message}")]
         for fact in facts:
             self.note(fact)
@@ -207,10 +221,12 @@ class Runner:
         if not answer.approved or answer.args is None:
             return answer
         try:
-            args = self._toolbox.get(call.requested.tool).prepare(dict(answer.args)).args
+            args = self._toolbox.get(call.requested.tool).prepare(_plain(answer.args)).args
         except InvalidArguments as error:
             return ApprovalAnswer(approved=False, by=answer.by, note=f"the edited arguments do not fit: {error}")
         return ApprovalAnswer(approved=True, by=answer.by, note=answer.note, args=args)
 
 
-__all__ = ["Listener", "ModelReply", "Runner"]
+def _plain(args: object) -> object:
+    """Edited arguments as the dict that tools take; anything else stays for the tool to refuse."""
+    return dict(args) if isinstance(args, Mapping) else args

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
+GRACE_S = 2.0
+"""How long a coroutine that was told to stop may take for cleaning up."""
+
 
 async def within(timeout_s: float | None, coroutine: Coroutine[Any, Any, T], late: Callable[[], Exception]) -> T:
     """The result of `coroutine`, or `late()` raised once it has waited `timeout_s` seconds (None: no limit).
+
+    A coroutine that is told to stop may clean up for `GRACE_S` seconds; one that goes on all the same is abandoned.
 
     The timer is armed only when the coroutine really has to wait: a call that answers at once leaves no cancelled
     timer behind in the loop, which would stay there (and keep its memory) until its time.
@@ -39,17 +45,55 @@ class _Begun:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         coroutine, waits_for = self._coroutine, self._first
-        while True:
-            try:
-                sent = yield waits_for
-            except GeneratorExit:
-                coroutine.close()
-                raise
-            except BaseException as error:  # noqa: BLE001  # a cancellation or a failed wait belongs to the coroutine
-                resume = partial(coroutine.throw, error)
-            else:
-                resume = partial(coroutine.send, sent)
-            try:
-                waits_for = resume()
-            except StopIteration as done:
-                return done.value
+        last_call: _LastCall | None = None
+        try:
+            while True:
+                try:
+                    sent = yield waits_for
+                except GeneratorExit:
+                    coroutine.close()
+                    raise
+                except asyncio.CancelledError as error:
+                    if last_call is not None:
+                        last_call.withdraw()
+                        _abandon(coroutine)
+                        raise
+                    last_call = _LastCall()
+                    resume: Callable[[], Any] = partial(coroutine.throw, error)
+                except BaseException as error:  # noqa: BLE001  # a failed wait belongs to the coroutine
+                    resume = partial(coroutine.throw, error)
+                else:
+                    resume = partial(coroutine.send, sent)
+                try:
+                    waits_for = resume()
+                except StopIteration as done:
+                    return done.value
+        finally:
+            if last_call is not None:
+                last_call.timer.cancel()
+
+
+class _LastCall:
+    """The second and last cancellation of the task, due when the time for cleaning up is over."""
+
+    __slots__ = ("_task", "timer", "was_made")
+
+    def __init__(self) -> None:
+        self._task = asyncio.current_task()
+        self.was_made = False
+        self.timer = asyncio.get_running_loop().call_later(GRACE_S, self._make)
+
+    def _make(self) -> None:
+        if self._task is not None:
+            self.was_made = True
+            self._task.cancel()
+
+    def withdraw(self) -> None:
+        """Take our own cancellation back, so that only the one that came from outside counts."""
+        if self.was_made and self._task is not None:
+            self._task.uncancel()
+
+
+def _abandon(coroutine: Coroutine[Any, Any, Any]) -> None:
+    with contextlib.suppress(BaseException):  # it has had its chance; what it says now concerns nobody
+        coroutine.close()

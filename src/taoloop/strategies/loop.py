@@ -7,6 +7,7 @@ Models", section 3) are the same loop with acting or reasoning left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 from taoloop.core.decision import Act, Answer
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
@@ -59,7 +60,7 @@ class LoopStrategy:
         step = trace.last_step
         if step is None or not isinstance(step.decision, Act):
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
-        return RequestCalls(act=step.decision, step=step.number)
+        return RequestCalls(act=step.decision, step=step.number, offered=self.acts)
 
     def _act(self, trace: Trace) -> Effect:
         pending = list(trace.pending.values())
@@ -68,20 +69,22 @@ class LoopStrategy:
         if settled := [fact for call in pending if (fact := _settled(trace, call))]:
             return Record(facts=tuple(settled))
         ready = [call for call in pending if not call.needs_person]
-        beside = [call for call in ready if _runs_beside_others(trace, call)]
-        if beside or ready:
-            return RunTools(calls=tuple(beside or ready[:1]))
-        return AskPerson(calls=tuple(pending))
+        if not ready:
+            return AskPerson(calls=tuple(pending))
+        together = tuple(takewhile(lambda call: _runs_beside_others(trace, call), ready))
+        return RunTools(calls=together or (ready[0],))  # in the order of the decision: a read may follow a write
 
     def _think(self, agent: AgentSpec, trace: Trace) -> Effect:
         if trace.limit_reached is not None:
             return self._last_turn(agent, trace, trace.limit_reached)
         if (reached := reached_limit(trace)) is not None:
             return Record(facts=(reached,))
-        if trace.repeat_notice is not None:
-            tool, count = trace.repeat_notice
-            text = agent.prompts.fill("repeated", tool=tool, count=count)
-            return Record(facts=(Noted(by="guard", text=text, about=tool),))
+        if trace.repeat_notices:
+            told = [
+                Noted(by="guard", text=agent.prompts.fill("repeated", tool=tool, count=count), about=tool)
+                for tool, count in trace.repeat_notices
+            ]
+            return Record(facts=tuple(told))
         step = trace.last_step
         if step is not None and step.decision is None and len(step.rejected) <= agent.repair_turns:
             return self._call(agent, trace, "repair", step.number)

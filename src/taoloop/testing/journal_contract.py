@@ -86,20 +86,44 @@ class JournalContract:
         lease = await journal.create("r1")
         assert lease.run_id == "r1"
         assert await journal.load("r1") == []
-        (row,) = await journal.runs()
-        assert (row.run_id, row.status, row.events) == ("r1", "running", 0)
+
+    @contract
+    async def test_a_run_without_events_is_not_in_the_list(self, journal: Journal) -> None:
+        await journal.create("r0")
+        await journal.append(await journal.create("r1"), events(STARTED))
+        await journal.create("r2")
+        await journal.acquire("r2")
+        assert [row.run_id for row in await journal.runs(limit=1)] == ["r1"]
+        assert [row.run_id for row in await journal.runs(status="running")] == ["r1"]
+
+    @contract
+    async def test_a_run_without_events_is_begun_anew(self, journal: Journal) -> None:
+        first = await journal.create("r1")
+        await journal.append(first, [], [Artifact(ref="a", body="of the first")])
+        await journal.append(await journal.create("r0"), events(STARTED))
+        taken = await journal.acquire("r1")
+        second = await journal.create("r1")
+        assert first.fence < taken.fence < second.fence
+        assert await journal.artifact("r1", "a") is None
+        for lost in (first, taken):
+            await refused(FenceLost, journal.append(lost, events(STARTED)))
+        await journal.append(second, events(STARTED), [Artifact(ref="a", body="of the second")])
+        assert await journal.artifact("r1", "a") == Artifact(ref="a", body="of the second")
+        assert [row.run_id for row in await journal.runs()] == ["r1", "r0"]  # begun last
+        await refused(RunExists, journal.create("r1"))
 
     @contract
     async def test_an_id_is_given_once(self, journal: Journal) -> None:
         lease = await journal.create("r1")
+        await journal.append(lease, events(STARTED))
         error = await refused(RunExists, journal.create("r1"))
         assert "r1" in error.message
-        await journal.append(lease, events(STARTED))  # the first owner lost nothing by it
-        assert len(await journal.load("r1")) == 1
+        await journal.append(lease, events(note(1), start=1))  # the first owner lost nothing by it
+        assert len(await journal.load("r1")) == 2
 
     @contract
     async def test_an_unknown_run_is_named_in_the_error(self, journal: Journal) -> None:
-        await journal.create("r1")
+        await journal.append(await journal.create("r1"), events(STARTED))
         assert "nobody" in (await refused(RunNotFound, journal.load("nobody"))).message
         assert "nobody" in (await refused(RunNotFound, journal.acquire("nobody"))).message
         ghost = Lease(run_id="nobody", fence=1)
@@ -335,10 +359,22 @@ class JournalContract:
         assert len(await journal.load("r1")) == 2
 
     @contract
-    async def test_of_many_who_create_one_id_one_wins(self, journal: Journal) -> None:
-        outcomes = await asyncio.gather(*(journal.create("r1") for _ in range(5)), return_exceptions=True)
-        assert sum(isinstance(outcome, Lease) for outcome in outcomes) == 1
-        assert sum(isinstance(outcome, RunExists) for outcome in outcomes) == 4
+    async def test_of_many_who_create_one_id_one_begins_it(self, journal: Journal) -> None:
+        async def begin(number: int) -> None:
+            await journal.append(await journal.create("r1"), events(STARTED, note(number)))
+
+        outcomes = await asyncio.gather(*(begin(number) for number in range(5)), return_exceptions=True)
+        (winner,) = (number for number, outcome in enumerate(outcomes) if outcome is None)
+        assert all(isinstance(outcome, RunExists | FenceLost) for outcome in outcomes if outcome is not None)
+        assert await journal.load("r1") == events(STARTED, note(winner))
+
+    @contract
+    async def test_of_many_who_create_one_id_at_once_one_lease_is_good(self, journal: Journal) -> None:
+        leases = await asyncio.gather(*(journal.create("r1") for _ in range(5)))
+        outcomes = await asyncio.gather(
+            *(journal.append(lease, events(STARTED)) for lease in leases), return_exceptions=True
+        )
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == ["FenceLost"] * 4 + ["NoneType"]
 
     @contract
     async def test_closing_twice_is_harmless_and_final(self, journal: Journal) -> None:

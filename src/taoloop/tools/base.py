@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import pydantic_core
@@ -38,6 +39,8 @@ Checker = Callable[[bytes], Mapping[str, Any]]
 
 OutputChecker = Callable[[Any], None]
 """Takes a handler's result; raises InvalidOutput if it does not fit the output schema."""
+
+_NO_ITERATORS = frozenset({bool, int, float, type(None), dict, list, tuple, set})
 
 
 class Prepared(NamedTuple):
@@ -108,9 +111,10 @@ class Tool:
             return Prepared(args, self.check(raw))
         except InvalidArguments:
             corrected = coerce_args(args, card.input_schema)
-            if corrected == args:
+            corrected_raw = pydantic_core.to_json(corrected)
+            if corrected_raw == raw:
                 raise
-            return Prepared(corrected, self.check(pydantic_core.to_json(corrected)))
+            return Prepared(corrected, self.check(corrected_raw))
 
     def invoke(self, values: Mapping[str, Any], context: ToolContext) -> Any:
         """Run the handler with prepared values; gives its result, or an awaitable of it for an async handler."""
@@ -119,17 +123,26 @@ class Tool:
         return self.handler(**values)
 
     def render(self, result: Any) -> Output:
-        """The result as text.
+        """The result as text: a str as it is, anything else as JSON.
+
+        Numbers that JSON does not have become the texts "NaN", "Infinity" and "-Infinity"; a pydantic model is
+        written as its own configuration says (by default null for these).
 
         Raises:
-            InvalidOutput: it does not fit the output schema or cannot be written as JSON. The tool did run.
+            InvalidOutput: it is a generator, does not fit the output schema or cannot be written as JSON (such as
+                bytes that are no UTF-8). The tool did run.
         """
+        if type(result) not in _NO_ITERATORS and (hasattr(result, "__next__") or hasattr(result, "__anext__")):
+            raise InvalidOutput(
+                f"{self.name!r} returned a {type(result).__name__}, which gives its values one by one; none was taken.",
+                hint="The tool itself must be changed to return a list; the same call will not do better.",
+            )
         if self.check_output is not None:
             self.check_output(result)
         if isinstance(result, str):
             return Output(text=result, form="text")
         try:
-            text = pydantic_core.to_json(result, inf_nan_mode="constants").decode()
+            text = pydantic_core.to_json(result, inf_nan_mode="strings").decode()
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError) as error:
             raise InvalidOutput(
                 f"{self.name!r} ran, but its result of the type {type(result).__name__!r} cannot be written as JSON: "
@@ -140,8 +153,13 @@ class Tool:
 
 
 def handler_is_async(handler: Callable[..., Any]) -> bool:
-    """True for a coroutine function, also behind partials and callable objects."""
-    return inspect.iscoroutinefunction(inspect.unwrap(handler)) or inspect.iscoroutinefunction(
+    """True for a coroutine function, also behind partials and callable objects.
+
+    A sync wrapper of a coroutine function is sync: it may block, whatever its result has to be awaited for.
+    """
+    while isinstance(handler, partial | staticmethod):
+        handler = handler.func if isinstance(handler, partial) else handler.__func__
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
         getattr(handler, "__call__", None)  # noqa: B004  # a callable object's method, not a test for callability
     )
 
@@ -151,7 +169,7 @@ def expected_form(card: ToolCard) -> str:
     required = card.required
     parts = []
     for name, rule in card.parameters.items():
-        kind = " or ".join(sorted(schema_types(rule) - {"null"})) if isinstance(rule, Mapping) else ""
+        kind = " or ".join(sorted(schema_types(rule, card.input_schema) - {"null"})) if isinstance(rule, Mapping) else ""
         kind = kind or "any"
         parts.append(f'"{name}": {kind}' + ("" if name in required else " (optional)"))
     return "{" + ", ".join(parts) + "}"

@@ -18,23 +18,21 @@ MAX_BITS = 4_096  # of any intermediate integer: about 1,233 digits
 _Number = int | float
 
 _SAME = str.maketrans(
-    "×÷−–（）＋－＊／％．０１２３４５６７８９\u3000\u00a0",
-    "*/--()+-*/%.0123456789  ",
+    "×÷−–（）＋－＊／．０１２３４５６７８９\u3000\u00a0",
+    "*/--()+-*/.0123456789  ",
 )
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[_Number, _Number], _Number]]] = {
     ast.Add: ("+", operator.add),
     ast.Sub: ("-", operator.sub),
     ast.Mult: ("*", operator.mul),
     ast.Div: ("/", operator.truediv),
-    ast.FloorDiv: ("//", operator.floordiv),
-    ast.Mod: ("%", operator.mod),
     ast.Pow: ("**", operator.pow),
 }
 _UNARY: dict[type[ast.unaryop], Callable[[_Number], _Number]] = {
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,
 }
-_KNOWN_FORM = "Use numbers, + - * / // % ** and parentheses only, such as (2 + 3) * 4."
+_KNOWN_FORM = "Use numbers, + - * / ** and parentheses only, such as (2 + 3) * 4."
 _REFUSED: tuple[tuple[tuple[type[ast.AST], ...], str, str], ...] = (
     ((ast.Call,), "a function call", "Write the arithmetic itself; a square root is x ** 0.5."),
     ((ast.Name, ast.Attribute), "a name", "Put in the value of the name."),
@@ -66,7 +64,7 @@ _KEYWORD_AFTER_DIGIT = re.compile(r"[0-9_.](?:and|else|for|if|in|is|not|or)\b") 
     max_input_bytes=8 * 1024,
 )
 def calculator(expression: str) -> str:
-    """Compute an arithmetic expression of number constants with + - * / // % ** and parentheses only.
+    """Compute an arithmetic expression of number constants with + - * / ** and parentheses only.
 
     Integers stay exact, up to 4,096 bits; no names, functions, comparisons, booleans or texts.
 
