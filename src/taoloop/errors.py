@@ -49,11 +49,16 @@ class TaoError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        self.message, self.hint = str(message), str(hint or "")  # raised by others, who may give an error or None
+        self.message, self.hint = _text(message), _text(hint or "")
         super().__init__(f"{self.message} {self.hint}" if self.hint else self.message)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__), self.args)
+
+
+def _text(given: object) -> str:
+    """A text as it is; anything else that a tool's author put in its place (an exception, a number) as a text."""
+    return given if isinstance(given, str) else str(given)
 
 
 def _rebuild(cls: type[TaoError], fields: dict[str, Any], args: tuple[Any, ...]) -> TaoError:
@@ -170,7 +175,7 @@ class ToolError(TaoError):
 
     def __init__(self, message: str, *, code: str = "", retryable: bool | None = None, hint: str = "") -> None:
         if code not in ("", None):
-            self.code = str(code)  # type: ignore[misc]  # an instance may narrow the class's code
+            self.code = _text(code)  # type: ignore[misc]  # an instance may narrow the class's code
         if retryable is not None:
             self.retryable = bool(retryable)  # type: ignore[misc]  # likewise
         super().__init__(message, hint=hint)

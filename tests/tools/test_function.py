@@ -96,3 +96,19 @@ def test_a_function_that_no_model_can_call_is_refused() -> None:
     for function in (untyped, variadic, callback):
         with pytest.raises(ToolDefinitionError, match=function.__name__):
             tool(function)
+
+
+@pytest.mark.parametrize(("size", "taken"), [(1024, True), (1025, False)])
+def test_a_single_text_is_measured_by_itself(size: int, taken: bool) -> None:
+    """S0-18: an input of exactly the limit is taken, a longer one is refused."""
+
+    @tool(tier="read", max_input_bytes=1024)
+    def echo(text: str) -> str:
+        """Give the text back."""
+        return text
+
+    if taken:
+        assert echo.prepare({"text": "x" * size}).values == {"text": "x" * size}
+    else:
+        with pytest.raises(InvalidArguments, match="1,025 bytes; it takes at most 1,024"):
+            echo.prepare({"text": "x" * size})

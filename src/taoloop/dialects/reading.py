@@ -50,23 +50,17 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float) -> list[
 
 def _require_sound(reply: Any) -> None:
     """Models are written by anybody: what they hand over is checked before it is believed."""
-    if not isinstance(reply, ModelReply):
+    if type(reply) is not ModelReply:
         raise ModelError(f"The model gave {type(reply).__name__!r} instead of a ModelReply.")
-    usage: object = reply.usage
-    fields: list[tuple[object, tuple[type, ...]]] = [
-        (reply.text, (str,)),
-        (reply.model, (str,)),
-        (reply.finish_reason, (str, type(None))),
-        (reply.cost_usd, (int, float, type(None))),
-        (usage, (Usage,)),
-    ]
-    if isinstance(usage, Usage):
-        fields += [(count, (int,)) for count in (usage.input_tokens, usage.output_tokens, usage.cached_tokens)]
-    for call in reply.tool_calls:
-        fields += [(call.name, (str,)), (call.arguments, (str,))]
-    cost: object = reply.cost_usd
-    finite = not isinstance(cost, float) or math.isfinite(cost)
-    if not finite or not all(isinstance(value, kinds) for value, kinds in fields):
-        raise ModelError(
-            "The model's reply has a field of the wrong type.", hint="See taoloop.core.message.ModelReply."
-        )
+    usage, cost = reply.usage, reply.cost_usd
+    sound = (
+        type(reply.text) is str
+        and type(reply.model) is str
+        and (reply.finish_reason is None or type(reply.finish_reason) is str)
+        and type(usage) is Usage
+        and type(usage.input_tokens) is type(usage.output_tokens) is type(usage.cached_tokens) is int
+        and (cost is None or (type(cost) in (int, float) and math.isfinite(cost)))
+        and all(type(call.name) is str and type(call.arguments) is str for call in reply.tool_calls)
+    )
+    if not sound:
+        raise ModelError("A field of the model's reply has the wrong type.", hint="See ModelReply for what it takes.")

@@ -102,9 +102,9 @@ class Tool:
             raw = pydantic_core.to_json(args)
         except (pydantic_core.PydanticSerializationError, ValueError) as error:
             raise InvalidArguments(f"The arguments of {card.name!r} are not JSON: {error}.") from error
-        if len(raw) > card.max_input_bytes:
+        if len(raw) > card.max_input_bytes and (size := _input_bytes(args, raw)) > card.max_input_bytes:
             raise InvalidArguments(
-                f"The arguments of {card.name!r} are {len(raw):,} bytes; it takes at most {card.max_input_bytes:,}.",
+                f"The arguments of {card.name!r} are {size:,} bytes; it takes at most {card.max_input_bytes:,}.",
                 hint="Send less, or in parts.",
             )
         try:
@@ -188,6 +188,12 @@ def require_name(name: str) -> str:
             hint="Use 1 to 64 ASCII letters, digits, underscores, hyphens or dots.",
         )
     return name
+
+
+def _input_bytes(args: Mapping[str, Any], raw: bytes) -> int:
+    """The size of the input: a single text counts by itself, anything else as JSON."""
+    only = next(iter(args.values())) if len(args) == 1 else None
+    return len(only.encode()) if isinstance(only, str) else len(raw)
 
 
 def _json_type(value: Any) -> str:

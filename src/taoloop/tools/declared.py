@@ -16,11 +16,11 @@ from taoloop.tools.base import (
     Checker,
     OutputChecker,
     Tool,
-    ToolContext,
     expected_form,
     handler_is_async,
     require_name,
 )
+from taoloop.tools.signatures import is_context, parameters
 
 _SHOWN = 5
 _BACKTRACKING = 100_000  # steps of a pattern on one text: enough for honest ones, and it always ends
@@ -33,7 +33,7 @@ class _Validator(Protocol):
 def tool_from_card(card: ToolCard, handler: Callable[..., Any]) -> Tool:
     """A tool of a hand-written card and a handler that takes the arguments by name.
 
-    The handler gets the `ToolContext` if it has a parameter of that type. Arguments and results are judged by
+    The handler gets the `ToolContext` if it has a parameter of that type (or `ToolContext | None`). Arguments and results are judged by
     the card's schemas (Draft 2020-12, formats too, no remote references). An argument that the handler has no
     parameter for is refused, whatever the schema leaves open.
 
@@ -60,14 +60,14 @@ def tool_from_card(card: ToolCard, handler: Callable[..., Any]) -> Tool:
 def _parameters(card: ToolCard, handler: Callable[..., Any]) -> tuple[str | None, frozenset[str] | None]:
     """The parameter for the context, and the arguments that the handler takes (None for any)."""
     try:
-        parameters = inspect.signature(handler).parameters.values()
+        asked = parameters(handler)
     except (TypeError, ValueError):
         return None, None
     context = None
     named: dict[str, bool] = {}
     takes_any = False
-    for parameter in parameters:
-        if parameter.annotation in (ToolContext, "ToolContext", "base.ToolContext"):
+    for parameter in asked:
+        if is_context(parameter.annotation):
             context = parameter.name
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
             takes_any = True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields as dataclass_fields
@@ -11,10 +13,12 @@ from typing import Annotated, Any, NotRequired, cast, get_type_hints, overload
 import typing_extensions
 from pydantic import ConfigDict, Field, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.fields import FieldInfo
 
 from taoloop.core.cards import ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
-from taoloop.tools.base import Checker, OutputChecker, Tool, ToolContext, expected_form, handler_is_async, require_name
+from taoloop.tools.base import Checker, OutputChecker, Tool, expected_form, handler_is_async, require_name
+from taoloop.tools.signatures import is_context, parameters, underlying
 
 _UNTYPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 _ARGS_SECTION = re.compile(r"\n\s*(?:Args|Arguments|Parameters|参数)\s*[::]\s*\n(?P<body>.*)", re.DOTALL)
@@ -47,13 +51,16 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     The name, the purpose (first paragraph of the docstring) and the arguments (annotations, and the docstring's
     `Args:` section for their descriptions) come from the function; every field of `ToolCard` can be given instead.
     The same types validate the arguments before each call and, where the function says what it returns, the
-    result. A parameter annotated `ToolContext` receives the call's context and is not shown to the model.
+    result. A default may be a pydantic `Field(…)`, which says more about the argument. A parameter annotated
+    `ToolContext` receives the call's context and is not shown to the model; nor are arguments that a
+    `functools.partial` has bound.
 
     Declare `tier="read"` for a function that changes nothing: it may then be repeated, run beside others and needs
     no approval. A function without a tier counts as one that may have changed the world.
 
     Raises:
-        ToolDefinitionError: a parameter has no type, or a type that cannot be described as JSON.
+        ToolDefinitionError: a parameter has no type, or a type that cannot be described as JSON; or what is given
+            is a class, or a method without its object.
     """
     if function is not None:
         return function_tool(function)
@@ -63,14 +70,21 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     """`tool` as a plain function: `options` are fields of `ToolCard`."""
     given = {key: value for key, value in options.items() if value is not None}
-    name = require_name(str(given.pop("name", None) or getattr(function, "__name__", type(function).__name__)))
+    target = underlying(function)
+    if inspect.isclass(target):
+        raise ToolDefinitionError(
+            f"The class {target.__name__!r} is no tool.",
+            hint="Give a typed function (it may take or return that class), or an instance that can be called.",
+        )
+    name = getattr(function, "__name__", None) or getattr(target, "__name__", type(target).__name__)
+    name = require_name(str(given.pop("name", None) or name))
     known = [field.name for field in dataclass_fields(ToolCard)]
     if unknown := [option for option in given if option not in known]:
         raise ToolDefinitionError(
             f"The tool {name!r} was given {unknown[0]!r}, which no tool card has.", hint=f"Known: {', '.join(known)}."
         )
-    doc = inspect.getdoc(function) or ""
-    hints = _hints(function, name)
+    doc = _doc(function)
+    hints = _hints(target, name)
     returned = hints.pop("return", inspect.Parameter.empty)
     fields, context_parameter = _fields(function, name, hints, _argument_texts(doc))
     adapter, schema = _arguments_adapter(name, fields)
@@ -81,7 +95,7 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     card = ToolCard(name=name, input_schema=schema, **{"output_schema": output_schema, **given})
     return Tool(
         card=card,
-        handler=function,
+        handler=_with_field_defaults(function),
         check=_checker(card, adapter),
         check_output=check_output,
         context_parameter=context_parameter,
@@ -89,10 +103,21 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     )
 
 
-def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
-    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004  # its hints
+def _called(target: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, or the method that an object is called by."""
+    return target if inspect.isroutine(target) else getattr(target, "__call__", target)  # noqa: B004  # its hints
+
+
+def _doc(function: Callable[..., Any]) -> str:
+    own = vars(function).get("__doc__") if isinstance(function, functools.partial) else None
+    target = underlying(function)
+    doc = inspect.cleandoc(own) if isinstance(own, str) else inspect.getdoc(target)
+    return doc or inspect.getdoc(_called(target)) or ""
+
+
+def _hints(target: Callable[..., Any], name: str) -> dict[str, Any]:
     try:
-        return get_type_hints(target, include_extras=True)
+        return get_type_hints(_called(target), include_extras=True)
     except (NameError, TypeError) as error:
         raise ToolDefinitionError(
             f"The types of the tool {name!r} cannot be resolved: {error}.",
@@ -105,16 +130,21 @@ def _fields(
 ) -> tuple[dict[str, Any], str | None]:
     fields: dict[str, Any] = {}
     context_parameter = None
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in _parameters(function, name):
         hint = hints.get(parameter.name, inspect.Parameter.empty)
-        if hint is ToolContext:
-            context_parameter = parameter.name
-            continue
+        if parameter.name in ("self", "cls") and hint is inspect.Parameter.empty:
+            raise ToolDefinitionError(
+                f"The tool {name!r} is a method without its object: {parameter.name!r} is left open.",
+                hint=f"Give the method of an instance (`instance.{name}`), or a function.",
+            )
         if parameter.kind in _UNTYPED:
             raise ToolDefinitionError(
                 f"The tool {name!r} has the parameter {parameter}, which no model can fill by name.",
                 hint="Use plain named parameters.",
             )
+        if is_context(hint):
+            context_parameter = parameter.name
+            continue
         if hint is inspect.Parameter.empty:
             raise ToolDefinitionError(
                 f"The parameter {parameter.name!r} of the tool {name!r} has no type.",
@@ -122,12 +152,55 @@ def _fields(
             )
         if parameter.name in texts:
             hint = Annotated[hint, Field(description=texts[parameter.name])]
-        if parameter.default is not inspect.Parameter.empty:
-            if parameter.default is None or isinstance(parameter.default, str | int | float | bool):
-                hint = Annotated[hint, Field(json_schema_extra={"default": parameter.default})]
-            hint = NotRequired[hint]
-        fields[parameter.name] = hint
+        fields[parameter.name] = _with_default(hint, parameter.default)
     return fields, context_parameter
+
+
+def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    try:
+        return parameters(function)
+    except (ValueError, TypeError) as error:
+        raise ToolDefinitionError(
+            f"The parameters of the tool {name!r} cannot be found: {error}.",
+            hint="Give a typed function that calls it.",
+        ) from error
+
+
+def _with_default(hint: Any, default: Any) -> Any:
+    """The type of a parameter with what its default says of it."""
+    if default is inspect.Parameter.empty:
+        return hint
+    if isinstance(default, FieldInfo):
+        hint = Annotated[hint, default]
+        return hint if default.is_required() else NotRequired[hint]
+    if default is None or isinstance(default, str | int | float | bool):
+        hint = Annotated[hint, Field(json_schema_extra={"default": default})]
+    return NotRequired[hint]
+
+
+def _with_field_defaults(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, called with the values of those defaults that are a pydantic `Field(…)`.
+
+    Arguments from a model have them already; this is for the context's parameter and for a call by hand.
+    """
+    fields = {
+        one.name: one.default
+        for one in parameters(function)
+        if isinstance(one.default, FieldInfo) and not one.default.is_required()
+    }
+    if not fields:
+        return function
+    signature = inspect.Signature(parameters(function))
+
+    @functools.wraps(function)
+    def filled(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind_partial(*args, **kwargs).arguments
+        for name, field in fields.items():
+            if name not in given:
+                given[name] = kwargs[name] = field.get_default(call_default_factory=True, validated_data=given)
+        return function(*args, **kwargs)
+
+    return filled
 
 
 def _arguments_adapter(name: str, fields: Mapping[str, Any]) -> tuple[TypeAdapter[Any], dict[str, Any]]:
@@ -214,7 +287,10 @@ def _argument_texts(doc: str) -> dict[str, str]:
 
 
 def _without_titles(schema: Any) -> Any:
-    """The schema without the titles that pydantic makes from names: they cost tokens and say nothing."""
+    """The schema without the titles that pydantic makes from names (they cost tokens and say nothing).
+
+    A default that is no number in JSON (infinity) goes too: no provider would take the schema.
+    """
     if isinstance(schema, dict):
         return {
             key: {name: _without_titles(rule) for name, rule in value.items()}
@@ -222,6 +298,7 @@ def _without_titles(schema: Any) -> Any:
             else _without_titles(value)
             for key, value in schema.items()
             if not (key == "title" and isinstance(value, str))
+            and not (key == "default" and isinstance(value, float) and not math.isfinite(value))
         }
     if isinstance(schema, list):
         return [_without_titles(item) for item in schema]

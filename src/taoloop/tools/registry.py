@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from taoloop.core.cards import ToolCard
@@ -14,14 +14,15 @@ class Toolbox:
     """Tools by name, in the order in which they were registered. It does not change.
 
     Raises:
-        ToolDefinitionError: two tools have the same name, or a function cannot become a tool.
+        ToolDefinitionError: two tools have the same name, a function cannot become a tool, or what is given is no
+            list of tools.
     """
 
     __slots__ = ("_tools",)
 
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
         self._tools: dict[str, Tool] = {}
-        for given in tools:
+        for given in _listed(tools):
             one = given if isinstance(given, Tool) else _made(given)
             if one.name in self._tools:
                 raise ToolDefinitionError(
@@ -68,9 +69,31 @@ class Toolbox:
 
         Raises:
             UnknownName: a name stands for no tool.
+            ToolDefinitionError: one text was given instead of a list of names.
         """
+        if isinstance(names, str):
+            raise ToolDefinitionError(
+                f"The names of tools must be a list, not the text {names[:80]!r}.", hint=f"Write [{names[:80]!r}]."
+            )
         wanted = {self.get(name).name for name in names}
         return Toolbox(one for one in self if one.name in wanted)
+
+
+def _listed(tools: Any) -> Iterable[Any]:
+    """What was given for a list of tools, if it is one."""
+    if isinstance(tools, str | bytes):
+        raise ToolDefinitionError(
+            f"Tools must be given as a list, not as the text {tools[:80]!r}.",
+            hint="Give functions or tools, such as `[my_function]`; `builtin_tools()` has the built-in ones by name.",
+        )
+    if isinstance(tools, Mapping):
+        raise ToolDefinitionError("Tools must be given as a list, not by name.", hint="Give the mapping's `.values()`.")
+    if isinstance(tools, Toolbox) or (isinstance(tools, Iterable) and not isinstance(tools, type)):
+        return tools
+    raise ToolDefinitionError(
+        f"Tools must be given as a list, not as one {type(tools).__name__}.",
+        hint="Write `[…]` around it." if callable(tools) else "Give functions or tools, such as `[my_function]`.",
+    )
 
 
 def _made(given: Any) -> Tool:
