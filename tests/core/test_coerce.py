@@ -71,3 +71,76 @@ def test_null_for_an_optional_argument_means_not_given() -> None:
 @given(st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.floats(), st.none())))
 def test_unknown_arguments_stay_for_the_schema_to_refuse(args: dict[str, Any]) -> None:
     assert coerce_args(args, {"type": "object"}).keys() == args.keys()
+
+
+COLOURS = {
+    "$defs": {
+        "Colour": {"enum": ["red", "Green"], "type": "string"},
+        "Twins": {"enum": ["A", "a", "B"], "type": "string"},
+        "Paint": {
+            "type": "object",
+            "properties": {"colour": {"$ref": "#/$defs/Colour"}, "litres": {"type": "integer"}},
+            "required": ["colour"],
+        },
+        "Tree": {
+            "type": "object",
+            "properties": {"n": {"type": "integer"}, "below": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
+        },
+        "Circle": {"$ref": "#/$defs/Circle"},
+        "Many": {"anyOf": [{"$ref": "#/$defs/Many"}, {"anyOf": [{"$ref": "#/$defs/Many"}, {"type": "integer"}]}]},
+    },
+    "type": "object",
+}
+
+
+def coerced_there(value: Any, rule: dict[str, Any]) -> Any:
+    return coerce_args({"a": value}, {**COLOURS, "properties": {"a": rule}})["a"]
+
+
+@pytest.mark.parametrize(
+    ("value", "rule", "expected"),
+    [
+        ("RED", {"$ref": "#/$defs/Colour"}, "red"),
+        ("RED", {"$ref": "#/$defs/Colour", "default": "red"}, "red"),
+        ("green", {"anyOf": [{"$ref": "#/$defs/Colour"}, {"type": "null"}]}, "Green"),
+        ("green", {"allOf": [{"$ref": "#/$defs/Colour"}]}, "Green"),
+        ("X", {"const": "x"}, "x"),
+        ({"colour": "RED", "litres": "2"}, {"$ref": "#/$defs/Paint"}, {"colour": "red", "litres": 2}),
+        ([{"colour": "RED"}], {"type": "array", "items": {"$ref": "#/$defs/Paint"}}, [{"colour": "red"}]),
+        ({"x": "RED"}, {"type": "object", "additionalProperties": {"$ref": "#/$defs/Colour"}}, {"x": "red"}),
+        ({"n": "1", "below": [{"n": "2"}]}, {"$ref": "#/$defs/Tree"}, {"n": 1, "below": [{"n": 2}]}),
+        ({"colour": "red", "litres": None}, {"$ref": "#/$defs/Paint"}, {"colour": "red"}),
+        ("5", {"$ref": "#/$defs/Many"}, 5),
+    ],
+)
+def test_references_and_alternatives_are_followed(value: Any, rule: dict[str, Any], expected: Any) -> None:
+    assert coerced_there(value, rule) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("b ", {"$ref": "#/$defs/Twins"}),
+        ("RED", {"anyOf": [{"$ref": "#/$defs/Colour"}, {"type": "string"}]}),
+        ("RED", {"anyOf": [{"$ref": "#/$defs/Colour"}, {"enum": ["Red"]}]}),
+        ({"litres": "2"}, {"anyOf": [{"$ref": "#/$defs/Paint"}, {"$ref": "#/$defs/Tree"}]}),
+        ("RED", {"$ref": "#/$defs/Circle"}),
+        ("RED", {"$ref": "#/$defs/Nowhere"}),
+        ("RED", {"$ref": "http://127.0.0.1:9/x.json"}),
+        ("5", {"anyOf": [{}, {"type": "integer"}]}),
+        ({"x": None}, {"type": "object", "additionalProperties": {"type": "integer"}}),
+    ],
+)
+def test_what_stays_ambiguous_or_leads_nowhere_is_left_alone(value: Any, rule: dict[str, Any]) -> None:
+    assert coerced_there(value, rule) == value
+
+
+def test_twins_that_differ_in_case_only_stay_refused() -> None:
+    assert coerced("aA", {"enum": ["AA", "aa"]}) == {"a": "aA"}
+
+
+def test_a_value_is_corrected_to_a_bounded_depth() -> None:
+    value: dict[str, Any] = {"n": "1"}
+    for _ in range(200):
+        value = {"below": [value]}
+    assert coerced_there(value, {"$ref": "#/$defs/Tree"}) == value

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from taoloop import Agent, tool
+from taoloop import Agent, Limits, tool
 from taoloop.errors import MissingKey
+from taoloop.models.openai_names import WireNames
 from taoloop.models.resolve import default_spec, resolve_model
 from taoloop.runtime.result import Result
 from taoloop.testing import HttpDouble
@@ -136,3 +140,132 @@ def test_the_mock_switch_runs() -> None:
     result = Agent(tools=[add], env={"AI_MOCK": "1"}).run_sync("add 2 and 3")
     assert (result.status, result.trace.agent.model) == ("completed", "offline")
     assert "5" in (result.answer or "")
+
+
+def called(*names: str) -> dict[str, Any]:
+    return {
+        "tool_calls": [
+            {"id": f"x{n}", "type": "function", "function": {"name": name, "arguments": f'{{"a": {n}, "b": 3}}'}}
+            for n, name in enumerate(names)
+        ]
+    }
+
+
+def test_names_that_the_api_refuses_are_changed_on_the_way_and_back() -> None:
+    tools = [add.with_card(name="math.add"), add.with_card(name="math_add")]
+    replies = [completion(called("math_add_2", "math add!", "math.add")), completion({"content": "5"})]
+    with HttpDouble(replies) as server:
+        env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"}
+        result = Agent(model="openai:tiny", tools=tools, env=env).run_sync("add 2 and 3")
+    assert result.status == "completed"
+    requested = [call.requested.tool for call in result.trace.calls.values()]
+    assert requested == ["math.add", "math add!", "math.add"]
+    first, second = server.requests
+    told = [one["function"]["name"] for one in first["tools"][:2]]
+    echoed = [one["function"]["name"] for one in second["messages"][-4]["tool_calls"]]
+    assert (told, echoed) == (["math_add_2", "math_add"], ["math_add_2", "math_add_", "math_add_2"])
+    assert second["tools"] == first["tools"]
+
+
+@given(st.lists(st.text(max_size=70)), st.lists(st.text(max_size=70)))
+def test_every_name_goes_out_usable_and_comes_back(tools: list[str], invented: list[str]) -> None:
+    names = WireNames(tools)
+    out = [names.outgoing(name) for name in (*tools, *invented)]
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in out)
+    assert len({names.outgoing(name) for name in tools}) == len(set(tools))
+    assert [names.ours(names.outgoing(name)) for name in tools] == tools
+
+
+def test_a_closing_turn_tells_the_tools_but_takes_no_call() -> None:
+    with HttpDouble([completion(CALL, "tool_calls"), completion({"content": "5"})]) as server:
+        result = run(server, limits=Limits(max_steps=1))
+    assert result.answer == "5"
+    first, closing = server.requests
+    assert "tool_choice" not in first
+    assert (closing["tools"], closing["tool_choice"]) == (first["tools"], "none")
+
+
+def test_no_choice_is_sent_where_no_tool_was_called() -> None:
+    with HttpDouble([completion({"content": "5"})]) as server:
+        env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"}
+        Agent(model="openai:tiny", env=env).run_sync("x")
+    assert not {"tools", "tool_choice"} & server.requests[0].keys()
+
+
+def refusal(message: str, **fields: Any) -> Answer:
+    return 400, {"error": {"message": message, "type": "invalid_request_error", **fields}}
+
+
+OPTIONS: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "max_output_tokens": 50, "dialect": "text"}
+FINAL = completion({"content": "Thought: t\nFinal Answer: 5"})
+
+
+@pytest.mark.parametrize(
+    ("answer", "dropped"),
+    [
+        (
+            refusal(
+                "Unsupported parameter: 'max_tokens' is not supported with this model. "
+                "Use 'max_completion_tokens' instead.",
+                param="max_tokens",
+                code="unsupported_parameter",
+            ),
+            {"max_tokens"},
+        ),
+        (
+            refusal(
+                "Unsupported value: 'temperature' does not support 0.5 with this model. "
+                "Only the default (1) value is supported.",
+                param="temperature",
+                code="unsupported_value",
+            ),
+            {"temperature"},
+        ),
+        (refusal("temperature and top_p are not supported by this model; stop sending them"), {"temperature", "top_p"}),
+        (refusal("Unknown field `stop`"), {"stop"}),
+    ],
+)
+def test_a_parameter_that_a_model_does_not_know_is_left_out_from_then_on(answer: Answer, dropped: set[str]) -> None:
+    with HttpDouble([answer, FINAL, FINAL]) as server:
+        env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"}
+        agent = Agent(model=resolve_model("openai:tiny", env), tools=[add], **OPTIONS)
+        assert [agent.run_sync("x").answer, agent.run_sync("x").answer] == ["5", "5"]
+    first, second, third = (request.keys() for request in server.requests)
+    assert first - second == dropped
+    assert second - first == ({"max_completion_tokens"} if "max_tokens" in dropped else set())
+    assert third == second
+
+
+def test_a_model_that_refuses_several_parameters_one_by_one_is_asked_without_them() -> None:
+    refusals = [refusal(f"Unsupported parameter: '{name}'") for name in ("max_tokens", "temperature", "top_p", "stop")]
+    with HttpDouble([*refusals, FINAL]) as server:
+        assert run(server, **OPTIONS).answer == "5"
+    assert server.requests[-1]["max_completion_tokens"] == 50
+    assert not {"max_tokens", "temperature", "top_p", "stop"} & server.requests[-1].keys()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal(
+            "max_tokens is too large: 50. This model supports at most 40.", param="max_tokens", code="invalid_value"
+        ),
+        refusal("Unsupported parameter: 'tools'. Ask without 'stop'.", param="tools"),
+        refusal("This model does not support tools; stop it."),
+        refusal("Unsupported parameter: 'max_completion_tokens'"),
+    ],
+)
+def test_another_refusal_is_not_asked_again(answer: Answer) -> None:
+    with HttpDouble([answer, FINAL]) as server:
+        result = run(server, **OPTIONS)
+    assert result.status == "model_failed"
+    assert "400" in result.reason
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}])
+def test_a_provider_that_reports_no_usage_leaves_it_at_zero(usage: Any) -> None:
+    status, body = completion({"content": "5"})
+    with HttpDouble([(status, {**body, "usage": usage})]) as server:
+        result = run(server)
+    assert (result.answer, result.usage.total_tokens) == ("5", 0)

@@ -111,6 +111,10 @@ def test_overrides_win_and_the_name_of_the_file_is_the_name_without_one() -> Non
     assert (agent.name, agent.language) == ("short", "en")
 
 
+def test_max_steps_is_short_for_that_limit() -> None:
+    assert loaded("max_steps: 3\nlimits: {max_tokens: 9}\n").limits == Limits(max_steps=3, max_tokens=9)
+
+
 def test_json_may_have_tabs_and_is_read_as_json() -> None:
     text = '{\n\t"name": "j\\/x \\ud83d\\ude00",\n\t"tools": ["calculator"]\n}'
     assert loaded(text, "agent.json").name == "j/x 😀"
@@ -128,14 +132,17 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("name: x\nmodle: offline\n", 2, "modle", "Did you mean 'model'?"),
         ("name: [1]\n", 1, "name", "a text is expected, not [1]"),
         ("closing_turn: 'yes'\n", 1, "closing_turn", "true or false is expected"),
-        ("repair_turns: true\n", 1, "repair_turns", "a whole number is expected, not True"),
-        ("name:\n", 1, "name", "a text is expected, not None"),
+        ("repair_turns: true\n", 1, "repair_turns", "a whole number is expected, not true"),
+        ("name:\n", 1, "name", "a text is expected, not nothing"),
         ("model: gpt5\n", 1, "model", "no model called 'gpt5'. Known: offline"),
         ("a: 1\ndialect: latin\n", 1, "a", "no such field"),
         ("\ndialect: latin\n", 2, "dialect", "no dialect called 'latin'. Known: "),
         ("strategy: luck\n", 1, "strategy", "no strategy called 'luck'"),
         ("limits:\n  max_steps: 3\n  max_stepz: 3\n", 3, "limits.max_stepz", "Did you mean 'max_steps'?"),
         ("limits: {max_steps: 0}\n", 1, "limits.max_steps", "must be a whole number above 0"),
+        ("max_steps: 0\n", 1, "max_steps", "must be a number above 0"),
+        ("max_steps:\n", 1, "max_steps", "a whole number is expected, not nothing"),
+        ("limits: {max_steps: 3}\nmax_steps: 3\n", 2, "max_steps", "means the same"),
         ("limits: {max_steps: 2.5}\n", 1, "limits.max_steps", "a whole number is expected"),
         ("approved_tiers:\n- read\n- any\n", 3, "approved_tiers[1]", "one of read, draft, write, destructive"),
         ("tools: calculator\n", 1, "tools", "a list is expected"),
@@ -158,6 +165,8 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("name: 'open\n", 2, "", "it is not YAML"),
         ("- a\n- b\n", 1, "", "a mapping of fields, but this is a list"),
         ("", 1, "", "but this is empty"),
+        ("just words\n", 1, "", "a mapping of fields, but this is a text"),
+        ("7\n", 1, "", "a mapping of fields, but this is a number"),
         ("name: \x07\n", 0, "", "it is not YAML"),
         ("&a [*a]\n", 1, "", "too many parts, or is nested too deeply"),
         ("when: 2024-99-99\n", 0, "", "it cannot be read"),

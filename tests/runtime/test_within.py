@@ -127,3 +127,18 @@ def test_a_cancellation_from_outside_goes_through_a_stubborn_coroutine(monkeypat
             await running
 
     asyncio.run(look())
+
+
+def test_time_limits_inside_the_coroutine_are_its_own_affair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GRACE_S", 0.01)
+
+    async def patient() -> int:
+        for _ in range(3):
+            try:
+                async with asyncio.timeout(0.001):
+                    await asyncio.Event().wait()
+            except TimeoutError:
+                continue
+        return 7
+
+    assert asyncio.run(within(3600.0, patient(), LateError)) == 7

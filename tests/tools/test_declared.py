@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import pytest
@@ -144,3 +145,14 @@ def test_importing_the_tools_loads_no_schema_engine_and_no_yaml() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_what_a_partial_has_bound_is_not_for_the_model() -> None:
+    def greet(name: str, who: str) -> str:
+        return f"{name} {who}"
+
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    made = tool_from_card(ToolCard(name="greet", purpose="p", input_schema=schema), partial(greet, who="alice"))
+    assert made.invoke(made.prepare({"name": "x"}).values, ToolContext()) == "x alice"
+    with pytest.raises(InvalidArguments, match="'who' is not a known argument"):
+        made.prepare({"name": "x", "who": "bob"})

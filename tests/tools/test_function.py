@@ -1,14 +1,27 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, Literal
+import json
+import pickle
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import partial, update_wrapper, wraps
+from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
-from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
-from taoloop.tools.base import Tool, ToolContext
+from taoloop.core.cards import ToolCard
+from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError, ToolError
+from taoloop.tools.base import Tool, ToolContext, handler_is_async
+from taoloop.tools.declared import tool_from_card
 from taoloop.tools.function import tool
+from taoloop.tools.registry import Toolbox
+from taoloop.tools.signatures import is_context
 
 
 class Point(BaseModel):
@@ -112,3 +125,286 @@ def test_a_single_text_is_measured_by_itself(size: int, taken: bool) -> None:
     else:
         with pytest.raises(InvalidArguments, match="1,025 bytes; it takes at most 1,024"):
             echo.prepare({"text": "x" * size})
+
+
+class Colour(Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+class Numbers(TypedDict):
+    value: float
+
+
+@dataclass
+class Money:
+    amount: Decimal
+    tags: set[int]
+
+
+def scale(factor: int, value: int, unit: str = "m") -> int:
+    """Scale a value.
+
+    Args:
+        factor: How much.
+        value: What.
+    """
+    return factor * value if unit else 0
+
+
+class Shop:
+    def price(self, item: str) -> int:
+        """Say the price."""
+        return len(item)
+
+    async def __call__(self, item: str) -> int:
+        """Buy it."""
+        return len(item)
+
+
+def call(made: Tool, args: dict[str, Any]) -> Any:
+    return made.invoke(made.prepare(args).values, ToolContext(call_id="c7"))
+
+
+def test_a_pydantic_field_as_default_is_understood() -> None:
+    @tool
+    def f(
+        x: int = Field(default=5, ge=1, description="How many."),
+        y: int = Field(ge=0),
+        z: list[int] = Field(default_factory=lambda: [1]),  # noqa: B008  # what is tested
+    ) -> list[Any]:
+        """Do it.
+
+        Args:
+            x: The docstring's words.
+            y: Needed.
+        """
+        return [x, y, z]
+
+    assert f.card.parameters["x"] == {"type": "integer", "default": 5, "minimum": 1, "description": "How many."}
+    assert f.card.parameters["y"] == {"type": "integer", "minimum": 0, "description": "Needed."}
+    assert f.card.required == ("y",)
+    assert call(f, {"y": 2}) == [5, 2, [1]]
+    assert f(1, 2) == [1, 2, [1]], "a call by hand gets the defaults too"
+    assert f(y=2) == [5, 2, [1]]
+    for wrong in ({"x": 0, "y": 1}, {"x": 1}, {"y": -1}):
+        with pytest.raises(InvalidArguments):
+            f.prepare(wrong)
+
+
+def test_an_async_function_with_a_field_stays_async() -> None:
+    @tool
+    async def f(x: int = Field(default=5)) -> int:
+        """Do it."""
+        return x
+
+    assert f.is_async
+    assert asyncio.run(call(f, {})) == 5
+
+
+def test_a_default_that_json_has_no_number_for_stays_out_of_the_schema() -> None:
+    @tool
+    def f(x: float = float("inf"), y: float = Field(default=float("nan"))) -> float:
+        """Do it."""
+        return x + y
+
+    assert all("default" not in rule for rule in f.card.parameters.values())
+
+
+@pytest.mark.parametrize(
+    ("function", "shown"),
+    [
+        (partial(scale, 3), {"value", "unit"}),
+        (partial(scale, factor=3), {"value", "unit"}),
+        (partial(partial(scale, 3), unit="km"), {"value"}),
+        (update_wrapper(partial(scale, 3), scale), {"value", "unit"}),
+    ],
+)
+def test_a_partial_is_its_function_without_what_is_bound(function: Any, shown: set[str]) -> None:
+    made = tool(function)
+    assert (made.name, made.card.purpose) == ("scale", "Scale a value.")
+    assert set(made.card.parameters) == shown
+    assert made.card.parameters["value"] == {"type": "integer", "description": "What."}
+    assert call(made, {"value": 2}) == 6
+    with pytest.raises(InvalidArguments, match="factor"):
+        made.prepare({"value": 2, "factor": 9})
+
+
+def test_methods_and_callable_objects_are_tools() -> None:
+    shop = Shop()
+    for function in (shop.price, partial(Shop.price, shop)):
+        made = tool(function)
+        assert (made.name, made.card.purpose, set(made.card.parameters)) == ("price", "Say the price.", {"item"})
+    for bought in (shop, partial(shop)):
+        made = tool(bought)
+        assert (made.name, made.card.purpose, made.is_async) == ("Shop", "Buy it.", True)
+        assert asyncio.run(call(made, {"item": "tea"})) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "hint"),
+    [
+        (dict, "class 'dict' is no tool", "typed function"),
+        (Point, "class 'Point' is no tool", "typed function"),
+        (partial(Point, x=1), "class 'Point' is no tool", "typed function"),
+        (Shop, "class 'Shop' is no tool", "instance"),
+        (Shop.price, "method without its object", "instance.price"),
+        (str.upper, "method without its object", "instance.upper"),
+        (list[int], "parameters of the tool 'list' cannot be found", "typed function"),
+    ],
+)
+def test_what_is_no_function_says_what_to_give_instead(given: Any, message: str, hint: str) -> None:
+    for make in (tool, lambda one: Toolbox([one])):
+        with pytest.raises(ToolDefinitionError, match=message) as caught:
+            make(given)
+        assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        ToolContext,
+        ToolContext | None,
+        Optional[ToolContext],  # noqa: UP045  # the older way to write it
+        Annotated[ToolContext, "the call"],
+        Annotated[ToolContext | None, "the call"],
+        "ToolContext | None",
+        "base.ToolContext",
+        "typing.Optional[base.ToolContext]",
+        "Annotated[ToolContext, 'x']",
+    ],
+)
+def test_the_context_is_known_in_every_way_to_write_it(hint: Any) -> None:
+    def f(x: int, ctx: Any = None) -> str:
+        """Do it."""
+        return f"{ctx.call_id} {x}"
+
+    f.__annotations__["ctx"] = hint
+    schema = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+    made = [tool_from_card(ToolCard(name="f", purpose="p", input_schema=schema), f)]
+    if not isinstance(hint, str):
+        made.append(tool(f))
+    for one in made:
+        assert one.context_parameter == "ctx"
+        assert set(one.card.parameters) == {"x"}
+        assert call(one, {"x": 1}) == "c7 1"
+
+
+@pytest.mark.parametrize("hint", ["dict[str, ToolContext]", "MyToolContext", dict[str, ToolContext], int | None, "x"])
+def test_other_types_are_no_context(hint: Any) -> None:
+    assert not is_context(hint)
+
+
+def test_a_variadic_context_is_refused() -> None:
+    def f(*ctx: ToolContext) -> None: ...
+
+    with pytest.raises(ToolDefinitionError, match="no model can fill"):
+        tool(f)
+
+
+def test_a_sync_wrapper_of_an_async_function_does_not_run_on_the_loop() -> None:
+    async def inner(x: int) -> int:
+        """Do it."""
+        return x
+
+    @wraps(inner)
+    def outer(x: int) -> Any:
+        return inner(x)
+
+    @wraps(scale)
+    async def made_async(*args: Any, **kwargs: Any) -> int:
+        return scale(*args, **kwargs)
+
+    assert not handler_is_async(outer)
+    assert tool(outer).card.parameters == {"x": {"type": "integer"}}
+    for is_async in (inner, made_async, partial(inner, 1), partial(partial(Shop())), Shop(), staticmethod(inner)):
+        assert handler_is_async(is_async)
+    for is_sync in (scale, partial(scale, 1), Shop().price, staticmethod(scale)):
+        assert not handler_is_async(is_sync)
+
+
+def test_enum_values_in_another_case_are_corrected() -> None:
+    @tool
+    def paint(colour: Colour, others: list[Colour] | None = None) -> str:
+        """Paint."""
+        return f"{colour.name} {[one.name for one in others or ()]}"
+
+    assert call(paint, {"colour": "Red", "others": ["GREEN"]}) == "RED ['GREEN']"
+    assert paint.prepare({"colour": "Red"}).args == {"colour": "red"}
+    with pytest.raises(InvalidArguments) as caught:
+        paint.prepare({"colour": "blue"})
+    assert caught.value.hint == 'Expected: {"colour": string, "others": array (optional)}'
+
+
+def test_a_whole_float_is_taken_for_an_integer() -> None:
+    assert add.prepare({"a": 5.0, "b": 2}).values == {"a": 5, "b": 2}
+
+
+def rendered(result: Any) -> str:
+    return replace(add, check_output=None).render(result).text
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (float("nan"), '"NaN"'),
+        ({"a": float("inf"), "b": [float("-inf"), 1.5]}, '{"a":"Infinity","b":["-Infinity",1.5]}'),
+        (Point(x=1), '{"x":1,"y":0}'),
+        (Money(Decimal("1.10"), {1}), '{"amount":"1.10","tags":[1]}'),
+        (datetime(2025, 6, 1, 12, tzinfo=UTC), '"2025-06-01T12:00:00Z"'),
+        (timedelta(minutes=90), '"PT1H30M"'),
+        (Decimal("0.1"), '"0.1"'),
+        (Colour.RED, '"red"'),
+        (b"abc", '"abc"'),
+        (frozenset({1}), "[1]"),
+        (None, "null"),
+    ],
+)
+def test_a_result_is_written_as_valid_json(result: Any, text: str) -> None:
+    assert rendered(result) == text
+    json.loads(text, parse_constant=pytest.fail)
+
+
+def test_a_declared_float_may_be_infinite() -> None:
+    @tool
+    def f() -> Numbers:
+        """Do it."""
+        return {"value": float("inf")}
+
+    assert f.render(f()).text == '{"value":"Infinity"}'
+
+
+@pytest.mark.parametrize("result", [b"\xff\xfe", {"raw": b"\xff"}, object(), {1j: object()}])
+def test_a_result_that_json_cannot_hold_is_told(result: Any) -> None:
+    with pytest.raises(InvalidOutput, match="cannot be written as JSON"):
+        rendered(result)
+
+
+def test_a_generator_is_no_result() -> None:
+    async def later() -> AsyncIterator[int]:
+        yield 1
+
+    def now() -> Iterator[int]:
+        """Count."""
+        yield 1
+
+    def declared(n: int) -> list[int]:
+        """Count."""
+        return map(int, range(n))  # type: ignore[return-value]  # what is tested
+
+    for result in (now(), later(), (one for one in "ab")):
+        with pytest.raises(InvalidOutput, match="add") as caught:
+            rendered(result)
+        assert "return a list" in caught.value.hint
+    for made, args in ((tool(now), {}), (tool(declared), {"n": 1})):
+        with pytest.raises(InvalidOutput):
+            made.render(call(made, args))
+
+
+def test_a_tool_error_takes_what_its_author_gives() -> None:
+    assert (ToolError(ValueError("x")).message, str(ToolError(ValueError("x")))) == ("x", "x")  # type: ignore[arg-type]
+    error = ToolError("x", hint=None, code=404, retryable=1)  # type: ignore[arg-type]
+    assert (error.hint, error.code, error.retryable, str(error)) == ("", "404", True, "x")
+    assert ToolError("x", code=None).code == "tool_error"  # type: ignore[arg-type]
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301  # its own bytes
+    assert (again.code, again.message) == ("404", "x")

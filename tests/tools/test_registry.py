@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from taoloop.core.lint import lint
-from taoloop.errors import ToolDefinitionError, ToolError, UnknownName
+from taoloop.errors import ConfigError, ToolDefinitionError, ToolError, UnknownName
 from taoloop.tools.base import ToolContext
 from taoloop.tools.builtin import builtin_tools
 from taoloop.tools.registry import Toolbox
@@ -45,6 +46,29 @@ def test_a_name_is_given_once() -> None:
 def test_what_is_no_tool_is_refused() -> None:
     with pytest.raises(ToolDefinitionError, match="'str'"):
         Toolbox(["add"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "hint"),
+    [
+        ("calculator", "not as the text 'calculator'", "[my_function]"),
+        (add, "not as one function", "[…]"),
+        (builtin_tools()["calculator"], "not as one Tool", "[…]"),
+        (dict, "not as one type", "[…]"),
+        (builtin_tools(), "not by name", ".values()"),
+        (None, "not as one NoneType", "[my_function]"),
+    ],
+)
+def test_what_is_no_list_of_tools_is_told(given: Any, message: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Toolbox(given)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_one_text_is_no_allow_list() -> None:
+    with pytest.raises(ConfigError, match="not the text 'calculator'"):
+        Toolbox(builtin_tools().values()).allow("calculator")
 
 
 def test_the_allow_list_keeps_the_order_and_knows_the_names() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,18 +13,31 @@ from taoloop.core.message import Message, ModelReply, ToolCallText, Usage
 from taoloop.core.request import ModelRequest
 from taoloop.dialects.toolblock import describe
 from taoloop.errors import MissingExtra, ModelError, ModelTimeout, ModelUnavailable
+from taoloop.models.openai_names import WireNames
 from taoloop.models.providers import Endpoint, endpoint
+
+_DROPPABLE = ("temperature", "top_p", "stop", "max_tokens")
+_NAMED = {
+    name: re.compile(rf"[\"'`]{name}[\"'`]" if name == "stop" else rf"\b{name}\b")  # a bare `stop` is a word of prose
+    for name in _DROPPABLE
+}
+_UNSUPPORTED = re.compile(
+    r"unsupported|not[ _]support|not allowed|not permitted|unknown|unrecogni[sz]ed|unexpected", re.IGNORECASE
+)
 
 
 class OpenAIModel:
     """A chat model behind an OpenAI-compatible address.
 
     The SDK's own client is made once per event loop, since its connections belong to the loop.
+    A parameter that the model refuses as unsupported (temperature, top_p, stop, max_tokens) is left out from then
+    on; instead of max_tokens it gets max_completion_tokens.
     """
 
     def __init__(self, target: Endpoint) -> None:
         self._target = target
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+        self._refused: frozenset[str] = frozenset()
 
     @classmethod
     def from_env(cls, provider: str, model: str, env: Mapping[str, str]) -> OpenAIModel:
@@ -45,10 +59,11 @@ class OpenAIModel:
         return "native"
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """One chat completion."""
+        """One chat completion. A provider that reports no usage leaves the reply's `usage` at zero."""
         openai = _sdk()
+        names = WireNames(card.name for card in (*request.trace.agent.tools, *request.tools))
         try:
-            completion = await self._client(openai).chat.completions.create(**self._body(request))
+            completion = await self._completion(openai, request, names)
         except openai.APITimeoutError as error:
             raise ModelTimeout(f"{self.spec} gave no reply in time.") from error
         except openai.APIConnectionError as error:
@@ -61,7 +76,7 @@ class OpenAIModel:
             raise ModelUnavailable(f"{self.spec} answered {error.status_code}: {error.message[:500]}") from error
         except (openai.OpenAIError, ValueError, TypeError) as error:
             raise ModelError(f"{self.spec} answered something that cannot be read: {str(error)[:500]}") from error
-        return self._reply(completion)
+        return self._reply(completion, names)
 
     def check_used(self, replies: int) -> None:
         """A provider has no script to check."""
@@ -82,23 +97,45 @@ class OpenAIModel:
             self._clients[loop] = client
         return client
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
+    async def _completion(self, openai: Any, request: ModelRequest, names: WireNames) -> Any:
+        """What the API answers, asked again without each parameter that it does not know."""
+        create = self._client(openai).chat.completions.create
+        while True:
+            body = self._body(request, names)
+            try:
+                return await create(**body)
+            except openai.BadRequestError as error:
+                refused = _unsupported(error) & body.keys()  # each round leaves out one more, so it ends
+                if not refused:
+                    raise
+                self._refused |= refused
+
+    def _body(self, request: ModelRequest, names: WireNames) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._target.model,
-            "messages": [_message(message) for message in request.messages],
+            "messages": [_message(message, names) for message in request.messages],
         }
+        tools = request.tools if request.native else ()
+        closing = request.native and not tools and any(message.tool_calls for message in request.messages)
+        if closing:  # some servers refuse messages with calls where no tools are told
+            tools = request.trace.agent.tools
         optional = {
             "temperature": request.temperature,
             "top_p": request.top_p,
             "max_tokens": request.max_output_tokens,
             "stop": list(request.stop) or None,
-            "tools": [_tool(card) for card in request.tools] if request.native and request.tools else None,
+            "tools": [_tool(card, names) for card in tools] or None,
+            "tool_choice": "none" if closing and tools else None,
             "timeout": request.timeout_s,
         }
-        body.update({name: value for name, value in optional.items() if value is not None})
+        if "max_tokens" in self._refused:
+            optional["max_completion_tokens"] = request.max_output_tokens
+        body.update(
+            {name: value for name, value in optional.items() if value is not None and name not in self._refused}
+        )
         return body
 
-    def _reply(self, completion: Any) -> ModelReply:
+    def _reply(self, completion: Any, names: WireNames) -> ModelReply:
         choices = getattr(completion, "choices", None)
         if not choices:
             raise ModelError(f"{self.spec} answered without any choice.")
@@ -107,7 +144,9 @@ class OpenAIModel:
         return ModelReply(
             text=message.content or "",
             tool_calls=tuple(
-                ToolCallText(name=call.function.name, arguments=call.function.arguments or "", id=call.id)
+                ToolCallText(
+                    name=names.ours(call.function.name or ""), arguments=call.function.arguments or "", id=call.id
+                )
                 for call in message.tool_calls or ()
                 if call.type == "function"
             ),
@@ -128,11 +167,24 @@ def _sdk() -> Any:
     return openai
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _unsupported(error: Any) -> frozenset[str]:
+    """The parameters that a refusal names as unsupported; none for a refusal of another kind."""
+    if not _UNSUPPORTED.search(f"{error.code} {error.message}"):
+        return frozenset()
+    if error.param:
+        return frozenset(name for name in _DROPPABLE if name == error.param)
+    return frozenset(name for name, pattern in _NAMED.items() if pattern.search(error.message))
+
+
+def _message(message: Message, names: WireNames) -> dict[str, Any]:
     body: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         body["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": names.outgoing(call.name), "arguments": call.arguments},
+            }
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
@@ -140,17 +192,21 @@ def _message(message: Message) -> dict[str, Any]:
     return body
 
 
-def _tool(card: ToolCard) -> dict[str, Any]:
+def _tool(card: ToolCard, names: WireNames) -> dict[str, Any]:
     return {
         "type": "function",
-        "function": {"name": card.name, "description": describe(card), "parameters": dict(card.input_schema)},
+        "function": {
+            "name": names.outgoing(card.name),
+            "description": describe(card),
+            "parameters": dict(card.input_schema),
+        },
     }
 
 
 def _usage(usage: Any) -> Usage:
     details = getattr(usage, "prompt_tokens_details", None)
     return Usage(
-        input_tokens=usage.prompt_tokens or 0,
-        output_tokens=usage.completion_tokens or 0,
+        input_tokens=getattr(usage, "prompt_tokens", None) or 0,
+        output_tokens=getattr(usage, "completion_tokens", None) or 0,
         cached_tokens=getattr(details, "cached_tokens", None) or 0,
     )

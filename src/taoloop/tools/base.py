@@ -169,7 +169,9 @@ def expected_form(card: ToolCard) -> str:
     required = card.required
     parts = []
     for name, rule in card.parameters.items():
-        kind = " or ".join(sorted(schema_types(rule, card.input_schema) - {"null"})) if isinstance(rule, Mapping) else ""
+        kind = (
+            " or ".join(sorted(schema_types(rule, card.input_schema) - {"null"})) if isinstance(rule, Mapping) else ""
+        )
         kind = kind or "any"
         parts.append(f'"{name}": {kind}' + ("" if name in required else " (optional)"))
     return "{" + ", ".join(parts) + "}"

@@ -33,9 +33,9 @@ class _Validator(Protocol):
 def tool_from_card(card: ToolCard, handler: Callable[..., Any]) -> Tool:
     """A tool of a hand-written card and a handler that takes the arguments by name.
 
-    The handler gets the `ToolContext` if it has a parameter of that type (or `ToolContext | None`). Arguments and results are judged by
-    the card's schemas (Draft 2020-12, formats too, no remote references). An argument that the handler has no
-    parameter for is refused, whatever the schema leaves open.
+    The handler gets the `ToolContext` if it has a parameter of that type, which may be optional. Arguments and
+    results are judged by the card's schemas (Draft 2020-12, formats too, no remote references). An argument that the
+    handler has no parameter for is refused, whatever the schema leaves open.
 
     Raises:
         ToolDefinitionError: a schema is invalid or not of an object, or the handler does not fit it.

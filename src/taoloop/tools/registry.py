@@ -88,7 +88,7 @@ def _listed(tools: Any) -> Iterable[Any]:
         )
     if isinstance(tools, Mapping):
         raise ToolDefinitionError("Tools must be given as a list, not by name.", hint="Give the mapping's `.values()`.")
-    if isinstance(tools, Toolbox) or (isinstance(tools, Iterable) and not isinstance(tools, type)):
+    if isinstance(tools, Iterable):
         return tools
     raise ToolDefinitionError(
         f"Tools must be given as a list, not as one {type(tools).__name__}.",
