@@ -140,7 +140,7 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("strategy: luck\n", 1, "strategy", "no strategy called 'luck'"),
         ("limits:\n  max_steps: 3\n  max_stepz: 3\n", 3, "limits.max_stepz", "Did you mean 'max_steps'?"),
         ("limits: {max_steps: 0}\n", 1, "limits.max_steps", "must be a whole number above 0"),
-        ("max_steps: 0\n", 1, "max_steps", "must be a number above 0"),
+        ("max_steps: 0\n", 1, "max_steps", "above 0"),
         ("max_steps:\n", 1, "max_steps", "a whole number is expected, not nothing"),
         ("limits: {max_steps: 3}\nmax_steps: 3\n", 2, "max_steps", "means the same"),
         ("limits: {max_steps: 2.5}\n", 1, "limits.max_steps", "a whole number is expected"),

@@ -14,7 +14,7 @@ from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.models.resolve import model_kinds
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.agent_nodes import Document, Place, read_document
+from taoloop.runtime.agent_nodes import Document, Place, kind_name, read_document
 from taoloop.runtime.attribute import load_attribute, speaking_for
 from taoloop.strategies import get_strategy
 from taoloop.tools.base import Tool
@@ -44,6 +44,7 @@ _FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
     "tools": _LIST,
     "workspace": _PATH,
     "limits": _MAPPING,
+    "max_steps": _COUNT,
     "approved_tiers": _LIST,
     "closing_turn": _SWITCH,
     "repair_turns": _COUNT,
@@ -112,7 +113,19 @@ def _agent_of(document: Document) -> Agent:
         given["journal" if name == "db" else name] = _READERS.get(name, _as_it_is)(document, value)
     if "db" in document.data and "journal" in document.data:
         raise document.error(("db",), "`journal` stands here too and means the same.", hint="Remove one of the two.")
+    if "max_steps" in given:
+        given["limits"] = _with_max_steps(document, given.pop("max_steps"), given.get("limits", Limits()))
     return Agent(**{"name": document.path.stem, **given})
+
+
+def _with_max_steps(document: Document, max_steps: int, limits: Limits) -> Limits:
+    place = ("max_steps",)
+    if "max_steps" in (document.data.get("limits") or {}):
+        raise document.error(
+            place, "`limits.max_steps` stands here too and means the same.", hint="Remove one of the two."
+        )
+    with _placed(document, place):
+        return replace(limits, max_steps=max_steps)
 
 
 def _require(document: Document, place: Place, value: Any, kind: tuple[tuple[type, ...], str]) -> None:
@@ -120,7 +133,8 @@ def _require(document: Document, place: Place, value: Any, kind: tuple[tuple[typ
     if isinstance(value, types) and not (isinstance(value, bool) and bool not in types):
         return
     shown = repr(value)
-    raise document.error(place, f"{expected} is expected, not {shown if len(shown) <= 60 else type(value).__name__}.")
+    found = "nothing" if value is None else kind_name(value) if isinstance(value, bool) or len(shown) > 60 else shown
+    raise document.error(place, f"{expected} is expected, not {found}.")
 
 
 def _as_it_is(_document: Document, value: Any) -> Any:

@@ -50,6 +50,25 @@ class Document:
         return self.error(place, "there is no such field.", hint=hint)
 
 
+def kind_name(value: object) -> str:
+    """What kind of thing a value of YAML or JSON is, in plain words."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+        case _:
+            return f"a {type(value).__name__}"  # YAML has dates, too
+
+
 def field_name(place: Place) -> str:
     """`tools[2].card` for `("tools", 2, "card")`."""
     text = ""
@@ -80,7 +99,7 @@ def read_document(path: Path) -> Document:
     except (ValueError, RecursionError) as error:
         raise AgentFileError(f"it cannot be read: {error}.", path=str(path)) from error
     if not isinstance(data, dict):
-        found = "empty" if data is None else f"a {type(data).__name__}"
+        found = "empty" if data is None else kind_name(data)
         raise AgentFileError(
             f"an agent file is a mapping of fields, but this is {found}.",
             path=str(path),

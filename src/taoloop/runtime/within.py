@@ -54,11 +54,11 @@ class _Begun:
                     coroutine.close()
                     raise
                 except asyncio.CancelledError as error:
-                    if last_call is not None:
+                    if last_call is not None and last_call.was_made:
                         last_call.withdraw()
                         _abandon(coroutine)
                         raise
-                    last_call = _LastCall()
+                    last_call = last_call or _LastCall()
                     resume: Callable[[], Any] = partial(coroutine.throw, error)
                 except BaseException as error:  # noqa: BLE001  # a failed wait belongs to the coroutine
                     resume = partial(coroutine.throw, error)
@@ -68,6 +68,9 @@ class _Begun:
                     waits_for = resume()
                 except StopIteration as done:
                     return done.value
+                if last_call is not None and last_call.is_void():
+                    last_call.timer.cancel()
+                    last_call = None
         finally:
             if last_call is not None:
                 last_call.timer.cancel()
@@ -87,6 +90,10 @@ class _LastCall:
         if self._task is not None:
             self.was_made = True
             self._task.cancel()
+
+    def is_void(self) -> bool:
+        """True once the cancellation was taken back: the coroutine's own, as time limits and scopes inside it do."""
+        return self._task is None or not self._task.cancelling()
 
     def withdraw(self) -> None:
         """Take our own cancellation back, so that only the one that came from outside counts."""
