@@ -1,5 +1,6 @@
 """Bad input: one clear line that names the thing and the way out, an exit code, and nothing started."""
 
+import os
 import shlex
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ from .conftest import ENTRY, Shell, call
         (["run"], "Give a TASK"),
         (["run", " "], "The task is empty"),
         (["run", "x", "--resume", "y"], "--resume goes on with its own task"),
+        (["run", "two", "words"], "quote it: tao run 'two words'"),
         (["run", "x", "--model", "nope"], "no model called 'nope'. Known: offline, scripted"),
         (["run", "x", "--model", "openai:m"], "OPENAI_API_KEY is not set"),
         (["run", "x", "--model", "scripted:none.yaml"], "'none.yaml' cannot be read"),
@@ -56,6 +58,66 @@ def test_an_unreadable_env_file_is_named_and_a_bad_line_only_ignored(tao: Shell)
     assert ".env:2: this is not NAME=value" in ended.one_line
     assert "openai:gpt-4o-mini  ready" in ended.out
     assert "sk-secret" not in ended.out
+
+
+def test_an_env_that_is_no_file_is_named(tao: Shell) -> None:
+    path = tao.folder / ".env"
+    path.mkdir()
+    assert f"{path}: it is a folder" in tao("run", "x", "--model", "offline", code=2).one_line
+    path.rmdir()
+    os.mkfifo(path)
+    assert f"{path}: it is a pipe" in tao("run", "x", "--model", "offline", code=2).one_line
+    path.unlink()
+    path.symlink_to("nowhere")
+    assert f"{path}: it is a link to a file that is not there" in tao("doctor", code=1).out
+    path.unlink()
+    assert tao("runs", code=11).out == ""
+
+
+def test_output_that_cannot_be_written_is_one_line(tao: Shell) -> None:
+    model = tao.script(call("calculator", expression="6*7"), "42")
+    run_id = tao("run", "x", "--model", model, "--json", code=0).events[0]["run_id"]
+    run = ["run", "x", "--model", model]
+    for args in (run, [*run, "--json"], ["runs"], ["show", run_id], ["--help"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [*ENTRY, *args],
+                cwd=tao.folder,
+                env=tao.env,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 1, done.stderr
+        told = [line for line in done.stderr.splitlines() if line.startswith("tao: ")]
+        assert len(told) == 1
+        assert "output cannot be written: No space left on device." in told[0]
+        assert ("Go on with the run: tao run --resume" in told[0]) == (args[0] == "run")
+        assert "Traceback" not in done.stderr
+    stopped = tao("runs", "--status", "stopped", "--json", code=0).events
+    assert len(stopped) == 2
+    assert tao("run", "--resume", stopped[0]["run_id"], "--json", code=0).events[-1]["answer"] == "42"
+
+
+def test_a_command_without_standard_streams_still_runs(tao: Shell) -> None:
+    run = [*ENTRY, "run", "x", "--model", tao.script("y")]
+    line = f"{shlex.join(run)} <&- >&- 2>&-"
+    subprocess.run(["bash", "-c", line], cwd=tao.folder, env=tao.env, check=True)
+    assert len(tao("runs", "--status", "completed", "--json", code=0).events) == 1
+
+
+def test_a_folder_that_is_made_is_told_and_the_database_is_private(tao: Shell) -> None:
+    model = tao.script("y")
+    args = ["run", "x", "--model", model, "--workspace", "tpyo", "--db", "data/new/x.db"]
+    told = tao(*args, code=0).err.splitlines()
+    assert [line.split(" was made ")[0] for line in told] == [
+        f"tao: The folder {tao.folder / 'tpyo'}",
+        "tao: The folder data/new",
+    ]
+    assert tao(*args, code=0).err == ""
+    made = tao.folder / "data" / "new"
+    assert [oct(path.stat().st_mode & 0o777) for path in (made, made / "x.db")] == ["0o700", "0o600"]
 
 
 def test_the_environment_wins_over_the_env_file(tao: Shell) -> None:

@@ -81,11 +81,11 @@ def terminals() -> Iterator[list[Terminal]]:
         terminal.close()
 
 
-def started(terminals: list[Terminal], tao: Shell, *replies: object, **env: str) -> Terminal:
+def started(terminals: list[Terminal], tao: Shell, *replies: object, task: str = "go", **env: str) -> Terminal:
     tao.write("mytools.py", TOOLS)
     tao.script(*replies)
     tao.write("agent.yaml", 'model: scripted:script.yaml\ntools: ["mytools:slow", "mytools:book"]\n')
-    terminals.append(Terminal(tao, "run", "go", "--agent", "agent.yaml", **env))
+    terminals.append(Terminal(tao, "run", task, "--agent", "agent.yaml", **env))
     return terminals[-1]
 
 
@@ -111,6 +111,16 @@ def test_ctrl_c_on_the_terminal_tells_how_to_go_on(tao: Shell, terminals: list[T
     assert "Go on: tao run --resume" in plain(terminal.seen)
 
 
+def test_a_chinese_run_is_stopped_in_chinese(tao: Shell, terminals: list[Terminal]) -> None:
+    terminal = started(terminals, tao, call("slow", name="never"), "好", task="等一等")
+    terminal.until("slow…")
+    terminal.process.send_signal(2)
+    assert terminal.end() == 130
+    screen = plain(terminal.seen)
+    assert "tao: 正在停止" in screen
+    assert "在完成之前已停止" in screen
+
+
 def test_ctrl_c_at_a_question_stops_the_run_and_the_question_comes_again(tao: Shell, terminals: list[Terminal]) -> None:
     terminal = started(terminals, tao, call("book", place="x"), "done")
     terminal.until("[q] later:")
@@ -118,6 +128,46 @@ def test_ctrl_c_at_a_question_stops_the_run_and_the_question_comes_again(tao: Sh
     assert terminal.end() == 130
     run_id = tao("runs", "--status", "stopped", "--json", code=0).events[0]["run_id"]
     assert tao("run", "--resume", run_id, "--json", code=8).events[-1]["kind"] == "paused"
+
+
+def test_the_question_of_a_chinese_run_is_chinese(tao: Shell, terminals: list[Terminal]) -> None:
+    terminal = started(terminals, tao, call("book", place="小南国"), "好", task="订一张桌子")
+    terminal.until("以后再说：")
+    terminal.type("y")
+    assert terminal.end() == 0
+    screen = plain(terminal.seen)
+    assert "book 是 write 级工具：须由人决定" in screen
+    assert "a person decides" not in screen
+    assert re.search("已允许 +由用户决定", screen)
+
+
+def test_an_ascii_terminal_gets_english_labels_and_the_exact_arguments(tao: Shell, terminals: list[Terminal]) -> None:
+    env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    terminal = started(terminals, tao, call("book", place="小"), "好", task="订一张桌子", **env)
+    terminal.until("[q] later:")
+    terminal.type("q")
+    assert terminal.end() == 8
+    screen = plain(terminal.seen)
+    assert 'place = "\\u5c0f"' in screen
+    assert "book is a write tool" in screen.replace("'", "")
+    assert screen.count("\\u") == 1
+
+
+@pytest.mark.parametrize(("typed", "code", "shown"), [("n", 2, "was left alone"), ("y", 0, "Answer")])
+def test_a_run_that_seems_alive_is_taken_over_only_when_a_person_says_so(
+    tao: Shell, terminals: list[Terminal], typed: str, code: int, shown: str
+) -> None:
+    first = started(terminals, tao, call("slow", name="now"), "done")
+    first.until("slow…")
+    first.process.kill()
+    first.process.wait()
+    run_id = tao("runs", "--json", code=0).events[0]["run_id"]
+    (tao.folder / "now").touch()
+    terminals.append(Terminal(tao, "run", "--resume", run_id))
+    terminals[-1].until("Take the run over?")
+    terminals[-1].type(typed)
+    assert terminals[-1].end() == code
+    assert shown in plain(terminals[-1].seen)
 
 
 def test_no_color_is_honoured(tao: Shell, terminals: list[Terminal]) -> None:

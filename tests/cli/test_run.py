@@ -61,17 +61,72 @@ def test_a_task_is_answered_with_every_step_shown(tao: Shell) -> None:
 def test_a_chinese_task_is_shown_in_chinese(tao: Shell) -> None:
     model = tao.script(call("calculator", expression="1+1"), "等于 2。")
     ended = tao("run", "-", "--model", model, stdin="一加一等于几?\n", code=0)
-    assert "任务: 一加一等于几?" in ended.out
-    assert "答案: 等于 2。" in ended.out
+    assert "任务：一加一等于几?" in ended.out
+    assert "答案：等于 2。" in ended.out
 
 
 def test_without_any_configuration_the_embedded_model_answers_and_says_what_it_is(tao: Shell) -> None:
     ended = tao("run", "What is 3.5 squared?", code=0)
     assert "12.25" in ended.out
     assert "not a language model" in ended.one_line
-    assert "OPENAI_API_KEY" in ended.one_line
+    assert "tao models" in ended.one_line
     assert "不是语言模型" in tao("run", "3.5 的平方是多少?", code=0).one_line
     assert tao("run", "What is 3.5 squared?", "--model", "offline", code=0).err == ""
+
+
+def test_ai_mock_takes_the_place_of_a_provider_and_says_so_once(tao: Shell) -> None:
+    mock = {"AI_MOCK": "1"}
+    tao.write("agent.yaml", "model: deepseek:deepseek-chat\ntools: [calculator]\n")
+    task = ("run", "What is 3.5 squared?")
+    told = tao(*task, "--agent", "agent.yaml", code=0, **mock)
+    assert told.one_line == "tao: AI_MOCK is set: the offline planner answers in place of deepseek:deepseek-chat."
+    assert "12.25" in told.out
+    for env in ({}, {"OPENAI_API_KEY": "k"}, {"TAOLOOP_MODEL": "openai:m"}, {"AI_PROVIDER": "deepseek"}):
+        assert tao(*task, code=0, **mock, **env).one_line.startswith("tao: AI_MOCK is set: the offline planner")
+    assert "DEEPSEEK_API_KEY" in tao(*task, "--model", "deepseek:deepseek-chat", code=2, **mock).one_line
+
+
+def test_ai_mock_leaves_a_script_and_a_named_offline_model_alone(tao: Shell) -> None:
+    script = tao.script("scripted!")
+    tao.write("agent.yaml", f"model: {script}\n")
+    for args, env in ((["--agent", "agent.yaml"], {}), (["--model", script], {}), ([], {"TAOLOOP_MODEL": script})):
+        ended = tao("run", "x", *args, code=0, AI_MOCK="1", **env)
+        assert "scripted!" in ended.out
+        assert ended.err == ""
+    assert tao("run", "What is 2+2?", "--model", "offline", code=0, AI_MOCK="1").err == ""
+    assert tao("run", "What is 2+2?", code=0, TAOLOOP_MODEL="offline").err == ""
+
+
+def test_ai_mock_serves_a_run_that_a_provider_began(tao: Shell) -> None:
+    tao.write("agent.yaml", "model: openai:m\ntools: [calculator]\n")
+    env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    run_id = tao("run", "What is 2+2?", "--agent", "agent.yaml", "--json", code=9, **env).events[0]["run_id"]
+    resumed = tao("run", "--resume", run_id, "--json", code=0, AI_MOCK="1")
+    assert "in place of openai:m" in resumed.one_line
+    assert "4" in resumed.events[-1]["answer"]
+
+
+def test_an_option_wins_over_max_steps_of_an_agent_in_python(tao: Shell) -> None:
+    tao.write("mine.py", "from taoloop import Agent\nagent = Agent(model='offline', max_steps=2)\n")
+    given = ("run", "What is 2+2?", "--agent", "mine:agent", "--json")
+    assert tao(*given, code=0).events[0]["agent"]["limits"]["max_steps"] == 2
+    assert tao(*given, "--max-steps", "5", code=0).events[0]["agent"]["limits"]["max_steps"] == 5
+
+
+def test_a_text_of_several_lines_is_indented(tao: Shell) -> None:
+    out = tao("run", "one\ntwo", "--model", tao.script("first\n\nAnswer: second"), code=0).out
+    assert "  Task: one\n    two\n" in out
+    assert "  Answer: first\n\n    Answer: second\n" in out
+
+
+def test_where_chinese_cannot_be_shown_the_remarks_are_english_and_nothing_is_escaped(tao: Shell) -> None:
+    ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    told = tao("run", "3.5 的平方是多少?", code=0, **ascii_only)
+    assert told.one_line.startswith("tao: No model is configured")
+    assert "答案：" in told.out, "a pipe gets UTF-8"
+    assert tao("show", "没有", code=2, **ascii_only).one_line.startswith("tao: ")
+    assert "\\u" not in tao("show", "没有…", code=2, **ascii_only).one_line
+    assert tao("--help", code=0, **ascii_only).err == ""
 
 
 def test_json_prints_events_and_the_last_is_finished(tao: Shell) -> None:
@@ -105,9 +160,11 @@ def test_a_write_waits_where_nobody_can_be_asked_and_goes_on_when_it_is_approved
     assert ended.events[-1]["kind"] == "paused"
     assert not (tao.folder / "booked.txt").exists()
     run_id = ended.events[0]["run_id"]
-    assert f"tao run --resume {run_id}" in ended.err
+    assert ended.events[-1]["status"] == "waiting"
+    assert f"tao run --resume {run_id} --approve write" in ended.err
     resumed = tao("run", "--resume", run_id[:-3], "--approve", "write", code=0)
-    assert "Allowed: by --approve" in resumed.out
+    assert f"  Resumed: {run_id}\n  Task: the task\n" in resumed.out
+    assert "Allowed: by the operator, ahead of time (tier write)" in resumed.out
     assert (tao.folder / "booked.txt").read_text(encoding="utf-8") == "小南国\n"
 
 
@@ -173,7 +230,7 @@ def test_replies_left_over_and_replies_missing_have_their_codes(tao: Shell) -> N
 def test_verbose_shows_the_output_of_the_model_as_it_came(tao: Shell) -> None:
     model = tao.script("Thought: easy\nFinal Answer: yes")
     out = tao("run", "x", "--model", model, "--dialect", "text", "-v", code=0).out
-    assert "1 Model: Thought: easy\nFinal Answer: yes" in out
+    assert "1 Model: Thought: easy\n    Final Answer: yes" in out
 
 
 def test_text_of_model_and_tools_cannot_steer_the_terminal_or_the_markup(tao: Shell) -> None:

@@ -1,6 +1,7 @@
 """`tao runs`, `tao show` and `tao replay` on stored runs."""
 
 import json
+import re
 import sqlite3
 
 from .conftest import Shell, call
@@ -16,7 +17,10 @@ def stored(tao: Shell, *options: str) -> tuple[str, str]:
 def test_runs_are_listed_newest_first(tao: Shell) -> None:
     first, _ = stored(tao)
     second, _ = stored(tao, "--max-steps", "1", "--no-closing-turn")
-    lines = tao("runs", code=0).out.splitlines()
+    listed = tao("runs", code=0)
+    lines = listed.out.splitlines()
+    assert listed.err.split() == ["run", "started", "status", "events", "task"]
+    assert re.search(r"completed +\d events +what is 6\*7", lines[1])
     assert [line.split()[0] for line in lines] == [second, first]
     assert "max_steps_exceeded" in lines[0]
     assert "what is 6*7?" in lines[1]
@@ -57,19 +61,22 @@ def test_a_shown_run_can_be_the_model_of_another(tao: Shell) -> None:
 def test_show_raw_steps_and_events(tao: Shell) -> None:
     run_id, _ = stored(tao)
     assert '→ calculator {"expression": "6*7"}' in tao("show", run_id, "--raw", code=0).out
-    assert "1 Thought: I use calculator." in tao("show", run_id, "--steps", code=0).out
+    steps = tao("show", run_id, "--steps", code=0).out
+    assert "1 Thought: I use calculator." in steps
+    assert "  Answer: 42, 就是它\n" in steps
     rows = tao("show", run_id, "--steps", "--json", code=0).events
     assert [(row["step"], row["action"]) for row in rows] == [(1, "calculator"), (2, "final")]
+    assert rows[-1]["answer"] == "42, 就是它"
     assert "Observed: result=42" in tao("show", run_id, "--events", code=0).out
 
 
 def test_replay_decides_the_same_without_the_world(tao: Shell) -> None:
     run_id, printed = stored(tao)
     (tao.folder / "script.yaml").unlink()
-    lines = tao("replay", run_id, "--json", code=0).events
+    replayed = tao("replay", run_id, "--json", code=0)
     recorded = [json.loads(line) for line in printed.splitlines()]
-    assert [{**line, "same": True} for line in recorded] == lines[:-1]
-    assert lines[-1] == {"kind": "replayed", "events": len(recorded), "same": len(recorded)}
+    assert [{**line, "same": True} for line in recorded] == replayed.events
+    assert f"replayed {len(recorded)} events: all the same" in replayed.one_line
     assert f"replayed {len(recorded)} events: all the same" in tao("replay", run_id, "--step", code=0).out
 
 

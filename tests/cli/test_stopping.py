@@ -3,8 +3,10 @@
 A tool that waits for a file holds the run.
 """
 
+import json
 import os
 import signal
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -71,6 +73,7 @@ def test_a_signal_stops_the_run_cleanly_and_it_can_be_resumed(
     out, err = process.communicate(timeout=30)
     assert process.returncode == code
     assert '"kind":"finished","status":"stopped"' in out.splitlines()[-1]
+    assert "user" not in json.loads(out.splitlines()[-1])["reason"]
     assert f"tao run --resume {run_id}" in err
     (tao.folder / "go").touch()
     assert tao("run", "--resume", run_id, "--json", code=0).events[-1]["answer"] == "done"
@@ -97,9 +100,29 @@ def test_a_killed_run_goes_on_without_a_second_effect(tao: Shell) -> None:
     process.kill()
     process.communicate(timeout=30)
     assert tao("runs", "--status", "running").out.startswith(run_id)
-    events = tao("run", "--resume", run_id, "--json", code=0).events
-    assert next(event["error"]["code"] for event in events if event["kind"] == "observed") == "in_doubt"
+    resumed = tao("run", "--resume", run_id, "--json", code=0)
+    assert "another process may be at work on it" in resumed.one_line
+    assert next(event["error"]["code"] for event in resumed.events if event["kind"] == "observed") == "in_doubt"
     assert effects.read_text() == "go\n"
+
+
+def test_a_run_without_events_for_long_is_shown_in_doubt_and_taken_over_without_a_warning(tao: Shell) -> None:
+    process = tao.start(*held(tao, "wait_for"))
+    run_id = until(process, "action_requested")[0]["run_id"]
+    process.kill()
+    process.communicate(timeout=30)
+    listed = tao("runs", code=0)
+    assert "  running  " in listed.out
+    assert "running?" not in listed.out + listed.err
+    with sqlite3.connect(tao.folder / "runs.db") as connection:
+        connection.execute("UPDATE event SET at = at - 3600")
+    connection.close()
+    listed = tao("runs", code=0)
+    assert "  running?  " in listed.out
+    assert f"tao run --resume {run_id}" in listed.err.splitlines()[-1]
+    assert [row["status"] for row in tao("runs", "--json", code=0).events] == ["running"]
+    (tao.folder / "go").touch()
+    assert tao("run", "--resume", run_id, "--json", code=0).err == ""
 
 
 def test_a_reader_that_leaves_stops_the_run_quietly(tao: Shell) -> None:

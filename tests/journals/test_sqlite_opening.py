@@ -24,7 +24,7 @@ def test_a_file_that_becomes_a_journal_while_it_is_looked_at_is_ours(
 ) -> None:
     """Another connection makes the tables (if it can) after each thing that is read of the file."""
     place = Place(path=tmp_path / "runs.db", lock_timeout_s=0.0)
-    read, tried = getattr(schema, between), []
+    read, tried = getattr(schema, between), list[bool]()
 
     def read_and_let_another_open(connection: sqlite3.Connection) -> int:
         found: int = read(connection)

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.models.test_offline_run import World
 from tests.models.test_offline_world import (
     ALL,
-    World,
     add,
     calculator,
     convert_currency,

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.models.test_offline_run import Step, World, first
 from tests.models.test_offline_world import (
     ALL,
-    Step,
-    World,
     add,
     calculator,
     current_time,
     days_between,
     distance,
-    first,
     get_forecast,
     get_weather,
     is_prime,

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.models.test_offline_world import ALL, World
+from tests.models.test_offline_run import World
+from tests.models.test_offline_world import (
+    ALL,
+)
 
 from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Act, Answer

@@ -8,12 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from taoloop.cli.labels import label
 from taoloop.core.cards import TIERS, Tier
 from taoloop.core.limits import Limits
 from taoloop.core.spec import AgentSpec
 from taoloop.errors import ConfigError, MissingExtra
 from taoloop.models.providers import PROVIDERS
-from taoloop.models.resolve import OFFLINE, default_spec
+from taoloop.models.resolve import OFFLINE, default_spec, is_provider, mock_is_set
 from taoloop.runtime.agent import PAGING_TOOL, Agent
 from taoloop.runtime.agent_file import load_agent
 from taoloop.runtime.attribute import load_attribute
@@ -72,14 +73,34 @@ def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Age
         present = agent.toolbox.names
         lacking = [c.name for c in spec.tools if c.name not in present and c.name in builtin and c.name != PAGING_TOOL]
         agent = replace(agent, tools=(*agent.tools, *lacking))
-    if chosen.model is None and chosen.agent is None and agent.bound_model.spec != spec.model:
+    if chosen.model is None and chosen.agent is None and _model_spec(agent, env) != spec.model:
         agent = replace(agent, model=spec.model)
     return agent
 
 
-def default_offline(agent: Agent, env: Mapping[str, str]) -> bool:
-    """True if the agent answers with the offline model because nothing else was asked for."""
-    return agent.model is None and default_spec(env) == OFFLINE
+def under_mock(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent:
+    """The agent with the offline model in place of a provider's if AI_MOCK is set and `--model` does not say so."""
+    if chosen.model is None and mock_is_set(env) and is_provider(_model_spec(agent, env)):
+        return replace(agent, model=OFFLINE)
+    return agent
+
+
+def model_remark(before: Agent, after: Agent, env: Mapping[str, str], language: str) -> str:
+    """What is worth knowing about the model that answers; empty where it is the one that was asked for."""
+    if after is not before:
+        return label(language, "mock_instead", spec=_model_spec(before, env))
+    if before.model is not None or default_spec(env) != OFFLINE:
+        return ""
+    if mock_is_set(env):
+        return label(language, "mock")
+    return "" if env.get("TAOLOOP_MODEL", "").strip() else label(language, "no_model")
+
+
+def _model_spec(agent: Agent, env: Mapping[str, str]) -> str:
+    """The spec of the agent's model, as far as it can be told without making the model."""
+    if agent.model is None:
+        return default_spec(env)
+    return agent.model if isinstance(agent.model, str) else str(getattr(agent.model, "spec", "scripted"))
 
 
 def require_extra(model: str) -> None:
@@ -93,11 +114,6 @@ def require_extra(model: str) -> None:
             f"The model {model} needs the OpenAI SDK, which is not installed.",
             hint="Install the extra: pip install 'taoloop[openai]', or use --model offline.",
         )
-
-
-def key_variables() -> str:
-    """The variables of which one configures a model."""
-    return ", ".join(provider.key_var or provider.model_var for provider in PROVIDERS.values())
 
 
 def limits_over(limits: Limits, given: Mapping[str, float]) -> Limits:
@@ -123,7 +139,8 @@ def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent
     if chosen.tools is not None:
         changes["tools"] = named_tools(chosen.tools)
     if chosen.limits:
-        changes["limits"] = limits_over(agent.limits, chosen.limits)
+        own = {} if agent.max_steps is None else {"max_steps": agent.max_steps}
+        changes |= {"limits": limits_over(agent.limits, own | dict(chosen.limits)), "max_steps": None}
     return replace(agent, env=env, **changes)
 
 

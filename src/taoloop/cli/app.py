@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import click
 
 import taoloop
-from taoloop.cli.streams import say, silence_stdout
+from taoloop.cli.streams import open_missing, say, silence_stdout
 from taoloop.errors import TaoError
 
 DEBUG = "TAOLOOP_DEBUG"
@@ -104,6 +105,7 @@ def cli() -> None:
 
 def execute(args: list[str]) -> int:
     """Run one command; every error becomes one line on standard error. Returns the exit code."""
+    open_missing()
     try:
         result: Any = cli.main(args=args, prog_name="tao", standalone_mode=False)
         sys.stdout.flush()
@@ -118,11 +120,21 @@ def execute(args: list[str]) -> int:
         return 141
     except TaoError as error:
         return _told(error)
-    except Exception as error:  # noqa: BLE001  # the last place where an error can be told in one line
-        if not _debugging():
-            say(f"unexpected {type(error).__name__}: {error} (set {DEBUG}=1 to see where, and please report it)")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            return _unexpected(error)
+        silence_stdout()
+        say(f"The output cannot be written: {error.strerror}.")
         return 1
+    except Exception as error:  # noqa: BLE001  # the last place where an error can be told in one line
+        return _unexpected(error)
     return result if isinstance(result, int) else 0
+
+
+def _unexpected(error: Exception) -> int:
+    if not _debugging():
+        say(f"unexpected {type(error).__name__}: {error} (set {DEBUG}=1 to see where, and please report it)")
+    return 1
 
 
 def _told(error: TaoError) -> int:

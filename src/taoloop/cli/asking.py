@@ -14,7 +14,6 @@ from taoloop.cli.labels import label
 from taoloop.cli.live import LiveView
 from taoloop.cli.rendering import Pen
 from taoloop.cli.text import visible
-from taoloop.core.cards import Tier
 from taoloop.core.transcript import input_text
 from taoloop.runtime.approval import ApprovalAnswer, ApprovalRequest
 
@@ -24,17 +23,13 @@ _LATER = ("q", "quit", "later", "以后")
 
 
 class Asker:
-    """Answers the policy's questions: by `--approve` ahead of time, else by asking at the terminal, else not now."""
+    """Answers the policy's questions by asking at the terminal."""
 
-    def __init__(self, tiers: tuple[Tier, ...], view: LiveView | None) -> None:
-        self._tiers, self._view = tiers, view
+    def __init__(self, view: LiveView) -> None:
+        self._view = view
 
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
-        """The answer, or None where nobody can be asked or the person wants to decide later."""
-        if request.card is not None and request.card.tier in self._tiers:
-            return ApprovalAnswer(approved=True, by="--approve", note=request.card.tier)
-        if self._view is None:
-            return None
+        """The answer, or None where the person wants to decide later."""
         with self._view.waiting_for_person():
             return await self._ask(self._view, request)
 
@@ -64,14 +59,27 @@ def _show(view: LiveView, request: ApprovalRequest) -> None:
     pen.row("ask_tool", f"{request.tool}{tier} ({request.call_id})")
     args = request.args
     for name, value in args.items():
-        shown = visible(name).replace("\n", "\\n")
-        text = visible(value) if isinstance(value, str) and "\n" in value else visible(input_text([value])[1:-1])
+        shown = _shown(pen, name).replace("\n", "\\n")
+        text = _shown(pen, value if isinstance(value, str) and "\n" in value else input_text([value])[1:-1])
         if "\n" in text or cell_len(f"   {shown} = {text}") > pen.console.width:
             pen.line(f"   {shown} =")
             _block(pen, text)
         else:
             pen.line(f"   {shown} = {text}")
-    pen.row("ask_why", "; ".join(request.reasons))
+    pen.row("ask_why", "; ".join(_reason(pen.language, request, reason) for reason in request.reasons))
+
+
+def _reason(language: str, request: ApprovalRequest, reason: str) -> str:
+    """A reason of the policy in the language of the run, as far as it is known here."""
+    tier = request.card.tier if request.card is not None else None
+    known = label("en", "ask_tier", tool=repr(request.tool), tier=tier)
+    return label(language, "ask_tier", tool=request.tool, tier=tier) if reason == known else reason
+
+
+def _shown(pen: Pen, text: str) -> str:
+    """`visible`, with what the terminal's encoding lacks written out too: a person must see what they allow."""
+    encoding = pen.console.encoding
+    return visible(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _block(pen: Pen, text: str) -> None:

@@ -12,6 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from taoloop.cli import exits
+from taoloop.cli.streams import OutputError
 from taoloop.core.events import Event
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
@@ -22,11 +23,13 @@ _SHOW_CURSOR = "\x1b[?25h"
 class Stopper:
     """Turns the first Ctrl-C or SIGTERM into a cancellation of the run, and the second into the end of the process.
 
-    `code` is the exit code that the stop calls for, None while nothing has stopped the run.
+    `code` is the exit code that the stop calls for, None while nothing has stopped the run. `lost` says why the
+    output could not be written, where that stopped it.
     """
 
     def __init__(self, on_stop: Callable[[], None] | None = None) -> None:
         self.code: int | None = None
+        self.lost: OutputError | None = None
         self._on_stop = on_stop
         self._task: asyncio.Task[Any] | None = None
         self._before: dict[int, Any] = {}
@@ -52,6 +55,9 @@ class Stopper:
                 listener(event)
             except BrokenPipeError:
                 self.stop(exits.BROKEN_PIPE)
+            except OutputError as error:
+                self.lost = error
+                self.stop(exits.FOUND)
 
         async def work() -> Result | None:
             self._task = asyncio.current_task()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,14 +41,17 @@ def env_text(path: Path) -> str | None:
     """The content of a `.env` file, None where there is none.
 
     Raises:
-        EnvFileError: it is there and cannot be read as UTF-8 text.
+        EnvFileError: it is there and is no regular file, or cannot be read as UTF-8 text.
     """
     try:
-        if path.is_dir():  # some name their virtual environment so
-            return None
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # opening a FIFO would wait for its writer
+            raise EnvFileError(f"{path}: it is {_kind(mode)}, not a file.", hint="Move it away, or rename it.")
         return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return None
+    except FileNotFoundError as error:
+        if not path.is_symlink():
+            return None
+        raise EnvFileError(f"{path}: it is a link to a file that is not there.", hint="Mend or remove it.") from error
     except UnicodeDecodeError as error:
         raise EnvFileError(
             f"{path}: this is not UTF-8 text (byte {error.start}).", hint="Save it as UTF-8, or move it away."
@@ -57,3 +61,9 @@ def env_text(path: Path) -> str | None:
         raise EnvFileError(
             f"{path}: it cannot be read ({reason}).", hint="Correct its permissions, or move it away."
         ) from error
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"

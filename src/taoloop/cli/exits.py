@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taoloop.cli.streams import OutputError
 from taoloop.core.events import Status
 from taoloop.errors import (
     JournalError,
@@ -35,7 +36,7 @@ OF_STATUS: dict[Status, int] = {
 }
 
 _OTHERS: dict[int, str] = {
-    FOUND: "a finding of lint, doctor or replay; or an error inside taoloop",
+    FOUND: "a finding of lint, doctor or replay; output that cannot be written; or an error inside taoloop",
     USAGE: "a wrong option, name, key or file; nothing was started",
     SCRIPT_UNUSED: "completed, but the scripted model has replies left",
     JOURNAL: "the database cannot be read or written",
@@ -52,7 +53,7 @@ def of_error(error: TaoError) -> int:
     match error:
         case ScriptUnused():
             return SCRIPT_UNUSED
-        case ReplayDiverged():
+        case ReplayDiverged() | OutputError():
             return FOUND
         case RunNotFound() | RunExists():
             return USAGE

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from taoloop.cli.labels import label
 from taoloop.cli.rendering import EventWriter, Pen, console_for
+from taoloop.cli.streams import spoken
 from taoloop.cli.text import one_line
 from taoloop.core.codec import event_line
 from taoloop.core.events import Event
@@ -60,6 +61,7 @@ class LiveView:
         self._trace = trace
         self._console = console_for(stream)
         self._stream = stream
+        language = spoken(language, stream)
         self.pen = Pen(self._console, language)
         self._writer = EventWriter(self.pen, trace, raw=raw)
         self._busy = _Busy(language, trace, ascii_only=not self._console.encoding.lower().startswith("utf"))

@@ -15,7 +15,7 @@ from taoloop.cli.rendering import console_for, write_rows
 from taoloop.cli.streams import owning_stdout
 from taoloop.errors import TaoError
 from taoloop.models.providers import PROVIDERS, endpoint, missing
-from taoloop.models.resolve import default_spec
+from taoloop.models.resolve import OFFLINE, default_spec, mock_is_set
 
 _HELP = """Which models can be used here, which variable would configure the others, and which one is the default.
 
@@ -96,7 +96,7 @@ def _provider(name: str, env: Mapping[str, str], variable: str | None, default: 
 
 def default_reason(env: Mapping[str, str]) -> str:
     """Why the default is what it is."""
-    if env.get("AI_MOCK", "").strip() not in ("", "0", "false"):
+    if mock_is_set(env) and default_spec(env) == OFFLINE:
         return "AI_MOCK is set"
     if env.get("TAOLOOP_MODEL", "").strip():
         return "TAOLOOP_MODEL says so"

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from taoloop.cli.labels import label
 from taoloop.cli.text import clean, one_line, shortened
+from taoloop.core.cards import TIERS
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
@@ -82,14 +83,17 @@ class Pen:
         shown = label(self.language, name)
         content = clean(text).rstrip("\n")
         if not self.console.is_terminal:
-            self.console.print(Text(f"{mark} {shown}: {content}" if mark else f"  {shown}: {content}"), soft_wrap=True)
+            head = f"{mark} {shown}" if mark else f"  {shown}"
+            first, *more = content.split("\n")
+            lines = [head + label(self.language, "colon") + first, *(f"    {line}".rstrip() for line in more)]
+            self.console.print(Text("\n".join(lines)), soft_wrap=True)
             return
         width = _LABEL_CELLS.get(self.language, 10)
-        head = Text(f"{mark:>2} ", "dim") + Text(shown, style)
+        name_cell = Text(f"{mark:>2} ", "dim") + Text(shown, style)
         table = Table.grid(padding=0)
         table.add_column(width=3 + max(width, cell_len(shown) + 1), no_wrap=True)
         table.add_column(overflow="fold")
-        table.add_row(head, Text(content, body))
+        table.add_row(name_cell, Text(content, body))
         self.console.print(table)
 
     def line(self, text: str, style: str = "") -> None:
@@ -118,7 +122,8 @@ class EventWriter:
             case RunStarted() as fact:
                 self._started(fact)
             case Resumed():
-                pen.row("resumed", f"{self.trace.run_id}\n{self.trace.task}", style="bold")
+                pen.row("resumed", self.trace.run_id, style="bold")
+                pen.row("task", self.trace.task, style="bold", body="bold")
             case ModelReplied() as fact:
                 self._replied(fact)
             case ReplyRejected() as fact:
@@ -127,10 +132,10 @@ class EventWriter:
                 self._requested(fact)
             case Observed() as fact:
                 self._observed(fact)
-            case ApprovalGiven(by=by, note=note) | ApprovalRefused(by=by, note=note):
-                given = isinstance(event.fact, ApprovalGiven)
-                text = f"{label(pen.language, 'by', by=by)} {note}".rstrip()
-                pen.row("approved" if given else "refused", text, style="green" if given else "yellow")
+            case ApprovalGiven() as fact:
+                pen.row("approved", self._by(fact), style="green")
+            case ApprovalRefused() as fact:
+                pen.row("refused", self._by(fact), style="yellow")
             case LimitReached(limit=limit, allowed=allowed, used=used):
                 text = label(pen.language, "limit_reached", limit=limit, used=used, allowed=allowed)
                 pen.row("limit", text, style="yellow", body="yellow")
@@ -183,12 +188,16 @@ class EventWriter:
         if isinstance(fact, Paused):
             pen.row("waiting", fact.reason, style="bold yellow")
             return
-        if fact.answer is not None:
-            pen.row("answer", fact.answer, style="bold green")
-        if fact.answer is None or fact.status != "completed":
-            pen.row("no_answer" if fact.answer is None else "limit", fact.reason, style="bold yellow")
-        for citation in fact.citations:
-            pen.line(f"   [{citation}]", "dim")
+        write_end(pen, fact)
+
+    def _by(self, fact: ApprovalGiven | ApprovalRefused) -> str:
+        """Who answered, and what they said."""
+        language = self.pen.language
+        tier = self.trace.calls[fact.call_id].requested.tier
+        if fact.by == "operator" and fact.note == f"tier {tier} was allowed ahead of time":
+            return label(language, "by_ahead", tier=tier)
+        who = label(language, "by_user") if fact.by == "user" else label(language, "by", by=fact.by)
+        return f"{who} {fact.note}".rstrip()
 
     def _cut(self, text: str) -> str:
         if self.whole:
@@ -198,6 +207,16 @@ class EventWriter:
         if not left:
             return text
         return f"{kept}\n{label(self.pen.language, 'more', n=left, run_id=self.trace.run_id)}"
+
+
+def write_end(pen: Pen, fact: Finished) -> None:
+    """The answer of a run, or why there is none."""
+    if fact.answer is not None:
+        pen.row("answer", fact.answer, style="bold green")
+    if fact.answer is None or fact.status != "completed":
+        pen.row("no_answer" if fact.answer is None else "limit", fact.reason, style="bold yellow")
+    for citation in fact.citations:
+        pen.line(f"   [{citation}]", "dim")
 
 
 def summary(trace: Trace, language: str) -> str:
@@ -225,6 +244,9 @@ def resume_command(trace: Trace, db: str | None) -> str | None:
     if trace.finished is not None and (option := LIMIT_OPTIONS.get(trace.finished.limit or "")):
         allowed = getattr(trace.limits, trace.finished.limit or "") or 1
         parts.append(f"{option} {2 * allowed:g}")
+    asked = {call.requested.tier for call in trace.pending.values() if call.needs_person}
+    if trace.paused is not None and (tiers := [tier for tier in TIERS if tier in asked]):
+        parts.append(f"--approve {tiers[-1]}")  # the tiers below it come with it
     if db is not None:
         parts.append(f"--db {_quoted(db)}")
     return " ".join(parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 
@@ -11,9 +10,10 @@ import pydantic_core
 
 from taoloop.cli import exits, options
 from taoloop.cli.environment import environment
+from taoloop.cli.labels import label
 from taoloop.cli.rendering import EventWriter, Pen, console_for
 from taoloop.cli.store import database, load_run
-from taoloop.cli.streams import owning_stdout, say
+from taoloop.cli.streams import owning_stdout, say, spoken
 from taoloop.core.codec import event_line, event_record
 from taoloop.core.events import Event
 from taoloop.core.trace import Trace
@@ -34,22 +34,21 @@ made again. Exit code 1 if anything differs.
 @click.command("replay", help=_HELP)
 @click.argument("run_id")
 @options.db_option
-@options.json_option('The decided events as JSON, one per line; then {"kind": "replayed", …}.')
+@options.json_option("The decided events as JSON, one per line; the summary goes to standard error.")
 @click.option("--step", is_flag=True, help="Wait for Enter before each event (on a terminal).")
 def command(run_id: str, db: str | None, as_json: bool, step: bool) -> int:
     """Replay the run and compare."""
     trace = load_run(database(db, environment()), run_id)
     stepping = step and not as_json and sys.stdin.isatty()
     first_difference = ""
-    same = total = 0
+    total = 0
     with owning_stdout() as stream:
-        pen = Pen(console_for(stream), trace.agent.language)
+        pen = Pen(console_for(stream), spoken(trace.agent.language, stream))
         seen = Trace(trace.run_id)
         writer = EventWriter(pen, seen, whole=True)
         try:
             for decided in _each(trace, stepping):
                 total += 1
-                same += decided.same
                 recorded = decided.recorded
                 if not decided.same and not first_difference:
                     first_difference = f"event {recorded.seq}: {decided.decided.kind} differs from the record"
@@ -62,16 +61,14 @@ def command(run_id: str, db: str | None, as_json: bool, step: bool) -> int:
                 stream.flush()
         except ReplayDiverged as error:
             first_difference = first_difference or str(error)
-        if as_json:
-            end: dict[str, object] = {"kind": "replayed", "events": len(trace.events), "same": same}
-            end |= {"diverged": first_difference} if first_difference else {}
-            stream.write(json.dumps(end, ensure_ascii=False, separators=(",", ":")) + "\n")
-        elif not first_difference:
+        if not first_difference and not as_json:
             pen.gap()
-            pen.line(f"replayed {total} events: all the same as recorded", "bold green")
+            pen.line(label(pen.language, "replayed", n=total), "bold green")
     if first_difference:
         say(f"The replay diverges at {first_difference}" if first_difference.startswith("event") else first_difference)
         return exits.FOUND
+    if as_json:
+        say(label(spoken(trace.agent.language, sys.stderr), "replayed", n=total))
     return exits.OK
 
 

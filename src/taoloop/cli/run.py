@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,10 +18,10 @@ from taoloop.cli.agents import (
     Chosen,
     agent_of_run,
     chosen_agent,
-    default_offline,
-    key_variables,
     limits_over,
+    model_remark,
     require_extra,
+    under_mock,
 )
 from taoloop.cli.asking import Asker
 from taoloop.cli.driving import Stopper
@@ -27,8 +29,8 @@ from taoloop.cli.environment import environment
 from taoloop.cli.labels import label
 from taoloop.cli.live import JsonView, LiveView
 from taoloop.cli.rendering import LIMIT_OPTIONS, resume_command, summary
-from taoloop.cli.store import database, load_run
-from taoloop.cli.streams import owning_stdout, say
+from taoloop.cli.store import database, load_run, make_private, seems_alive, telling_new_workspace
+from taoloop.cli.streams import OutputError, owning_stdout, say, spoken
 from taoloop.core.cards import TIERS
 from taoloop.core.events import Event
 from taoloop.core.trace import Trace
@@ -42,13 +44,15 @@ from taoloop.runtime.runner import Listener
 _HELP = """Run TASK with an agent and show each thought, action and observation. `-` reads the task from standard input.
 
 Without --agent and --tools the agent has a calculator and a clock, and with --workspace tools to read, list, search
-and write its files. A call that changes something is put before you; where nobody can be asked the run waits.
+and write its files. A call that changes something is put before you. Where nobody can be asked the run waits (exit
+code 8): the last line of --json is then `paused` with `status: waiting`, and not `finished`.
 
 \b
   tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
   tao run "What is in notes.md?" --workspace ~/notes
   tao run "Plan the release" --agent agent.yaml --model openai:gpt-4o-mini --max-cost 0.50
   tao run --resume 20261104-09 --max-steps 12
+  tao run --resume 20261104-09 --approve write     go on with a run that waits
 
 Ctrl-C stops the run; nothing is lost, and --resume goes on with it. Exit code 0 means completed, every other status
 has its own (see `tao --help`).
@@ -56,7 +60,7 @@ has its own (see `tao --help`).
 
 
 @click.command("run", help=_HELP)
-@click.argument("task", required=False)
+@click.argument("words", metavar="[TASK]", nargs=-1)
 @options.agent_option
 @click.option("--model", metavar="SPEC", help="offline, openai:NAME, deepseek:NAME, ollama:NAME, scripted:FILE …")
 @click.option("--dialect", metavar="NAME", help="How decisions are written: native, json or text.")
@@ -70,25 +74,28 @@ has its own (see `tao --help`).
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Cost of model calls.")
 @click.option("--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wall time.")
 @options.db_option
-@options.json_option("Events as JSON, one per line, and nothing else on standard output.")
+@options.json_option("Events as JSON, one per line, and nothing else; the last is `finished`, or `paused`.")
 @click.option("--resume", metavar="RUN_ID", help="Go on with a run that is not completed.")
 @click.option("--approve", type=click.Choice(TIERS), help="Allow calls up to this tier without asking.")
 @click.option("--prompts", metavar="DIR", type=click.Path(file_okay=False), help="A folder of edited prompts.")
 @click.option("--no-closing-turn", is_flag=True, help="No last turn of the model when a limit is reached.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the model's output as it came.")
-def command(task: str | None, db: str | None, resume: str | None, as_json: bool, verbose: bool, **given: Any) -> int:
+def command(
+    words: tuple[str, ...], db: str | None, resume: str | None, as_json: bool, verbose: bool, **given: Any
+) -> int:
     """Run a task, or go on with a run."""
-    if (task is None) == (resume is None):
+    if bool(words) == (resume is not None):
         problem = (
-            "Give a TASK, or --resume RUN_ID."
-            if task is None
-            else "--resume goes on with its own task; leave TASK away."
+            "--resume goes on with its own task; leave TASK away." if words else "Give a TASK, or --resume RUN_ID."
         )
         raise click.UsageError(problem)
+    if len(words) > 1:
+        raise click.UsageError(f"The task came as {len(words)} words; quote it: tao run {shlex.quote(' '.join(words))}")
     env = environment()
     chosen = _chosen(given)
     with owning_stdout() as stream:
-        session = _resumed(chosen, env, resume, db) if resume else _new(chosen, env, _task(task or ""), db)
+        asks = stream.isatty() and sys.stdin.isatty() and not as_json
+        session = _new(chosen, env, _task(words[0]), db) if words else _resumed(chosen, env, resume or "", db, asks)
         return session.go(stream, as_json=as_json, verbose=verbose)
 
 
@@ -107,14 +114,15 @@ class Session:
         else:
             view = LiveView(stream, self.trace, language=self.language, raw=verbose)
             asks = view if stream.isatty() and sys.stdin.isatty() else None
-        agent = replace(self.agent, approve=Asker(self._ask.pop("tiers", ()), asks))
+        agent = replace(self.agent, approve=None if asks is None else Asker(asks))
 
         def listen(event: Event) -> None:
             self.trace.append(event)
-            view.show(event)
+            if stopper.lost is None:
+                view.show(event)
 
         failure: TaoError | None = None
-        with Stopper(lambda: say(label(self.language, "stopping"))) as stopper:
+        with Stopper(lambda: self._say("stopping")) as stopper:
             try:
                 with view:
                     stopper.drive(lambda listener: self._run(agent, listener), listen)
@@ -124,6 +132,9 @@ class Session:
         if failure is not None:
             raise failure
         return code
+
+    def _say(self, name: str, **values: object) -> None:
+        say(label(spoken(self.language, sys.stderr), name, **values))
 
     async def _run(self, agent: Agent, listener: Listener) -> Result:
         try:
@@ -139,36 +150,42 @@ class Session:
         trace = self.trace
         if stopper.code == exits.BROKEN_PIPE:
             raise BrokenPipeError
+        command_line = resume_command(trace, self._db) if trace.events else None
+        if stopper.lost is not None:
+            hint = f"Go on with the run: {command_line}" if command_line else "The run is completed."
+            raise OutputError(stopper.lost.message, hint=hint)
         status = trace.status
         if isinstance(view, LiveView) and trace.events and status != "running":
             view.pen.gap()
-            view.pen.line(summary(trace, self.language), "dim")
+            view.pen.line(summary(trace, view.pen.language), "dim")
             stream.flush()
-        if trace.events and (command_line := resume_command(trace, self._db)) is not None:
-            text = label(self.language, "resume", command=command_line)
-            if isinstance(view, LiveView):
-                view.pen.line(text, "bold")
-                stream.flush()
-            else:
-                say(text)
+        if command_line is not None and isinstance(view, LiveView):
+            view.pen.line(label(view.pen.language, "resume", command=command_line), "bold")
+            stream.flush()
+        elif command_line is not None:
+            self._say("resume", command=command_line)
         if stopper.code is not None and status in ("stopped", "running"):
             return stopper.code
         return exits.FOUND if status == "running" else exits.OF_STATUS[status]
 
 
 def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None) -> Session:
-    agent = chosen_agent(chosen, env)
-    if db is not None or agent.journal is None:
-        agent = replace(agent, journal=database(db, env))
-    spec = agent.spec_for(task)  # whatever is wrong with the agent is told before anything is stored
+    named = chosen_agent(chosen, env)
+    if db is not None or named.journal is None:
+        named = replace(named, journal=database(db, env))
+    agent = under_mock(named, chosen, env)
+    with telling_new_workspace(agent.workspace):
+        spec = agent.spec_for(task)  # whatever is wrong with the agent is told before anything is stored
     require_extra(spec.model)
-    if default_offline(agent, env):
-        say(label(spec.language, "no_model", variables=key_variables()))
+    if remark := model_remark(named, agent, env, spoken(spec.language, sys.stderr)):
+        say(remark)
+    if isinstance(agent.journal, str | Path):
+        make_private(Path(agent.journal), expected=Path(agent.journal) == database(None, {}))
     trace = Trace(new_run_id(agent.clock.now()))
     return Session(agent, trace, spec.language, db, task=task)
 
 
-def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None) -> Session:
+def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None, asks: bool) -> Session:
     path = database(db, env)
     if db is None and chosen.agent is not None:
         journal = load_agent(chosen.agent).journal
@@ -183,17 +200,16 @@ def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None)
             f"The run {trace.run_id} has used up its {ended} of {getattr(limits, ended):g}.",
             hint=f"Give it more: {resume_command(trace, db)}",
         )
-    agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
-    tiers = chosen.approved_tiers
-    return Session(
-        agent,
-        trace,
-        trace.agent.language,
-        db,
-        limits=limits,
-        approved_tiers=tiers,
-        tiers=tiers or trace.approved_tiers,
-    )
+    language = spoken(trace.agent.language, sys.stderr)
+    named = replace(agent_of_run(trace.agent, chosen, env), journal=path)
+    agent = under_mock(named, chosen, env)
+    if agent is not named:
+        say(model_remark(named, agent, env, language))
+    if (age := seems_alive(trace)) is not None:
+        say(label(language, "alive", run_id=trace.run_id, age=age))
+        if asks and not click.confirm(label(language, "alive_ask"), err=True):
+            raise RunNotResumable(f"The run {trace.run_id} was left alone.")
+    return Session(agent, trace, trace.agent.language, db, limits=limits, approved_tiers=chosen.approved_tiers)
 
 
 def _chosen(given: dict[str, Any]) -> Chosen:
@@ -229,6 +245,8 @@ def _task(given: str) -> str:
             given = sys.stdin.read()
         except UnicodeDecodeError as error:
             raise ConfigError(f"The task on standard input is not text: {error}.", hint="Send UTF-8.") from error
+    with suppress(UnicodeError):  # arguments as the process was given them, whatever its locale can spell
+        given = os.fsencode(given).decode("utf-8")
     given = given.strip()
     if not given:
         raise ConfigError("The task is empty.", hint='Say what the agent should do: tao run "…"')

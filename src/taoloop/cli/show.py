@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from typing import Any
 
 import click
 
 from taoloop.cli import exits, options
 from taoloop.cli.environment import environment
 from taoloop.cli.labels import label
-from taoloop.cli.rendering import EventWriter, Pen, console_for, resume_command, summary
+from taoloop.cli.rendering import EventWriter, Pen, console_for, resume_command, summary, write_end
 from taoloop.cli.store import database, load_run
-from taoloop.cli.streams import owning_stdout
+from taoloop.cli.streams import owning_stdout, spoken
 from taoloop.core.codec import event_line
 from taoloop.core.events import ModelReplied, ReplyRejected
 from taoloop.core.trace import Trace
@@ -42,14 +43,14 @@ def command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: bool, 
     trace = load_run(database(db, environment()), run_id)
     with owning_stdout() as stream:
         if as_json and steps:
-            rows = step_summaries(trace)
+            rows = [row | _answer(row, trace) for row in step_summaries(trace)]
             stream.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
             return exits.OK
         if as_json:
             for event in trace.events:
                 stream.write(event_line(trace.run_id, event) + "\n")
             return exits.OK
-        pen = Pen(console_for(stream), trace.agent.language)
+        pen = Pen(console_for(stream), spoken(trace.agent.language, stream))
         if steps:
             _steps(trace, pen)
         elif raw:
@@ -121,6 +122,13 @@ def _steps(trace: Trace, pen: Pen) -> None:
         pen.row("action", f"{row['action'] or '–'}{args}", style="cyan")
         if row["observation_summary"]:
             pen.row("observation", row["observation_summary"], style="green")
+    if trace.finished is not None:
+        write_end(pen, trace.finished)
+
+
+def _answer(row: dict[str, Any], trace: Trace) -> dict[str, str | None]:
+    """The answer, for the row of the step that gave it."""
+    return {"answer": trace.answer.text} if row["action"] == "final" and trace.answer is not None else {}
 
 
 def _end(trace: Trace, pen: Pen, db: str | None) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from taoloop.cli.streams import say
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotFound
 from taoloop.journals.base import Journal
@@ -17,6 +21,7 @@ T = TypeVar("T")
 
 _ALL = 10_000_000
 _SHOWN = 5
+_ALIVE_S = 60
 
 
 def database(db: str | None, env: Mapping[str, str]) -> Path:
@@ -56,6 +61,38 @@ def load_run(path: Path, given: str) -> Trace:
             f"{path}: the run {trace.run_id} ended before its first event was written; there is nothing in it."
         )
     return trace
+
+
+def make_private(path: Path, *, expected: bool) -> None:
+    """Make a database that is not there yet readable by its owner only; the journal then finds an empty file.
+
+    A folder that is made for it is told, unless it is `expected`: its name may be a slip.
+    """
+    with suppress(OSError):  # the journal says what is wrong with the place
+        if path.exists():
+            return
+        if not path.parent.exists():
+            path.parent.mkdir(mode=0o700, parents=True)
+            if not expected:
+                say(f"The folder {path.parent} was made for the database.")
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+@contextmanager
+def telling_new_workspace(workspace: Path | str | None) -> Iterator[None]:
+    """Say so where the folder of the file tools was not there before: its name may be a slip."""
+    absent = workspace is not None and not Path(workspace).exists()
+    try:
+        yield
+    finally:
+        if absent and workspace is not None and Path(workspace).exists():
+            say(f"The folder {workspace} was made for the workspace.")
+
+
+def seems_alive(trace: Trace) -> int | None:
+    """How many seconds old the last event of a running run is, if so few that its process may be at work on it."""
+    age = time.time() - trace.events[-1].at
+    return max(0, int(age)) if trace.status == "running" and age < _ALIVE_S else None
 
 
 async def _find(journal: Journal, path: Path, given: str) -> str:

@@ -2,17 +2,86 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TextIO
 
 from taoloop.cli.text import clean
+from taoloop.errors import TaoError
 from taoloop.runtime.printed import dividing_stdout
+
+_PLAIN = "taoloop.plain"
+_SIGNS = {"…": "...", "·": "-", "–": "-", "→": "->", "≠": "!=", "│": "|", "“": '"', "”": '"', "。": "."}
+_WIDE = 0xFEE0  # from a sign of ASCII to its full-width form
+
+
+class OutputError(TaoError):
+    """Standard output cannot be written, and it is not that its reader has left."""
+
+    code = "output"
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output; what goes wrong in writing it is told apart from every other error of the system."""
+
+    def write(self, text: str, /) -> int:
+        with _telling():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _telling():
+            super().flush()
+
+    def close(self) -> None:
+        with _telling():
+            super().close()
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"Standard output cannot be written: {error.strerror or error}.") from error
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """Signs of ours that an encoding lacks, in plain ones; a question mark for every other character."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(_SIGNS.get(char) or _narrow(char) for char in text), error.end
+
+
+def _narrow(char: str) -> str:
+    return chr(ord(char) - _WIDE) if "\uff01" <= char <= "\uff0f" or "\uff1a" <= char <= "\uff1f" else "?"
+
+
+codecs.register_error(_PLAIN, _plain)
+
+
+def open_missing() -> None:
+    """Put the null device where the process was started without a standard stream, so that no file takes its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  # open to the end
+
+
+def spoken(language: str, stream: TextIO) -> str:
+    """The language in which to label things on `stream`: English where it has no Chinese characters."""
+    try:
+        "任务".encode(_encoding(stream))
+    except UnicodeEncodeError:
+        return "en"
+    return language
 
 
 @contextmanager
@@ -33,20 +102,21 @@ def owning_stdout() -> Iterator[TextIO]:
         return
     kept = os.dup(number)
     encoding = "utf-8" if not os.isatty(number) else sys.stdout.encoding
-    ours = open(kept, "w", encoding=encoding, errors="backslashreplace", newline="\n", closefd=False)  # noqa: SIM115
-    if os.isatty(kept):
-        ours.reconfigure(line_buffering=True)
+    raw = open(kept, "wb", closefd=False)  # noqa: SIM115
+    ours = _Output(raw, encoding=encoding, errors=_PLAIN, newline="\n", line_buffering=os.isatty(kept))
     try:
         with suppress(OSError):  # no standard error: then it stays as it is
             os.dup2(2, number)
         with dividing_stdout():
             yield ours
     finally:
+        told = isinstance(sys.exception(), OutputError)
         with suppress(OSError):
             sys.stdout.flush()
         os.dup2(kept, number)
         try:
-            ours.close()  # flushes; a pipe that nobody reads is told to the caller
+            with suppress(OutputError) if told else nullcontext():
+                ours.close()  # flushes; a pipe that nobody reads is told to the caller
         finally:
             os.close(kept)
 
@@ -57,7 +127,15 @@ def say(text: str) -> None:
     with suppress(OSError, ValueError):
         if sys.stderr.isatty():
             line = _folded(line)
+        encoding = _encoding(sys.stderr)
+        line = line.encode(encoding, _PLAIN).decode(encoding)
         print(line, file=sys.stderr, flush=True)  # noqa: T201  # this is where the CLI prints
+
+
+def _encoding(stream: TextIO) -> str:
+    """The encoding of a stream, also while rich stands before it to keep a live view in order."""
+    found: str | None = getattr(stream, "rich_proxied_file", stream).encoding
+    return found or "utf-8"
 
 
 def _folded(line: str) -> str:

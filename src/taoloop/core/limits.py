@@ -16,7 +16,9 @@ class Limits:
     """What one run may use up. None means no limit.
 
     `max_steps` counts decisions of the model (a repair turn belongs to its step), 6 by default.
-    `max_consecutive_errors` counts unreadable replies and failed calls together and starts again at every call
+    `max_tool_calls`: a run that made them all may still answer; it ends when it wants one more.
+    `max_consecutive_errors` counts unreadable replies and failed calls together (those of one decision once, for the
+    model sees them together) and starts again at every call
     that succeeds, 3 by default; `max_total_errors` never starts again.
     `max_wall_s` is the time that processes held the run, waiting included; `max_working_s` is the time spent in
     model calls and tools only.

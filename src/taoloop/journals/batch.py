@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _COLUMNS = 6  # of the table event
 _ROWS_AT_ONCE = 32  # 192 parameters; the least limit of any SQLite is 999
 
-_HEAD = "SELECT fence, (SELECT max(seq) FROM event WHERE run_id = ?1) FROM run WHERE id = ?1"
+_HEAD = "SELECT fence, (SELECT max(seq) FROM event WHERE run_id = run.id) FROM run WHERE id = ?"
 _HEADS = """
 SELECT json_group_array(json_array(id, fence, (SELECT max(seq) FROM event WHERE run_id = run.id)))
 FROM run WHERE id IN (SELECT value FROM json_each(?))
@@ -136,7 +136,8 @@ class Batch:
         if self._anew:
             connection.executemany("DELETE FROM artifact WHERE run_id = ?", self._anew)
         if self._taken:
-            connection.executemany("UPDATE run SET fence = ?2 WHERE id = ?1", self._taken.items())
+            taken = [(fence, run_id) for run_id, fence in self._taken.items()]
+            connection.executemany("UPDATE run SET fence = ? WHERE id = ?", taken)
         for start in range(0, len(self._events), _ROWS_AT_ONCE * _COLUMNS):
             part = self._events[start : start + _ROWS_AT_ONCE * _COLUMNS]
             connection.execute(_insert_events(len(part) // _COLUMNS), part)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 _LIST = """
 SELECT id AS run_id, task, agent, status, started_at, updated_at, events FROM run_overview
-WHERE events > 0 AND (?1 IS NULL OR status = ?1) ORDER BY number DESC LIMIT ?2
+WHERE events > 0 AND status = coalesce(?, status) ORDER BY number DESC LIMIT ?
 """
 
 

@@ -36,15 +36,30 @@ def resolve_model(spec: str | None, env: Env | None = None) -> Model:
 
 
 def default_spec(env: Env) -> str:
-    """The spec that the environment asks for: TAOLOOP_MODEL, AI_MOCK=1 for offline, a provider with a key."""
+    """The spec that the environment asks for: TAOLOOP_MODEL, else a provider with a key, else offline.
+
+    Under `AI_MOCK=1` a provider is never asked for: the offline model takes its place.
+    """
     from taoloop.models.providers import configured  # noqa: PLC0415  # providers are not needed to run offline
 
-    if env.get("AI_MOCK", "").strip() not in ("", "0", "false"):
-        return OFFLINE
-    if chosen := env.get("TAOLOOP_MODEL", "").strip():
+    chosen = env.get("TAOLOOP_MODEL", "").strip()
+    if mock_is_set(env):
+        return OFFLINE if not chosen or is_provider(chosen) else chosen
+    if chosen:
         return chosen
     found = configured(env)
     return found[0] if found else OFFLINE
+
+
+def mock_is_set(env: Env) -> bool:
+    """True if AI_MOCK asks for a run without a key and without a network."""
+    return env.get("AI_MOCK", "").strip().lower() not in ("", "0", "false")
+
+
+def is_provider(spec: str) -> bool:
+    """True if the spec names a model of a provider, which needs a network."""
+    kind = spec.partition(":")[0]
+    return kind in _KINDS and kind not in _LOCAL
 
 
 def model_kinds() -> tuple[str, ...]:
@@ -97,3 +112,5 @@ _KINDS: dict[str, Callable[[str, Env], Model]] = {
     "qwen": _provider("dashscope"),
     "ollama": _provider("ollama"),
 }
+
+_LOCAL = (OFFLINE, "scripted", "replay")

@@ -6,16 +6,21 @@ import re
 from typing import Any
 
 from taoloop.core.cards import ToolCard
+from taoloop.models.offline import units
 from taoloop.models.offline.extract import MARK, Skeleton
 from taoloop.models.offline.schema import Param
-from taoloop.models.offline.words import concepts, is_chinese
+from taoloop.models.offline.words import concepts, is_chinese, name_words
 
+_UP = "ascending|increasing|(?:smallest|lowest|cheapest) first|low(?:est)? to high(?:est)?|升序|从小到大|从低到高|递增|正序"
+_DOWN = (
+    "descending|decreasing|reverse order|(?:largest|biggest|highest) first|high(?:est)? to low(?:est)?"
+    "|降序|倒序|从大到小|从高到低|递减"
+)
 _MEANINGS = {
     "celsius": "摄氏|centigrade|℃|°c", "fahrenheit": "华氏|℉|°f", "kelvin": "开尔文", "c": "celsius|摄氏|℃",
     "f": "fahrenheit|华氏|℉",
     "metric": "公制|celsius|摄氏|kilometers?|kilometres?", "imperial": "英制|fahrenheit|华氏|miles?",
-    "asc": "ascending|升序|从小到大",
-    "desc": "descending|降序|倒序|从大到小", "low": "低", "medium": "中等|普通", "high": "高|urgent|紧急",
+    "asc": _UP, "ascending": _UP, "increasing": _UP, "desc": _DOWN, "descending": _DOWN, "decreasing": _DOWN, "low": "低", "medium": "中等|普通", "high": "高|urgent|紧急",
     "en": "english|英文|英语",
     "zh": "chinese|中文|汉语", "fr": "french|法语|法文", "de": "german|德语|德文", "ja": "japanese|日语|日文",
     "es": "spanish|西班牙语",
@@ -32,20 +37,6 @@ _MEANINGS = {
     "day": "天|日", "month": "月", "year": "年", "hour": "小时", "male": "男", "female": "女", "on": "开|enable",
     "off": "关|disable",
 }  # fmt: skip
-_UNITS = (
-    r"°?[cf]\b|celsius|fahrenheit|kelvin|kilometers?|kilometres?|miles?|meters?|metres?|centimeters?|centimetres?"
-    r"|inch(?:es)?|feet|"
-    r"foot|yards?|kilograms?|grams?|pounds?|ounces?|liters?|litres?|gallons?|km|mi|cm|mm|m|kg|g|lbs?|oz|ml|l|ft"
-    r"|in|hours?|minutes?|"
-    r"seconds?|days?|mph|km/h|kb|mb|gb|tb|公里|千米|英里|厘米|毫米|米|英尺|英寸|公斤|千克|克|磅|盎司|升|毫升|加仑"
-    r"|摄氏度|华氏度|摄氏|华氏|小时|分钟|秒|天|斤|里"
-)
-_AMOUNT_UNIT = re.compile(rf"{MARK}\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])", re.IGNORECASE)
-_TARGET_UNIT = re.compile(
-    r"(?:\bto|\binto|\bin|换算成|转换成|换成|转成|换算为|转换为|转为|等于多少|是多少|合多少|成|为"
-    rf"|多少)\s*(?:degrees?\s+)?({_UNITS})(?![A-Za-z])",
-    re.IGNORECASE,
-)
 _LANGUAGES = {
     "English": ("en", "英文|英语"), "Chinese": ("zh", "中文|汉语|mandarin"), "French": ("fr", "法语|法文"),
     "German": ("de", "德语|德文"),
@@ -110,11 +101,19 @@ def boolean(param: Param, text: str) -> bool | None:
         rf"\b{re.escape(param.name.lower())}\b\s*(?:=|:|is|为|是)?\s*(true|false|yes|no)\b", lowered
     ):
         return explicit[1] in ("true", "yes")
+    words = set(name_words(param.name))
+    for names, along, against in ((_DOWNWARDS, _DOWN, _UP), (_UPWARDS, _UP, _DOWN)):
+        if words & names and (found := re.search(f"({along})|({against})", lowered)):
+            return found[1] is not None
     if about and about & set(concepts(text)) and (_YES.search(text) or _NOT.search(text)):
         return not _NOT.search(text)
     if param.required and (match := re.search(r"\b(true|false|yes|no)\b", lowered)):
         return match[1] in ("true", "yes")
     return None
+
+
+_DOWNWARDS = frozenset({"descending", "desc", "reverse", "reversed", "decreasing", "降序", "倒序"})
+_UPWARDS = frozenset({"ascending", "asc", "increasing", "升序"})
 
 
 def measure(word: str) -> str:
@@ -125,7 +124,7 @@ def measure(word: str) -> str:
 
 def unit(param: Param, clause: str, skeleton: Skeleton) -> str | None:
     """A unit of measure: the one behind the number, or behind "to" for the argument that is the target."""
-    own, target = _AMOUNT_UNIT.search(clause), _TARGET_UNIT.search(clause)
+    own, target = units.AMOUNT.search(clause), units.TARGET.search(clause)
     found = target if param.side == "to" else own or (None if param.side else target)
     return skeleton.restore(found[1]) if found else None
 

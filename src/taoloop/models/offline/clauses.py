@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from taoloop.models.offline.lexicon import STOP_CHINESE
+from taoloop.models.offline.moods import deliberates, orders
 from taoloop.models.offline.words import concepts
 
 _VERBS = (
@@ -18,9 +20,9 @@ _CHINESE_VERBS = (
     "再|然后|接着|最后|随后|并|加|减|乘|除以|求|计算|算|查|读|写|发|搜|翻译|告诉|统计|列出|把|将|用|给出|给我|回答|换|"
     "保存|存|删|打开|说明|解释|总结|数|得到|问|以及查|以及"
 )
+_SENTENCE = re.compile(r"\s*[;；。！\n]+\s*|[?？]\s*(?=\S)|(?<=[^\s.])[.!]\s+(?=\S)")
 _HARD = re.compile(
-    r"\s*[;；。！\n]+\s*|[?？]\s*(?=\S)|(?<=[^\s.])[.!]\s+(?=\S)"
-    r"|,?\s+(?:and\s+)?(?:then|afterwards|after that|finally)\b[,\s]*|[,;]\s*(?:and\s+)?next\b[,\s]*"
+    r",?\s+(?:and\s+)?(?:then|afterwards|after that|finally)\b[,\s]*|[,;]\s*(?:and\s+)?next\b[,\s]*"
     r"|[，,、\s]*(?:然后|接着|随后|之后再|最后|再然后|并且|接下来)[，,\s]*",
     re.IGNORECASE,
 )
@@ -54,15 +56,25 @@ _ASKS = re.compile(
 MOST = 24
 
 
-def clauses(text: str) -> list[str]:
+class Clause(NamedTuple):
+    """A part of the task. `orders`: it may be obeyed by an act that changes the world."""
+
+    text: str
+    orders: bool = False
+
+
+def clauses(text: str) -> list[Clause]:
     """The clauses of a skeleton; requests only to report, and politeness, are left out."""
-    found: list[str] = []
-    for hard in _HARD.split(text):
-        for soft in _SOFT.split(hard):
-            piece = _LEAD.sub("", soft).strip(" ,，、\t\n")
-            if piece and not _REPORT.match(piece) and not _idle(piece):
-                found.append(piece)
-    return found[:MOST] or ([text.strip()] if text.strip() else [])
+    found: list[Clause] = []
+    for sentence in _SENTENCE.split(text):
+        held = deliberates(sentence)
+        for hard in _HARD.split(sentence):
+            for soft in _SOFT.split(hard):
+                piece = _LEAD.sub("", soft).strip(" ,，、\t\n")
+                if piece and not _REPORT.match(piece) and not _idle(piece):
+                    found.append(Clause(piece, not held and orders(piece)))
+    whole = text.strip()
+    return found[:MOST] or ([Clause(whole, not deliberates(whole) and orders(whole))] if whole else [])
 
 
 def asks(clause: str) -> bool:

@@ -12,8 +12,9 @@ from typing import Literal
 
 from taoloop.models.offline.numerals import CHINESE_NUMERAL, ENGLISH_NUMBERS, SCALES, chinese_number, is_quantity
 from taoloop.models.offline.places import PLACES, REGIONS
+from taoloop.models.offline.tokens import NAMELIKE, WORLD_FILE, is_identifier, is_path, without_lead
 
-Kind = Literal["quoted", "url", "email", "date", "clock", "path", "zone", "key", "place", "currency", "number"]
+Kind = Literal["quoted", "url", "email", "date", "clock", "path", "zone", "key", "id", "place", "currency", "number"]
 
 _FIRST, _MOST = 0xE000, 1_500
 _HEAD, _TAIL = 6_000, 2_000
@@ -65,11 +66,6 @@ class Skeleton:
         return text
 
 
-_EXTENSIONS = (
-    "txt md json csv yaml yml html htm py js ts css log xml pdf toml ini cfg conf docx xlsx pptx doc xls ppt png jpg "
-    "jpeg gif svg sh sql rst tex zip gz tar bak lock env java c h cpp hpp go rs rb php ipynb tsv jsonl mp3 mp4 wav"
-)
-_SUFFIXES = frozenset(_EXTENSIONS.split())
 _QUOTED = re.compile(
     r'```(?:\w*\n)?(?P<f>[^`]*)```|`(?P<a>[^`\n]+)`|"(?P<b>[^"]*)"|“(?P<c>[^“”]*)”|「(?P<d>[^「」]*)」|『(?P<e>[^『』]*)』'
     r"|《(?P<g>[^《》\n]*)》|‘(?P<h>[^‘’\n]*)’|(?<![A-Za-z0-9])'(?P<i>[^'\n]+)'(?![A-Za-z0-9])"
@@ -81,7 +77,6 @@ _CLOCK = re.compile(r"(?<![\d:])\d{1,2}:\d{2}(?::\d{2})?(?![\d:])")
 _ZONE = re.compile(
     rf"\b(?:{'|'.join(REGIONS)})/[A-Za-z0-9_+\-]{{1,40}}(?:/[A-Za-z_]{{1,40}})?|\b(?:UTC|GMT)\b", re.ASCII
 )
-_NAMELIKE = re.compile(r"(?<![A-Za-z0-9_./\\~-])(?![\d.,]+(?![A-Za-z0-9_./\\~-]))[A-Za-z0-9_./\\~-]{2,300}")
 _NUMBER = re.compile(
     r"(?P<symbol>[$€£¥])?(?<![A-Za-z0-9_.])(?P<sign>(?:(?<=[\s(:=,，：（])|^)[-−])?"
     r"(?P<digits>\d{1,3}(?:,\d{3})+(?![\d])(?:\.\d{1,20})?|\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?![A-Za-z]))?)"
@@ -133,20 +128,13 @@ def extract(task: str) -> Skeleton:
     if len(text) > _HEAD + _TAIL:
         text = f"{text[:_HEAD]}\n{text[-_TAIL:]}"
     rules = (
-        (_DATE, _date), (_CLOCK, _plain("clock")), (_ZONE, _zone), (_NAMELIKE, _namelike), (_CURRENCY, _currency),
-        (_PLACE, _place), (_NUMBER, _number), (_ENGLISH_NUMBER, _english_number), (CHINESE_NUMERAL, _chinese_number),
+        (_DATE, _date), (_CLOCK, _plain("clock")), (_ZONE, _zone), (WORLD_FILE, _world_file), (NAMELIKE, _namelike),
+        (_CURRENCY, _currency), (_PLACE, _place), (_NUMBER, _number), (_ENGLISH_NUMBER, _english_number), (CHINESE_NUMERAL, _chinese_number),
     )  # fmt: skip
     for pattern, make in rules:
         text = pattern.sub(_bound(make, found), text)
     found.text = text
     return found
-
-
-def is_path(text: str) -> bool:
-    """True if the text looks like the name of a file or folder."""
-    last = re.split(r"[/\\]", text)[-1]
-    suffix = last.rpartition(".")[2].lower() if "." in last else ""
-    return bool(suffix in _SUFFIXES or text.startswith(("./", "../", "/", "~/")) or text.endswith("/"))
 
 
 def _bound(make: Callable[[Skeleton, re.Match[str]], str], found: Skeleton) -> Callable[[re.Match[str]], str]:
@@ -178,23 +166,35 @@ def _zone(found: Skeleton, match: re.Match[str]) -> str:
     return found.mark(Atom("zone", match.group(), match.group(), zone=match.group()))
 
 
+def _world_file(found: Skeleton, match: re.Match[str]) -> str:
+    text, before = match.group(), match.string[match.start() - 1 : match.start()]
+    name = without_lead(text, parted=before.isspace())
+    return text[: len(text) - len(name)] + found.mark(Atom("path", name, name))
+
+
 def _namelike(found: Skeleton, match: re.Match[str]) -> str:
     text = match.group().rstrip(".-~")
     rest = match.group()[len(text) :]
-    if not any(char.isalpha() for char in text) or not any(char in "._/\\" for char in text):
-        return match.group()
-    if is_path(text):
-        return found.mark(Atom("path", text, text)) + rest
+    kind = _kind(text)
+    return found.mark(Atom(kind, text, text)) + rest if kind else match.group()
+
+
+def _kind(text: str) -> Kind | None:
+    if is_path(text) and re.search(r"[A-Za-z]", text):
+        return "path"
+    if re.fullmatch(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+", text):
+        return "key"
+    if is_identifier(text):
+        return "id"
+    if not re.search(r"[A-Za-z]", text):
+        return None
     if "/" in text or "\\" in text:
         parts = re.split(r"[/\\]", text)
-        if text.lower() in ("and/or", "he/she", "his/her", "km/h", "m/s") or not all(len(part) > 2 for part in parts):
-            return match.group()
-        return found.mark(Atom("path", text, text)) + rest
-    return (
-        found.mark(Atom("key", text, text)) + rest
-        if re.fullmatch(r"[A-Za-z_][\w.-]*[A-Za-z0-9]", text)
-        else match.group()
-    )
+        return "path" if text.lower() not in _NO_PATHS and all(len(part) > 2 for part in parts) else None
+    return "key" if "_" in text and re.fullmatch(r"[A-Za-z_][\w.-]*[A-Za-z0-9]", text) else None
+
+
+_NO_PATHS = ("and/or", "he/she", "his/her", "km/h", "m/s")
 
 
 def _currency(found: Skeleton, match: re.Match[str]) -> str:

@@ -12,12 +12,14 @@ from typing import Any
 
 from taoloop.models.offline import choices, phrases
 from taoloop.models.offline.arithmetic import render
-from taoloop.models.offline.extract import MARK, SYMBOLS, Atom, Kind, Skeleton
+from taoloop.models.offline.extract import MARK, Atom, Kind, Skeleton
 from taoloop.models.offline.match import Profile
 from taoloop.models.offline.parsing import parse
 from taoloop.models.offline.results import Finding
 from taoloop.models.offline.results import field as result_field
 from taoloop.models.offline.schema import Param, Role
+from taoloop.models.offline.sides import sided
+from taoloop.models.offline.textparts import Part, part_of, text_parts
 from taoloop.models.offline.values import as_number, fits
 from taoloop.models.offline.words import is_chinese, name_words
 
@@ -25,19 +27,18 @@ OPEN: Any = object()
 """Stands for an argument without a value."""
 
 _ORDER: tuple[Role, ...] = (
-    "email", "url", "date", "clock", "path", "currency", "choice", "boolean", "unit", "zone", "place", "language",
-    "expression", "key", "object", "number", "list", "name", "query", "text", "any",
+    "handle", "email", "url", "date", "clock", "path", "currency", "choice", "boolean", "unit", "zone", "place",
+    "language", "expression", "key", "id", "object", "number", "list", "name", "query", "text", "any",
 )  # fmt: skip
 _KINDS: Mapping[Role, tuple[Kind, ...]] = {
     "email": ("email",), "url": ("url",), "date": ("date",), "clock": ("clock", "date"), "path": ("path",),
-    "currency": ("currency",), "zone": ("zone", "place"), "place": ("place", "zone"), "key": ("key",),
-    "query": ("quoted",), "text": ("quoted",), "name": ("quoted", "key"),
-    "any": ("quoted", "email", "url", "path", "key", "place", "zone", "date", "currency"),
+    "currency": ("currency",), "zone": ("zone", "place"), "place": ("place", "zone"), "key": ("key", "id"),
+    "query": ("quoted",), "text": ("quoted",), "name": ("quoted", "id", "key"), "id": ("id", "key", "quoted", "number"),
+    "handle": ("id",),
+    "any": ("quoted", "id", "email", "url", "path", "key", "place", "zone", "date", "currency"),
 }  # fmt: skip
-_FROM = re.compile(r"(?:\bfrom|\bbetween|从|由|自|把|将)\s*$", re.IGNORECASE)
-_TO = re.compile(r"(?:\bto|\binto|\bin|到|至|成|为|换|兑|->|→|和|与)\s*(?:the\s+)?$", re.IGNORECASE)
 _MARK = re.compile(MARK)
-_SHAPED: frozenset[Role] = frozenset({"choice", "boolean", "list", "object", "email", "url", "currency", "unit"})
+_SHAPED: frozenset[Role] = frozenset({"choice", "boolean", "list", "object", "email", "url", "currency", "unit", "handle"})
 _UNWORDED: frozenset[Role] = frozenset({"date", "clock", "expression", "zone", "path"})
 _ASKING = re.compile(r"^[请问查询一下看现在把\s]+")
 _THERE = re.compile(r"\bthere\b|那里|那边|当地|那儿", re.IGNORECASE)
@@ -73,9 +74,11 @@ class Filler:
     taken: dict[str, str] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
     earlier: bool = False
+    parts: Mapping[Part, str] = field(default_factory=dict)
 
     def fill(self) -> Filled:
         """Values for all arguments that can have one."""
+        self.parts = text_parts(self.clause, self.skeleton)
         filled = self._all(self.profile.params)
         filled.earlier = self.earlier
         return filled
@@ -96,6 +99,8 @@ class Filler:
         return result
 
     def _value(self, param: Param) -> Any:
+        if part := part_of(param, self.profile.params, self.parts):
+            return self._part(param, part)
         special: dict[Role, Callable[[Param], Any]] = {
             "choice": self._choice, "boolean": self._boolean, "number": self._number, "list": self._list,
             "object": self._object, "unit": self._unit, "language": self._language, "expression": self._expression,
@@ -104,6 +109,14 @@ class Filler:
         if value is OPEN and param.required:
             value = self._last_resort(param)
         return value
+
+    def _part(self, param: Param, part: str) -> str:
+        if not _MARK.fullmatch(part):
+            return part
+        self.used.add(part)
+        self.taken[param.name] = part
+        atom = self.skeleton.atom(part)
+        return atom.value if atom.kind == "quoted" else atom.source
 
     def _typed(self, param: Param) -> Any:
         """A value of the kinds that fit the argument's role: here, then in the rest of the task."""
@@ -127,7 +140,7 @@ class Filler:
             return self.findings[-1].text()
         if not marks and param.required and param.role not in ("query", "text", "name", "any"):
             marks = self._marks(self.whole, _KINDS.get(param.role, ()))
-        return self._take(param, self._sided(param, marks))
+        return self._take(param, sided(param, self.profile.params, marks, self.clause, self.skeleton))
 
     def _place_name(self) -> str:
         """A place that the table does not know, as the task writes it: the tool may know it, or say what is near."""
@@ -146,30 +159,6 @@ class Filler:
         marks = [mark for mark in _MARK.findall(text) if mark not in self.used]
         marks = [mark for mark in marks if self.skeleton.atom(mark).kind in kinds]
         return sorted(marks, key=lambda mark: kinds.index(self.skeleton.atom(mark).kind) > 0 and len(kinds) > 2)
-
-    def _sided(self, param: Param, marks: list[str]) -> str | None:
-        """The value that stands on the argument's side: after "from", or after "to"."""
-        sided = any(other.side and other.role == param.role for other in self.profile.params)
-        if len(marks) < 2 or not (param.side or sided):
-            return marks[0] if marks else None
-        wanted, other = (_TO, _FROM) if param.side == "to" else (_FROM, _TO)
-        before = {mark: self.clause[: self.clause.find(mark)][-24:] for mark in marks}
-        after_number = [m for m in marks if param.side == "from" and self._beside_number(m, before[m])]
-        chosen = (
-            after_number
-            or [m for m in marks if wanted.search(before[m])]
-            or [m for m in marks if not other.search(before[m])]
-        )
-        if param.side == "to":
-            return (chosen or marks)[-1]
-        return (chosen or marks)[0]
-
-    def _beside_number(self, mark: str, before: str) -> bool:
-        """True for what an amount is given in: "100 dollars", "$100"."""
-        last = before.rstrip()[-1:]
-        if self.skeleton.atom(mark).source in SYMBOLS:
-            return True
-        return bool(_MARK.match(last)) and self.skeleton.atom(last).kind == "number"
 
     def _take(self, param: Param, mark: str | None) -> Any:
         if mark is None:
@@ -231,6 +220,8 @@ class Filler:
         self.used.update(marks)
         atoms = [self.skeleton.atom(mark) for mark in marks]
         found: list[Any] = [as_number(atom.value, item) if numeric else self._as(item, atom) for atom in atoms]
+        if not found and not numeric and item.takes_text:
+            found = [*phrases.listed(self.skeleton.restore(self.clause))]
         return [value for value in found if value is not None and fits(value, item)] or OPEN
 
     def _object(self, param: Param) -> Any:
@@ -254,6 +245,10 @@ class Filler:
         """For a required argument: an earlier result, a name, a quotation, or what the clause is about."""
         for finding in reversed(self.findings):
             value = result_field(finding.content, param.name)
+            if value is None and param.role == "currency":
+                value = result_field(finding.content, "currency")
+            if value is None and param.role == "handle":
+                value = finding.observed.artifact
             if value is not None and fits(value, param):
                 self.earlier = True
                 return value
@@ -285,10 +280,10 @@ class Filler:
                 return key
         if param.role == "query" and "@web" in self.profile.strong and phrases.QUESTION.search(self.clause):
             return self.skeleton.restore(self.clause).strip(" ?？.。")
-        if param.role in ("place", "name", "any", "key"):
+        if param.role in ("place", "name", "any", "key", "id"):
             found = [name for name in phrases.names(self.clause, self.skeleton) if name not in self.said.values()]
-            if found:
-                return found[0]
+            if found or param.role == "id":
+                return [*found, ""][0]
         if param.role == "text" and self.findings:
             self.earlier = True
             return self.findings[-1].text()

@@ -12,9 +12,11 @@ from taoloop.models.offline.extract import MARK, Skeleton
 from taoloop.models.offline.fill import Filled, Filler
 from taoloop.models.offline.lexicon import CHANGES
 from taoloop.models.offline.match import THRESHOLD, Profile, rarity, score
+from taoloop.models.offline.moods import verbs
 from taoloop.models.offline.parsing import parse
 from taoloop.models.offline.reckoning import Reckoner
 from taoloop.models.offline.results import Finding
+from taoloop.models.offline.units import goes
 from taoloop.models.offline.words import concepts
 
 _NEGATED = re.compile(r"^(?:please\s+)?(?:don't|do not|never)\b|^(?:请)?(?:不要|别|勿|不用)", re.IGNORECASE)
@@ -30,10 +32,11 @@ _EACH_TAKEN = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One thing to find out or do. `tree` is set where it is arithmetic."""
+    """One thing to find out or do. `tree` is set where it is arithmetic; `orders`: acts that change the world are meant."""
 
     text: str
     tree: Op | None = None
+    orders: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +69,39 @@ class Chooser:
         forbidden = " ".join(match[1] for match in _REFUSED.finditer(self.skeleton.text))
         self.refused = frozenset(concepts(forbidden)) & CHANGES
 
-    def ranked(self, clause: str) -> list[tuple[float, Profile]]:
-        """The tools that fit a clause, best first."""
+    def ranked(self, clause: str, *, orders: bool = False) -> list[tuple[float, Profile]]:
+        """The tools that fit a clause, best first; one that changes the world only where the clause orders it."""
         about, atoms = concepts(clause), self.skeleton.within(clause)
         if any(atom.kind == "currency" for atom in atoms):
             about = (*about, "@currency")
         if _BY_MAIL.match(clause):
             about = (*about, "@send")
-        found = [
-            (score(each, about, atoms, self.telling), each)
+        if "@send" in about and {atom.kind for atom in atoms} <= {"number", "currency"} and atoms:
+            about = (*about, "@pay")
+        demanded = verbs(clause)
+        possible = [
+            each
             for each in self.profiles
-            if each.allows(about, refused=self.refused)
+            if each.allows(about, orders=orders, refused=self.refused)
+            and each.covers(demanded)
+            and goes(each.card, clause, self.skeleton)
         ]
+        found = [(score(each, about, atoms, self.telling), each) for each in possible]
         fitting = [(points, each) for points, each in found if points >= THRESHOLD]
-        if not fitting and asks(clause):
-            fitting = [(THRESHOLD, each) for each in self.profiles if _answers_anything(each)]
+        if not fitting and asks(clause) and not demanded:
+            fitting = [(THRESHOLD, each) for each in possible if _answers_anything(each)]
         return sorted(fitting, key=lambda pair: -pair[0])
 
-    def choose(self, clause: str, findings: Sequence[Finding] = ()) -> Choice | None:
+    def choose(self, clause: str, findings: Sequence[Finding] = (), *, orders: bool = False) -> Choice | None:
         """The best tool whose required arguments have values, else the best one with what it lacks; None if none."""
-        ranked = self.ranked(clause)
+        ranked = self.ranked(clause, orders=orders)
         best: Choice | None = None
         for points, each in ranked[:8]:
             if points < _NEAR_BEST * ranked[0][0]:
                 break
             filled = self.fill(clause, each, findings)
+            if any(param.role == "handle" for param in filled.open):
+                continue  # nothing was seen that it could work on
             worth = points + _EACH_TAKEN * len(filled.taken)
             choice = Choice(each, filled, worth, self._file_with_text(clause, filled))
             if best is None or (best.ready, best.points) < (choice.ready, worth):
@@ -128,22 +139,28 @@ def goals(chooser: Chooser) -> list[Goal]:
     skeleton, reckoner = chooser.skeleton, Reckoner(chooser.profiles)
     found: list[Goal] = []
     waiting = ""
-    for clause in clauses(skeleton.text):
+    for clause, orders in clauses(skeleton.text):
         if _NEGATED.match(clause):
             continue
-        tree = parse(clause, skeleton)
-        settled = _settled(tree, chooser) if tree is not None else None
-        if isinstance(settled, Op) and (reckoner.can(settled) or not chooser.answers(clause)):
-            found.append(Goal(clause, settled))
+        tree = arithmetic(clause, chooser)
+        if tree is not None and (reckoner.can(tree) or not chooser.answers(clause)):
+            found.append(Goal(clause, tree))
             continue
-        if chooser.ranked(clause) or asks(clause):
-            found.append(Goal(f"{waiting} {clause}".strip()))
+        if chooser.ranked(clause, orders=orders) or asks(clause):
+            found.append(Goal(f"{waiting} {clause}".strip(), orders=orders))
             waiting = ""
         elif found and found[-1].tree is None:
             found[-1] = replace(found[-1], text=f"{found[-1].text}, {clause}")
         else:
             waiting = f"{waiting} {clause}".strip()
     return found or [Goal(waiting or skeleton.text.strip())]
+
+
+def arithmetic(clause: str, chooser: Chooser) -> Op | None:
+    """The arithmetic of a clause, if it is any and tools answer what stands in it."""
+    tree = parse(clause, chooser.skeleton)
+    settled = _settled(tree, chooser) if tree is not None else None
+    return settled if isinstance(settled, Op) else None
 
 
 def _settled(tree: Node, chooser: Chooser) -> Node | None:

@@ -11,8 +11,8 @@ date: date day today calendar weekday | 日期 星期 几号 哪天 星期几 �
 days: days | 多少天 天数 几天
 zone: timezone zone tz time_zone | 时区
 weather: weather forecast rain raining rainy sunny snow snowing wind windy hot cold umbrella humidity climate \
-temperature how_hot how_cold | 天气 气温 下雨 下雪 预报 热 冷 刮风 湿度 带伞 温度 晴
-temperature: temperature celsius fahrenheit kelvin degree | 气温 温度 摄氏 华氏 摄氏度 华氏度 度数
+temperature how_hot how_cold warm warmer hotter colder cooler | 天气 气温 下雨 下雪 预报 热 冷 刮风 湿度 带伞 温度 晴
+temperature: temperature celsius fahrenheit kelvin degree warm warmer hot hotter cold colder cool cooler | 热 冷 暖 凉 气温 温度 摄氏 华氏 摄氏度 华氏度 度数
 calc: calculate calculator calculation compute evaluate arithmetic math mathematical expression formula \
 | 计算 计算器 算 算出 算术 求值 表达式 算式 数学 运算 四则运算
 add: add plus sum addition total adder | 加 加上 相加 求和 总和 之和 加法 合计
@@ -29,7 +29,7 @@ write: write save store overwrite put | 写 写入 保存 存入 写到 写进 �
 append: append | 追加
 create: create make new generate build | 创建 新建 建立 生成 添加
 update: update change edit modify set | 更新 修改 编辑 设置 更改
-delete: delete remove erase drop wipe clear destroy | 删除 删掉 移除 清除 清空 删
+delete: delete remove erase drop wipe clear destroy | 删除 删掉 删了 移除 清除 清空 删
 move: move rename | 移动 重命名 改名
 copy: copy duplicate | 复制 拷贝
 send: send deliver forward post_to | 发送 发 寄 发给 发出 寄给 发个 发一封
@@ -45,7 +45,7 @@ character: character letter | 字符 字母
 text: text string sentence paragraph | 文本 文字 句子 字符串 这段
 translate: translate translation translator | 翻译 译 译成 翻译成
 language: language english chinese french german spanish japanese | 语言 英语 英文 中文 法语 德语 日语 西班牙语
-price: price cost quote how_much worth fare | 价格 多少钱 股价 报价 价钱 票价
+price: price cost quote how_much worth fare cheap cheaper expensive | 贵 便宜 价格 多少钱 股价 报价 价钱 票价
 stock: stock share ticker equity | 股票 股价 股市
 currency: currency exchange money forex dollar euro yuan yen cash rate | 货币 汇率 外汇 兑换 币种 钱
 convert: convert conversion converter exchange | 换算 转换 兑换 换成 转成 换 折合 转为 合多少
@@ -58,7 +58,7 @@ route: route direction navigate navigation drive | 路线 导航 怎么走
 place: city place location town where address | 城市 地点 位置 地方 地址 哪里 在哪
 country: country nation | 国家
 capital: capital | 首都
-population: population inhabitant | 人口
+population: population inhabitant resident people_live live_in lives_in | 人口 居民
 book: book novel library isbn author | 书 图书 书籍 小说 作者 图书馆 本书
 paper: paper publication journal arxiv | 论文 文献 期刊
 movie: movie film cinema | 电影 影片
@@ -69,11 +69,30 @@ restaurant: restaurant eat dinner | 餐厅 饭店 餐馆
 hotel: hotel accommodation | 酒店 宾馆 旅馆
 flight: flight airline plane fly airport | 航班 机票 飞机 机场
 train: train railway | 火车 高铁 列车
-reserve: reserve reservation booking | 预订 预定 订
+reserve: reserve reservation booking book_a book_an book_me | 预订 预定 订
 buy: buy purchase order_a checkout | 购买 买 下单
-pay: pay payment transfer refund | 支付 付款 转账 退款 汇款
+pay: pay payment transfer refund remit | 打款 支付 付款 转账 退款 汇款
 order: order shipment parcel package tracking delivery | 订单 快递 物流 包裹
 user: user account profile member | 用户 账号 账户 成员
+salary: salary wage income earn earns paid | 工资 薪水 月薪 薪资 收入 年薪
+manager: manager boss supervisor | 经理 上司 主管 老板 领导 上级
+age: age old older younger oldest youngest how_old | 年龄 几岁 多大 大几岁 小几岁 岁
+inventory: inventory stock in_stock warehouse | 库存 存货 现货
+total: total sum_total amount_due | 总额 总价 金额 总金额 合计
+replace: replace substitute swap | 替换 换成 改成 替换成 替换为 改为 换为
+contain: contain contains include occurrence | 包含 含有
+compare: compare comparison versus vs | 比较 对比 相比
+explain: explain explanation | 解释 讲解
+sing: sing | 唱歌 唱首 唱
+play: play | 播放
+encrypt: encrypt encryption cipher | 加密
+decrypt: decrypt decryption | 解密
+compress: compress zip_up | 压缩
+install: install installation | 安装
+recommend: recommend suggest recommendation | 推荐
+predict: predict prediction | 预测
+rewrite: rewrite rephrase paraphrase polish | 改写 润色
+publish: publish publication | 发布 发表
 employee: employee staff colleague | 员工 职员 同事
 contact: contact phone telephone | 联系人 电话 手机
 post: post posts article blog | 帖子 帖 发帖 文章 博客 发帖数
@@ -83,10 +102,10 @@ task: todo task | 待办 任务
 note: note memo | 笔记 便签 备忘
 random: random dice coin roll | 随机 骰子 掷 抛硬币
 summary: summarize summarise summary | 总结 摘要 概括
-reverse: reverse backwards | 反转 颠倒 倒过来 倒序
+reverse: reverse backwards | 反转 颠倒 倒过来
 upper: upper uppercase capitalise capitalize | 大写
 lower: lower lowercase | 小写
-sort: sort order_by sorted | 排序
+sort: sort order_by sorted | 排序 排列 降序 升序 排好
 web: web internet online google wikipedia wiki | 网上 网络 互联网 百科 维基 上网
 page: url page website link webpage site | 网址 网页 链接 网站
 run: run execute command shell script | 运行 执行 命令 脚本
@@ -131,6 +150,7 @@ ATTRIBUTES = {
     "价格": "price", "人口": "population", "首都": "capital", "邮箱": "email", "年龄": "age", "名字": "name",
     "姓名": "name", "城市": "city", "状态": "status", "等级": "level", "余额": "balance", "库存": "stock",
     "版本": "version", "面积": "area", "高度": "height", "电话": "phone", "地址": "address", "作者": "author",
+    "工资": "salary", "经理": "manager", "总额": "total",
     "发帖数量": "post_count", "帖子数量": "post_count", "粉丝数量": "follower_count",
 }  # fmt: skip
 """Names of record fields, for keys such as `huala.post_count`."""

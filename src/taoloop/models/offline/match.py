@@ -24,13 +24,14 @@ _TAKERS: Mapping[Kind, tuple[frozenset[Role], float, float]] = {
     "url": (frozenset({"url"}), 2.0, 1.5),
     "currency": (frozenset({"currency"}), 1.5, 1.0),
     "key": (frozenset({"key"}), 1.8, 0.5),
+    "id": (frozenset({"id", "key"}), 1.0, 0.3),
     "zone": (frozenset({"zone"}), 1.5, 1.0),
     "place": (frozenset({"place", "zone"}), 1.0, 0.8),
     "date": (frozenset({"date"}), 0.8, 0.3),
     "number": (frozenset({"number"}), 0.3, 0.0),
     "quoted": (frozenset({"query", "text", "name", "any"}), 0.4, 0.0),
 }
-_OPEN: frozenset[Role] = frozenset({"any", "object", "query", "text", "name", "choice", "list"})
+_OPEN: frozenset[Role] = frozenset({"any", "object", "query", "text", "name", "choice", "list", "id"})
 _ACTS = frozenset({"@write", "@append", "@delete", "@send", "@move", "@copy", "@buy", "@pay"})
 _WRONG_ACT = 2.5
 _HINTS = 2  # so many concepts of the arguments' descriptions stand for one of the tool's own
@@ -49,14 +50,22 @@ class Profile:
     avoid: frozenset[str]
     changes: frozenset[str]
 
-    def allows(self, about: Iterable[str], *, refused: frozenset[str] = frozenset()) -> bool:
-        """True unless the tool changes the world and the task does not clearly ask for that."""
+    @property
+    def acts(self) -> bool:
+        """True if a call changes the world, by its tier or, where that is not declared, by its verb."""
+        return bool(self.changes) or self.card.tier in ("write", "destructive")
+
+    def covers(self, wanted: Iterable[frozenset[str]]) -> bool:
+        """True if each verb, given by the concepts that can stand for it, is on the card."""
+        own = set(self.strong) | self.weak
+        return all(verb & own for verb in wanted)
+
+    def allows(self, about: Iterable[str], *, orders: bool, refused: frozenset[str] = frozenset()) -> bool:
+        """True unless the tool changes the world and the task does not clearly order that."""
+        if not self.acts:
+            return True
         asked = set(about) - refused
-        if self.changes:
-            return bool(self.changes & asked)
-        if self.card.tier in ("write", "destructive"):
-            return bool(asked & set(self.name[:2] or self.strong))
-        return True
+        return orders and bool(asked & (self.changes or set(self.name[:2] or self.strong)))
 
 
 def profile(card: ToolCard) -> Profile:

@@ -21,6 +21,10 @@ _NAME = re.compile(
     r"(?P<name>(?:[A-Z][\w'’.-]*)(?:\s+(?:[A-Z][\w'’.-]*|de|la|el|of|the(?=\s[A-Z])))*)"
 )
 _WHERE = re.compile(_NAME.pattern.replace("in|at|for|of|from|to|near|by|between|and|with|user|is", "in|at|for|near"))
+_OWNER = re.compile(
+    r"(?P<name>[A-Z][\w-]*(?:\s[A-Z][\w-]*)*)(?=['’]s\b)"
+    r"|(?:给|向|跟|替)\s*(?P<to>[A-Za-z][\w-]*|[\u4e00-\u9fff]{2,3}?)\s*(?=转|汇|发|付|寄|打|送|写|支|买|订|说)"
+)
 _LOCAL = re.compile(
     r"(?:在|去|到|从|查询|查一下|查|看看|看|，|,"
     r"|^)?(?P<name>[\u4e00-\u9fff]{2,6}?[市县省镇区州])(?![\u4e00-\u9fff]{0,1}长)"
@@ -106,6 +110,17 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
     return _clean(skeleton.restore(text[best[0] : best[1]]))
 
 
+_SERIES = re.compile(
+    r"[\w'-]+(?:\s*[,，、]\s*(?!(?:and|和)\b)[\w'-]+)*\s*(?:[,，、]\s*(?:and\s+|和)?|\band\s+|和|与)\s*[\w'-]+", re.IGNORECASE
+)
+
+
+def listed(text: str) -> list[str]:
+    """Bare words that stand in a series: "pear, fig and apple"."""
+    match = _SERIES.search(text)
+    return [word for word in re.split(r"\s*[,，、]\s*(?:and\s+)?|\s+and\s+|和|与", match.group()) if word] if match else []
+
+
 def folder(clause: str, skeleton: Skeleton) -> str:
     """A folder named without a slash: "the src folder", "src 目录"."""
     match = _FOLDER.search(clause)
@@ -114,7 +129,8 @@ def folder(clause: str, skeleton: Skeleton) -> str:
 
 def names(clause: str, skeleton: Skeleton, *, only_places: bool = False) -> list[str]:
     """Names: capitalised words after a preposition, Chinese places by their ending, Latin words in Chinese text."""
-    found = [match["name"].rstrip(".'’") for match in (_WHERE if only_places else _NAME).finditer(clause)]
+    found = [] if only_places else [match["name"] or match["to"] for match in _OWNER.finditer(clause)]
+    found += [match["name"].rstrip(".'’") for match in (_WHERE if only_places else _NAME).finditer(clause)]
     found += [match["name"].lstrip("的把将请问") for match in _LOCAL.finditer(clause)]
     if only_places:
         return [name for name in dict.fromkeys(found) if not _english_known(name) or not name.isascii()]

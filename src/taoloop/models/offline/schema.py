@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,13 +12,14 @@ from taoloop.models.offline.words import concepts, name_words
 
 Role = Literal[
     "choice", "boolean", "number", "list", "object", "email", "url", "date", "clock", "path", "zone", "place",
-    "currency", "unit", "language", "key", "expression", "query", "text", "name", "any",
+    "currency", "unit", "language", "key", "id", "handle", "expression", "query", "text", "name", "any",
 ]  # fmt: skip
 Side = Literal["", "from", "to"]
 
 _NAMES: dict[Role, str] = {
     "zone": "timezone zone tz 时区",
-    "email": "email mail recipient recipients 邮箱 收件人",
+    "handle": "artifact observation handle cursor backup checkpoint snapshot continuation",
+    "email": "email mail 邮箱",
     "url": "url uri link website href 网址",
     "date": "date day deadline birthday 日期",
     "clock": "clock time",
@@ -30,16 +32,22 @@ _NAMES: dict[Role, str] = {
     "key": "key keys field 键 键名",
     "query": "query q search keyword keywords term terms pattern topic question needle phrase regex 关键词 查询 主题词",
     "text": "text content contents body message data input string sentence html note description 内容 正文 文本 消息",
-    "name": "name title subject user username author person id symbol ticker who product item word code 姓名 "
-    "名称 标题 主题 书名",
+    "id": "id uuid guid sku isbn serial ref reference number tracking identifier 编号",
+    "name": "name title subject user username author person symbol ticker who product item word code recipient "
+    "recipients receiver payee 姓名 名称 标题 主题 书名 收件人 收款人",
 }
 _FORMATS: dict[str, Role] = {
     "email": "email", "idn-email": "email", "uri": "url", "url": "url", "date": "date", "date-time": "date",
     "time": "clock",
 }  # fmt: skip
 _FROM_NAMES = "from source src start origin begin departure base sender 源 起点 出发"
-_TO_NAMES = "to target dest destination end arrival into recipient 目标 终点 目的"
+_TO_NAMES = "to target dest destination end arrival into recipient quote 目标 终点 目的"
 _FROM, _TO = frozenset(_FROM_NAMES.split()), frozenset(_TO_NAMES.split())
+_RECEIVERS = frozenset({"recipient", "recipients", "receiver", "收件人"})
+_EARLIER = re.compile(
+    r"\b(?:cut|earlier|previous|truncated)\s+(?:long\s+)?(?:observation|output|result)|(?:之前|前面|先前|被截断)的?(?:长)?(?:输出|观察|结果)",
+    re.IGNORECASE,
+)
 _DEEPEST = 6
 _DEEPEST_OBJECT = 1  # arguments and their own fields; a schema may refer to itself, and each level multiplies
 _MOST_BRANCHES = 40
@@ -105,7 +113,7 @@ def _param(name: str, rule: Any, root: Mapping[str, Any], *, required: bool, abo
     side: Side = "from" if words & _FROM else "to" if words & _TO else ""
     return Param(
         name=name,
-        role=_role(words, types, choices, branches, f"{text} {about}" if words <= _FROM | _TO else text),
+        role=_role(words, types, choices, branches, f"{text} {about}" if words <= _FROM | _TO | _RECEIVERS else text),
         types=types,
         required=required,
         side=side,
@@ -179,9 +187,11 @@ def _role(
         form = part.get("format")
         if isinstance(form, str) and form in _FORMATS:
             return _FORMATS[form]
+    if _EARLIER.search(text):
+        return "handle"
     for role, listed in _NAMES.items():
         if words & set(listed.split()):
-            return role
+            return "email" if words & _RECEIVERS and "@email" in concepts(text) else role
     return _role_by_text(text)
 
 

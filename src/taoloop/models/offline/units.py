@@ -1,0 +1,106 @@
+"""Units of measure: their forms in both languages, and the direction of a tool that converts one into another."""
+
+from __future__ import annotations
+
+import re
+
+from taoloop.core.cards import ToolCard
+from taoloop.models.offline.extract import MARK, Skeleton
+from taoloop.models.offline.words import name_words
+
+_TABLE = """
+celsius: c °c ℃ centigrade 摄氏 摄氏度
+fahrenheit: f °f ℉ 华氏 华氏度
+kelvin: 开尔文
+km: kilometer kilometre kilometers kilometres 公里 千米
+mi: mile miles 英里
+m: meter metre meters metres 米
+cm: centimeter centimetre centimeters centimetres 厘米
+mm: millimeter millimetre millimeters millimetres 毫米
+ft: foot feet 英尺
+in: inch inches 英寸
+yd: yard yards 码
+kg: kilogram kilograms kilo kilos kgs 公斤 千克
+g: gram grams 克
+lb: lbs pound pounds 磅
+oz: ounce ounces 盎司
+l: liter litre liters litres 升
+ml: milliliter millilitre milliliters millilitres 毫升
+gal: gallon gallons 加仑
+h: hour hours hr hrs 小时
+min: minute minutes mins 分钟
+s: second seconds sec secs 秒
+d: day days 天
+mph: mph
+km/h: kmh kph
+kb: kilobyte kilobytes
+mb: megabyte megabytes
+gb: gigabyte gigabytes
+tb: terabyte terabytes
+jin: 斤
+li: 里
+usd: dollar dollars
+eur: euro euros
+cny: yuan rmb
+jpy: yen
+gbp:
+"""
+CANONICAL: dict[str, str] = {}
+for _line in _TABLE.strip().splitlines():
+    _name, _, _forms = _line.partition(":")
+    for _form in (_name, *_forms.split()):
+        CANONICAL[_form] = _name
+_WORDS = sorted((word for word in CANONICAL if CANONICAL[word] not in ("usd", "eur", "cny", "jpy", "gbp")), key=len)
+FORMS = "|".join(re.escape(word) for word in reversed(_WORDS))
+_END = r"(?![A-Za-z/])"
+AMOUNT = re.compile(rf"{MARK}\s*(?:degrees?\s+)?({FORMS}){_END}", re.IGNORECASE)
+TARGET = re.compile(
+    r"(?:\bto|\binto|\bin|\bhow many|换算成|转换成|换成|转成|换算为|转换为|转为|等于多少|是多少|合多少|成|为|多少|几)"
+    rf"\s*(?:degrees?\s+)?({FORMS}){_END}",
+    re.IGNORECASE,
+)
+_PURPOSE = re.compile(
+    rf"\b({FORMS})\s+(?:to|into)\s+({FORMS}){_END}|({FORMS})(?:换算|转换|换|转)?(?:成|为|到)({FORMS})", re.IGNORECASE
+)
+
+
+def asked(clause: str, skeleton: Skeleton) -> tuple[str, str]:
+    """The unit that an amount of the clause is in, and the unit that it asks for; empty where it names none."""
+    found = AMOUNT.search(clause), TARGET.search(clause)
+    own, target = (CANONICAL[match[1].lower()] if match else "" for match in found)
+    money = [m.group() for m in re.finditer(MARK, clause) if skeleton.atom(m.group()).kind == "currency"]
+    given = [mark for mark in money if amount_beside(mark, clause, skeleton)]
+    wanted = [mark for mark in money if mark not in given]
+    own = own or (skeleton.atom(given[0]).value.lower() if given else "")
+    return own, target or (skeleton.atom(wanted[0]).value.lower() if wanted else "")
+
+
+def amount_beside(mark: str, clause: str, skeleton: Skeleton) -> str:
+    """The mark of the number that stands beside a currency: "250 USD", "$5"."""
+    place = clause.find(mark)
+    for near in (clause[:place].rstrip()[-1:], clause[place + 1 :].lstrip()[:1]):
+        if re.match(MARK, near) and skeleton.atom(near).kind == "number":
+            return near
+    return ""
+
+
+def direction(card: ToolCard) -> tuple[str, str] | None:
+    """The units that a tool converts from and to, where its name or purpose fixes them: `kg_to_lb`."""
+    words = name_words(card.name)
+    for place, word in enumerate(words[1:-1], start=1):
+        pair = CANONICAL.get(words[place - 1], ""), CANONICAL.get(words[place + 1], "")
+        if word in ("to", "into") and all(pair):
+            return pair
+    match = _PURPOSE.search(card.purpose[:1_000])
+    if match is None:
+        return None
+    source, target = (group for group in match.groups() if group)
+    return CANONICAL[source.lower()], CANONICAL[target.lower()]
+
+
+def goes(card: ToolCard, clause: str, skeleton: Skeleton) -> bool:
+    """False if a tool converts in one direction and the clause asks for another."""
+    own = direction(card)
+    if own is None:
+        return True
+    return all(not wanted or wanted == has for wanted, has in zip(asked(clause, skeleton), own, strict=True))
