@@ -18,8 +18,8 @@ class Limits:
     `max_steps` counts decisions of the model (a repair turn belongs to its step), 6 by default.
     `max_tool_calls`: a run that made them all may still answer; it ends when it wants one more.
     `max_consecutive_errors` counts unreadable replies and failed calls together (those of one decision once, for the
-    model sees them together) and starts again at every call
-    that succeeds, 3 by default; `max_total_errors` never starts again.
+    model sees them together) and starts again at every call that succeeds, 3 by default; `max_total_errors` counts
+    each of them and never starts again.
     `max_wall_s` is the time that processes held the run, waiting included; `max_working_s` is the time spent in
     model calls and tools only.
     The same action with the same result is told to the model at the `repeat_tell`-th time and ends the run as
