@@ -148,7 +148,9 @@ def test_a_rate_alone_is_not_given_as_the_amount(task: str) -> None:
     assert "no tool here does this arithmetic" in world.answer or "没有能做这种运算的工具" in world.answer
 
 
-@pytest.mark.parametrize("task", ["convert 5 lb to kg", "How many kg are 5 lb?", "5 磅是多少公斤", "convert 5 miles to km"])
+@pytest.mark.parametrize(
+    "task", ["convert 5 lb to kg", "How many kg are 5 lb?", "5 磅是多少公斤", "convert 5 miles to km"]
+)
 def test_a_conversion_in_the_other_direction_is_refused(task: str) -> None:
     assert World(task, [shop.kg_to_lb]).steps == []
 

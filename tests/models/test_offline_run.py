@@ -38,7 +38,9 @@ class World:
         self.tools = {each.name: each for each in tools}
         self.cards = tuple(each.card for each in tools)
         self.trace = Trace("run")
-        self.add(RunStarted(task=task, agent=AgentSpec(dialect=dialect, strategy=strategy, tools=self.cards), nonce="n"))
+        self.add(
+            RunStarted(task=task, agent=AgentSpec(dialect=dialect, strategy=strategy, tools=self.cards), nonce="n")
+        )
         self.steps: list[Step] = []
         self.answer = ""
         for _ in range(most):

@@ -31,7 +31,7 @@ class ScriptedModel:
     def __init__(self, replies: Sequence[Reply], *, spec: str = "scripted", strict: bool = True) -> None:
         if isinstance(replies, str) or not isinstance(replies, Sequence):
             raise ConfigError(
-                f"The script {spec!r} is {type(replies).__name__}, not a list of replies.",
+                f"The script {spec!r} is {_kind(replies)}, not a list of replies.",
                 hint="Write a list; each entry is a text, or a mapping with `text` and `tool_calls`.",
             )
         self._replies = tuple(_reply(reply, number, spec) for number, reply in enumerate(replies, 1))
@@ -74,7 +74,7 @@ class ScriptedModel:
         """The script's reply for this turn of the run."""
         if request.turn >= len(self._replies):
             raise ScriptExhausted(
-                f"The script {self._spec!r} has {len(self._replies)} replies; the run asked for one more "
+                f"The script {self._spec!r} has {_count(len(self._replies))}; the run asked for one more "
                 f"({request.purpose})."
             )
         return self._replies[request.turn]
@@ -83,7 +83,7 @@ class ScriptedModel:
         """Refuse a completed run that used fewer replies than the script has."""
         if self._strict and replies < len(self._replies):
             raise ScriptUnused(
-                f"The run completed after {replies} replies; the script {self._spec!r} has {len(self._replies)}.",
+                f"The run completed after {_count(replies)}; the script {self._spec!r} has {len(self._replies)}.",
                 hint="Shorten the script, or see in the trace why the run ended early.",
             )
 
@@ -98,7 +98,7 @@ def _reply(reply: Reply, number: int, spec: str) -> ModelReply:
         return ModelReply(text=reply, finish_reason="stop", model=spec, cost_usd=0.0)
     where = f"Reply {number} of the script {spec!r}"
     if not isinstance(reply, Mapping):
-        raise ConfigError(f"{where} is {type(reply).__name__}.", hint="Write a text, or a mapping.")
+        raise ConfigError(f"{where} is {_kind(reply)}.", hint="Write a text, or a mapping.")
     if unknown := set(reply) - _KEYS:
         raise ConfigError(f"{where} has the unknown key {min(map(str, unknown))!r}.", hint=f"Known: {_listed(_KEYS)}.")
     calls = reply.get("tool_calls") or ()
@@ -131,6 +131,20 @@ def _tool_call(call: Any, index: int, where: str) -> ToolCallText:
     args = call.get("args", {})
     arguments = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
     return ToolCallText(name=call["name"], arguments=arguments, id=call.get("id"))
+
+
+def _kind(value: object) -> str:
+    """What stands where something else was expected, in plain words."""
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return "true or false"
+    kinds = ((str, "a text"), (int | float, "a number"), (Mapping, "a mapping"), (Sequence, "a list"))
+    return next((name for kind, name in kinds if isinstance(value, kind)), f"of the type {type(value).__name__}")
+
+
+def _count(replies: int) -> str:
+    return f"{replies} repl{'y' if replies == 1 else 'ies'}"
 
 
 def _listed(names: set[str]) -> str:

@@ -259,7 +259,7 @@ def problems(error: ValidationError, *, at_most: int = 5) -> str:
     found = error.errors(include_url=False, include_context=False, include_input=False)
     lines = []
     for finding in found[:at_most]:
-        where = ".".join(str(part) for part in finding["loc"])
+        where = ".".join(str(part) for part in finding["loc"]) or "the whole"
         what = {"missing": "is missing", "extra_forbidden": "is not a known argument"}.get(
             finding["type"], finding["msg"][:1].lower() + finding["msg"][1:]
         )

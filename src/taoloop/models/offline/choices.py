@@ -11,10 +11,13 @@ from taoloop.models.offline.extract import MARK, Skeleton
 from taoloop.models.offline.schema import Param
 from taoloop.models.offline.words import concepts, is_chinese, name_words
 
-_UP = "ascending|increasing|(?:smallest|lowest|cheapest) first|low(?:est)? to high(?:est)?|升序|从小到大|从低到高|递增|正序"
+_UP = (
+    "ascending|increasing|smallest first|lowest first|cheapest first|low to high|lowest to highest|smallest to largest"
+    "|升序|从小到大|从低到高|递增|正序"
+)
 _DOWN = (
-    "descending|decreasing|reverse order|(?:largest|biggest|highest) first|high(?:est)? to low(?:est)?"
-    "|降序|倒序|从大到小|从高到低|递减"
+    "descending|decreasing|reverse order|largest first|biggest first|highest first|high to low|highest to lowest"
+    "|largest to smallest|降序|倒序|从大到小|从高到低|递减"
 )
 _MEANINGS = {
     "celsius": "摄氏|centigrade|℃|°c", "fahrenheit": "华氏|℉|°f", "kelvin": "开尔文", "c": "celsius|摄氏|℃",

@@ -13,7 +13,15 @@ How = Literal["more", "apart", "which", "whether"]
 
 _UP = "warm hot old tall long big large high heavy fast rich far great strong wet dry windy sunny dense deep new bright loud safe"
 _DOWN = "cool cold young short small low cheap light slow poor close near weak"
-_IRREGULAR = {"hot": "hott", "big": "bigg", "wet": "wett", "dry": "dri", "windy": "windi", "sunny": "sunni", "heavy": "heavi"}
+_IRREGULAR = {
+    "hot": "hott",
+    "big": "bigg",
+    "wet": "wett",
+    "dry": "dri",
+    "windy": "windi",
+    "sunny": "sunni",
+    "heavy": "heavi",
+}
 
 
 def _forms(words: str) -> str:
@@ -28,10 +36,9 @@ _INTRO = r"(?i:(?:the\s+one\s+|that\s+|it\s+is\s+)?(?:in|at|of|for)?\s*(?:the\s+
 _THAN = re.compile(
     rf"^(?P<pre>.*?{_COMPARED}.*?|(?i:is|are|was|does|do|did|has|have)\s+(?:.*?\s)?)(?P<a>{_ONE})(?P<mid>.*?)(?i:\bthan)\s+{_INTRO}(?P<b>{_ONE})(?P<post>.*)$"
 )
-_OR = re.compile(
-    rf"^(?P<pre>.*?)(?P<a>{_ONE})\s*,?\s*(?i:or|and|vs\.?|versus)\s+{_INTRO}(?P<b>{_ONE})(?P<post>.*)$"
-)
+_OR = re.compile(rf"^(?P<pre>.*?)(?P<a>{_ONE})\s*,?\s*(?i:or|and|vs\.?|versus)\s+{_INTRO}(?P<b>{_ONE})(?P<post>.*)$")
 _APART = re.compile(r"\bdifference\s*(?:in|of|between)?|\bbetween\b|\bdiffer(?:s|ent)?\b|\bcompared?\b", re.IGNORECASE)
+_DIFFERS = re.compile(r"\bdifference\b|\bdiffers?\b", re.IGNORECASE)
 _HOW_MUCH = re.compile(r"^(?:(?:tell me|what is)\s+)?(?:by\s+)?how\s+(?:much|many)\b", re.IGNORECASE)
 _ASKS_WHICH = re.compile(r"^(?:which|who|what|where|is|are|was|does|do|did|tell me which)\b", re.IGNORECASE)
 _ONE_ZH = rf"(?:{MARK}|[A-Za-z][\w-]*)"
@@ -73,7 +80,7 @@ def _english(clause: str, skeleton: Skeleton) -> Comparison | None:
         pre, between = _HOW_MUCH.sub("", match["pre"]), match["mid"]
     else:
         match = _OR.match(clause)
-        apart = _APART.search(clause) is not None
+        apart = _DIFFERS.search(clause) is not None
         if match is None or not (apart or (compared and _ASKS_WHICH.match(clause))):
             return None
         how = "apart" if apart else "which"
@@ -89,7 +96,9 @@ def _chinese(clause: str, skeleton: Skeleton) -> Comparison | None:
             return None
         how: How = "more" if re.search(r"多少|几|差", rest) else "whether"
         text = re.sub(r"多多少|少多少|多少|吗|呢", "", rest)
-        return _made(how, (match["pre"], f"{match['field']}{text}"), (match["a"], match["b"]), skeleton, less=_is_less(rest))
+        return _made(
+            how, (match["pre"], f"{match['field']}{text}"), (match["a"], match["b"]), skeleton, less=_is_less(rest)
+        )
     match = _AND_ZH.match(clause)
     if match is None:
         return None

@@ -75,7 +75,7 @@ def _suits(option: str, param: Param | None, value: str) -> bool:
     if param.role == "path":
         return is_path(option) or not is_path(value)
     if param.role == "zone":
-        return option.split("/")[0] in REGIONS or "/" not in value
+        return option.split("/", maxsplit=1)[0] in REGIONS or "/" not in value
     return param.role not in ("key", "id", "handle") or " " not in option
 
 

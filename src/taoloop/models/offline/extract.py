@@ -80,7 +80,7 @@ _ZONE = re.compile(
 _NUMBER = re.compile(
     r"(?P<symbol>[$€£¥])?(?<![A-Za-z0-9_.])(?P<sign>(?:(?<=[\s(:=,，：（])|^)[-−])?"
     r"(?P<digits>\d{1,3}(?:,\d{3})+(?![\d])(?:\.\d{1,20})?|\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?![A-Za-z]))?)"
-    r"(?!st\b|nd\b|rd\b|th\b)(?P<scale>\s?(?:thousand|million|billion)\b|[万亿千百](?![科度]))?"
+    r"(?!\d|st\b|nd\b|rd\b|th\b)(?P<scale>\s?(?:thousand|million|billion)\b|[万亿千百](?![科度]))?"
     r"(?P<percent>\s?(?:%|％|percent\b|per cent\b))?"
 )
 _ENGLISH_NUMBER = re.compile(

@@ -38,7 +38,9 @@ _KINDS: Mapping[Role, tuple[Kind, ...]] = {
     "any": ("quoted", "id", "email", "url", "path", "key", "place", "zone", "date", "currency"),
 }  # fmt: skip
 _MARK = re.compile(MARK)
-_SHAPED: frozenset[Role] = frozenset({"choice", "boolean", "list", "object", "email", "url", "currency", "unit", "handle"})
+_SHAPED: frozenset[Role] = frozenset(
+    {"choice", "boolean", "list", "object", "email", "url", "currency", "unit", "handle"}
+)
 _UNWORDED: frozenset[Role] = frozenset({"date", "clock", "expression", "zone", "path"})
 _ASKING = re.compile(r"^[请问查询一下看现在把\s]+")
 _THERE = re.compile(r"\bthere\b|那里|那边|当地|那儿", re.IGNORECASE)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from taoloop.core.decision import Act, Answer, Decision
 from taoloop.core.message import ModelReply, Usage
 from taoloop.core.request import ModelRequest
 from taoloop.dialects import get_dialect
 from taoloop.models.offline.plan import decide
 from taoloop.models.offline.speech import ANNOUNCEMENT
+
+_WITHOUT_REASONING = frozenset({"act_only", "standard"})
 
 
 class OfflineModel:
@@ -61,7 +65,9 @@ def decision_for(request: ModelRequest) -> Decision:
     started = request.trace.started
     closing = request.purpose == "close"
     cards = request.tools or (started.agent.tools if closing and started is not None else ())
-    return decide(request.task, cards, request.trace, close=closing)
+    decision = decide(request.task, cards, request.trace, close=closing)
+    silent = started is not None and started.agent.strategy.replace("-", "_") in _WITHOUT_REASONING
+    return replace(decision, reason="") if silent else decision
 
 
 def _in_one_line(decision: Decision) -> Decision:

@@ -8,8 +8,12 @@ from taoloop.models.offline.extract import MARK
 from taoloop.models.offline.lexicon import CHANGES, STOP_ENGLISH
 from taoloop.models.offline.words import concepts, is_chinese, segments
 
-_ASKED_IF = re.compile(r"\b(?:ask(?:ing|s|ed)?(?:\s\S+)?|check(?:ing)?|see|know|tell me|wonder(?:ing)?)\s+if\b", re.IGNORECASE)
-_IF = re.compile(r"\b(?:if|unless|in case|assuming|suppose|provided that)\b|如果|假如|假设|要是|倘若|万一|除非", re.IGNORECASE)
+_ASKED_IF = re.compile(
+    r"\b(?:ask(?:ing|s|ed)?(?:\s\S+)?|check(?:ing)?|see|know|tell me|wonder(?:ing)?)\s+if\b", re.IGNORECASE
+)
+_IF = re.compile(
+    r"\b(?:if|unless|in case|assuming|suppose|provided that)\b|如果|假如|假设|要是|倘若|万一|除非", re.IGNORECASE
+)
 _DELIBERATES = re.compile(
     r"^(?:so|and|but|then|hey|hi|well)?[\s,]*(?:should|shall|ought|may|might|must|am\s+i|are\s+we|would(?!\s+you\b)"
     r"|could(?!\s+you\b)|can(?!\s+you\b)|do(?:es)?\s+(?:i|we|you|they|it|one)\b|why\b"
@@ -32,7 +36,9 @@ _CHINESE_ASKS = re.compile(
 )
 _CHINESE_MAY = re.compile(r"能不能|可不可以|可否|能否|(?:可以|能)[^,，。]*[吗么嘛]")
 _ADDRESSED = re.compile(r"请(?!问)|麻烦|帮|你(?:们)?(?:能|可)|您(?:能|可)")
-_CHINESE_STATES = re.compile(r"^(?:我|他|她|它|我们|他们|她们|有人)(?!们)(?!(?:们)?(?:要|想|需要|希望|请)).*了|昨天.*了")
+_CHINESE_STATES = re.compile(
+    r"^(?:我|他|她|它|我们|他们|她们|有人)(?!们)(?!(?:们)?(?:要|想|需要|希望|请)).*了|昨天.*了"
+)
 
 
 def deliberates(sentence: str) -> bool:
@@ -62,7 +68,9 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _HEAD = re.compile(rf"(?P<verb>[A-Za-z][a-z]+)\s+(?P<next>{MARK}|[A-Za-z]+)")
-_OBJECTS = frozenset("the a an my your our his her their this that these those all every each some me us it them".split())
+_OBJECTS = frozenset(
+    ["the", "a", "an", "my", "your", "our", "his", "her", "their", "this", "that", "these", "those", "all", "every", "each", "some", "me", "us", "it", "them"]
+)
 _LIGHT_WORDS = (
     "get give show tell find fetch look check see determine obtain grab retrieve provide need want know ask compute "
     "calculate work evaluate figure display state report name identify inspect view pull use call make do have take let "
@@ -79,11 +87,10 @@ _PLAIN_WORDS = (
 )
 _PLAIN = frozenset(_PLAIN_WORDS.split())
 _ALSO_NOUNS = frozenset(
-    "email mail book order play copy update schedule purchase transfer archive move pay draw reserve sort paint run".split()
+    ["email", "mail", "book", "order", "play", "copy", "update", "schedule", "purchase", "transfer", "archive", "move", "pay", "draw", "reserve", "sort", "paint", "run"]
 )
 _STRICT = frozenset(
-    "@translate @delete @send @summary @reserve @buy @pay @sort @reverse @encrypt @explain @sing @play @recommend "
-    "@install @compress @move @copy @replace @write @append @predict @rewrite @publish".split()
+    ["@translate", "@delete", "@send", "@summary", "@reserve", "@buy", "@pay", "@sort", "@reverse", "@encrypt", "@explain", "@sing", "@play", "@recommend", "@install", "@compress", "@move", "@copy", "@replace", "@write", "@append", "@predict", "@rewrite", "@publish"]
 )
 _ALSO = {
     "@convert": "@currency @unit", "@send": "@email @message @pay", "@write": "@append @create @update", "@email": "@send",

@@ -20,7 +20,9 @@ _ITS = re.compile(rf"(?P<one>{_ONE})['’]s\s+(?P<noun>{_WORD})(?!\s+of\b)")
 _ITS_CHINESE = re.compile(
     rf"(?P<one>{MARK}|(?<![A-Za-z])[A-Z][\w-]*)\s*的?\s*(?P<noun>[\u4e00-\u9fff]{{2,4}}?)(?=\s*(?:的|是|有没有))"
 )
-_ORDERED = re.compile(r"^(?:please\s+)?(?:convert|exchange|change|express|give|show|tell me|what is|what's)\s+", re.IGNORECASE)
+_ORDERED = re.compile(
+    r"^(?:please\s+)?(?:convert|exchange|change|express|give|show|tell me|what is|what's)\s+", re.IGNORECASE
+)
 _IN_MONEY = re.compile(rf"^(?P<inner>.*[A-Za-z\ue000-\uf8ff].*?)\s+(?:in|into|to)\s+(?P<money>{MARK})\W*$")
 _IN_MONEY_CHINESE = re.compile(
     rf"^(?:把|将)?(?P<inner>.+?)\s*(?:是多少|等于多少|合多少|折合(?:成|为)?|换算成|兑换成|换成|转换成|为多少|用)\s*(?P<money>{MARK})(?:表示)?\W*$"

@@ -77,7 +77,7 @@ class _Parser:
                 self.place = place
                 tree = self.imperative()
                 break
-            if word.kind in ("num", "ref") or word.kind.startswith("op"):
+            if word.kind in ("num", "ref", "bi") or word.kind.startswith("op"):
                 self.place = place if place and self.idle(0, place - 1) else 0
                 tree = self.sum(frozenset())
                 break
@@ -128,6 +128,8 @@ class _Parser:
             if isinstance(right, Num) and right.percent:
                 right = Op("*", tree, right)
             tree = Op(sign, tree, right)
+        if self.kind() in ("than+", "than-"):
+            tree = _changed(self.take().kind[-1], self.product(stops), tree)
         self.depth -= 1
         return tree
 
@@ -183,6 +185,12 @@ class _Parser:
                 return Op("**", inner, Num(_POWERS[kind]))
             sign, number = {"double": ("*", "2"), "triple": ("*", "3")}.get(kind, ("/", "2"))
             return Op(sign, inner, Num(number))
+        if kind == "bi":
+            self.take()
+            base = self.product(stops)
+            if self.kind() not in ("bi+", "bi-"):
+                raise _Unreadable
+            return _changed(self.take().kind[-1], base, self.product(stops))
         if kind == "ref":
             self.take()
             return self.part_of(Prev())
@@ -230,6 +238,13 @@ class _Parser:
 
     def text(self, first: int, last: int) -> str:
         return self.clause[self.words[first].start : self.words[last].end]
+
+
+def _changed(sign: str, base: Node, by: Node) -> Node:
+    """`10% more than 50`, `5 less than 20`."""
+    if not isinstance(base, Num | Prev) or not isinstance(by, Num):
+        raise _Unreadable
+    return Op(sign, base, Op("*", base, by) if by.percent else by)
 
 
 def _has_mark(text: str) -> bool:

@@ -111,14 +111,17 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
 
 
 _SERIES = re.compile(
-    r"[\w'-]+(?:\s*[,，、]\s*(?!(?:and|和)\b)[\w'-]+)*\s*(?:[,，、]\s*(?:and\s+|和)?|\band\s+|和|与)\s*[\w'-]+", re.IGNORECASE
+    r"[\w'-]+(?:\s*[,，、]\s*(?!(?:and|和)\b)[\w'-]+)*\s*(?:[,，、]\s*(?:and\s+|和)?|\band\s+|和|与)\s*[\w'-]+",
+    re.IGNORECASE,
 )
 
 
 def listed(text: str) -> list[str]:
     """Bare words that stand in a series: "pear, fig and apple"."""
     match = _SERIES.search(text)
-    return [word for word in re.split(r"\s*[,，、]\s*(?:and\s+)?|\s+and\s+|和|与", match.group()) if word] if match else []
+    return (
+        [word for word in re.split(r"\s*[,，、]\s*(?:and\s+)?|\s+and\s+|和|与", match.group()) if word] if match else []
+    )
 
 
 def folder(clause: str, skeleton: Skeleton) -> str:

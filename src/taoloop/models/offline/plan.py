@@ -5,42 +5,14 @@ Nothing is remembered between turns. The same task, tools and observations alway
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
 
 from taoloop.core.cards import ToolCard
-from taoloop.core.decision import Act, Answer, Call, Decision
-from taoloop.core.events import Observed
+from taoloop.core.decision import Answer, Decision
 from taoloop.core.trace import Trace
-from taoloop.models.offline.arithmetic import Node, Num, Op, Prev, Sub, leaves
-from taoloop.models.offline.correction import correct
-from taoloop.models.offline.extract import extract
-from taoloop.models.offline.goals import Chooser, Goal, goals
-from taoloop.models.offline.match import Profile, profile
-from taoloop.models.offline.reckoning import Reckoner
-from taoloop.models.offline.results import Finding
-from taoloop.models.offline.results import leaves as leaves_of
-from taoloop.models.offline.siblings import siblings
-from taoloop.models.offline.speech import Speech, short
-from taoloop.models.offline.words import is_chinese
-
-_MOST_TRIES = 3
-
-
-class _Wanted(Exception):
-    """A call is needed before the plan can go on."""
-
-    def __init__(self, tool: str, args: Mapping[str, Any], reason: str, what: str) -> None:
-        super().__init__(tool)
-        self.act = Act(calls=(Call(tool=tool, args=dict(args)),), reason=reason)
-        self.what = what
-
-
-class _Stuck(Exception):
-    """A goal cannot be reached; the text says why."""
+from taoloop.models.offline.compound import Compound
+from taoloop.models.offline.goals import goals
+from taoloop.models.offline.steps import Stuck, Wanted
 
 
 def decide(task: str, cards: Sequence[ToolCard], trace: Trace, *, close: bool = False) -> Decision:
@@ -48,18 +20,7 @@ def decide(task: str, cards: Sequence[ToolCard], trace: Trace, *, close: bool = 
     return _Plan(task, cards, trace).decision(close=close)
 
 
-class _Plan:
-    def __init__(self, task: str, cards: Sequence[ToolCard], trace: Trace) -> None:
-        self.speech = Speech(chinese=is_chinese(task))
-        self.skeleton = extract(task)
-        self.cards = cards
-        self.chooser = Chooser(self.skeleton, [profile(card) for card in cards])
-        self.reckoner = Reckoner(self.chooser.profiles)
-        self.seen = _observations(trace)
-        self.results: list[Finding] = []
-        self.facts: list[Finding] = []
-        self.consumed: set[int] = set()
-
+class _Plan(Compound):
     def decision(self, *, close: bool) -> Decision:
         if not self.cards:
             return Answer(text=self.speech.refusal([], ()), reason=self.speech.say("refuse"))
@@ -67,9 +28,9 @@ class _Plan:
         for goal in goals(self.chooser):
             try:
                 self.results += [self.arithmetic(goal, goal.tree)] if goal.tree is not None else self.asked(goal)
-            except _Stuck as stuck:
+            except Stuck as stuck:
                 troubles.append(str(stuck))
-            except _Wanted as wanted:
+            except Wanted as wanted:
                 if not close:
                     return wanted.act
                 troubles.append(self.speech.say("unfinished", what=wanted.what))
@@ -79,138 +40,3 @@ class _Plan:
             return Answer(text=self.speech.refusal(troubles, self.cards), reason=self.speech.say("refuse"))
         text = self.speech.answer(ends, self.facts, troubles)
         return Answer(text=text, reason=self.speech.say("partly" if troubles else "done"))
-
-    def asked(self, goal: Goal) -> list[Finding]:
-        """The findings for a question: one call, or one for each of several things of a kind."""
-        what = self.skeleton.restore(goal.text)
-        choice = self.chooser.choose(goal.text, self.results)
-        if choice is None:
-            raise _Stuck(self.speech.say("no_tool", what=short(what)))
-        if choice.reading and (reader := self.chooser.reader(choice.reading)) is not None:
-            content = self.observe(reader.profile, reader.filled.args, what)
-            choice = replace(choice, filled=self.chooser.fill(goal.text, choice.profile, [content]))
-        if choice.filled.open:
-            raise _Stuck(self.speech.missing(what, choice.profile.card.name, choice.filled.open))
-        if choice.filled.earlier:
-            self.consumed |= _used(self.results, choice.filled.args)
-        found, failures = [], []
-        for args in siblings(goal.text, self.skeleton, choice.profile, choice.filled):
-            try:
-                found.append(self.observe(choice.profile, args, what))
-            except _Stuck as stuck:
-                failures.append(str(stuck))
-        if failures:
-            self.results += found
-            raise _Stuck(" ".join(failures))
-        return found
-
-    def arithmetic(self, goal: Goal, tree: Op) -> Finding:
-        """The finding for arithmetic: sub-questions first, from left to right."""
-        what = self.skeleton.restore(goal.text)
-        known = self.reduced(tree, what)
-        if isinstance(known, Num):
-            return self.facts[-1]
-        return self.calculated(known, what)
-
-    def reduced(self, tree: Node, what: str) -> Node:
-        """The tree with every operand a number; it is left as one expression as far as nothing must come before."""
-        if isinstance(tree, Prev):
-            return Num(self.earlier(tree.back, what))
-        if isinstance(tree, Sub):
-            own = self.skeleton.restore(tree.text)
-            finding = self.asked(Goal(tree.text))[0]
-            number = finding.number()
-            if number is None:
-                raise _Stuck(self.speech.say("no_number", what=short(own)))
-            return Num(number)
-        if isinstance(tree, Num):
-            return tree
-        left, right = self.reduced(tree.left, what), tree.right
-        if isinstance(left, Op) and any(isinstance(leaf, Sub) for leaf in leaves(right)):
-            left = self.value(left, what)
-        right = self.reduced(right, what)
-        if self.reckoner.expression_tool() is None and self.reckoner.call(Op(tree.sign, left, right)) is None:
-            left, right = self.value(left, what), self.value(right, what)
-        return Op(tree.sign, left, right)
-
-    def value(self, tree: Node, what: str) -> Num:
-        """The number that a tree comes to, by a call if it is not one already."""
-        if isinstance(tree, Num):
-            return tree
-        number = self.calculated(tree, what).number()
-        if number is None:
-            raise _Stuck(self.speech.say("no_number", what=short(what)))
-        return Num(number)
-
-    def calculated(self, tree: Node, what: str) -> Finding:
-        """The finding of one calculation."""
-        if isinstance(tree, Op):
-            simple = self.reckoner.rewritten(tree)
-            if simple is not tree and self.reckoner.expression_tool() is None:
-                tree = Op(simple.sign, self.value(simple.left, what), self.value(simple.right, what))
-        call = self.reckoner.call(tree)
-        if call is None:
-            raise _Stuck(self.speech.say("no_sum", what=short(what)))
-        return self.observe(*call, what)
-
-    def earlier(self, back: int, what: str) -> str:
-        """The number in an earlier result."""
-        place = len(self.results) - back
-        number = self.results[place].number() if place >= 0 else None
-        if number is None:
-            raise _Stuck(self.speech.say("no_number", what=short(what)))
-        self.consumed.add(place)
-        return number
-
-    def observe(self, chosen: Profile, args: Mapping[str, Any], what: str) -> Finding:
-        """The observation of a call; an error is corrected if it says how, and no failed call is repeated."""
-        tool, tried = chosen.card.name, [dict(args)]
-        while True:
-            observed = self.seen.get(_key(tool, tried[-1]))
-            if observed is None:
-                say = self.speech.say("act", what=short(what), tool=tool)
-                reason = say if len(tried) == 1 else self.speech.say("again", tool=tool)
-                raise _Wanted(tool, tried[-1], reason, short(what))
-            if observed.ok:
-                finding = Finding(wants=what, tool=tool, args=tried[-1], observed=observed)
-                self.facts.append(finding)
-                return finding
-            better = correct(tried[-1], chosen, what, observed.error)
-            if better is None or better in tried or len(tried) == _MOST_TRIES:
-                raise _Stuck(self.speech.failed(tool, tried[-1], observed.error))
-            tried.append(better)
-
-
-def _used(results: Sequence[Finding], args: Mapping[str, Any]) -> set[int]:
-    """The places of the results that went into a call: whole, as a number, or by a field."""
-    values = [value for value in args.values() if isinstance(value, str | int | float)]
-    texts = {str(value) for value in values}
-    return {
-        number
-        for number, finding in enumerate(results)
-        if (finding.number() or finding.text()) in texts
-        or finding.text() in texts
-        or any(str(leaf) in texts for _, leaf in leaves_of(finding.content))
-    }
-
-
-def _observations(trace: Trace) -> dict[str, Observed]:
-    """What came back for each call, by the arguments as asked for, as corrected, and as a person changed them."""
-    found: dict[str, Observed] = {}
-    for step in trace.steps:
-        asked = step.decision.calls if isinstance(step.decision, Act) else ()
-        for number, call in enumerate(step.calls):
-            if call.observed is None:
-                continue
-            found[_key(call.requested.tool, call.requested.args)] = call.observed
-            found[_key(call.requested.tool, call.args)] = call.observed
-            if number < len(asked) and asked[number].tool == call.requested.tool:
-                found[_key(asked[number].tool, asked[number].args)] = call.observed
-    return found
-
-
-_FLOAT = re.compile(r"(?<![\w.\"])(-?\d+)\.0(?![\d\w\"])")
-
-
-def _key(tool: str, args: Any) -> str:
-    return _FLOAT.sub(r"\1", json.dumps([tool, args], sort_keys=True, ensure_ascii=False, default=str))

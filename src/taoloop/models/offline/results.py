@@ -22,6 +22,8 @@ _PARTS = (
     (re.compile(r"\bmonth\b|月", re.IGNORECASE), 2),
     (re.compile(r"\bday\b|日|几号", re.IGNORECASE), 3),
 )
+_OFFSET = re.compile(r"T\d\d:\d\d(?::\d\d)?(?:\.\d+)?(Z|[+-](\d\d):?(\d\d))")
+_SENTENCE = re.compile(r"[.。!?！？]\s*$|\b(?:is|are|was|the)\b|是|为", re.IGNORECASE)
 _RESULT_NAMES = ("result", "value", "answer", "total", "count", "amount", "output", "sum", "converted")
 _MOST_LEAVES, _MOST_CHARS, _SHOWN, _LONG = 300, 100_000, 1_200, 60
 
@@ -54,6 +56,31 @@ class Finding:
             content = {"/".join(path): value for path, value in leaves(content) if value not in given} or content
         number = _number(content, self.wants)
         return number[:-2] if number is not None and number.endswith(".0") else number
+
+    def measure(self) -> str | None:
+        """The number that the output is compared by: of a local time, its hours ahead of UTC."""
+        found = _OFFSET.search(self.observed.output)
+        if found is None:
+            return self.number()
+        if found[1] == "Z":
+            return "0"
+        hours = int(found[2]) + int(found[3]) / 60
+        return ("-" if found[1].startswith("-") and hours else "") + _plain(hours)
+
+    def value(self) -> str | None:
+        """The one value that the question asks for, as text for a further question; None where it is not clear."""
+        content = self.content
+        if isinstance(content, dict | list):
+            given = [str(value) for value in self.args.values()] if isinstance(self.args, Mapping) else []
+            found = [(path, value) for path, value in leaves(content) if str(value) not in given and value is not None]
+            wanted = found[0][1] if len(found) == 1 else _wanted_leaf(found, self.wants)
+            return self.number() if wanted is None else _plain(wanted)
+        text = (content if isinstance(content, str) else self.observed.output).strip()
+        if (number := self.number()) is not None and not isinstance(content, str):
+            return number
+        if text and len(text) <= _LONG and "\n" not in text and not _SENTENCE.search(text):
+            return text
+        return self.number()
 
     def text(self) -> str:
         """The output as text for another tool."""

@@ -23,12 +23,18 @@ _TEXTS = {
         "result": "The result is {value}.",
         "basis": "Based on: {calls}.",
         "no_tool": 'I cannot do "{what}": no tool here fits.',
+        "no_order": 'I do not carry out "{what}": it is a question, a report or a condition, not an order.',
         "no_sum": "I cannot work out {what}: no tool here does this arithmetic.",
         "missing": 'I cannot do "{what}": {tool} needs {names}, and the task does not say.',
         "failed": "{tool}({args}) failed: {message}",
         "no_number": "I cannot go on with {what}: there is no single number in an earlier result.",
+        "no_value": 'I cannot go on with "{what}": there is no single value in its result.',
         "tools": "Tools I have: {names}.",
-        "no_tools": "I have no tools in this run, and I know nothing by myself.",
+        "no_tools": "I cannot answer without tools: I have no tools in this run, and I know nothing by myself.",
+        "yes": "Yes",
+        "no": "No",
+        "equal": "They are equal",
+        "apart": "I cannot work out the difference: the results have no numbers that can be compared.",
         "unfinished": 'Not finished: "{what}" was still open.',
         "cut": "Only the first part of the output of {tool} was seen.",
     },
@@ -41,12 +47,18 @@ _TEXTS = {
         "result": "结果是 {value}。",
         "basis": "依据:{calls}。",
         "no_tool": "我做不到“{what}”:没有合适的工具。",
+        "no_order": "我不会执行“{what}”:这是提问、陈述或条件,不是指令。",
         "no_sum": "我算不出 {what}:没有能做这种运算的工具。",
         "missing": "我做不到“{what}”:{tool} 缺少参数 {names},任务里没有给出。",
         "failed": "{tool}({args}) 失败:{message}",
         "no_number": "“{what}”无法继续:前面的结果里没有唯一的数字。",
+        "no_value": "“{what}”无法继续:结果里没有唯一的值。",
         "tools": "我有的工具:{names}。",
-        "no_tools": "这次运行没有工具,而我自己什么也不知道。",
+        "no_tools": "没有工具就无法回答:这次运行没有工具,而我自己什么也不知道。",
+        "yes": "是",
+        "no": "否",
+        "equal": "两者相等",
+        "apart": "算不出差别:结果里没有可比较的数字。",
         "unfinished": "尚未完成:“{what}”。",
         "cut": "{tool} 的输出只看到前一部分。",
     },
@@ -81,7 +93,8 @@ class Speech:
             parts.append(self._single(ends[0]))
         elif ends:
             parts.append(
-                "; ".join(f"{label(end)}: {end.shown()}" for end in ends) + ("。" if self._language == "zh" else ".")
+                "; ".join(": ".join(filter(None, (label(end), end.shown()))) for end in ends)
+                + ("。" if self._language == "zh" else ".")
             )
         parts += troubles
         if len(facts) > 1 or (facts and not ends):

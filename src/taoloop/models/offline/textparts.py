@@ -30,10 +30,10 @@ _NEEDLES = (
     re.compile(rf"\b(?:is|does|count|find)\s+(?P<needle>{MARK})\s+(?:\w+\s+)?in\s+(?={MARK})", re.IGNORECASE),
     re.compile(rf"(?:包含|含有|出现|字母|字符|单词|有几个|有多少个)\s*{_LABEL_ZH}(?P<needle>{_ONE})"),
 )
-_OLD = frozenset("old find from search before what needle pattern".split())
-_NEW = frozenset("new replacement replace with to after by".split())
-_NEEDLE = frozenset("letter char character needle word substring sub term keyword search find phrase target".split())
-_WHOLE = frozenset("text string content input sentence haystack message source data body".split())
+_OLD = frozenset(["old", "find", "from", "search", "before", "what", "needle", "pattern"])
+_NEW = frozenset(["new", "replacement", "replace", "with", "to", "after", "by"])
+_NEEDLE = frozenset(["letter", "char", "character", "needle", "word", "substring", "sub", "term", "keyword", "search", "find", "phrase", "target"])
+_WHOLE = frozenset(["text", "string", "content", "input", "sentence", "haystack", "message", "source", "data", "body"])
 
 
 def text_parts(clause: str, skeleton: Skeleton) -> Mapping[Part, str]:

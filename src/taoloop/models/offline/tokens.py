@@ -9,9 +9,7 @@ _EXTENSIONS = (
     "jpeg gif svg sh sql rst tex zip gz tar bak lock env java c h cpp hpp go rs rb php ipynb tsv jsonl mp3 mp4 wav"
 )
 _SUFFIXES = frozenset(_EXTENSIONS.split())
-NAMELIKE = re.compile(
-    r"(?<![A-Za-z0-9_./\\~-])(?!\d[\d,]*(?:\.\d*)?(?![A-Za-z0-9_./\\~-]))[A-Za-z0-9_./\\~-]{2,300}"
-)
+NAMELIKE = re.compile(r"(?<![A-Za-z0-9_./\\~-])(?!\d[\d,]*(?:\.\d*)?(?![A-Za-z0-9_./\\~-]))[A-Za-z0-9_./\\~-]{2,300}")
 _OTHER_LETTER = r"[^\x00-\x7f\W]"
 WORLD_FILE = re.compile(
     rf"(?:[\w~-]{{1,40}}/){{0,8}}(?:(?<![\w.])[A-Za-z0-9_-]{{0,80}})?{_OTHER_LETTER}[\w-]{{0,120}}"

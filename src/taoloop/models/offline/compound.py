@@ -1,0 +1,161 @@
+"""Questions in several parts: comparisons, questions within questions, amounts in another currency."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from taoloop.core.events import Observed
+from taoloop.models.offline.arithmetic import Num, Op
+from taoloop.models.offline.compare import Comparison, comparison
+from taoloop.models.offline.extract import Atom, extract
+from taoloop.models.offline.goals import Choice, Goal, arithmetic
+from taoloop.models.offline.nesting import Inner, around, in_money, inner_questions, tells
+from taoloop.models.offline.results import Finding
+from taoloop.models.offline.speech import short
+from taoloop.models.offline.steps import Steps, Stuck
+
+_COMPARES = frozenset({"@subtract", "@compare", "@distance"})
+_FREE = frozenset({"query", "text", "key", "any"})
+
+
+class Compound(Steps):
+    """Takes a question apart before it is asked, and puts the results together."""
+
+    def asked(self, goal: Goal) -> list[Finding]:
+        """The findings for a question; the parts of it come first, and none is dropped."""
+        if (compared := comparison(goal.text, self.skeleton)) is not None and not self._at_once(goal, compared):
+            return self._compared(goal, compared)
+        if (inner := self._inner(goal)) is not None:
+            return self._nested(goal, inner)
+        if (money := in_money(goal.text, self.skeleton)) is not None and self._is_priced(money[0]):
+            return self._in_money(goal, *money)
+        found = super().asked(goal)
+        return self._multiplied(goal, found) if len(found) == 1 else found
+
+    def _at_once(self, goal: Goal, compared: Comparison) -> bool:
+        """True if one tool takes both things and compares them itself."""
+        choice = self.chooser.choose(goal.text)
+        if choice is None or not choice.ready:
+            return False
+        both = set(compared.marks) <= set(choice.filled.taken.values())
+        return both and bool(_COMPARES & set(choice.profile.strong) & set(tells(self.skeleton.restore(goal.text))))
+
+    def _compared(self, goal: Goal, compared: Comparison) -> list[Finding]:
+        what = self.skeleton.restore(goal.text)
+        choices = [self.chooser.choose(text) for text in compared.texts]
+        for choice, mark in zip(choices, compared.marks, strict=True):
+            known = choice is not None and choice.ready and choice.profile is (choices[0] or choice).profile
+            if not known or choice is None or not _takes(choice, self.skeleton.atom(mark)):
+                raise Stuck(self.speech.say("no_tool", what=short(what)))
+        found = [finding for text in compared.texts for finding in super(Compound, self).asked(Goal(text))]
+        numbers = [finding.measure() for finding in found]
+        if len(found) != 2 or numbers[0] is None or numbers[1] is None:
+            self.results += found
+            raise Stuck(self.speech.say("apart"))
+        first, second = numbers[0], numbers[1]
+        if compared.how in ("which", "whether"):
+            return [self._verdict(what, compared, first, second)]
+        down = float(first) < float(second) if compared.how == "apart" else compared.less
+        tree = Op("-", Num(second), Num(first)) if down else Op("-", Num(first), Num(second))
+        if not self.reckoner.can(tree):
+            self.results += found
+            raise Stuck(self.speech.say("no_sum", what=f"{first} - {second}"))
+        return [self.calculated(tree, what)]
+
+    def _verdict(self, what: str, compared: Comparison, first: str, second: str) -> Finding:
+        names = [self.skeleton.atom(mark).source for mark in compared.marks]
+        above = float(first) < float(second) if compared.less else float(first) > float(second)
+        if float(first) == float(second):
+            head = self.speech.say("no" if compared.how == "whether" else "equal")
+        elif compared.how == "whether":
+            head = self.speech.say("yes" if above else "no")
+        else:
+            head = names[0] if above else names[1]
+        text = f"{head} ({names[0]}: {first}, {names[1]}: {second})"
+        return Finding(wants=what, tool="", args={}, observed=Observed(call_id="", ok=True, output=text))
+
+    def _inner(self, goal: Goal) -> Inner | None:
+        """The first question within a question that must be answered before it.
+
+        Raises:
+            Stuck: no tool answers it, and the outer tool would take its parts for something else.
+        """
+        for inner in inner_questions(goal.text):
+            rest = around(goal.text, inner, " ")
+            if not inner.noun or not tells(rest):
+                continue
+            outer = self.chooser.choose(rest, orders=goal.orders)
+            if outer is None or inner.noun <= set(outer.profile.strong) | outer.profile.weak:
+                continue
+            choice = self.chooser.choose(inner.text)
+            if self._reckons(inner.text) or (
+                choice is not None
+                and choice.ready
+                and choice.profile is not outer.profile
+                and inner.noun & set(choice.profile.strong)
+                and inner.noun <= set(choice.profile.strong) | choice.profile.weak
+            ):
+                return inner
+            if any(param.role in _FREE for param in outer.profile.params if param.required):
+                continue
+            whole = self.chooser.choose(goal.text, orders=goal.orders)
+            if whole is not None and any(mark in inner.text for mark in whole.filled.taken.values()):
+                raise Stuck(self.speech.say("no_tool", what=short(self.skeleton.restore(inner.text))))
+        return None
+
+    def _reckons(self, text: str) -> bool:
+        tree = arithmetic(text, self.chooser)
+        return tree is not None and self.reckoner.can(tree)
+
+    def _nested(self, goal: Goal, inner: Inner) -> list[Finding]:
+        mark = self._mark(inner.text)
+        return self.asked(replace(goal, text=around(goal.text, inner, mark)))
+
+    def _mark(self, text: str) -> str:
+        """A mark for the answer to a question, which is asked now."""
+        tree = arithmetic(text, self.chooser)
+        can = tree is not None and self.reckoner.can(tree)
+        finding = self.arithmetic(Goal(text), tree) if can and tree is not None else self.asked(Goal(text))[0]
+        value = finding.value()
+        if value is None:
+            self.results.append(finding)
+            raise Stuck(self.speech.say("no_value", what=short(self.skeleton.restore(text))))
+        self.consumed.add(len(self.results))
+        self.results.append(finding)
+        seen = extract(value)
+        alone = len(seen.text.strip()) == 1 and len(seen.within(seen.text)) == 1
+        return self.skeleton.mark(seen.within(seen.text)[0] if alone else Atom("quoted", value, value))
+
+    def _is_priced(self, text: str) -> bool:
+        """True if a tool answers a question and does not take a currency itself."""
+        choice = self.chooser.choose(text)
+        return choice is not None and choice.ready and all(param.role != "currency" for param in choice.profile.params)
+
+    def _in_money(self, goal: Goal, inner: str, money: str) -> list[Finding]:
+        mark = self._mark(inner)
+        text = f"convert {mark} to {money}"
+        choice = self.chooser.choose(text, self.results)
+        pays = choice is not None and any(param.role == "currency" for param in choice.profile.params)
+        if choice is None or not choice.ready or not pays:
+            self.consumed.discard(len(self.results) - 1)
+            raise Stuck(self.speech.say("no_tool", what=short(self.skeleton.restore(text))))
+        return self.asked(replace(goal, text=text))
+
+    def _multiplied(self, goal: Goal, found: list[Finding]) -> list[Finding]:
+        """The amount of the question times the rate that was found, where the tool takes no amount."""
+        used = next((each for each in self.chooser.profiles if each.card.name == found[0].tool), None)
+        roles = [param.role for param in used.params] if used is not None else []
+        amounts = [atom for atom in self.skeleton.within(goal.text) if atom.kind == "number" and not atom.weak]
+        rate = found[0].number()
+        if roles.count("currency") < 2 or "number" in roles or len(amounts) != 1 or rate is None:
+            return found
+        tree = Op("*", Num(amounts[0].value), Num(rate))
+        if not self.reckoner.can(tree):
+            self.results += found
+            raise Stuck(self.speech.say("no_sum", what=f"{amounts[0].value} * {rate}"))
+        return [self.calculated(tree, self.skeleton.restore(goal.text))]
+
+
+def _takes(choice: Choice, atom: Atom) -> bool:
+    """True if a value of the task went into the call."""
+    return any(value in (atom.value, atom.source, atom.zone) for value in choice.filled.args.values())
