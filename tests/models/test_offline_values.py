@@ -20,7 +20,7 @@ _SHOP: tuple[Tool, ...] = (
 
 _CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("How many SKU-0042 are in stock?", "stock_level", {"sku": "SKU-0042"}),
-    ("stock of AB_77.c", "stock_level", {"sku": "AB_77.c"}),
+    ("stock of AB_77.x", "stock_level", {"sku": "AB_77.x"}),
     ("SKU-0042 的库存是多少", "stock_level", {"sku": "SKU-0042"}),
     ("查询SKU-0042的库存", "stock_level", {"sku": "SKU-0042"}),
     ("What is the status of order A-1001?", "order_details", {"order_id": "A-1001"}),

@@ -80,7 +80,7 @@ def test_a_decision_is_requested_before_it_is_run() -> None:
     trace = trace_of(replied(1, LOOK))
     assert REACT.next(SPEC, trace) == RequestCalls(act=LOOK, step=1)
     trace.append(Event(2, 2.0, asked(1)))
-    assert REACT.next(SPEC, trace) == RunTools(calls=(trace.calls["call_1"],))
+    assert REACT.next(SPEC, trace) == RunTools(calls=(trace.pending["call_1"],))
 
 
 def test_an_answer_finishes_with_its_reason_in_the_trace() -> None:
@@ -230,18 +230,18 @@ def test_every_budget_ends_the_deciding_and_is_named(limits: Limits, limit: str)
 def test_reads_of_one_decision_run_at_once_and_writes_one_by_one() -> None:
     both = Act(calls=(Call(tool="look", args={}), Call(tool="look", args={"a": 1}), Call(tool="pay", args={})))
     trace = trace_of(replied(1, both), asked(1), asked(2), asked(3, "pay"))
-    assert REACT.next(SPEC, trace) == RunTools(calls=(trace.calls["call_1"], trace.calls["call_2"]))
+    assert REACT.next(SPEC, trace) == RunTools(calls=(trace.pending["call_1"], trace.pending["call_2"]))
     trace.append(Event(5, 5.0, seen(1)))
     trace.append(Event(6, 6.0, seen(2)))
-    assert REACT.next(SPEC, trace) == RunTools(calls=(trace.calls["call_3"],))
+    assert REACT.next(SPEC, trace) == RunTools(calls=(trace.pending["call_3"],))
 
 
 def test_a_question_waits_until_what_needs_no_answer_has_run() -> None:
     both = Act(calls=(Call(tool="pay", args={}), Call(tool="look", args={})))
     trace = trace_of(replied(1, both), asked(1, "pay", "ask"), asked(2))
-    assert REACT.next(SPEC, trace) == RunTools(calls=(trace.calls["call_2"],))
+    assert REACT.next(SPEC, trace) == RunTools(calls=(trace.pending["call_2"],))
     trace.append(Event(4, 4.0, seen(2)))
-    assert REACT.next(SPEC, trace) == AskPerson(calls=(trace.calls["call_1"],))
+    assert REACT.next(SPEC, trace) == AskPerson(calls=(trace.pending["call_1"],))
 
 
 def test_a_refused_action_goes_back_to_the_model_with_the_reason() -> None:
@@ -270,7 +270,7 @@ def test_an_idempotent_effect_is_repeated_under_its_key() -> None:
     spec = replace(SPEC, tools=(READ, replace(WRITE, idempotent=True)))
     started = ActionStarted(call_id="call_1", idempotency_key="r:call_1")
     trace = trace_of(replied(1, LOOK), asked(1, "pay"), started, Resumed(), spec=spec)
-    assert REACT.next(spec, trace) == RunTools(calls=(trace.calls["call_1"],))
+    assert REACT.next(spec, trace) == RunTools(calls=(trace.pending["call_1"],))
 
 
 @pytest.mark.parametrize(

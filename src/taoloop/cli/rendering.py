@@ -160,7 +160,7 @@ class EventWriter:
             self.pen.row("thought", fact.decision.reason, style="blue", mark="" if self.raw else str(fact.step))
 
     def _requested(self, fact: ActionRequested) -> None:
-        step = self.trace.last_step
+        step = self.trace.steps[-1] if self.trace.steps else None
         has_mark = self.raw or (step is not None and step.decision is not None and bool(step.decision.reason))
         text = f"{fact.tool} {self._cut(input_text(fact.args))}"
         self.pen.row("action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
@@ -169,7 +169,7 @@ class EventWriter:
 
     def _observed(self, fact: Observed) -> None:
         call = self.trace.calls.get(fact.call_id)
-        step = self.trace.last_step
+        step = self.trace.steps[-1] if self.trace.steps else None
         beside = call is not None and step is not None and len(step.calls) > 1
         name = f"{call.requested.tool} → " if beside and call is not None else ""
         text = name + self._cut(observation_text(fact))
@@ -223,7 +223,7 @@ def summary(trace: Trace, language: str) -> str:
     """How the run stands and what it took, in one line."""
     parts = [
         trace.status,
-        label(language, "steps", n=len(trace.steps)),
+        label(language, "steps", n=trace.step_count),
         label(language, "calls", n=trace.tool_calls),
     ]
     if trace.usage.total_tokens:

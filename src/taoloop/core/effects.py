@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from taoloop.core.decision import Act
 from taoloop.core.events import Fact, Finished
 from taoloop.core.request import ModelRequest
-from taoloop.core.trace import CallView
+from taoloop.core.steps import CallView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ def time_limit(trace: Trace, call_limit_s: float | None) -> LimitReached | None:
 
 def reached_steps(trace: Trace) -> LimitReached | None:
     """The step limit, if no further step may begin."""
-    allowed, used = trace.limits.max_steps, len(trace.steps)
+    allowed, used = trace.limits.max_steps, trace.step_count
     if allowed is None or used < allowed:
         return None
     return LimitReached(limit="max_steps", status="max_steps_exceeded", allowed=allowed, used=used)

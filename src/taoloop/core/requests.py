@@ -29,7 +29,7 @@ def request_calls(trace: Trace, effect: RequestCalls, check: Check) -> list[Fact
     refusals: list[Fact] = []
     allowed = trace.limits.max_tool_calls
     left = None if allowed is None else allowed - trace.tool_calls
-    for number, call in enumerate(effect.act.calls, len(trace.calls) + 1):
+    for number, call in enumerate(effect.act.calls, trace.calls_requested + 1):
         card = trace.card(call.tool) if effect.offered else None
         call_id = f"call_{number}"
         args, verdict, fault = _judge_call(trace, call_id, call, card, check)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from taoloop.core.cards import Tier, ToolCard
-from taoloop.core.decision import Act, Answer
+from taoloop.core.decision import Answer
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -28,6 +28,7 @@ from taoloop.core.events import (
 from taoloop.core.limits import Limits
 from taoloop.core.message import Usage
 from taoloop.core.spec import AgentSpec
+from taoloop.core.steps import CallView, Step, Steps, View
 from taoloop.errors import IllegalEvent
 
 Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "closed"]
@@ -38,56 +39,7 @@ TOOL_CALL_LIMIT = "tool_call_limit"
 """The code of the observation of a call that was not run because the run may make no more."""
 
 
-class View(Protocol):
-    """Anything that is built from a trace event by event."""
-
-    def fold(self, event: Event) -> None:
-        """Take in the next event of the trace."""
-        ...
-
-
 V = TypeVar("V", bound=View)
-
-
-class CallView:
-    """One action with all that happened to it."""
-
-    __slots__ = ("approval", "attempts", "observed", "requested")
-
-    def __init__(self, requested: ActionRequested) -> None:
-        self.requested = requested
-        self.approval: ApprovalGiven | ApprovalRefused | None = None
-        self.attempts = 0
-        self.observed: Observed | None = None
-
-    @property
-    def args(self) -> Any:
-        """The arguments that run: the model's, or those that a person put in their place."""
-        if isinstance(self.approval, ApprovalGiven) and self.approval.args is not None:
-            return dict(self.approval.args)
-        return self.requested.args
-
-    @property
-    def needs_person(self) -> bool:
-        """True while the policy's question about this call has no answer."""
-        return self.requested.verdict == "ask" and self.approval is None
-
-
-class Step:
-    """One decision of the model (with the replies that led to it) and the calls that answer it."""
-
-    __slots__ = ("calls", "number", "rejected", "replies")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.replies: list[ModelReplied] = []
-        self.rejected: list[ReplyRejected] = []
-        self.calls: list[CallView] = []
-
-    @property
-    def decision(self) -> Act | Answer | None:
-        """The decision that was read, or None if no reply of this step could be."""
-        return self.replies[-1].decision if self.replies else None
 
 
 class Trace:
@@ -106,9 +58,12 @@ class Trace:
         self.approved_tiers: tuple[Tier, ...] = ()
         self.limit_reached: LimitReached | None = None
         self.phase: Phase = "new"
-        self.steps: list[Step] = []
-        self.calls: dict[str, CallView] = {}
         self.pending: dict[str, CallView] = {}
+        self.step_count = 0
+        self.last_reply: ModelReplied | None = None
+        self.last_rejected: ReplyRejected | None = None
+        self.rejected_in_step = 0
+        self.calls_requested = 0
         self.answer: Answer | None = None
         self.closing_reply: ModelReplied | None = None
         self.usage = Usage()
@@ -182,9 +137,14 @@ class Trace:
         return self._wall_before_s + max(0.0, self.events[-1].at - self._segment_at)
 
     @property
-    def last_step(self) -> Step | None:
-        """The step that is under way or was the last."""
-        return self.steps[-1] if self.steps else None
+    def steps(self) -> list[Step]:
+        """The run as steps. A view for people and planners, built when it is first asked for."""
+        return self.view("steps", Steps).steps
+
+    @property
+    def calls(self) -> dict[str, CallView]:
+        """Every call by its id. Built with `steps`; the calls that wait are in `pending`."""
+        return self.view("steps", Steps).calls
 
     def card(self, tool: str) -> ToolCard | None:
         """The card of a tool of this run, by its exact name."""
@@ -219,9 +179,10 @@ class Trace:
         if fact.purpose == "close":
             self.closing_reply = fact
         else:
-            if not self.steps or self.steps[-1].number != fact.step:
-                self.steps.append(Step(fact.step))
-            self.steps[-1].replies.append(fact)
+            if self.last_reply is None or self.last_reply.step != fact.step:
+                self.step_count += 1
+                self.rejected_in_step = 0
+            self.last_reply = fact
         self.repeats = 0
         self._step_succeeded = self._step_failed = False
         self.model_calls += 1
@@ -249,16 +210,16 @@ class Trace:
         if self.closing_reply is not None:
             self.phase = "closed"
             return
-        self.steps[-1].rejected.append(fact)
+        self.last_rejected = fact
+        self.rejected_in_step += 1
         self.total_errors += 1
         self.consecutive_errors += 1
         self.consecutive_unreadable += 1
         self.phase = "thinking"
 
     def _action_requested(self, fact: ActionRequested, _at: float) -> None:
-        call = CallView(fact)
-        self.calls[fact.call_id] = self.pending[fact.call_id] = call
-        self.steps[-1].calls.append(call)
+        self.pending[fact.call_id] = CallView(fact)
+        self.calls_requested += 1
         if fact.verdict != "deny":
             self.tool_calls += 1
         self.phase = "acting"
@@ -280,7 +241,6 @@ class Trace:
         call = self.pending.pop(fact.call_id, None)
         if call is None:
             raise IllegalEvent(f"Run {self.run_id}: an observation for {fact.call_id}, which is not pending.")
-        call.observed = fact
         self.working_s += fact.latency_s
         if fact.ok:
             self._step_succeeded = True

@@ -39,7 +39,8 @@ async def act(
     began = clock.tick()
     with collecting() as printed:
         try:
-            result = await within(timeout_s, _call(tool, values, context), lambda: _late(tool, timeout_s))
+            waiting = tool.invoke(values, context) if tool.is_async else _in_thread(tool, values, context)
+            result = await within(timeout_s, waiting, lambda: _late(tool, timeout_s))
             output = tool.render(result)
         except BaseException as error:  # every error of a tool is an observation
             if is_ours(error):
@@ -93,9 +94,7 @@ def fault_of(error: BaseException) -> Fault:
     )
 
 
-async def _call(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
-    if tool.is_async:
-        return await tool.invoke(values, context)
+async def _in_thread(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
     result = await POOL.run(partial(_invoke, tool, values, context))
     return await result if inspect.iscoroutine(result) else result
 

@@ -12,7 +12,7 @@ from typing import Any
 from taoloop.core.cards import ToolCard
 from taoloop.core.events import ApprovalGiven, ApprovalRefused
 from taoloop.core.requests import call_digest
-from taoloop.core.trace import CallView
+from taoloop.core.steps import CallView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from taoloop.core.effects import AskPerson, CallModel, Finish, Record, RequestCa
 from taoloop.core.events import ActionStarted, Event, Fact, Fault, Finished, Paused
 from taoloop.core.guards import remaining_s, time_limit
 from taoloop.core.requests import refusal, request_calls
-from taoloop.core.trace import CallView, Trace
+from taoloop.core.steps import CallView
+from taoloop.core.trace import Trace
 from taoloop.core.wording import wording
 from taoloop.dialects.reading import reply_facts
 from taoloop.errors import InvalidArguments, ModelError, ModelTimeout, TaoError

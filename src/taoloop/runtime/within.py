@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Generator
-from functools import partial
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -59,18 +58,16 @@ class _Begun:
                         _abandon(coroutine)
                         raise
                     last_call = last_call or _LastCall()
-                    resume: Callable[[], Any] = partial(coroutine.throw, error)
+                    waits_for = coroutine.throw(error)
                 except BaseException as error:  # noqa: BLE001  # a failed wait belongs to the coroutine
-                    resume = partial(coroutine.throw, error)
+                    waits_for = coroutine.throw(error)
                 else:
-                    resume = partial(coroutine.send, sent)
-                try:
-                    waits_for = resume()
-                except StopIteration as done:
-                    return done.value
+                    waits_for = coroutine.send(sent)
                 if last_call is not None and last_call.is_void():
                     last_call.timer.cancel()
                     last_call = None
+        except StopIteration as done:
+            return done.value
         finally:
             if last_call is not None:
                 last_call.timer.cancel()

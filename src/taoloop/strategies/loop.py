@@ -17,7 +17,8 @@ from taoloop.core.message import Purpose
 from taoloop.core.request import ModelRequest
 from taoloop.core.requests import refusal
 from taoloop.core.spec import AgentSpec
-from taoloop.core.trace import CallView, Trace
+from taoloop.core.steps import CallView
+from taoloop.core.trace import Trace
 from taoloop.core.wording import limit_text, wording
 from taoloop.dialects import get_dialect
 from taoloop.dialects.conversation import Conversation
@@ -57,10 +58,10 @@ class LoopStrategy:
         raise IllegalEvent(f"Run {trace.run_id} has no next effect in the phase {trace.phase!r}.")
 
     def _request(self, trace: Trace) -> Effect:
-        step = trace.last_step
-        if step is None or not isinstance(step.decision, Act):
+        reply = trace.last_reply
+        if reply is None or not isinstance(reply.decision, Act):
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
-        return RequestCalls(act=step.decision, step=step.number, offered=self.acts)
+        return RequestCalls(act=reply.decision, step=reply.step, offered=self.acts)
 
     def _act(self, trace: Trace) -> Effect:
         pending = list(trace.pending.values())
@@ -85,17 +86,17 @@ class LoopStrategy:
                 for tool, count in trace.repeat_notices
             ]
             return Record(facts=tuple(told))
-        step = trace.last_step
-        if step is not None and step.decision is None and len(step.rejected) <= agent.repair_turns:
-            return self._call(agent, trace, "repair", step.number)
+        reply = trace.last_reply
+        if reply is not None and reply.decision is None and trace.rejected_in_step <= agent.repair_turns:
+            return self._call(agent, trace, "repair", reply.step)
         if (reached := reached_steps(trace)) is not None:
             return Record(facts=(reached,))
-        return self._call(agent, trace, "decide", len(trace.steps) + 1)
+        return self._call(agent, trace, "decide", trace.step_count + 1)
 
     def _last_turn(self, agent: AgentSpec, trace: Trace, reached: LimitReached) -> Effect:
         """A limit was reached: one more turn without tools, if the agent wants it and the model can be read."""
         if agent.closing_turn and reached.status != "unreadable":
-            return self._call(agent, trace, "close", len(trace.steps))
+            return self._call(agent, trace, "close", trace.step_count)
         return Finish(fact=limit_finish(trace, reached))
 
     def _closed(self, agent: AgentSpec, trace: Trace) -> Effect:
@@ -144,8 +145,7 @@ class LoopStrategy:
 def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finished:
     """The finish of a run that a limit ended: its status names the limit, whatever the last turn gave."""
     language = trace.agent.language
-    last = trace.last_step
-    detail = last.rejected[-1].message if last and last.rejected else ""
+    detail = trace.last_rejected.message if trace.last_rejected else ""
     reason = limit_text(language, reached, detail)
     if failed:
         reason += wording(language, "closing_failed", detail=failed)

@@ -93,7 +93,7 @@ _LEXEMES: tuple[tuple[str, str], ...] = (
     ("op**", r"\*\*|\^|(?:raised\s+)?to\s+the\s+power(?:\s+of)?\b"),
     ("op+", r"\+|plus\b|increased\s+by\b|加上|加"),
     ("op-", r"minus\b|decreased\s+by\b|减去|减|−"),
-    ("op*", r"\*|×|times\b|multiplied\s+by\b|乘以|乘上|乘"),
+    ("op*", r"\*|×|(?<!how many )times\b|multiplied\s+by\b|乘以|乘上|乘"),
     ("op/", r"÷|divided\s+by\b|除以"),
     ("op%", r"mod(?:ulo)?\b"),
     ("than+", r"(?:more|greater|higher|larger|bigger)\s+than\b"),

@@ -105,6 +105,8 @@ def boolean(param: Param, text: str) -> bool | None:
     ):
         return explicit[1] in ("true", "yes")
     words = set(name_words(param.name))
+    if words & _SWITCHES and (found := _SWITCHED.search(lowered)):
+        return found["on"] is not None
     for names, along, against in ((_DOWNWARDS, _DOWN, _UP), (_UPWARDS, _UP, _DOWN)):
         if words & names and (found := re.search(f"({along})|({against})", lowered)):
             return found[1] is not None
@@ -115,6 +117,11 @@ def boolean(param: Param, text: str) -> bool | None:
     return None
 
 
+_SWITCHES = frozenset({"on", "enabled", "enable", "active", "power", "open", "state", "开关"})
+_SWITCHED = re.compile(
+    r"(?P<off>\b(?:turn|switch|power)\b.*?\boff\b|\boff\b|disable|deactivate|shut|\bclose\b|关闭|关掉|关上|关|停用)"
+    r"|(?P<on>\b(?:turn|switch|power)\b.*?\bon\b|enable|activate|\bopen\b|\bon\b|打开|开启|开|启用)"
+)
 _DOWNWARDS = frozenset({"descending", "desc", "reverse", "reversed", "decreasing", "降序", "倒序"})
 _UPWARDS = frozenset({"ascending", "asc", "increasing", "升序"})
 

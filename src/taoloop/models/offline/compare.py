@@ -31,7 +31,7 @@ def _forms(words: str) -> str:
 _LESS = rf"less|fewer|least|fewest|{_forms(_DOWN)}"
 _COMPARED = rf"(?i:\b(?:more|most|farther|further|{_forms(_UP)}|{_LESS})\b)"
 _IS_LESS = re.compile(rf"\b(?:{_LESS})\b|冷|凉|便宜|低|(?<!大)小|少(?!度)|年轻|轻|短|慢|近", re.IGNORECASE)
-_ONE = rf"(?:{MARK}|[A-Z][\w-]*(?:\s[A-Z][\w-]*)*)"
+_ONE = rf"(?:{MARK}|(?!(?:Which|Who|What|Where|How|Is|Are|Was|Does|Do|Did|Has|Have|By|Tell|The|I|It)\b)[A-Z][\w-]*(?:\s[A-Z][\w-]*)*)"
 _INTRO = r"(?i:(?:the\s+one\s+|that\s+|it\s+is\s+)?(?:in|at|of|for)?\s*(?:the\s+(?:\w+\s+of\s+)?)?)"
 _THAN = re.compile(
     rf"^(?P<pre>.*?{_COMPARED}.*?|(?i:is|are|was|does|do|did|has|have)\s+(?:.*?\s)?)(?P<a>{_ONE})(?P<mid>.*?)(?i:\bthan)\s+{_INTRO}(?P<b>{_ONE})(?P<post>.*)$"

@@ -85,17 +85,13 @@ class Compound(Steps):
             if not inner.noun or not tells(rest):
                 continue
             outer = self.chooser.choose(rest, orders=goal.orders)
-            if outer is None or inner.noun <= set(outer.profile.strong) | outer.profile.weak:
+            if outer is None or (inner.noun <= outer.profile.about and inner.label <= outer.profile.about):
                 continue
             choice = self.chooser.choose(inner.text)
-            if self._reckons(inner.text) or (
-                choice is not None
-                and choice.ready
-                and choice.profile is not outer.profile
-                and inner.noun & set(choice.profile.strong)
-                and inner.noun <= set(choice.profile.strong) | choice.profile.weak
-            ):
+            if self._reckons(inner.text) or _answers(choice, inner, outer):
                 return inner
+            if inner.noun <= outer.profile.about:
+                continue
             if any(param.role in _FREE for param in outer.profile.params if param.required):
                 continue
             whole = self.chooser.choose(goal.text, orders=goal.orders)
@@ -159,3 +155,10 @@ class Compound(Steps):
 def _takes(choice: Choice, atom: Atom) -> bool:
     """True if a value of the task went into the call."""
     return any(value in (atom.value, atom.source, atom.zone) for value in choice.filled.args.values())
+
+
+def _answers(choice: Choice | None, inner: Inner, outer: Choice) -> bool:
+    """True if a tool other than the outer one knows the noun of an inner question."""
+    if choice is None or not choice.ready or choice.profile is outer.profile:
+        return False
+    return bool(inner.noun & set(choice.profile.strong)) and inner.noun | inner.label <= choice.profile.about

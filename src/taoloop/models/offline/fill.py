@@ -13,6 +13,7 @@ from typing import Any
 from taoloop.models.offline import choices, phrases
 from taoloop.models.offline.arithmetic import render
 from taoloop.models.offline.extract import MARK, Atom, Kind, Skeleton
+from taoloop.models.offline.lexicon import CHANGES
 from taoloop.models.offline.match import Profile
 from taoloop.models.offline.parsing import parse
 from taoloop.models.offline.results import Finding
@@ -275,7 +276,7 @@ class Filler:
         if param.role in _UNWORDED:
             day = _DAYS.search(self.clause) if param.role == "date" else None
             return day.group() if day else ""
-        known = set(self.profile.strong) | set(param.about)
+        known = set(self.profile.strong) | set(param.own)
         if param.role == "key":
             made = [*phrases.record_keys(self.clause, self.skeleton), ""][0]
             if key := choices.closest(made, choices.listed(param, self.profile.card), self.clause) or made:
@@ -290,7 +291,8 @@ class Filler:
             self.earlier = True
             return self.findings[-1].text()
         if param.role != "text":
-            return phrases.residue(self.clause, self.skeleton, known, self.used)
+            idle = set() if param.role == "query" else CHANGES | {"@read"}
+            return phrases.residue(self.clause, self.skeleton, known | idle, self.used)
         spent = self.used | set(self._marks(self.clause, ("path", "email", "url")))
         rest = phrases.residue(self.clause, self.skeleton, known, spent)
         dictated = re.search(_DICTATED + re.escape(rest), self.skeleton.restore(self.clause), re.IGNORECASE)

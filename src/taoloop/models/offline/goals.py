@@ -26,6 +26,8 @@ _REFUSED = re.compile(
 )
 _NOUNS = frozenset({"@unit", "@length", "@weight", "@calc", "@count"})
 _BY_MAIL = re.compile(r"(?:please\s+)?(?:e-?mail|message|text)\s", re.IGNORECASE)
+_LABEL = re.compile(r"([A-Za-z]+|[\u4e00-\u9fff]{2,6})\s*$")
+_LABELS_ANY = frozenset({"@search", "@lookup", "@read", "@list", "@count", "@calc", "@id"}) | CHANGES
 _NEAR_BEST = 0.55
 _EACH_TAKEN = 0.4
 
@@ -74,6 +76,9 @@ class Chooser:
         about, atoms = concepts(clause), self.skeleton.within(clause)
         if any(atom.kind == "currency" for atom in atoms):
             about = (*about, "@currency")
+        for atom in atoms:
+            if atom.kind == "id":
+                about = (*about, *concepts(atom.value))
         if _BY_MAIL.match(clause):
             about = (*about, "@send")
         if "@send" in about and {atom.kind for atom in atoms} <= {"number", "currency"} and atoms:
@@ -102,11 +107,25 @@ class Chooser:
             filled = self.fill(clause, each, findings)
             if any(param.role == "handle" for param in filled.open):
                 continue  # nothing was seen that it could work on
+            if self._mislabelled(clause, each, filled):
+                continue
             worth = points + _EACH_TAKEN * len(filled.taken)
             choice = Choice(each, filled, worth, self._file_with_text(clause, filled))
             if best is None or (best.ready, best.points) < (choice.ready, worth):
                 best = choice
         return best
+
+    def _mislabelled(self, clause: str, each: Profile, filled: Filled) -> bool:
+        """True if a value stands behind a word for something that the tool knows nothing of: "invoice INV-7"."""
+        for mark in filled.taken.values():
+            if mark not in clause or self.skeleton.atom(mark).kind not in ("id", "key"):
+                continue
+            label = _LABEL.search(clause[: clause.find(mark)])
+            about = set(concepts(label[1])) - _LABELS_ANY if label else set()
+            if about and not about & each.about:
+                if each.acts or any(about & set(other.strong) for other in self.profiles):
+                    return True
+        return False
 
     def fill(self, clause: str, each: Profile, findings: Sequence[Finding]) -> Filled:
         """The arguments of one tool for a clause."""

@@ -40,7 +40,7 @@ folder: directory folder dir workspace | 目录 文件夹 工作区
 list: list enumerate listing | 列出 列表 清单 有哪些 列举 哪些
 count: count number many how_many length counter | 数 统计 数量 计数 个数 几个 多少个 几行 总数 数一下 数数
 word: word | 单词 词 字数 词数 个词
-line: line | 行 行数 几行
+line: line row | 行 行数 几行
 character: character letter | 字符 字母
 text: text string sentence paragraph | 文本 文字 句子 字符串 这段
 translate: translate translation translator | 翻译 译 译成 翻译成
@@ -78,7 +78,7 @@ salary: salary wage income earn earns paid | 工资 薪水 月薪 薪资 收入 
 manager: manager boss supervisor | 经理 上司 主管 老板 领导 上级
 age: age old older younger oldest youngest how_old | 年龄 几岁 多大 大几岁 小几岁 岁
 inventory: inventory stock in_stock warehouse | 库存 存货 现货
-total: total sum_total amount_due | 总额 总价 金额 总金额 合计
+total: total amount sum_total amount_due | 总额 总价 金额 总金额 合计
 replace: replace substitute swap | 替换 换成 改成 替换成 替换为 改为 换为
 contain: contain contains include occurrence | 包含 含有
 compare: compare comparison versus vs | 比较 对比 相比
@@ -93,6 +93,15 @@ recommend: recommend suggest recommendation | 推荐
 predict: predict prediction | 预测
 rewrite: rewrite rephrase paraphrase polish | 改写 润色
 publish: publish publication | 发布 发表
+height: height elevation altitude tall taller tallest higher how_high how_tall | 高度 海拔 多高 身高 高多少
+weight: heavy heavier mass | 质量 重 多重
+lamp: lamp light bulb | 灯 电灯
+table: table | 表 表格 数据表
+invoice: invoice bill receipt | 发票 账单
+bond: bond treasury | 国债 债券
+yield: yield interest interest_rate | 收益率 利率
+room: room | 房间
+leave: leave vacation absence | 请假 年假 休假
 employee: employee staff colleague | 员工 职员 同事
 contact: contact phone telephone | 联系人 电话 手机
 post: post posts article blog | 帖子 帖 发帖 文章 博客 发帖数

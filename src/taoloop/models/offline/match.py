@@ -57,15 +57,21 @@ class Profile:
 
     def covers(self, wanted: Iterable[frozenset[str]]) -> bool:
         """True if each verb, given by the concepts that can stand for it, is on the card."""
-        own = set(self.strong) | self.weak
-        return all(verb & own for verb in wanted)
+        return all(verb & self.about for verb in wanted)
+
+    @property
+    def about(self) -> frozenset[str]:
+        """All that the card speaks of."""
+        return self.weak | self.strong.keys()
 
     def allows(self, about: Iterable[str], *, orders: bool, refused: frozenset[str] = frozenset()) -> bool:
         """True unless the tool changes the world and the task does not clearly order that."""
         if not self.acts:
             return True
         asked = set(about) - refused
-        return orders and bool(asked & (self.changes or set(self.name[:2] or self.strong)))
+        if self.changes:
+            return orders and bool(asked & self.changes)
+        return orders and (bool(asked & set(self.name[:2])) or len(asked & self.strong.keys()) > 1)
 
 
 def profile(card: ToolCard) -> Profile:

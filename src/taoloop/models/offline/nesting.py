@@ -14,11 +14,11 @@ _ONE = rf"(?:{MARK}|[A-Z][\w-]*(?:\s[A-Z][\w-]*)*)"
 _WORD = r"(?!(?:in|at|of|on|for|from|to|with|and|or|is|are|by|what|the|a|an)\b)[A-Za-z][\w-]*"
 _OF = re.compile(
     rf"(?:(?<!\w)(?:the|an?)\s+(?P<long>{_WORD}(?:\s{_WORD}){{0,2}})|(?<!\w)(?P<short>{_WORD}))\s+of\s+"
-    rf"(?:the\s+)?(?:{_WORD}\s+)?(?P<one>{_ONE}(?:\s*(?:,|and)\s*{_ONE})*)(?!['’]s)"
+    rf"(?:the\s+)?(?:(?P<label>{_WORD})\s+)?(?P<one>{_ONE}(?:\s*(?:,|and)\s*{_ONE})*)(?!['’]s)"
 )
 _ITS = re.compile(rf"(?P<one>{_ONE})['’]s\s+(?P<noun>{_WORD})(?!\s+of\b)")
 _ITS_CHINESE = re.compile(
-    rf"(?P<one>{MARK}|(?<![A-Za-z])[A-Z][\w-]*)\s*的?\s*(?P<noun>[\u4e00-\u9fff]{{2,4}}?)(?=\s*(?:的|是|有没有))"
+    rf"(?:(?P<label>[\u4e00-\u9fff]{{1,4}})\s*)?(?P<one>{MARK}|(?<![A-Za-z])[A-Z][\w-]*)\s*的?\s*(?P<noun>[\u4e00-\u9fff]{{2,4}}?)(?=\s*(?:的|是|有没有))"
 )
 _ORDERED = re.compile(
     r"^(?:please\s+)?(?:convert|exchange|change|express|give|show|tell me|what is|what's)\s+", re.IGNORECASE
@@ -31,12 +31,13 @@ _GENERIC = frozenset({"@search", "@lookup", "@read", "@calc", "@list", "@count",
 
 
 class Inner(NamedTuple):
-    """A question within a clause: its words, where it stands, and what its noun is about."""
+    """A question within a clause: its words, where it stands, what its noun is about, and the word before its value."""
 
     text: str
     start: int
     end: int
     noun: frozenset[str]
+    label: frozenset[str] = frozenset()
 
 
 def inner_questions(clause: str) -> Iterator[Inner]:
@@ -45,15 +46,24 @@ def inner_questions(clause: str) -> Iterator[Inner]:
         for match in _ITS_CHINESE.finditer(clause):
             noun = match["noun"]
             if noun in CHINESE or noun in ATTRIBUTES:
-                yield _inner(match, noun)
+                yield _chinese_inner(match, noun)
         return
     yield from (_inner(match, match["noun"]) for match in _ITS.finditer(clause))
     for match in reversed(list(_OF.finditer(clause))):
-        yield _inner(match, match["long"] or match["short"])
+        yield _inner(match, match["long"] or match["short"], match["label"] or "")
 
 
-def _inner(match: re.Match[str], noun: str) -> Inner:
-    return Inner(match.group(), match.start(), match.end(), frozenset(concepts(noun)) - _GENERIC)
+def _chinese_inner(match: re.Match[str], noun: str) -> Inner:
+    """A word of the lexicon before the value belongs to the value: 发票 INV-7 的金额."""
+    inner, label = _inner(match, noun), match["label"] or ""
+    known = next((label[cut:] for cut in range(len(label)) if label[cut:] in CHINESE), "")
+    start = match.start("one") if not known else match.start("label") + len(label) - len(known)
+    return inner._replace(text=match.string[start : match.end()], start=start)
+
+
+def _inner(match: re.Match[str], noun: str, label: str = "") -> Inner:
+    about, labelled = (frozenset(concepts(word)) - _GENERIC for word in (noun, label))
+    return Inner(match.group(), match.start(), match.end(), about, labelled)
 
 
 def around(clause: str, inner: Inner, mark: str) -> str:

@@ -23,7 +23,7 @@ _NAME = re.compile(
 _WHERE = re.compile(_NAME.pattern.replace("in|at|for|of|from|to|near|by|between|and|with|user|is", "in|at|for|near"))
 _OWNER = re.compile(
     r"(?P<name>[A-Z][\w-]*(?:\s[A-Z][\w-]*)*)(?=['’]s\b)"
-    r"|(?:给|向|跟|替)\s*(?P<to>[A-Za-z][\w-]*|[\u4e00-\u9fff]{2,3}?)\s*(?=转|汇|发|付|寄|打|送|写|支|买|订|说)"
+    r"|(?:给|向|跟|替)\s*(?P<to>[A-Za-z][\w-]*|[\u4e00-\u9fff]{2,3}?)\s*(?=转|汇|发|付|寄|打|送|写|支|买|订|说|提交|申请|预|登记|安排|创建|添加|办理)"
 )
 _LOCAL = re.compile(
     r"(?:在|去|到|从|查询|查一下|查|看看|看|，|,"
@@ -191,6 +191,8 @@ def labelled(clause: str, skeleton: Skeleton, name: str) -> str:
     value = match["value"].strip()
     if value and _MARK.match(value[0]) and skeleton.atom(value[0]).kind == "quoted":
         return skeleton.atom(value[0]).value
+    if match["sign"] in ("is", "是") and QUESTION.search(clause):
+        return ""
     if not match["sign"] and match["label"].lower() not in _FREE:
         return ""
     stop = re.search(

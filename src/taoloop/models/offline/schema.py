@@ -48,6 +48,7 @@ _EARLIER = re.compile(
     r"\b(?:cut|earlier|previous|truncated)\s+(?:long\s+)?(?:observation|output|result)|(?:之前|前面|先前|被截断)的?(?:长)?(?:输出|观察|结果)",
     re.IGNORECASE,
 )
+_EXAMPLES = re.compile(r"such as|e\.g\.|for example|for instance|\blike\b|例如|比如|诸如", re.IGNORECASE)
 _DEEPEST = 6
 _DEEPEST_OBJECT = 1  # arguments and their own fields; a schema may refer to itself, and each level multiplies
 _MOST_BRANCHES = 40
@@ -73,6 +74,11 @@ class Param:
     def about(self) -> tuple[str, ...]:
         """The concepts of its name and description."""
         return concepts(" ".join(name_words(self.name)) + " " + self.text)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The concepts of its name and of its description without the examples there."""
+        return concepts(" ".join(name_words(self.name)) + " " + _EXAMPLES.split(self.text)[0])
 
     @property
     def takes_text(self) -> bool:

@@ -6,7 +6,7 @@ import re
 
 from taoloop.core.cards import ToolCard
 from taoloop.models.offline.extract import MARK, Skeleton
-from taoloop.models.offline.words import name_words
+from taoloop.models.offline.words import concepts, name_words
 
 _TABLE = """
 celsius: c °c ℃ centigrade 摄氏 摄氏度
@@ -52,6 +52,7 @@ for _line in _TABLE.strip().splitlines():
         CANONICAL[_form] = _name
 _WORDS = sorted((word for word in CANONICAL if CANONICAL[word] not in ("usd", "eur", "cny", "jpy", "gbp")), key=len)
 FORMS = "|".join(re.escape(word) for word in reversed(_WORDS))
+_CONVERTS = frozenset({"@convert", "@currency"})
 _END = r"(?![A-Za-z/])"
 AMOUNT = re.compile(rf"{MARK}\s*(?:degrees?\s+)?({FORMS}){_END}", re.IGNORECASE)
 TARGET = re.compile(
@@ -99,8 +100,12 @@ def direction(card: ToolCard) -> tuple[str, str] | None:
 
 
 def goes(card: ToolCard, clause: str, skeleton: Skeleton) -> bool:
-    """False if a tool converts in one direction and the clause asks for another."""
-    own = direction(card)
+    """False if the clause asks for a conversion, and the tool does none, or one in another direction."""
+    own, wanted = direction(card), asked(clause, skeleton)
     if own is None:
-        return True
-    return all(not wanted or wanted == has for wanted, has in zip(asked(clause, skeleton), own, strict=True))
+        return not all(wanted) or wanted[0] == wanted[1] or bool(_CONVERTS & set(concepts(_card_text(card))))
+    return all(not unit or unit == has for unit, has in zip(wanted, own, strict=True))
+
+
+def _card_text(card: ToolCard) -> str:
+    return " ".join([*name_words(card.name), *card.parameters, card.purpose, card.use_when]).replace("_", " ")
