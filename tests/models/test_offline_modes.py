@@ -10,7 +10,7 @@ from tests.models.test_offline_run import World
 
 from taoloop.core.decision import Answer
 from taoloop.core.request import ModelRequest
-from taoloop.models.offline import decision_for
+from taoloop.models.offline import OfflineModel, decision_for
 
 TASKS = ["What is the weather in Paris?", "巴黎的天气怎么样", "Paint the house", "给房子刷漆"]
 
@@ -38,4 +38,5 @@ def test_without_tools_it_says_that_it_cannot_answer(task: str, strategy: str) -
     assert isinstance(decision, Answer)
     assert "cannot answer without tools" in decision.text or "没有工具就无法回答" in decision.text
     assert bool(decision.reason) == (strategy == "reason_only")
-    assert asyncio.iscoroutinefunction  # the model itself is exercised through World
+    reply = asyncio.run(OfflineModel().complete(request))
+    assert "cannot answer without tools" in reply.text or "没有工具就无法回答" in reply.text

@@ -133,6 +133,7 @@ def test_a_cut_output_can_be_read_on() -> None:
         "Translate the sentence 'see you' into German",
         "Summarize the plot of Hamlet",
         "Encrypt the word 'secret'",
+        "Restore a.txt",
         "Book a table for two at Luigi's",
         "把“早上好”翻译成法语",
         "总结一下《三体》的情节",

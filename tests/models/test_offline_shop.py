@@ -214,6 +214,6 @@ def internet_search(query: str) -> str:
 @tool(tier="read")
 def fix_zone(zone: str) -> str:
     """Current time in a zone of the house."""
-    if zone not in ("Asia/Tokyo",):
+    if zone != "Asia/Tokyo":
         raise ToolError(f"Unknown zone {zone!r}.", hint="Known zones: Asia/Tokio, Asia/Tokya.")
     return "2026-03-05T09:07:00"

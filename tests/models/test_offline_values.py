@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.models import test_offline_shop as shop
 from tests.models.test_offline_run import World
-from tests.models.test_offline_world import calculator, convert_units, lookup, read_file, write_file
+from tests.models.test_offline_world import calculator, convert_units, lookup, read_file, search_files, write_file
 
 from taoloop.models.offline.extract import extract
 from taoloop.tools.base import Tool
@@ -99,6 +99,11 @@ def test_the_arguments_of_the_first_call(task: str, name: str, args: dict[str, A
 )
 def test_lists_of_words_and_an_order(task: str, args: dict[str, Any]) -> None:
     assert World(task, [shop.sort_words, shop.sort_numbers], most=1).steps == [("sort_words", args)]
+
+
+@pytest.mark.parametrize("task", ["Which file contains the word deadline?", "哪个文件包含单词 deadline"])
+def test_the_word_for_a_word_is_no_part_of_it(task: str) -> None:
+    assert World(task, [search_files, read_file], most=1).steps == [("search_files", {"pattern": "deadline"})]
 
 
 @pytest.mark.parametrize("task", ["Save 'hi' to 笔记.md", "把“hi”写入 笔记.md"])

@@ -30,7 +30,10 @@ def _value(node: ast.AST) -> Any:
 @tool(tier="read")
 def calculator(expression: str) -> str:
     """Evaluate an arithmetic expression with + - * / ** and brackets."""
-    return f"result={_value(ast.parse(expression, mode='eval').body)}"
+    try:
+        return f"result={_value(ast.parse(expression, mode='eval').body)}"
+    except ArithmeticError as error:
+        raise ToolError(f"This cannot be worked out: {error}.") from None
 
 
 @tool(tier="read")

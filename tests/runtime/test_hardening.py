@@ -264,7 +264,7 @@ def test_calls_of_one_decision_run_in_its_order() -> None:
         return "ok"
 
     @tool(tier="read")
-    def get(when: str) -> int:  # noqa: ARG001  # only tells the calls apart
+    def get(when: str) -> int:
         """Read the state."""
         return state["n"]
 

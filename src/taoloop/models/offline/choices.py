@@ -23,7 +23,8 @@ _MEANINGS = {
     "celsius": "摄氏|centigrade|℃|°c", "fahrenheit": "华氏|℉|°f", "kelvin": "开尔文", "c": "celsius|摄氏|℃",
     "f": "fahrenheit|华氏|℉",
     "metric": "公制|celsius|摄氏|kilometers?|kilometres?", "imperial": "英制|fahrenheit|华氏|miles?",
-    "asc": _UP, "ascending": _UP, "increasing": _UP, "desc": _DOWN, "descending": _DOWN, "decreasing": _DOWN, "low": "低", "medium": "中等|普通", "high": "高|urgent|紧急",
+    "asc": _UP, "ascending": _UP, "increasing": _UP, "desc": _DOWN, "descending": _DOWN, "decreasing": _DOWN,
+    "low": "低", "medium": "中等|普通", "high": "高|urgent|紧急",
     "en": "english|英文|英语",
     "zh": "chinese|中文|汉语", "fr": "french|法语|法文", "de": "german|德语|德文", "ja": "japanese|日语|日文",
     "es": "spanish|西班牙语",
@@ -134,9 +135,8 @@ def measure(word: str) -> str:
 
 def unit(param: Param, clause: str, skeleton: Skeleton) -> str | None:
     """A unit of measure: the one behind the number, or behind "to" for the argument that is the target."""
-    own, target = units.AMOUNT.search(clause), units.TARGET.search(clause)
-    found = target if param.side == "to" else own or (None if param.side else target)
-    return skeleton.restore(found[1]) if found else None
+    own, target = units.named(clause, skeleton)
+    return (target if param.side == "to" else own or ("" if param.side else target)) or None
 
 
 def language(param: Param, text: str) -> str | None:

@@ -11,7 +11,10 @@ from taoloop.models.offline.words import is_chinese
 
 How = Literal["more", "apart", "which", "whether"]
 
-_UP = "warm hot old tall long big large high heavy fast rich far great strong wet dry windy sunny dense deep new bright loud safe"
+_UP = (
+    "warm hot old tall long big large high heavy fast rich far great strong wet dry windy sunny dense deep new bright "
+    "loud safe"
+)
 _DOWN = "cool cold young short small low cheap light slow poor close near weak"
 _IRREGULAR = {
     "hot": "hott",
@@ -28,15 +31,24 @@ def _forms(words: str) -> str:
     return "|".join(f"{_IRREGULAR.get(word, word.rstrip('e'))}(?:er|est)" for word in words.split())
 
 
-_LESS = rf"less|fewer|least|fewest|{_forms(_DOWN)}"
-_COMPARED = rf"(?i:\b(?:more|most|farther|further|{_forms(_UP)}|{_LESS})\b)"
+_LESS = rf"less|fewer|least|fewest|worse|worst|{_forms(_DOWN)}"
+_COMPARED = rf"(?i:\b(?:more|most|better|best|farther|further|{_forms(_UP)}|{_LESS})\b)"
 _IS_LESS = re.compile(rf"\b(?:{_LESS})\b|冷|凉|便宜|低|(?<!大)小|少(?!度)|年轻|轻|短|慢|近", re.IGNORECASE)
-_ONE = rf"(?:{MARK}|(?!(?:Which|Who|What|Where|How|Is|Are|Was|Does|Do|Did|Has|Have|By|Tell|The|I|It)\b)[A-Z][\w-]*(?:\s[A-Z][\w-]*)*)"
-_INTRO = r"(?i:(?:the\s+one\s+|that\s+|it\s+is\s+)?(?:in|at|of|for)?\s*(?:the\s+(?:\w+\s+of\s+)?)?)"
-_THAN = re.compile(
-    rf"^(?P<pre>.*?{_COMPARED}.*?|(?i:is|are|was|does|do|did|has|have)\s+(?:.*?\s)?)(?P<a>{_ONE})(?P<mid>.*?)(?i:\bthan)\s+{_INTRO}(?P<b>{_ONE})(?P<post>.*)$"
+_NAME = (
+    r"(?!(?:Which|Who|What|Where|How|Is|Are|Was|Does|Do|Did|Has|Have|By|Tell|The|I|It)\b)[A-Z][\w-]*(?:\s[A-Z][\w-]*)*"
 )
-_OR = re.compile(rf"^(?P<pre>.*?)(?P<a>{_ONE})\s*,?\s*(?i:or|and|vs\.?|versus)\s+{_INTRO}(?P<b>{_ONE})(?P<post>.*)$")
+_INTRO = r"(?i:(?:the\s+one\s+|that\s+|it\s+is\s+)?(?:in|at|of|for)?\s*(?:the\s+(?:\w+\s+of\s+)?)?)"
+
+
+def _patterns(one: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """`A … than B`, and `A or B`."""
+    asks = r"(?i:is|are|was|does|do|did|has|have)\s+(?:.*?\s)?"
+    than = rf"^(?P<pre>.*?{_COMPARED}.*?|{asks})(?P<a>{one})(?P<mid>.*?)(?i:\bthan)\s+{_INTRO}(?P<b>{one})(?P<post>.*)$"
+    both = rf"^(?P<pre>.*?)(?P<a>{one})\s*,?\s*(?i:or|and|vs\.?|versus)\s+{_INTRO}(?P<b>{one})(?P<post>.*)$"
+    return re.compile(than), re.compile(both)
+
+
+_FORMS_OF_TWO = (_patterns(MARK), _patterns(rf"(?:{MARK}|{_NAME})"))
 _APART = re.compile(r"\bdifference\s*(?:in|of|between)?|\bbetween\b|\bdiffer(?:s|ent)?\b|\bcompared?\b", re.IGNORECASE)
 _DIFFERS = re.compile(r"\bdifference\b|\bdiffers?\b", re.IGNORECASE)
 _HOW_MUCH = re.compile(r"^(?:(?:tell me|what is)\s+)?(?:by\s+)?how\s+(?:much|many)\b", re.IGNORECASE)
@@ -73,20 +85,19 @@ def comparison(clause: str, skeleton: Skeleton) -> Comparison | None:
 
 
 def _english(clause: str, skeleton: Skeleton) -> Comparison | None:
-    less = _IS_LESS.search(clause) is not None
-    compared = re.search(_COMPARED, clause) is not None
-    if compared and (match := _THAN.match(clause)):
-        how: How = "more" if _HOW_MUCH.match(clause) else "whether"
-        pre, between = _HOW_MUCH.sub("", match["pre"]), match["mid"]
-    else:
-        match = _OR.match(clause)
-        apart = _DIFFERS.search(clause) is not None
-        if match is None or not (apart or (compared and _ASKS_WHICH.match(clause))):
-            return None
-        how = "apart" if apart else "which"
-        pre, between = _APART.sub(" ", match["pre"]), ""
-    post = _APART.sub(" ", match["post"]) if how == "apart" else match["post"]
-    return _made(how, (pre, f"{between}{post}"), (match["a"], match["b"]), skeleton, less=less)
+    less, compared = _IS_LESS.search(clause) is not None, re.search(_COMPARED, clause) is not None
+    for than, both in _FORMS_OF_TWO:
+        if compared and (match := than.match(clause)):
+            how: How = "more" if _HOW_MUCH.match(clause) else "whether"
+            around = _HOW_MUCH.sub("", match["pre"]), f"{match['mid']}{match['post']}"
+            return _made(how, around, (match["a"], match["b"]), skeleton, less=less)
+        match = both.match(clause)
+        if match and _DIFFERS.search(clause):
+            around = _APART.sub(" ", match["pre"]), _APART.sub(" ", match["post"])
+            return _made("apart", around, (match["a"], match["b"]), skeleton)
+        if match and compared and _ASKS_WHICH.match(clause):
+            return _made("which", (match["pre"], match["post"]), (match["a"], match["b"]), skeleton, less=less)
+    return None
 
 
 def _chinese(clause: str, skeleton: Skeleton) -> Comparison | None:

@@ -9,7 +9,7 @@ from taoloop.models.offline.arithmetic import Num, Op
 from taoloop.models.offline.compare import Comparison, comparison
 from taoloop.models.offline.extract import Atom, extract
 from taoloop.models.offline.goals import Choice, Goal, arithmetic
-from taoloop.models.offline.nesting import Inner, around, in_money, inner_questions, tells
+from taoloop.models.offline.nesting import Inner, around, before_joined, in_money, inner_questions, tells
 from taoloop.models.offline.results import Finding
 from taoloop.models.offline.speech import short
 from taoloop.models.offline.steps import Steps, Stuck
@@ -26,6 +26,8 @@ class Compound(Steps):
         if (compared := comparison(goal.text, self.skeleton)) is not None and not self._at_once(goal, compared):
             return self._compared(goal, compared)
         if (inner := self._inner(goal)) is not None:
+            if first := before_joined(goal.text, inner):
+                return [*self.asked(replace(goal, text=first)), *self.asked(Goal(inner.text))]
             return self._nested(goal, inner)
         if (money := in_money(goal.text, self.skeleton)) is not None and self._is_priced(money[0]):
             return self._in_money(goal, *money)

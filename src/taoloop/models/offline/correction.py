@@ -22,7 +22,8 @@ from taoloop.models.offline.words import concepts, is_chinese, name_concepts
 _FINAL_CODES = frozenset({"refused", "denied", "tool_call_limit", "unknown_tool", "in_doubt", "timeout"})
 _QUOTED = re.compile(r"'([^'\n]{1,200})'|\"([^\"\n]{1,200})\"|`([^`\n]{1,200})`|“([^”\n]{1,200})”|「([^」\n]{1,200})」")
 _LABELLED = re.compile(
-    r"(?:did you mean|do you mean|(?:near|nearest|similar|close|known|valid|available|allowed|possible|supported|existing|accepted"
+    r"(?:did you mean|do you mean|(?:near|nearest|similar|close|known|valid|available|allowed|possible|supported"
+    r"|existing|accepted"
     r"|expected|candidate|choose|choices?|options?|one|values?|keys?|names?|zones?|cities|codes?|files?|use|try|suggestions?)"
     r"(?:\s+(?:from|of|one of|keys?|names?|values?|options?|zones?|cities|files?|codes?|are|is|\w+s))?"
     r"|您是不是(?:要找|想找)?|是不是|可用的?\S{0,6}|相近的?\S{0,6}|有效的?\S{0,6}|已知的?\S{0,6}|支持的?\S{0,6}|可选\S{0,4})"

@@ -129,7 +129,8 @@ def extract(task: str) -> Skeleton:
         text = f"{text[:_HEAD]}\n{text[-_TAIL:]}"
     rules = (
         (_DATE, _date), (_CLOCK, _plain("clock")), (_ZONE, _zone), (WORLD_FILE, _world_file), (NAMELIKE, _namelike),
-        (_CURRENCY, _currency), (_PLACE, _place), (_NUMBER, _number), (_ENGLISH_NUMBER, _english_number), (CHINESE_NUMERAL, _chinese_number),
+        (_CURRENCY, _currency), (_PLACE, _place), (_NUMBER, _number), (_ENGLISH_NUMBER, _english_number),
+        (CHINESE_NUMERAL, _chinese_number),
     )  # fmt: skip
     for pattern, make in rules:
         text = pattern.sub(_bound(make, found), text)

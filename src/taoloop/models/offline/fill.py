@@ -19,10 +19,10 @@ from taoloop.models.offline.parsing import parse
 from taoloop.models.offline.results import Finding
 from taoloop.models.offline.results import field as result_field
 from taoloop.models.offline.schema import Param, Role
-from taoloop.models.offline.sides import sided
+from taoloop.models.offline.sides import number_near, sided
 from taoloop.models.offline.textparts import Part, part_of, text_parts
 from taoloop.models.offline.values import as_number, fits
-from taoloop.models.offline.words import is_chinese, name_words
+from taoloop.models.offline.words import is_chinese
 
 OPEN: Any = object()
 """Stands for an argument without a value."""
@@ -46,6 +46,11 @@ _UNWORDED: frozenset[Role] = frozenset({"date", "clock", "expression", "zone", "
 _ASKING = re.compile(r"^[请问查询一下看现在把\s]+")
 _THERE = re.compile(r"\bthere\b|那里|那边|当地|那儿", re.IGNORECASE)
 _DICTATED = r"(?:write|save|append|send|put|post|say)\s+"
+_VAGUE = re.compile(
+    r"(?:(?:everything|anything|something|all|any|it|them|this|that|these|those|one|ones|stuff|things?|rest|other|others)\s*)+"
+    r"|(?:所有|全部|一切|全|它|他|她|们|这些|那些|这个|那个|东西|其他|其余|都)+",
+    re.IGNORECASE,
+)
 _DAYS = re.compile(r"\b(?:today|tomorrow|yesterday|tonight)\b|今天|明天|后天|昨天|今晚", re.IGNORECASE)
 
 
@@ -54,13 +59,14 @@ class Filled:
     """Arguments for one call.
 
     `open` are required arguments without a value, `taken` names the mark that each took, `said` the plain words,
-    `earlier` says that an earlier result was used.
+    `used` are all marks that went into the call, `earlier` says that an earlier result was used.
     """
 
     args: dict[str, Any] = field(default_factory=dict)
     open: list[Param] = field(default_factory=list)
     taken: dict[str, str] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
     earlier: bool = False
 
 
@@ -83,7 +89,7 @@ class Filler:
         """Values for all arguments that can have one."""
         self.parts = text_parts(self.clause, self.skeleton)
         filled = self._all(self.profile.params)
-        filled.earlier = self.earlier
+        filled.earlier, filled.used = self.earlier, self.used
         return filled
 
     def _all(self, params: Sequence[Param]) -> Filled:
@@ -192,8 +198,9 @@ class Filler:
         return OPEN if value is None else value
 
     def _number(self, param: Param) -> Any:
-        near = self._number_near(param)
-        marks = [near] if near else self._marks(self.clause, ("number",)) if param.required else []
+        marks = self._marks(self.clause, ("number",))
+        near = number_near(param, marks, self.clause, self.skeleton)
+        marks = [near] if near else marks if param.required else []
         marks.sort(key=lambda mark: self.skeleton.atom(mark).weak)
         for mark in marks:
             value = as_number(self.skeleton.atom(mark).value, param)
@@ -202,17 +209,6 @@ class Filler:
                 self.taken[param.name] = mark
                 return value
         return OPEN
-
-    def _number_near(self, param: Param) -> str | None:
-        """A number beside the argument's name: "limit 5", "5 days"."""
-        for word in name_words(param.name):
-            form = choices.measure(word)
-            before = rf"(?<![A-Za-z])(?:{form})\s*(?:of|is|=|:|to|为|是)?\s*({MARK})"
-            for match in re.finditer(rf"{before}|({MARK})\s*(?:{form})(?![A-Za-z])", self.clause, re.IGNORECASE):
-                mark = match[1] or match[2]
-                if mark not in self.used and self.skeleton.atom(mark).kind == "number":
-                    return str(mark)
-        return None
 
     def _list(self, param: Param) -> Any:
         item = param.item
@@ -262,7 +258,9 @@ class Filler:
             return OPEN if value is None else value
         if not param.takes_text or param.role in _SHAPED:
             return OPEN
-        if (value := self._quoted() or self._words_for(param)) and value not in self.said.values():
+        value = self._quoted() or self._words_for(param)
+        vague = self.profile.acts and _VAGUE.fullmatch(value) is not None
+        if value and not vague and value not in self.said.values():
             self.said[param.name] = value
             return value
         return OPEN

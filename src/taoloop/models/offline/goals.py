@@ -34,7 +34,7 @@ _EACH_TAKEN = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One thing to find out or do. `tree` is set where it is arithmetic; `orders`: acts that change the world are meant."""
+    """One thing to find out or do: `tree` is set where it is arithmetic, `orders` where it may change the world."""
 
     text: str
     tree: Op | None = None
@@ -77,7 +77,7 @@ class Chooser:
         if any(atom.kind == "currency" for atom in atoms):
             about = (*about, "@currency")
         for atom in atoms:
-            if atom.kind == "id":
+            if atom.kind == "id" and atom.value.isalnum():
                 about = (*about, *concepts(atom.value))
         if _BY_MAIL.match(clause):
             about = (*about, "@send")
@@ -122,9 +122,9 @@ class Chooser:
                 continue
             label = _LABEL.search(clause[: clause.find(mark)])
             about = set(concepts(label[1])) - _LABELS_ANY if label else set()
-            if about and not about & each.about:
-                if each.acts or any(about & set(other.strong) for other in self.profiles):
-                    return True
+            elsewhere = each.acts or any(about & set(other.strong) for other in self.profiles)
+            if about and elsewhere and not about & each.about:
+                return True
         return False
 
     def fill(self, clause: str, each: Profile, findings: Sequence[Finding]) -> Filled:
@@ -154,12 +154,13 @@ class Chooser:
 
 
 def goals(chooser: Chooser) -> list[Goal]:
-    """The goals of a task. Clauses that ask for nothing join a neighbour, for the values in them."""
+    """The goals of a task; none if all is forbidden. Clauses that ask for nothing lend a neighbour their values."""
     skeleton, reckoner = chooser.skeleton, Reckoner(chooser.profiles)
     found: list[Goal] = []
-    waiting = ""
+    waiting, negated = "", False
     for clause, orders in clauses(skeleton.text):
         if _NEGATED.match(clause):
+            negated = True
             continue
         tree = arithmetic(clause, chooser)
         if tree is not None and (reckoner.can(tree) or not chooser.answers(clause)):
@@ -172,7 +173,7 @@ def goals(chooser: Chooser) -> list[Goal]:
             found[-1] = replace(found[-1], text=f"{found[-1].text}, {clause}")
         else:
             waiting = f"{waiting} {clause}".strip()
-    return found or [Goal(waiting or skeleton.text.strip())]
+    return found or ([] if negated and not waiting else [Goal(waiting or skeleton.text.strip())])
 
 
 def arithmetic(clause: str, chooser: Chooser) -> Op | None:

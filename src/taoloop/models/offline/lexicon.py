@@ -12,7 +12,8 @@ days: days | 多少天 天数 几天
 zone: timezone zone tz time_zone | 时区
 weather: weather forecast rain raining rainy sunny snow snowing wind windy hot cold umbrella humidity climate \
 temperature how_hot how_cold warm warmer hotter colder cooler | 天气 气温 下雨 下雪 预报 热 冷 刮风 湿度 带伞 温度 晴
-temperature: temperature celsius fahrenheit kelvin degree warm warmer hot hotter cold colder cool cooler | 热 冷 暖 凉 气温 温度 摄氏 华氏 摄氏度 华氏度 度数
+temperature: temperature celsius fahrenheit kelvin degree warm warmer hot hotter cold colder cool cooler \
+| 热 冷 暖 凉 气温 温度 摄氏 华氏 摄氏度 华氏度 度数
 calc: calculate calculator calculation compute evaluate arithmetic math mathematical expression formula \
 | 计算 计算器 算 算出 算术 求值 表达式 算式 数学 运算 四则运算
 add: add plus sum addition total adder | 加 加上 相加 求和 总和 之和 加法 合计
@@ -71,7 +72,7 @@ flight: flight airline plane fly airport | 航班 机票 飞机 机场
 train: train railway | 火车 高铁 列车
 reserve: reserve reservation booking book_a book_an book_me | 预订 预定 订
 buy: buy purchase order_a checkout | 购买 买 下单
-pay: pay payment transfer refund remit | 打款 支付 付款 转账 退款 汇款
+pay: pay payment transfer refund remit | 打款 转给 支付 付款 转账 退款 汇款
 order: order shipment parcel package tracking delivery | 订单 快递 物流 包裹
 user: user account profile member | 用户 账号 账户 成员
 salary: salary wage income earn earns paid | 工资 薪水 月薪 薪资 收入 年薪
@@ -102,6 +103,9 @@ bond: bond treasury | 国债 债券
 yield: yield interest interest_rate | 收益率 利率
 room: room | 房间
 leave: leave vacation absence | 请假 年假 休假
+binary: binary | 二进制
+hexadecimal: hexadecimal hex | 十六进制
+server: server host machine | 服务器 主机
 employee: employee staff colleague | 员工 职员 同事
 contact: contact phone telephone | 联系人 电话 手机
 post: post posts article blog | 帖子 帖 发帖 文章 博客 发帖数
@@ -133,7 +137,7 @@ policy: policy rule handbook guideline | 政策 规定 制度 手册
 tax: tax vat | 税 税费 增值税
 bmi: bmi | 体质指数
 stop_service: stop halt cancel shutdown | 停止 取消 关闭
-start_service: start launch restart | 启动 开启 重启
+start_service: start launch restart | 启动 开启 重启 重新启动
 """
 
 _CHANGES = """

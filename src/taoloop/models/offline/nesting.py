@@ -66,6 +66,16 @@ def _inner(match: re.Match[str], noun: str, label: str = "") -> Inner:
     return Inner(match.group(), match.start(), match.end(), about, labelled)
 
 
+_JOINED = re.compile(r"(?:,|，|、|\band|\bor|和|与|以及|及)\s*(?:also\s+)?$", re.IGNORECASE)
+
+
+def before_joined(clause: str, inner: Inner) -> str:
+    """What stands before an inner question that is only joined to it by "and"; empty if it is part of it."""
+    match = _JOINED.search(clause[: inner.start])
+    rest = clause[inner.end :].strip(" ?？.。")
+    return clause[: match.start()].strip() if match and not tells(rest) else ""
+
+
 def around(clause: str, inner: Inner, mark: str) -> str:
     """The clause with a mark in the place of an inner question."""
     return f"{clause[: inner.start]}{mark}{clause[inner.end :]}"

@@ -20,6 +20,7 @@ _NARY = {
     "average": "mean",
     "mean": "mean",
 }
+_ASKS_WHETHER = re.compile(r"\s*(?:is|are|was|were|does|do|did)\b", re.IGNORECASE)
 _DEEPEST = 40
 
 
@@ -128,7 +129,7 @@ class _Parser:
             if isinstance(right, Num) and right.percent:
                 right = Op("*", tree, right)
             tree = Op(sign, tree, right)
-        if self.kind() in ("than+", "than-"):
+        if self.kind() in ("than+", "than-") and not _ASKS_WHETHER.match(self.clause):
             tree = _changed(self.take().kind[-1], self.product(stops), tree)
         self.depth -= 1
         return tree

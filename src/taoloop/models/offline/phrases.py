@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from taoloop.models.offline.extract import MARK, Skeleton
 from taoloop.models.offline.lexicon import ATTRIBUTES
+from taoloop.models.offline.moods import LEADING_VERBS
 from taoloop.models.offline.words import Segment, concepts, segments
 
 _MARK = re.compile(MARK)
@@ -85,7 +86,11 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
     begun = -1
     end = last = 0
     for word in words:
-        spent = word.idle or any(concept in known or concept in _ACTION for concept in word.about)
+        spent = (
+            word.idle
+            or _on_card(text[word.start : word.end], known)
+            or any(concept in known or concept in _ACTION for concept in word.about)
+        )
         if text[last : word.start].strip(" '’-"):
             begun = -1
         last = word.end
@@ -108,6 +113,11 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
         if end - begun > best[1] - best[0]:
             best = (begun, end)
     return _clean(skeleton.restore(text[best[0] : best[1]]))
+
+
+def _on_card(word: str, known: Collection[str]) -> bool:
+    """True for a Chinese word that the lexicon does not know, but the card has."""
+    return len(word) > 1 and not word.isascii() and all(word[i : i + 2] in known for i in range(len(word) - 1))
 
 
 _SERIES = re.compile(
@@ -134,6 +144,9 @@ def names(clause: str, skeleton: Skeleton, *, only_places: bool = False) -> list
     """Names: capitalised words after a preposition, Chinese places by their ending, Latin words in Chinese text."""
     found = [] if only_places else [match["name"] or match["to"] for match in _OWNER.finditer(clause)]
     found += [match["name"].rstrip(".'’") for match in (_WHERE if only_places else _NAME).finditer(clause)]
+    found = [name.removesuffix("'s").removesuffix("’s") for name in found if name]
+    if found and " " in found[0] and clause.startswith(found[0]) and found[0].split()[0].lower() in LEADING_VERBS:
+        found[0] = found[0].split(" ", 1)[1]
     found += [match["name"].lstrip("的把将请问") for match in _LOCAL.finditer(clause)]
     if only_places:
         return [name for name in dict.fromkeys(found) if not _english_known(name) or not name.isascii()]

@@ -25,7 +25,10 @@ class _Plan(Compound):
         if not self.cards:
             return Answer(text=self.speech.refusal([], ()), reason=self.speech.say("refuse"))
         troubles: list[str] = []
-        for goal in goals(self.chooser):
+        asked = goals(self.chooser)
+        if not asked:
+            troubles.append(self.speech.say("nothing"))
+        for goal in asked:
             try:
                 self.results += [self.arithmetic(goal, goal.tree)] if goal.tree is not None else self.asked(goal)
             except Stuck as stuck:
@@ -35,6 +38,7 @@ class _Plan(Compound):
                     return wanted.act
                 troubles.append(self.speech.say("unfinished", what=wanted.what))
                 break
+        troubles += dict.fromkeys(self.notes)
         ends = [finding for number, finding in enumerate(self.results) if number not in self.consumed]
         if not self.facts:
             return Answer(text=self.speech.refusal(troubles, self.cards), reason=self.speech.say("refuse"))

@@ -30,10 +30,12 @@ _NAMES: dict[Role, str] = {
     "language": "language lang locale 语言",
     "expression": "expression expr formula equation 表达式 算式 公式",
     "key": "key keys field 键 键名",
-    "query": "query q search keyword keywords term terms pattern topic question needle phrase regex 关键词 查询 主题词",
+    "query": "query q search keyword keywords term terms pattern topic question needle phrase regex subject "
+    "关键词 查询 主题词",
     "text": "text content contents body message data input string sentence html note description 内容 正文 文本 消息",
     "id": "id uuid guid sku isbn serial ref reference number tracking identifier 编号",
-    "name": "name title subject user username author person symbol ticker who product item word code recipient "
+    "name": "name title user student employee customer guest reader member owner patient client driver teacher "
+    "colleague username author person symbol ticker who product item word code recipient "
     "recipients receiver payee 姓名 名称 标题 主题 书名 收件人 收款人",
 }
 _FORMATS: dict[str, Role] = {

@@ -1,18 +1,21 @@
-"""On which side of a clause a value stands: what it goes from, and what it goes to."""
+"""Where in a clause a value stands: what it goes from, what it goes to, and which number an argument's name is at."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from taoloop.models.offline.choices import measure
 from taoloop.models.offline.extract import MARK, SYMBOLS, Skeleton
 from taoloop.models.offline.schema import Param
+from taoloop.models.offline.words import name_words
 
 _FROM = re.compile(r"(?:\bfrom|\bbetween|从|由|自|把|将)\s*$", re.IGNORECASE)
 _TO = re.compile(
     r"(?:\bto|\binto|\bin|\bhow many|到|至|成|为|换|兑|多少|等于|是|->|→|和|与)\s*(?:the\s+)?$", re.IGNORECASE
 )
 _MARK = re.compile(MARK)
+_YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 
 
 def sided(param: Param, params: Sequence[Param], marks: list[str], clause: str, skeleton: Skeleton) -> str | None:
@@ -41,3 +44,16 @@ def beside_number(mark: str, before: str, skeleton: Skeleton) -> bool:
     if skeleton.atom(mark).source in SYMBOLS:
         return True
     return bool(_MARK.match(last)) and skeleton.atom(last).kind == "number"
+
+
+def number_near(param: Param, marks: Sequence[str], clause: str, skeleton: Skeleton) -> str | None:
+    """The number beside the argument's name ("limit 5", "5 days"); for a year, the one that can be one."""
+    words = name_words(param.name)
+    for word in words:
+        form = measure(word)
+        before = rf"(?<![A-Za-z])(?:{form})\s*(?:of|is|=|:|to|为|是)?\s*({MARK})"
+        for match in re.finditer(rf"{before}|({MARK})\s*(?:{form})(?![A-Za-z])", clause, re.IGNORECASE):
+            if (mark := match[1] or match[2]) in marks:
+                return str(mark)
+    years = (mark for mark in marks if _YEAR.fullmatch(skeleton.atom(mark).value))
+    return next(years, None) if "year" in words else None

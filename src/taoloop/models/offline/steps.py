@@ -14,7 +14,7 @@ from taoloop.core.events import Observed
 from taoloop.core.trace import Trace
 from taoloop.models.offline.arithmetic import Node, Num, Op, Prev, Sub, leaves
 from taoloop.models.offline.correction import correct
-from taoloop.models.offline.extract import extract
+from taoloop.models.offline.extract import MARK, extract
 from taoloop.models.offline.goals import Choice, Chooser, Goal
 from taoloop.models.offline.match import Profile, profile
 from taoloop.models.offline.reckoning import Reckoner
@@ -25,6 +25,7 @@ from taoloop.models.offline.speech import Speech, short
 from taoloop.models.offline.words import is_chinese
 
 _MOST_TRIES = 2
+_TELLING = frozenset({"id", "quoted", "path", "email", "url", "date", "clock", "place", "key"})
 
 
 class Wanted(Exception):
@@ -53,6 +54,7 @@ class Steps:
         self.results: list[Finding] = []
         self.facts: list[Finding] = []
         self.consumed: set[int] = set()
+        self.notes: list[str] = []
 
     def asked(self, goal: Goal) -> list[Finding]:
         """The findings for a question: one call, or one for each of several things of a kind."""
@@ -71,10 +73,22 @@ class Steps:
                 found.append(self.observe(choice.profile, args, what))
             except Stuck as stuck:
                 failures.append(str(stuck))
+        self.note_unused(goal, choice, found)
         if failures:
             self.results += found
             raise Stuck(" ".join(failures))
         return found
+
+    def note_unused(self, goal: Goal, choice: Choice, found: Sequence[Finding]) -> None:
+        """Say which of the values that the question names went into no call."""
+        said = " ".join(str(value) for finding in found for value in finding.args.values())
+        for mark in re.findall(MARK, goal.text):
+            atom = self.skeleton.atom(mark)
+            known = {atom.value, atom.source, atom.zone} - {""}
+            if mark in choice.filled.used or atom.kind not in _TELLING or any(word in said for word in known):
+                continue
+            if self.skeleton.restore(goal.text).count(atom.source) == 1:
+                self.notes.append(self.speech.say("unused", what=short(atom.source)))
 
     def chosen(self, goal: Goal, what: str) -> Choice:
         """The tool for a question, or why there is none."""

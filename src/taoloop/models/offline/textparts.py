@@ -30,9 +30,50 @@ _NEEDLES = (
     re.compile(rf"\b(?:is|does|count|find)\s+(?P<needle>{MARK})\s+(?:\w+\s+)?in\s+(?={MARK})", re.IGNORECASE),
     re.compile(rf"(?:包含|含有|出现|字母|字符|单词|有几个|有多少个)\s*{_LABEL_ZH}(?P<needle>{_ONE})"),
 )
+_NO_NEEDLES = frozenset(
+    [
+        "in",
+        "is",
+        "are",
+        "the",
+        "of",
+        "count",
+        "counts",
+        "that",
+        "and",
+        "or",
+        "to",
+        "for",
+        "from",
+        "has",
+        "have",
+        "with",
+        "by",
+        "at",
+        "on",
+        "it",
+    ]
+)
 _OLD = frozenset(["old", "find", "from", "search", "before", "what", "needle", "pattern"])
 _NEW = frozenset(["new", "replacement", "replace", "with", "to", "after", "by"])
-_NEEDLE = frozenset(["letter", "char", "character", "needle", "word", "substring", "sub", "term", "keyword", "search", "find", "phrase", "target"])
+_NEEDLE = frozenset(
+    [
+        "letter",
+        "char",
+        "character",
+        "needle",
+        "word",
+        "substring",
+        "sub",
+        "term",
+        "keyword",
+        "search",
+        "find",
+        "phrase",
+        "target",
+    ]
+)
+_TOPICS = frozenset({"query", "text"})
 _WHOLE = frozenset(["text", "string", "content", "input", "sentence", "haystack", "message", "source", "data", "body"])
 
 
@@ -44,7 +85,7 @@ def text_parts(clause: str, skeleton: Skeleton) -> Mapping[Part, str]:
     else:
         for pattern in _NEEDLES:
             match = pattern.search(clause)
-            if match and match["needle"].lower() not in ("in", "is", "the", "of", "count", "that", "and"):
+            if match and match["needle"].lower() not in _NO_NEEDLES:
                 found = {"needle": match["needle"]}
                 break
     if found:
@@ -54,10 +95,12 @@ def text_parts(clause: str, skeleton: Skeleton) -> Mapping[Part, str]:
 
 
 def part_of(param: Param, params: tuple[Param, ...], parts: Mapping[Part, str]) -> str:
-    """The mark or word for an argument by its name; empty if it plays no part, or is the only one that takes text."""
+    """The mark or word for an argument by its name; empty if it plays no part."""
     texts = [other for other in params if other.takes_text and not other.choices and other.required]
-    if len(texts) < 2 or not param.takes_text or param.choices:
+    if not param.takes_text or param.choices or param.role not in ("query", "text", "any", "name", "path"):
         return ""
+    if len(texts) < 2:
+        return parts.get("needle", "") if "whole" not in parts and param.required and param.role in _TOPICS else ""
     words = set(name_words(param.name))
     order: tuple[tuple[Part, frozenset[str]], ...] = (
         ("new", _NEW), ("old", _OLD), ("needle", _NEEDLE), ("whole", _WHOLE),

@@ -54,8 +54,8 @@ _WORDS = sorted((word for word in CANONICAL if CANONICAL[word] not in ("usd", "e
 FORMS = "|".join(re.escape(word) for word in reversed(_WORDS))
 _CONVERTS = frozenset({"@convert", "@currency"})
 _END = r"(?![A-Za-z/])"
-AMOUNT = re.compile(rf"{MARK}\s*(?:degrees?\s+)?({FORMS}){_END}", re.IGNORECASE)
-TARGET = re.compile(
+_AMOUNT = re.compile(rf"({MARK})\s*(?:degrees?\s+)?(?!in\s+(?!to\b))({FORMS}){_END}", re.IGNORECASE)
+_TARGET = re.compile(
     r"(?:\bto|\binto|\bin|\bhow many|换算成|转换成|换成|转成|换算为|转换为|转为|等于多少|是多少|合多少|成|为|多少|几)"
     rf"\s*(?:degrees?\s+)?({FORMS}){_END}",
     re.IGNORECASE,
@@ -65,10 +65,16 @@ _PURPOSE = re.compile(
 )
 
 
+def named(clause: str, skeleton: Skeleton) -> tuple[str, str]:
+    """The words for the unit behind a number, and for the unit that is asked for; empty where there is none."""
+    amounts = (m[2] for m in _AMOUNT.finditer(clause) if skeleton.atom(m[1]).kind == "number")
+    target = _TARGET.search(clause)
+    return next(amounts, ""), target[1] if target else ""
+
+
 def asked(clause: str, skeleton: Skeleton) -> tuple[str, str]:
     """The unit that an amount of the clause is in, and the unit that it asks for; empty where it names none."""
-    found = AMOUNT.search(clause), TARGET.search(clause)
-    own, target = (CANONICAL[match[1].lower()] if match else "" for match in found)
+    own, target = (CANONICAL[unit.lower()] if unit else "" for unit in named(clause, skeleton))
     money = [m.group() for m in re.finditer(MARK, clause) if skeleton.atom(m.group()).kind == "currency"]
     given = [mark for mark in money if amount_beside(mark, clause, skeleton)]
     wanted = [mark for mark in money if mark not in given]
