@@ -106,6 +106,20 @@ def test_the_inner_question_comes_first(task: str, steps: list[tuple[str, dict[s
 
 
 @pytest.mark.parametrize(
+    ("task", "names"),
+    [
+        ("What's the weather in Oslo and the population of Oslo?", ["city_weather", "population_of"]),
+        ("the factorial of 3 plus 2", ["factorial", "calculator"]),
+        ("3 的阶乘加 2", ["factorial", "calculator"]),
+        ("population of the capital of Japan times 2", ["capital_city", "population_of", "calculator"]),
+        ("日本首都的人口乘以 2", ["capital_city", "population_of", "calculator"]),
+    ],
+)
+def test_no_part_is_dropped(task: str, names: list[str]) -> None:
+    assert World(task, (*TOOLS[:-1], calculator)).names == names
+
+
+@pytest.mark.parametrize(
     ("task", "part"),
     [
         ("weather in the capital of France", "the capital of France"),

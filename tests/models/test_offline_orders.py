@@ -35,6 +35,16 @@ EFFECTS = (shop.remove_document, shop.wipe_document, shop.mail_out, shop.transfe
         "怎么删除 report.txt",
         "如果下雨,就删除 report.txt",
         "应该给 Bob 转账 50 吗?",
+        "Tell me whether I should delete report.txt",
+        "I think we should delete report.txt",
+        "Someone should delete report.txt",
+        "Delete everything",
+        "Never delete report.txt",
+        "Lösche report.txt",
+        "有人建议删除 report.txt",
+        "帮我看看要不要删除 report.txt",
+        "删除所有东西",
+        "别删除 report.txt",
     ],
 )
 def test_a_question_about_doing_is_no_order(task: str) -> None:

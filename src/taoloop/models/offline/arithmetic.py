@@ -53,6 +53,10 @@ _LEXEMES: tuple[tuple[str, str], ...] = (
         ),
     ),
     (
+        "word",
+        r"阶乘|乘客|乘坐|乘机|加密|加班|加入|加州|加急|加载|加油|添加|增加|参加|更加|减肥|减免|除了|除非|删除|解除|清除|排除|移除",
+    ),
+    (
         "ref",
         (
             r"(?:it|that|this|the\s+(?:previous\s+|last\s+)?(?:result|answer|sum|product|total|number|value"

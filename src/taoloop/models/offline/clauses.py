@@ -27,7 +27,7 @@ _HARD = re.compile(
     re.IGNORECASE,
 )
 _SOFT = re.compile(
-    rf",\s*and\s+(?=(?:is|are|does|do|will)\b)|,?\s+and\s+(?:also\s+|please\s+)?(?=(?:{_VERBS})\b)|,\s*(?=(?:please\s+)?(?:{_VERBS}|plus|minus|times)\b)"
+    rf",\s*(?:but\s+)?(?:just|only|instead)\s+(?=(?:{_VERBS})\b)|,\s*and\s+(?=(?:is|are|does|do|will)\b)|,?\s+and\s+(?:also\s+|please\s+)?(?=(?:{_VERBS})\b)|,\s*(?=(?:please\s+)?(?:{_VERBS}|plus|minus|times)\b)"
     rf"|[，,]\s*(?=(?:请)?(?:{_CHINESE_VERBS}))|(?<![的，,])(?:并|再)(?=(?:{_CHINESE_VERBS}|乘|除))",
     re.IGNORECASE,
 )

@@ -78,31 +78,8 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _HEAD = re.compile(rf"(?P<verb>[^\W\d_\u3400-\u9fff][^\W\d_A-Z\u3400-\u9fff]+)\s+(?P<next>{MARK}|[A-Za-z]+)")
-_OBJECTS = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "my",
-        "your",
-        "our",
-        "his",
-        "her",
-        "their",
-        "this",
-        "that",
-        "these",
-        "those",
-        "all",
-        "every",
-        "each",
-        "some",
-        "me",
-        "us",
-        "it",
-        "them",
-    ]
-)
+_OBJECTS_WORDS = "the a an my your our his her their this that these those all every each some me us it them"
+_OBJECTS = frozenset(_OBJECTS_WORDS.split())
 _LIGHT_WORDS = (
     "get give show tell find fetch look check see determine obtain grab retrieve provide need want know ask compute "
     "calculate work evaluate figure display state report name identify inspect view pull use call make do have take "
@@ -122,59 +99,16 @@ _PLAIN = frozenset(_PLAIN_WORDS.split())
 LEADING_VERBS = _LIGHT | _PLAIN
 """Verbs that begin an order."""
 
-_ALSO_NOUNS = frozenset(
-    [
-        "email",
-        "mail",
-        "book",
-        "order",
-        "play",
-        "copy",
-        "update",
-        "schedule",
-        "purchase",
-        "transfer",
-        "archive",
-        "move",
-        "pay",
-        "draw",
-        "reserve",
-        "sort",
-        "paint",
-        "run",
-    ]
+_ALSO_NOUNS_WORDS = (
+    "email mail book order play copy update schedule purchase transfer archive move pay draw reserve sort paint run"
 )
-_STRICT = frozenset(
-    [
-        "@translate",
-        "@delete",
-        "@send",
-        "@summary",
-        "@reserve",
-        "@buy",
-        "@pay",
-        "@sort",
-        "@reverse",
-        "@encrypt",
-        "@explain",
-        "@sing",
-        "@play",
-        "@recommend",
-        "@start_service",
-        "@stop_service",
-        "@run",
-        "@install",
-        "@compress",
-        "@move",
-        "@copy",
-        "@replace",
-        "@write",
-        "@append",
-        "@predict",
-        "@rewrite",
-        "@publish",
-    ]
+_ALSO_NOUNS = frozenset(_ALSO_NOUNS_WORDS.split())
+_STRICT_WORDS = (
+    "@translate @delete @send @summary @reserve @buy @pay @sort @reverse @encrypt @explain @sing @play "
+    "@recommend @start_service @stop_service @run @install @compress @move @copy @replace @write @append "
+    "@predict @rewrite @publish"
 )
+_STRICT = frozenset(_STRICT_WORDS.split())
 _ALSO = {
     "@convert": "@currency @unit", "@send": "@email @message @pay", "@write": "@append @create @update",
     "@email": "@send",

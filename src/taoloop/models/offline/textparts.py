@@ -30,51 +30,17 @@ _NEEDLES = (
     re.compile(rf"\b(?:is|does|count|find)\s+(?P<needle>{MARK})\s+(?:\w+\s+)?in\s+(?={MARK})", re.IGNORECASE),
     re.compile(rf"(?:包含|含有|出现|字母|字符|单词|有几个|有多少个)\s*{_LABEL_ZH}(?P<needle>{_ONE})"),
 )
-_NO_NEEDLES = frozenset(
-    [
-        "in",
-        "is",
-        "are",
-        "the",
-        "of",
-        "count",
-        "counts",
-        "that",
-        "and",
-        "or",
-        "to",
-        "for",
-        "from",
-        "has",
-        "have",
-        "with",
-        "by",
-        "at",
-        "on",
-        "it",
-    ]
-)
-_OLD = frozenset(["old", "find", "from", "search", "before", "what", "needle", "pattern"])
-_NEW = frozenset(["new", "replacement", "replace", "with", "to", "after", "by"])
-_NEEDLE = frozenset(
-    [
-        "letter",
-        "char",
-        "character",
-        "needle",
-        "word",
-        "substring",
-        "sub",
-        "term",
-        "keyword",
-        "search",
-        "find",
-        "phrase",
-        "target",
-    ]
-)
+_NO_NEEDLES_WORDS = "in is are the of count counts that and or to for from has have with by at on it"
+_NO_NEEDLES = frozenset(_NO_NEEDLES_WORDS.split())
+_OLD_WORDS = "old find from search before what needle pattern"
+_OLD = frozenset(_OLD_WORDS.split())
+_NEW_WORDS = "new replacement replace with to after by"
+_NEW = frozenset(_NEW_WORDS.split())
+_NEEDLE_WORDS = "letter char character needle word substring sub term keyword search find phrase target"
+_NEEDLE = frozenset(_NEEDLE_WORDS.split())
 _TOPICS = frozenset({"query", "text"})
-_WHOLE = frozenset(["text", "string", "content", "input", "sentence", "haystack", "message", "source", "data", "body"])
+_WHOLE_WORDS = "text string content input sentence haystack message source data body"
+_WHOLE = frozenset(_WHOLE_WORDS.split())
 
 
 def text_parts(clause: str, skeleton: Skeleton) -> Mapping[Part, str]:
