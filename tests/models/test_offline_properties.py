@@ -139,6 +139,11 @@ def _error(call: Any) -> str:
         "/a",
         "一",
         "x.y ",
+        "is warmer A than ",
+        "A A A warmer ",
+        "the a of A's b and ",
+        "1 比 2 多 ",
+        "巴黎比",
     ],
 )
 def test_a_task_of_100_kb_is_decided_on_its_head_and_tail(part: str) -> None:

@@ -16,6 +16,7 @@ _UP = (
     "loud safe"
 )
 _DOWN = "cool cold young short small low cheap light slow poor close near weak"
+_LONGEST = 300
 _IRREGULAR = {
     "hot": "hott",
     "big": "bigg",
@@ -80,7 +81,9 @@ class Comparison:
 
 
 def comparison(clause: str, skeleton: Skeleton) -> Comparison | None:
-    """What a clause compares, or None."""
+    """What a clause compares, or None; what is longer than a sentence is not read so."""
+    if len(clause) > _LONGEST:
+        return None
     return _chinese(clause, skeleton) if is_chinese(clause) else _english(clause, skeleton)
 
 

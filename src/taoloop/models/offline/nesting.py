@@ -27,6 +27,7 @@ _IN_MONEY = re.compile(rf"^(?P<inner>.*[A-Za-z\ue000-\uf8ff].*?)\s+(?:in|into|to
 _IN_MONEY_CHINESE = re.compile(
     rf"^(?:把|将)?(?P<inner>.+?)\s*(?:是多少|等于多少|合多少|折合(?:成|为)?|换算成|兑换成|换成|转换成|为多少|用)\s*(?P<money>{MARK})(?:表示)?\W*$"
 )
+_LONGEST = 600
 _GENERIC = frozenset({"@search", "@lookup", "@read", "@calc", "@list", "@count", "@text", "@file", "@page"})
 
 
@@ -42,6 +43,8 @@ class Inner(NamedTuple):
 
 def inner_questions(clause: str) -> Iterator[Inner]:
     """The questions that stand within a clause, the innermost first."""
+    if len(clause) > _LONGEST:
+        return
     if is_chinese(clause):
         for match in _ITS_CHINESE.finditer(clause):
             noun = match["noun"]
