@@ -116,6 +116,7 @@ def test_a_file_that_is_not_there_cannot_be_read_and_is_not_created(path: Path) 
 def test_an_empty_file_becomes_a_journal(path: Path) -> None:
     path.touch()
     make_journal(path)
+    assert path.read_bytes().startswith(b"SQLite format 3")
 
 
 AS_NOBODY = """
