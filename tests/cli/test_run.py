@@ -170,6 +170,7 @@ def test_a_write_waits_where_nobody_can_be_asked_and_goes_on_when_it_is_approved
 
 def test_approved_ahead_of_time_nothing_is_asked(tao: Shell) -> None:
     tao(*with_tools(tao, call("book", place="x"), "Booked."), "--approve", "destructive", code=0)
+    assert (tao.folder / "booked.txt").read_text(encoding="utf-8") == "x\n"
 
 
 def test_a_limit_has_its_exit_code_and_a_larger_one_goes_on(tao: Shell) -> None:
