@@ -5,7 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("openai", "httpx", "httpx2", "http.client", "http.server", "sqlite3", "yaml", "click", "rich", "jsonschema_rs")
+HEAVY = (
+    "openai",
+    "anthropic",
+    "aiohttp",
+    "genai_prices",
+    "httpx",
+    "httpx2",
+    "http.client",
+    "http.server",
+    "sqlite3",
+    "yaml",
+    "click",
+    "rich",
+    "jsonschema_rs",
+)
 
 
 def loaded_by(code: str) -> set[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from taoloop.models.scripted import ScriptedModel
     from taoloop.runtime.agent import Agent
     from taoloop.runtime.approval import ApprovalAnswer, ApprovalRequest
+    from taoloop.runtime.chat import Chat
     from taoloop.runtime.result import Result
     from taoloop.tools.base import Tool, ToolContext
     from taoloop.tools.function import tool
@@ -31,6 +32,7 @@ _PLACES = {
     "Agent": "taoloop.runtime.agent",
     "ApprovalAnswer": "taoloop.runtime.approval",
     "ApprovalRequest": "taoloop.runtime.approval",
+    "Chat": "taoloop.runtime.chat",
     "ErrorCard": "taoloop.core.cards",
     "Event": "taoloop.core.events",
     "ExampleCard": "taoloop.core.cards",
@@ -52,6 +54,7 @@ __all__ = [
     "Agent",
     "ApprovalAnswer",
     "ApprovalRequest",
+    "Chat",
     "ErrorCard",
     "Event",
     "ExampleCard",

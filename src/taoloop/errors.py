@@ -11,7 +11,15 @@ TaoError
 │   └── MissingExtra            an optional dependency is not installed; names the extra
 ├── ModelError                  the model's side: it failed, or answered nothing usable
 │   ├── ModelTimeout            no reply in time
-│   ├── ModelUnavailable        the provider refused or could not be reached
+│   ├── ModelUnavailable        the provider is out of order or out of reach, or broke off in the middle of a reply
+│   ├── ModelRateLimited        too many calls for now; not retryable where money or quota is used up
+│   ├── ModelAuthError          the key is missing, wrong, expired, or may not do this; names its variable
+│   ├── ModelNotFound           no such model, or no such address at the provider
+│   ├── ModelRequestRefused     the provider does not take the request as it is
+│   │   ├── ModelContextOverflow    the prompt is longer than the model takes
+│   │   └── ModelContentRefused     provider or model will not answer this content
+│   ├── ModelReplyUnreadable    what came back is no reply: HTML, no JSON, no choice, not UTF-8, too large
+│   ├── RealCallsForbidden      the switch that forbids real calls is on; nothing was sent
 │   ├── ScriptExhausted         a scripted model was asked for more replies than it has
 │   ├── ScriptUnused            a completed run left scripted replies unused
 │   └── ReplayDiverged          a replay asked for something that the recorded run did not
@@ -28,6 +36,7 @@ TaoError
 │   ├── JournalFull             no space is left on the device
 │   └── JournalCorrupt          the file is not a journal, or an event in it cannot be read
 ├── RunNotResumable             the run has nothing left to do
+├── RunNotAnswered              the run has no answer that a conversation could go on from
 └── IllegalEvent                a bug in a driver: the trace cannot take this event
 
 Match on `code`, never on the text. `retryable` is True when the same call, unchanged, may succeed later.
@@ -127,9 +136,21 @@ class MissingExtra(ConfigError):
 
 
 class ModelError(TaoError):
-    """The model failed. The run ends as `model_failed` with this text as its reason."""
+    """The model failed. The run ends as `model_failed` with this text as its reason.
+
+    `retryable` may be narrower than the class's: what the provider said of this very call counts. `retry_after_s`
+    is how long the provider asked to wait before the next call, in seconds; None where it said nothing.
+    """
 
     code = "model_error"
+
+    def __init__(
+        self, message: str, *, hint: str = "", retryable: bool | None = None, retry_after_s: float | None = None
+    ) -> None:
+        if retryable is not None:
+            self.retryable = retryable  # type: ignore[misc]  # an instance may narrow the class's answer
+        self.retry_after_s = retry_after_s
+        super().__init__(message, hint=hint)
 
 
 class ModelTimeout(ModelError):
@@ -140,10 +161,60 @@ class ModelTimeout(ModelError):
 
 
 class ModelUnavailable(ModelError):
-    """The provider refused the call or could not be reached."""
+    """The provider is out of order (5xx) or out of reach, or the connection broke before the reply was whole."""
 
     code = "model_unavailable"
     retryable = True
+
+
+class ModelRateLimited(ModelError):
+    """The provider takes no more calls for now. Where money or quota is used up, `retryable` is False."""
+
+    code = "model_rate_limited"
+    retryable = True
+
+
+class ModelAuthError(ModelError):
+    """The provider does not accept the key (401), or the key may not do this (403). Never shows the key."""
+
+    code = "model_auth"
+
+
+class ModelNotFound(ModelError):
+    """The provider knows no such model, or nothing answers at this path of its address."""
+
+    code = "model_not_found"
+
+
+class ModelRequestRefused(ModelError):
+    """The provider does not take this request (400, 422 …); the same request will be refused again."""
+
+    code = "model_request_refused"
+
+
+class ModelContextOverflow(ModelRequestRefused):
+    """The prompt is longer than the model's context; a shorter one may pass."""
+
+    code = "model_context_overflow"
+
+
+class ModelContentRefused(ModelRequestRefused):
+    """The provider's filter or the model itself will not answer this content."""
+
+    code = "model_content_refused"
+
+
+class ModelReplyUnreadable(ModelError):
+    """What came back is no reply: HTML, no JSON, no choice, not UTF-8, or more than is read."""
+
+    code = "model_reply_unreadable"
+    retryable = True
+
+
+class RealCallsForbidden(ModelError):
+    """Real calls are forbidden, by a variable or by a test. Nothing was sent."""
+
+    code = "real_calls_forbidden"
 
 
 class ScriptExhausted(ModelError):
@@ -253,6 +324,12 @@ class RunNotResumable(TaoError):
     """The run completed; there is nothing left to do in it."""
 
     code = "run_not_resumable"
+
+
+class RunNotAnswered(TaoError):
+    """The run has no answer, so no turn of a conversation can follow it."""
+
+    code = "run_not_answered"
 
 
 class IllegalEvent(TaoError):

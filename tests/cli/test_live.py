@@ -89,6 +89,49 @@ def started(terminals: list[Terminal], tao: Shell, *replies: object, task: str =
     return terminals[-1]
 
 
+WRITING = '''
+import asyncio, pathlib
+from taoloop import Agent
+from taoloop.core.message import Delta, ModelReply
+
+class Writing:
+    """Writes half of its answer, and the rest once a file is there."""
+
+    spec = "writing"
+    dialect = "native"
+
+    async def complete(self, request):
+        if request.on_delta is not None:
+            request.on_delta(Delta(kind="text", text="a void beginning"))
+            request.on_delta(Delta(kind="restart"))
+            request.on_delta(Delta(kind="text", text="half of \\x1b[2Jan answer"))
+            while not pathlib.Path("now").exists():
+                await asyncio.sleep(0.02)
+        return ModelReply(text="half of an answer, and the rest", cost_usd=0.0)
+
+    def check_used(self, replies):
+        pass
+
+    async def close(self):
+        pass
+
+agent = Agent(model=Writing())
+'''
+
+
+def test_a_reply_is_shown_while_it_is_being_written(tao: Shell, terminals: list[Terminal]) -> None:
+    tao.write("writing.py", WRITING)
+    terminals.append(Terminal(tao, "run", "go", "--agent", "writing:agent"))
+    terminals[0].until("half of an answer")
+    assert "void" not in terminals[0].seen
+    (tao.folder / "now").touch()
+    assert terminals[0].end() == 0
+    assert "\x1b[2J" not in terminals[0].seen
+    assert "and the rest" in terminals[0].seen
+    kinds = [event["kind"] for event in tao("run", "go", "--agent", "writing:agent", "--json", code=0).events]
+    assert kinds == ["run_started", "model_replied", "finished"], "no pieces among the events"
+
+
 def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r\n", "\n")
 

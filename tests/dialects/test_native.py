@@ -44,7 +44,7 @@ def test_text_without_a_call_is_the_answer() -> None:
     assert read(sample) == Answer(text=sample)
 
 
-@pytest.mark.parametrize("arguments", ['{"a": ', "[1]", "{'a': 1}", '{"a": NaN}', '{"a": 1}{"a": 2}', '"text"', "{} x"])
+@pytest.mark.parametrize("arguments", ['{"a": ', "[1]", "{'a': b}", '{"a": NaN}', '{"a": 1}{"a": 2}', '"text"', "{} x"])
 def test_s3_69_broken_arguments_never_run(arguments: str) -> None:
     """S3-69: the problem names the tool."""
     problem = read("", ("lookup", arguments))
@@ -68,14 +68,23 @@ def test_s0_14_empty_replies_are_refused() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '<tool_call>{"name": "lookup", "arguments": {}}</tool_call>',
-        "<function=lookup></function>",
+        '<tool_call>{"name": "lookup", "arguments": {"key": "a"}}</tool_call>',
+        "<function=lookup><parameter=key>a</parameter></function>",
         '```json\n{"name": "lookup", "parameters": {"key": "a"}}\n```',
         '{"action": "lookup", "action_input": {"key": "a"}}',
     ],
 )
-def test_a_call_in_the_text_is_no_answer(text: str) -> None:
-    assert code(read(text)) == "bad_action"
+def test_a_call_of_a_known_tool_in_the_text_is_a_call(text: str) -> None:
+    decision = read(text)
+    assert isinstance(decision, Act)
+    assert decision.calls == (Call(tool="lookup", args={"key": "a"}),)
+    assert isinstance(read(text.replace("lookup", "fly")), Problem)
+    assert isinstance(read(f"You could write {text} here."), Problem if "<" in text else Answer | Problem)
+
+
+def test_a_text_beside_a_call_may_not_decide_otherwise() -> None:
+    assert isinstance(read("I look it up.", ("lookup", '{"key": "a"}')), Act)
+    assert code(read("Final Answer: 5", ("lookup", '{"key": "a"}'))) == "two_decisions"
 
 
 def replied(decision: Act | Answer | None, text: str = "", *calls: ToolCallText) -> ModelReplied:

@@ -12,11 +12,22 @@ from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.dialects import DIALECTS, get_dialect
+from taoloop.dialects.clean import clean
 from taoloop.dialects.frame import neutral
+from taoloop.dialects.prose import ProseDialect
+from taoloop.dialects.refusal import RefusedError
+from taoloop.dialects.scan import read_text
+from taoloop.dialects.values import is_placeholder
 
 NAMES = sorted(DIALECTS)
+PROSE = ["fenced", "json", "text"]
 CARDS = (
-    ToolCard(name="lookup", purpose="t", input_schema={"type": "object", "properties": {"key": {"type": "string"}}}),
+    ToolCard(
+        name="lookup",
+        purpose="t",
+        input_schema={"type": "object", "properties": {"key": {"type": "string"}, "城市": {}}},
+        tier="read",
+    ),
     ToolCard(name="now", purpose="t"),
 )
 SPICE = st.sampled_from(
@@ -28,24 +39,21 @@ SPICE = st.sampled_from(
         "思考：",
         '"',
         "'",
+        "“",
         "{",
         "}",
         "[",
         "```",
         "\\",
         "\n",
-        "<think>",
-        "</think>",
-        "Question:",
-        "(",
-        ")",
-        "：",
-        "<|im_end|>",
         "\u200b",
-        "，",
         ":",
-        '{"action": "now"}',
-        "NaN",
+        "</think>",
+        "<think>",
+        "<|im_end|>",
+        "<tool_call>",
+        "//",
+        "\ud800",
     ]
 )
 ANY_TEXT = st.lists(st.one_of(SPICE, st.text(max_size=8)), max_size=12).map("".join)
@@ -59,14 +67,16 @@ ARGS = st.dictionaries(st.sampled_from(["key", "城市", "a b", "Observation:"])
 TOOLS = st.sampled_from(["lookup", "now", "天气查询", "ns.tool_2"])
 PLAIN = st.text(st.characters(codec="utf-8", categories=["L", "N", "Zs"]), max_size=20).map(str.strip)
 ANSWERS = st.one_of(
-    PLAIN.filter(bool),
-    VALUE_TEXT.map(lambda text: text.strip(" \t\r\n\ufeff\u200b\u2060")).filter(lambda text: text and usable(text)),
+    PLAIN.filter(lambda text: bool(text) and usable(text)),
+    VALUE_TEXT.map(lambda text: text.strip(" \t\r\n\ufeff\u200b\u2060\xad\u3000\xa0")).filter(
+        lambda text: text and usable(text) and not text.endswith(("|>", "</s>"))
+    ),
 )
 
 
 def usable(text: str) -> bool:
     """Neither a placeholder nor half of a surrogate pair."""
-    return encodable(text) and not text.strip().startswith(("<", "{{", "${"))
+    return encodable(text) and not text.strip().startswith(("<", "{{", "${")) and not is_placeholder(text)
 
 
 def encodable(text: str) -> bool:
@@ -77,6 +87,14 @@ def read(name: str, reply: ModelReply) -> Decision | Problem:
     return get_dialect(name).read(reply, CARDS)
 
 
+def tolerant(text: str) -> Decision | Problem:
+    """What the tolerant reader makes of a text, without the short way before it."""
+    try:
+        return read_text(clean(text), CARDS)
+    except RefusedError as refused:
+        return refused.problem
+
+
 @pytest.mark.parametrize("name", NAMES)
 @given(tool=TOOLS, args=ARGS, reason=PLAIN)
 def test_a_written_action_is_read_back(name: str, tool: str, args: dict[str, Any], reason: str) -> None:
@@ -84,14 +102,14 @@ def test_a_written_action_is_read_back(name: str, tool: str, args: dict[str, Any
     assert read(name, get_dialect(name).write(decision)) == decision
 
 
-@pytest.mark.parametrize("name", ["text", "json"])
+@pytest.mark.parametrize("name", PROSE)
 @given(text=ANSWERS, reason=PLAIN)
 def test_a_written_answer_is_read_back(name: str, text: str, reason: str) -> None:
     decision = Answer(text=text, reason=reason)
     assert read(name, get_dialect(name).write(decision)) == decision
 
 
-@given(text=PLAIN.filter(bool))
+@given(text=PLAIN.filter(lambda text: bool(text) and usable(text)))
 def test_a_written_native_answer_is_read_back(text: str) -> None:
     assert read("native", get_dialect("native").write(Answer(text=text))) == Answer(text=text)
 
@@ -99,10 +117,27 @@ def test_a_written_native_answer_is_read_back(text: str) -> None:
 @given(tool=TOOLS, args=ARGS, reason=ANY_TEXT.filter(encodable))
 def test_no_reason_changes_the_written_action(tool: str, args: dict[str, Any], reason: str) -> None:
     """Whatever a reason holds, the call behind it is the one that is read."""
-    for name in ("text", "json"):
+    for name in PROSE:
         kept = read(name, get_dialect(name).write(Act(calls=(Call(tool=tool, args=args),), reason=reason)))
-        assert isinstance(kept, Act)
+        assert isinstance(kept, Act), (name, kept)
         assert kept.calls == (Call(tool=tool, args=args),)
+
+
+@pytest.mark.parametrize("name", PROSE)
+@settings(max_examples=300)
+@given(args=ARGS, reason=ANY_TEXT, text=ANY_TEXT, final=st.booleans(), cut=st.integers(0, 80), put=st.none() | SPICE)
+def test_the_short_way_and_the_tolerant_reader_agree(
+    name: str, args: dict[str, Any], reason: str, text: str, final: bool, cut: int, put: str | None
+) -> None:
+    """Where the short way reads a reply at all, the tolerant reader reads the same."""
+    dialect = get_dialect(name)
+    assert isinstance(dialect, ProseDialect)
+    decision = Answer(text=text, reason=reason) if final else Act(calls=(Call(tool="lookup", args=args),), reason=reason)
+    written = dialect.write(decision).text
+    if put is not None:
+        written = written[:cut] + put + written[cut:]
+    quick = dialect.canonical(written, CARDS)
+    assert quick is None or tolerant(written) == quick
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -140,52 +175,27 @@ def test_a_cut_action_never_runs(name: str, args: dict[str, Any], cut: int) -> N
 
 
 PIECES = [
-    "{",
-    "[",
-    '"',
-    "Action: ",
-    "Action: now\n",
-    "Thought: a\n",
-    "{}",
-    '{"a":',
-    "<think>\n",
-    "</think>\n",
-    "-",
-    " ",
-]
-PIECES += [
-    "```\n",
-    "Observation: a\n",
-    "Final: a\n```\n",
-    "Action\t",
-    "**",
-    "Action: lookup(",
-    "<",
-    "\\",
-    "：",
-    "{a} ",
-    "\n",
+    *("{", "[", "(", "}", '"', "'", "“", "\\", "`", "<", "：", "-", " ", "\n", "**", "{}", "{a} ", '{"a":', "a."),
+    *("Action: ", "Action: now\n", "Action\t", "Action: lookup(", "Thought:", "Thought: a\n", "Final: a\n```\n"),
+    *("<think>", "</think>", "<think>\n", "</think>\n", "```", "```\n", "```\nThought: a\n```\n", "Observation: a\n"),
+    *("<tool_call>", "<function=now>", "<|im_end|>\n", "<|", "/*", "#", '" ', "Observation:\n", '{"a":1}', "now("),
 ]
 
 
 @pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_megabyte_of_anything_is_read(name: str, piece: str) -> None:
-    """Linear time: with anything quadratic this would not finish."""
+    """Linear time: with anything quadratic this would not finish. `benchmarks/reading.py` has the seconds."""
     long = piece * (1_000_000 // len(piece))
-    for text in (
-        long,
-        f"Final Answer: {long}",
-        f'Action: lookup\nAction Input: {{"key": {long}',
-        f"Thought: {long}",
-    ):
+    for text in (long, f"Final Answer: {long}", f'Action: lookup\nAction Input: {{"key": {long}', f"Thought: {long}"):
         decision = read(name, ModelReply(text=text))
         assert isinstance(decision, Act | Answer | Problem)
         if isinstance(decision, Problem):
             assert len(decision.excerpt) <= 200
             assert len(decision.message) < 1_000
-    reply = ModelReply(tool_calls=(ToolCallText(name="now", arguments=long),))
-    assert isinstance(read(name, reply), Act | Problem)
+    if name == "native":
+        reply = ModelReply(tool_calls=(ToolCallText(name=piece, arguments=long), ToolCallText(name=long, arguments="")))
+        assert isinstance(read(name, reply), Act | Problem)
     assert len(neutral(long, "9f3c2a")) >= len(long)
 
 

@@ -74,8 +74,8 @@ def test_s0_12_labels_are_read_line_by_line(text: str, expected: Decision) -> No
 
 def test_s0_13_a_line_with_another_beginning_is_quoted() -> None:
     """S0-13: the problem quotes the line."""
-    refused("Let me see.\nAction: now", "stray_text", "Let me see.")
     refused("It is ten.", "stray_text", "It is ten.")
+    assert read("Let me see.\nAction: now") == act("now", {})  # beside a decision, words are only words
 
 
 @pytest.mark.parametrize("text", ["Thought:", "Thought: only a thought"])
@@ -194,10 +194,18 @@ def test_s0_48_thought_and_final_may_have_many_lines() -> None:
     assert read(f"Thought: a\nb: c\nFinal Answer: {answer}") == Answer(text=answer, reason="a\nb: c")
 
 
-@pytest.mark.parametrize("tail", ["and then more", "}", "Thought: wait, no"])
+@pytest.mark.parametrize("tail", ["Wait, no: b.", '{"key": "b"}', "Thought: wait, no", "and now() too"])
 def test_s0_49_the_usable_part_is_named(tail: str) -> None:
     """S0-49: a bad later line says what was readable before it."""
-    refused(f'Action: lookup\nAction Input: {{"key": "a"}}\n{tail}', "stray_text", "Usable before it", "'lookup'")
+    problem = read(f'Action: lookup\nAction Input: {{"key": "a"}}\n{tail}')
+    assert isinstance(problem, Problem)
+    assert problem.code in ("stray_text", "two_decisions")
+    assert "'lookup'" in problem.message
+
+
+@pytest.mark.parametrize("tail", ["I will report back.", "}", "(this returns the key)", "Observ"])
+def test_words_behind_a_decision_are_let_pass(tail: str) -> None:
+    assert read(f'Action: lookup\nAction Input: {{"key": "a"}}\n{tail}') == act("lookup", {"key": "a"})
 
 
 @pytest.mark.parametrize(
@@ -205,7 +213,7 @@ def test_s0_49_the_usable_part_is_named(tail: str) -> None:
     [
         '{"key": "a',
         '{"key": "a"',
-        "{'key': 'a'}",
+        '{"key": a}',
         '{"key": NaN}',
         '{"key": 1e999}',
         '{"key": "a", "key": "b"}',
@@ -247,7 +255,7 @@ def test_unfilled_places_are_no_values(value: str) -> None:
     ("text", "code"),
     [
         ("Action Input: a", "bad_action"),
-        ("Action: lookup: a\nAction Input: b", "bad_action"),
+        ("Action: lookup: a\nAction Input: b", "two_decisions"),
         ("Action: lookup\nsome words\nAction Input: a", "stray_text"),
         ("Action: lookup\nAction Input: a\nb", "stray_text"),
         ("Action: lookup\nAction Input: a Observation: 7", "stray_text"),

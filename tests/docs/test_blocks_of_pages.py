@@ -18,7 +18,7 @@ import pytest
 from tests.docs.fenced import PAGES, Block, blocks, same
 
 from taoloop.cli.app import cli
-from taoloop.models.providers import PROVIDERS
+from taoloop.models.providers import variables
 from taoloop.runtime.agent_file import load_agent
 
 TAO = (sys.executable, "-c", "from taoloop.cli import main; main()")
@@ -28,10 +28,7 @@ RUNNING = tuple(page for page in PAGES if any(block.language == "python" or bloc
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder to run a page in: no configuration from outside, and its own database."""
-    names = {"TAOLOOP_MODEL", "AI_MOCK", "AI_PROVIDER", "AI_PROVIDER_API_KEY"}
-    for provider in PROVIDERS.values():
-        names |= {provider.key_var, provider.base_url_var, provider.model_var} - {""}
-    for name in names:
+    for name in {"TAOLOOP_MODEL", "AI_MOCK", *variables()}:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TAOLOOP_DB", str(tmp_path / "tao.db"))
     monkeypatch.setenv("PYTHONUTF8", "1")

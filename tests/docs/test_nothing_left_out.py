@@ -27,7 +27,8 @@ MODULES = sorted(
 )
 READMES = ("README.md", "README.zh.md")
 GUIDES = ("docs/guide.md", "docs/guide.zh.md")
-BOTH = [(READMES[0], READMES[1]), (GUIDES[0], GUIDES[1])]
+TESTING = ("docs/testing.md", "docs/testing.zh.md")
+BOTH = [READMES, GUIDES, TESTING]
 
 
 def text(page: str) -> str:
@@ -112,8 +113,10 @@ def test_every_status_is_documented_with_its_exit_code(page: str) -> None:
 def test_every_provider_is_documented_with_its_variables(page: str) -> None:
     for provider in PROVIDERS.values():
         row = rows(page)[provider.name]
-        for name in (provider.key_var, provider.base_url_var, provider.model_var, provider.default_model):
+        key = (provider.key_var,) if provider.needs_key else ()
+        for name in (*key, provider.base_url_var, provider.model_var, provider.default_model):
             assert f"`{name}`" in row or not name
+        assert all(f"`{name}`" in text("docs/providers.md") for name in provider.more_vars)
 
 
 def test_the_page_of_the_command_line_is_current() -> None:
@@ -136,8 +139,9 @@ def test_both_languages_have_the_same_headings_and_kinds_of_blocks(english: str,
     assert kinds[0] == kinds[1]
 
 
-def test_both_guides_have_the_same_blocks() -> None:
-    english, chinese = ([block.text for block in blocks(page)] for page in GUIDES)
+@pytest.mark.parametrize("pages", [GUIDES, TESTING])
+def test_both_languages_of_a_guide_have_the_same_blocks(pages: tuple[str, str]) -> None:
+    english, chinese = ([block.text for block in blocks(page)] for page in pages)
     assert english == chinese
 
 

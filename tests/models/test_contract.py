@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +16,15 @@ from taoloop.core.request import ModelRequest
 from taoloop.core.spec import AgentSpec
 from taoloop.dialects import DIALECTS
 from taoloop.models.base import Model
+from taoloop.models.fallback import Fallback
 from taoloop.models.offline import OfflineModel
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint
+from taoloop.models.rate_limit import RateLimited
 from taoloop.models.replay import ReplayModel
-from taoloop.testing import HttpDouble
+from taoloop.models.retrying import Retrying
+from taoloop.models.settings import Rate
+from taoloop.testing import DriftInjector, HttpDouble, Recorder
 
 COMPLETION = {
     "id": "c",
@@ -30,9 +35,21 @@ COMPLETION = {
 }
 
 
-@pytest.fixture(params=["scripted", "replay", "offline", "openai"])
-def model(request: pytest.FixtureRequest) -> Iterator[Model]:
-    if request.param == "scripted":
+WRAPPED: dict[str, Callable[[Model], Model]] = {
+    "retrying": Retrying,
+    "fallback": lambda model: Fallback([model, model]),
+    "rate limited": lambda model: RateLimited(model, Rate(requests_per_minute=60, tokens_per_minute=100_000)),
+    "drifting": lambda model: DriftInjector(model, rate=1.0, classes=["prose_around"]),
+}
+
+
+@pytest.fixture(params=[*WRAPPED, "recorded", "scripted", "replay", "offline", "openai"])
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Model]:
+    if request.param in WRAPPED:
+        yield WRAPPED[request.param](ScriptedModel(["hello", "again"]))
+    elif request.param == "recorded":
+        yield Recorder(ScriptedModel(["hello", "again"]), tmp_path / "recorded.yaml")
+    elif request.param == "scripted":
         yield ScriptedModel(["hello", "again"])
     elif request.param == "replay":
         yield ReplayModel([ModelReplied(step=1, purpose="decide", text="hello", decision=None)] * 2)

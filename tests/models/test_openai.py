@@ -13,6 +13,7 @@ from taoloop import Agent, Limits, tool
 from taoloop.errors import MissingKey
 from taoloop.models.openai_names import WireNames
 from taoloop.models.resolve import default_spec, resolve_model
+from taoloop.models.settings import Retry
 from taoloop.runtime.result import Result
 from taoloop.testing import HttpDouble
 from taoloop.testing.http import Answer
@@ -40,9 +41,12 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
+ONCE = Retry(attempts=1)
+
+
 def run(server: HttpDouble, **options: Any) -> Result:
     env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "secret-key"}
-    return Agent(model="openai:tiny", tools=[add], env=env, **options).run_sync("add 2 and 3")
+    return Agent(model="openai:tiny", tools=[add], env=env, retry=ONCE, **options).run_sync("add 2 and 3")
 
 
 def test_a_run_over_a_socket_calls_the_tool_and_counts_tokens() -> None:
@@ -100,7 +104,7 @@ def test_a_server_that_is_not_there_is_a_stated_end() -> None:
     with HttpDouble([]) as server:
         port = server.port
     env = {"OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1", "OPENAI_API_KEY": "k"}
-    result = Agent(model="openai:tiny", env=env).run_sync("x")
+    result = Agent(model="openai:tiny", env=env, retry=ONCE).run_sync("x")
     assert result.status == "model_failed"
     assert f"127.0.0.1:{port}" in result.reason
 

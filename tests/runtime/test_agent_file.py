@@ -216,3 +216,43 @@ def test_a_file_that_is_no_text_or_a_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "large.json").write_text(json.dumps({"name": "x" * 2_000_000}))
     with pytest.raises(AgentFileError, match="larger than 1 MB"):
         load_agent("large.json")
+
+
+def test_another_agent_is_a_tool(tmp_path: Path) -> None:
+    (tmp_path / "inner.yaml").write_text("tools: [calculator]\n")
+    entry = "{agent: inner.yaml, name: reckoner, purpose: Reckon., use_when: Numbers., timeout_s: 60}"
+    (tmp_path / "outer.yaml").write_text(f"tools:\n  - {entry}\n")
+    card = load_agent("outer.yaml").toolbox.get("reckoner").card
+    assert (card.purpose, card.use_when, card.tier, card.timeout_s) == ("Reckon.", "Numbers.", "read", 60)
+
+
+def test_a_schema_stands_in_the_file_or_in_one_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "whole.yaml").write_text("output_schema: {type: integer}\nmemory: notes.db\n")
+    (tmp_path / "number.json").write_text('{"type": "integer"}')
+    (tmp_path / "apart.yaml").write_text("output_schema: number.json\n")
+    assert load_agent("whole.yaml").output_type == load_agent("apart.yaml").output_type == {"type": "integer"}
+    assert load_agent("whole.yaml").memory == tmp_path / "notes.db"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("name: x\noutput_schema: {type: nothing}\n", 2, "not valid JSON Schema"),
+        ("output_schema: 7\n", 1, "a mapping or a path is expected"),
+        ("output_schema: none.json\n", 0, "no such file"),
+        ("tools:\n  - {agent: self.yaml, purpose: x}\n", 2, "would be a tool of itself"),
+        ("tools:\n  - {agent: gone.yaml, purpose: x}\n", 2, "there is no such file"),
+        ("tools:\n  - {agent: inner.yaml}\n", 2, "the purpose is missing"),
+        ("tools:\n  - {agent: inner.yaml, purpos: x}\n", 2, "Did you mean 'purpose'?"),
+        ("tools:\n  - {agent: inner.yaml, purpose: x, tier: mild}\n", 2, "mild"),
+        ("tools:\n  - {agent: inner.yaml, purpose: x, timeout_s: 0}\n", 2, "timeout_s"),
+        ("tools:\n  - {agent: inner.yaml, purpose: x, name: a b}\n", 2, "cannot be called"),
+    ],
+)
+def test_a_wrong_inner_agent_or_schema_is_told(tmp_path: Path, text: str, line: int, said: str) -> None:
+    (tmp_path / "inner.yaml").write_text("tools: [calculator]\n")
+    (tmp_path / "self.yaml").write_text(text)
+    with pytest.raises(AgentFileError) as caught:
+        load_agent("self.yaml")
+    assert said in str(caught.value)
+    assert line in (0, caught.value.line)

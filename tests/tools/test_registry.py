@@ -21,6 +21,8 @@ BUILT_IN = {
     "list_files",
     "search_files",
     "read_observation",
+    "remember",
+    "recall",
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,18 @@ from taoloop.core.cards import TIERS, Tier
 from taoloop.core.limits import Limits
 from taoloop.core.spec import AgentSpec
 from taoloop.errors import ConfigError, MissingExtra
-from taoloop.models.providers import PROVIDERS
+from taoloop.models.bound import joined_spec, split_spec
+from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.resolve import OFFLINE, default_spec, is_provider, mock_is_set
 from taoloop.runtime.agent import PAGING_TOOL, Agent
 from taoloop.runtime.agent_file import load_agent
+from taoloop.runtime.agent_nodes import read_document
 from taoloop.runtime.attribute import load_attribute
 from taoloop.tools.base import Tool
 from taoloop.tools.builtin import builtin_tools
 
 DEFAULT_TOOLS = ("calculator", "time_now")
+MEMORY_TOOLS = ("remember", "recall")
 WORKSPACE_TOOLS = ("read_file", "list_files", "search_files", "write_file")
 
 
@@ -31,13 +33,17 @@ class Chosen:
 
     agent: str | None = None
     model: str | None = None
+    fallback: tuple[str, ...] | None = None
     dialect: str | None = None
     strategy: str | None = None
     language: str | None = None
     tools: tuple[str, ...] | None = None
     workspace: str | None = None
+    memory: str | None = None
+    output_schema: str | None = None
     prompts: str | None = None
     closing_turn: bool | None = None
+    context_tokens: int | None = None
     approve: str | None = None
     limits: Mapping[str, float] = field(default_factory=dict)
 
@@ -54,7 +60,8 @@ def chosen_agent(chosen: Chosen, env: Mapping[str, str]) -> Agent:
     if chosen.agent is not None:
         base = load_agent(chosen.agent)
     else:
-        base = Agent(tools=DEFAULT_TOOLS + (WORKSPACE_TOOLS if chosen.workspace is not None else ()))
+        with_files = WORKSPACE_TOOLS if chosen.workspace is not None else ()
+        base = Agent(tools=DEFAULT_TOOLS + with_files + (MEMORY_TOOLS if chosen.memory is not None else ()))
     return _with_options(base, chosen, env)
 
 
@@ -67,21 +74,24 @@ def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Age
     base = Agent(model=spec.model) if source is None else load_agent(source)
     if base.workspace is None or source is None or chosen.agent is None:
         base = replace(base, workspace=spec.workspace)
+    if base.memory is None:
+        base = replace(base, memory=spec.memory)
     agent = _with_options(base, chosen, env)
     if chosen.tools is None:
         builtin = builtin_tools(None)
         present = agent.toolbox.names
         lacking = [c.name for c in spec.tools if c.name not in present and c.name in builtin and c.name != PAGING_TOOL]
         agent = replace(agent, tools=(*agent.tools, *lacking))
-    if chosen.model is None and chosen.agent is None and _model_spec(agent, env) != spec.model:
-        agent = replace(agent, model=spec.model)
+    named = chosen.model or chosen.fallback or chosen.agent
+    if named is None and _model_spec(agent, env) != spec.model:
+        agent = replace(agent, model=spec.model, fallback=())
     return agent
 
 
 def under_mock(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent:
     """The agent with the offline model in place of a provider's if AI_MOCK is set and `--model` does not say so."""
-    if chosen.model is None and mock_is_set(env) and is_provider(_model_spec(agent, env)):
-        return replace(agent, model=OFFLINE)
+    if chosen.model is None and mock_is_set(env) and any(map(is_provider, split_spec(_model_spec(agent, env)))):
+        return replace(agent, model=OFFLINE, fallback=())
     return agent
 
 
@@ -97,23 +107,25 @@ def model_remark(before: Agent, after: Agent, env: Mapping[str, str], language: 
 
 
 def _model_spec(agent: Agent, env: Mapping[str, str]) -> str:
-    """The spec of the agent's model, as far as it can be told without making the model."""
-    if agent.model is None:
-        return default_spec(env)
-    return agent.model if isinstance(agent.model, str) else str(getattr(agent.model, "spec", "scripted"))
+    """The spec of the agent's models, as far as it can be told without making them."""
+    others = agent.fallback if isinstance(agent.fallback, list | tuple) else (agent.fallback,)
+    first = default_spec(env) if agent.model is None else agent.model
+    specs = [given if isinstance(given, str) else str(getattr(given, "spec", "scripted")) for given in (first, *others)]
+    return joined_spec(*specs)
 
 
 def require_extra(model: str) -> None:
-    """Tell before the run, and not in its middle, that the SDK of a provider is not installed.
+    """Tell before the run, and not in its middle, that what a provider's models need is not installed.
 
     Raises:
         MissingExtra: it is not.
     """
-    if model.partition(":")[0] in PROVIDERS and find_spec("openai") is None:
-        raise MissingExtra(
-            f"The model {model} needs the OpenAI SDK, which is not installed.",
-            hint="Install the extra: pip install 'taoloop[openai]', or use --model offline.",
-        )
+    for spec in split_spec(model):
+        if lacking := missing_packages(spec):
+            raise MissingExtra(
+                f"The model {spec} needs {' and '.join(lacking)}, which is not installed.",
+                hint=f"Install the extra: pip install 'taoloop[{extra_of(spec)}]', or use --model offline.",
+            )
 
 
 def limits_over(limits: Limits, given: Mapping[str, float]) -> Limits:
@@ -129,11 +141,18 @@ def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent
         "strategy": chosen.strategy,
         "language": chosen.language,
         "closing_turn": chosen.closing_turn,
+        "context_tokens": chosen.context_tokens,
         "approved_tiers": chosen.approved_tiers,
     }
     changes = {name: value for name, value in plain.items() if value is not None}
+    if chosen.model is not None or chosen.fallback:
+        changes["fallback"] = chosen.fallback or ()  # --model alone means that model and no other
     if chosen.workspace is not None:
         changes["workspace"] = _folder("--workspace", chosen.workspace)
+    if chosen.memory is not None:
+        changes["memory"] = Path(chosen.memory).expanduser().absolute()
+    if chosen.output_schema is not None:
+        changes["output_type"] = read_document(Path(chosen.output_schema).expanduser().absolute()).data
     if chosen.prompts is not None:
         changes["prompts"] = _folder("--prompts", chosen.prompts)
     if chosen.tools is not None:

@@ -56,7 +56,8 @@ def _show(view: LiveView, request: ApprovalRequest) -> None:
     tier = f" [{request.card.tier}]" if request.card is not None and request.card.tier else ""
     pen.gap()
     pen.row("asking", label(language, "ask_title"), style="bold yellow", body="bold")
-    pen.row("ask_tool", f"{request.tool}{tier} ({request.call_id})")
+    inner = "" if request.run_id == view.run_id else " · " + label(language, "run", run_id=request.run_id)
+    pen.row("ask_tool", f"{request.tool}{tier} ({request.call_id}){inner}")
     args = request.args
     for name, value in args.items():
         shown = _shown(pen, name).replace("\n", "\\n")

@@ -25,6 +25,7 @@ from taoloop.cli.rendering import console_for, write_rows
 from taoloop.cli.store import database, look
 from taoloop.cli.streams import owning_stdout
 from taoloop.errors import EnvFileError, TaoError
+from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.resolve import default_spec, resolve_model
 
 _HELP = """Check that Python, packages, database, .env, time zones, terminal and model are in order.
@@ -195,6 +196,9 @@ def _model(env: Mapping[str, str]) -> Check:
     if spec == "offline":
         hint = "It is a small deterministic planner, not a language model; `tao models` says how to set one up."
         return Check(name="model", state="ok", text=f"{text}.", hint=hint)
+    if lacking := missing_packages(spec):
+        hint = f"Install the extra: pip install 'taoloop[{extra_of(spec)}]'."
+        return Check(name="model", state="fail", text=f"{text}: {' and '.join(lacking)} missing.", hint=hint)
     return Check(name="model", state="ok", text=text)
 
 

@@ -15,17 +15,25 @@ from rich.text import Text
 from taoloop.cli.labels import label
 from taoloop.cli.rendering import EventWriter, Pen, console_for
 from taoloop.cli.streams import spoken
-from taoloop.cli.text import one_line
+from taoloop.cli.text import clean, one_line
 from taoloop.core.codec import event_line
 from taoloop.core.events import Event
+from taoloop.core.message import Delta
 from taoloop.core.trace import Trace
+from taoloop.runtime.hearing import DeltaListener
 
+_TAIL_CHARS, _TAIL_LINES = 2_000, 6  # of a reply while it is being written
 _QUIET_S = 0.3  # what is done sooner than this shows no spinner, so that quick steps do not flicker
 
 
 class View(Protocol):
-    """Shows the events of a run, which are in its trace when they come."""
+    """Shows the events of a run, which are in its trace when they come.
 
+    `hears`: what takes the pieces of a reply while the model writes it; None where nothing would show them.
+    """
+
+    @property
+    def hears(self) -> DeltaListener | None: ...
     def show(self, event: Event) -> None: ...
     def waiting_for_person(self) -> AbstractContextManager[None]: ...
     def __enter__(self) -> Self: ...
@@ -34,6 +42,8 @@ class View(Protocol):
 
 class JsonView:
     """One JSON object per line and event."""
+
+    hears: DeltaListener | None = None
 
     def __init__(self, stream: TextIO, trace: Trace) -> None:
         self._stream, self._trace = stream, trace
@@ -67,6 +77,20 @@ class LiveView:
         self._busy = _Busy(language, trace, ascii_only=not self._console.encoding.lower().startswith("utf"))
         self._live: Live | None = None
 
+    @property
+    def hears(self) -> DeltaListener | None:
+        """The reply as it comes is shown on a terminal only, and makes way for the event."""
+        return self._busy.hear if self._is_drawn else None
+
+    @property
+    def run_id(self) -> str:
+        """The run that is shown; a question may come from one inside it."""
+        return self._trace.run_id
+
+    @property
+    def _is_drawn(self) -> bool:
+        return self._console.is_terminal and not self._console.is_dumb_terminal
+
     def show(self, event: Event) -> None:
         """Write the event and turn the spinner to what comes next."""
         self._writer.write(event)
@@ -91,7 +115,7 @@ class LiveView:
         self._stop()
 
     def _start(self) -> None:
-        if self._console.is_terminal and not self._console.is_dumb_terminal:
+        if self._is_drawn:
             self._live = Live(
                 self._busy,
                 console=self._console,
@@ -114,16 +138,32 @@ class _Busy:
         self._language, self._trace = language, trace
         self._spinner = Spinner("line" if ascii_only else "dots", style="cyan")
         self._since = time.monotonic()
+        self._text = ""
+        self._call = (0, "")
 
     def turn(self) -> None:
-        """Something happened: the seconds begin again."""
+        """Something happened: the seconds begin again, and what the model had written stands in the event."""
         self._since = time.monotonic()
+        self._text = ""
+
+    def hear(self, delta: Delta) -> None:
+        """Take a piece of the reply; what is drawn next shows its end."""
+        if delta.kind == "restart":
+            self._text = ""
+        elif delta.kind == "text":
+            self._text = (self._text + delta.text)[-_TAIL_CHARS:]
+        elif delta.kind == "call" and not delta.done:
+            name = f"\n{delta.name} " if self._call != (delta.index, delta.name) or not self._text else ""
+            self._call = delta.index, delta.name
+            self._text = (self._text + name + delta.text)[-_TAIL_CHARS:]
 
     def __rich_console__(self, console: Console, _options: ConsoleOptions) -> RenderResult:
         passed = time.monotonic() - self._since
         doing = self._doing()
         if passed < _QUIET_S or not doing:
             return
+        if tail := [line for line in clean(self._text).splitlines() if line.strip()][-_TAIL_LINES:]:
+            yield Text("\n".join(tail), "dim", no_wrap=True, overflow="ellipsis")
         seconds = f" {label(self._language, 'seconds', n=int(passed))}" if passed >= 1 else ""
         self._spinner.update(text=Text(one_line(doing) + seconds, "dim"))
         yield self._spinner.render(console.get_time())

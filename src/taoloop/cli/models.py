@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 
 import click
 
@@ -13,8 +12,16 @@ from taoloop.cli import exits, options
 from taoloop.cli.environment import environment
 from taoloop.cli.rendering import console_for, write_rows
 from taoloop.cli.streams import owning_stdout
-from taoloop.errors import TaoError
-from taoloop.models.providers import PROVIDERS, endpoint, missing
+from taoloop.errors import TaoError, UnknownName
+from taoloop.models.providers import (
+    GENERAL_KEY_VAR,
+    PROVIDERS,
+    endpoint,
+    find_provider,
+    missing,
+    missing_packages,
+    shown_address,
+)
 from taoloop.models.resolve import OFFLINE, default_spec, mock_is_set
 
 _HELP = """Which models can be used here, which variable would configure the others, and which one is the default.
@@ -73,24 +80,21 @@ def model_states(env: Mapping[str, str]) -> list[ModelState]:
 
 
 def _provider(name: str, env: Mapping[str, str], variable: str | None, default: str) -> ModelState:
-    chosen = default.partition(":")[0] == name
+    provider = PROVIDERS[name]
+    chosen = _provider_of(default) == name
     spec = default if chosen and ":" in default else f"{name}:NAME"
     try:
-        target = endpoint(name, "NAME" if PROVIDERS[name].default_model == "" else "", env)
+        target = endpoint(name, "" if provider.default_model else "NAME", env)
     except TaoError as error:
         note = f"set {variable}" if variable else str(error)
         return ModelState(spec=spec, ready=False, note=note, default=chosen)
-    if variable is not None and not PROVIDERS[name].key_var:
-        note = f"a local server at {_without_secrets(target.base_url)}; set {variable} to make it a default"
+    if variable is not None and not provider.needs_key:
+        note = f"a local server at {shown_address(target.base_url)}; set {variable} to make it a default"
     else:
-        note = f"at {_without_secrets(target.base_url)}"
-    if find_spec("openai") is None:
-        return ModelState(
-            spec=spec,
-            ready=False,
-            note="the OpenAI SDK is missing: pip install 'taoloop[openai]'",
-            default=chosen,
-        )
+        note = f"at {shown_address(target.base_url)}"
+    if lacking := missing_packages(name):
+        note = f"{' and '.join(lacking)} missing: pip install 'taoloop[{provider.api}]'"
+        return ModelState(spec=spec, ready=False, note=note, default=chosen)
     return ModelState(spec=spec, ready=True, note=note, default=chosen)
 
 
@@ -103,19 +107,16 @@ def default_reason(env: Mapping[str, str]) -> str:
     if env.get("AI_PROVIDER", "").strip():
         return "AI_PROVIDER says so"
     spec = default_spec(env)
-    provider = PROVIDERS.get(spec.partition(":")[0])
+    provider = PROVIDERS.get(_provider_of(spec))
     if provider is None:
         return "nothing else is configured"
-    return f"{provider.key_var or provider.model_var} is set"
+    variable = provider.key_var if provider.needs_key else provider.model_var
+    return f"{variable if env.get(variable, '').strip() else GENERAL_KEY_VAR} is set"
 
 
-def _without_secrets(address: str | None) -> str:
-    """An address without a user, a password or a query."""
-    if address is None:
-        return "the provider's own address"
-    from urllib.parse import urlsplit  # noqa: PLC0415  # one use
-
-    parts = urlsplit(address)
-    host = parts.hostname or ""
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{host}{port}{parts.path}"
+def _provider_of(spec: str) -> str:
+    """The name of the provider in a spec, whichever of its names stands there; an empty text if there is none."""
+    try:
+        return find_provider(spec.partition(":")[0]).name
+    except UnknownName:
+        return ""

@@ -44,6 +44,16 @@ def workspace_option(command: F) -> F:
     )(command)
 
 
+def memory_option(command: F) -> F:
+    """`--memory FILE`."""
+    return click.option(
+        "--memory",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="The file of notes that `remember` and `recall` keep from run to run.",
+    )(command)
+
+
 def names(text: str | None) -> tuple[str, ...] | None:
     """`a,b` as names; None where the option was not given."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())

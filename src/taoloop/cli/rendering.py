@@ -18,13 +18,16 @@ from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
     ApprovalRefused,
+    Compacted,
     Event,
     Finished,
     LimitReached,
+    ModelErred,
     ModelReplied,
     Noted,
     Observed,
     Paused,
+    ReadDropped,
     ReplyRejected,
     Resumed,
     RunStarted,
@@ -136,13 +139,28 @@ class EventWriter:
                 pen.row("approved", self._by(fact), style="green")
             case ApprovalRefused() as fact:
                 pen.row("refused", self._by(fact), style="yellow")
+            case Paused() | Finished():
+                self._ended(event.fact)
+            case _:
+                self._write_rare(event)
+
+    def _write_rare(self, event: Event) -> None:
+        pen = self.pen
+        match event.fact:
+            case ModelErred(code=code, message=message):
+                pen.row("note", f"{code}: {message}", style="yellow", body="dim")
+            case Compacted() as fact:
+                name = "summarised" if fact.summary else "previewed"
+                sizes = {"before": fact.tokens_before, "after": fact.tokens_after}
+                pen.row("context", label(pen.language, name, n=fact.through_step, **sizes), style="yellow", body="dim")
+            case ReadDropped(tool=tool, args=args, reason=reason):
+                text = f"{tool} {self._cut(input_text(args))} ({reason})"
+                pen.row("dropped", text, style="dim", body="dim")
+            case Noted(text=text):
+                pen.row("note", text, style="yellow", body="dim")
             case LimitReached(limit=limit, allowed=allowed, used=used):
                 text = label(pen.language, "limit_reached", limit=limit, used=used, allowed=allowed)
                 pen.row("limit", text, style="yellow", body="yellow")
-            case Noted(text=text):
-                pen.row("note", text, style="yellow", body="dim")
-            case Paused() | Finished():
-                self._ended(event.fact)
             case _:
                 pass
 
@@ -150,6 +168,7 @@ class EventWriter:
         agent = fact.agent
         model = label(self.pen.language, "offline") if agent.model == "offline" else agent.model
         self.pen.line(f"{model} · {agent.strategy} · {agent.dialect} · {agent.language}", "dim")
+        write_links(self.pen, fact)
         self.pen.row("task", fact.task, style="bold", body="bold")
 
     def _replied(self, fact: ModelReplied) -> None:
@@ -175,6 +194,8 @@ class EventWriter:
         text = name + self._cut(observation_text(fact))
         if fact.artifact is not None:
             text += "\n" + label(self.pen.language, "kept_as", n=fact.size_chars, ref=fact.artifact)
+        if fact.child is not None:
+            text += "\n" + label(self.pen.language, "inner", run_id=fact.child)
         if fact.ok:
             self.pen.row("observation", text, style="green")
         else:
@@ -207,6 +228,13 @@ class EventWriter:
         if not left:
             return text
         return f"{kept}\n{label(self.pen.language, 'more', n=left, run_id=self.trace.run_id)}"
+
+
+def write_links(pen: Pen, fact: RunStarted) -> None:
+    """The run that this one is part of, and the one that it goes on after."""
+    for name, run_id in (("part_of", fact.parent), ("goes_on", fact.after)):
+        if run_id is not None:
+            pen.line(label(pen.language, name, run_id=run_id), "dim")
 
 
 def write_end(pen: Pen, fact: Finished) -> None:
@@ -245,6 +273,7 @@ def resume_command(trace: Trace, db: str | None) -> str | None:
         allowed = getattr(trace.limits, trace.finished.limit or "") or 1
         parts.append(f"{option} {2 * allowed:g}")
     asked = {call.requested.tier for call in trace.pending.values() if call.needs_person}
+    asked |= set(trace.paused.tiers) if trace.paused is not None else set()
     if trace.paused is not None and (tiers := [tier for tier in TIERS if tier in asked]):
         parts.append(f"--approve {tiers[-1]}")  # the tiers below it come with it
     if db is not None:

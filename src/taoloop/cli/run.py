@@ -35,9 +35,11 @@ from taoloop.core.cards import TIERS
 from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable, TaoError
+from taoloop.models.bound import split_spec
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_file import load_agent
 from taoloop.runtime.clock import new_run_id
+from taoloop.runtime.hearing import DeltaListener
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 
@@ -51,6 +53,7 @@ code 8): the last line of --json is then `paused` with `status: waiting`, and no
   tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
   tao run "What is in notes.md?" --workspace ~/notes
   tao run "Plan the release" --agent agent.yaml --model openai:gpt-4o-mini --max-cost 0.50
+  tao run "And in Tokyo?" --after last             the next turn of a conversation
   tao run --resume 20261104-09 --max-steps 12
   tao run --resume 20261104-09 --approve write     go on with a run that waits
 
@@ -63,25 +66,41 @@ has its own (see `tao --help`).
 @click.argument("words", metavar="[TASK]", nargs=-1)
 @options.agent_option
 @click.option("--model", metavar="SPEC", help="offline, openai:NAME, deepseek:NAME, ollama:NAME, scripted:FILE …")
+@click.option("--fallback", metavar="SPEC", multiple=True, help="A model that answers where --model fails; repeatable.")
 @click.option("--dialect", metavar="NAME", help="How decisions are written: native, json or text.")
 @click.option("--strategy", metavar="NAME", help="react, act_only, reason_only or standard.")
 @click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts. auto follows the task.")
 @click.option("--tools", metavar="NAME,…", help="Only these tools: built-in names, or module:attribute.")
 @options.workspace_option
+@options.memory_option
+@click.option(
+    "--output-schema",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="A JSON Schema (JSON or YAML): the answer is one JSON value that fits it.",
+)
 @click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Decisions of the model (6).")
 @click.option("--max-tool-calls", type=click.IntRange(min=1), metavar="N", help="Tool calls.")
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens of all model calls.")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Cost of model calls.")
+@click.option("--context-tokens", type=click.IntRange(min=1), metavar="N", help="Window of the model, in tokens.")
 @click.option("--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wall time.")
 @options.db_option
 @options.json_option("Events as JSON, one per line, and nothing else; the last is `finished`, or `paused`.")
 @click.option("--resume", metavar="RUN_ID", help="Go on with a run that is not completed.")
+@click.option("--after", metavar="RUN_ID", help="Go on with the conversation of that run; `last` is the newest.")
 @click.option("--approve", type=click.Choice(TIERS), help="Allow calls up to this tier without asking.")
 @click.option("--prompts", metavar="DIR", type=click.Path(file_okay=False), help="A folder of edited prompts.")
 @click.option("--no-closing-turn", is_flag=True, help="No last turn of the model when a limit is reached.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the model's output as it came.")
 def command(
-    words: tuple[str, ...], db: str | None, resume: str | None, as_json: bool, verbose: bool, **given: Any
+    words: tuple[str, ...],
+    db: str | None,
+    resume: str | None,
+    after: str | None,
+    as_json: bool,
+    verbose: bool,
+    **given: Any,
 ) -> int:
     """Run a task, or go on with a run."""
     if bool(words) == (resume is not None):
@@ -89,13 +108,18 @@ def command(
             "--resume goes on with its own task; leave TASK away." if words else "Give a TASK, or --resume RUN_ID."
         )
         raise click.UsageError(problem)
+    if resume is not None and after is not None:
+        raise click.UsageError("--resume goes on with a run, --after begins the next one; give one of the two.")
     if len(words) > 1:
         raise click.UsageError(f"The task came as {len(words)} words; quote it: tao run {shlex.quote(' '.join(words))}")
     env = environment()
     chosen = _chosen(given)
     with owning_stdout() as stream:
         asks = stream.isatty() and sys.stdin.isatty() and not as_json
-        session = _new(chosen, env, _task(words[0]), db) if words else _resumed(chosen, env, resume or "", db, asks)
+        if words:
+            session = _new(chosen, env, _task(words[0]), db, after)
+        else:
+            session = _resumed(chosen, env, resume or "", db, asks)
         return session.go(stream, as_json=as_json, verbose=verbose)
 
 
@@ -125,7 +149,7 @@ class Session:
         with Stopper(lambda: self._say("stopping")) as stopper:
             try:
                 with view:
-                    stopper.drive(lambda listener: self._run(agent, listener), listen)
+                    stopper.drive(lambda listener: self._run(agent, listener, view.hears), listen)
             except TaoError as error:
                 failure = error
         code = self._tell(stopper, view, stream)
@@ -136,14 +160,15 @@ class Session:
     def _say(self, name: str, **values: object) -> None:
         say(label(spoken(self.language, sys.stderr), name, **values))
 
-    async def _run(self, agent: Agent, listener: Listener) -> Result:
+    async def _run(self, agent: Agent, listener: Listener, hears: DeltaListener | None) -> Result:
         try:
             if self.trace.events:
-                return await agent.resume(self.trace.run_id, on_event=listener, **self._ask)
-            return await agent.run(run_id=self.trace.run_id, on_event=listener, **self._ask)
+                return await agent.resume(self.trace.run_id, on_event=listener, on_delta=hears, **self._ask)
+            return await agent.run(run_id=self.trace.run_id, on_event=listener, on_delta=hears, **self._ask)
         finally:
             with suppress(Exception):
                 await agent.bound_model.close()
+                await agent.close()
 
     def _tell(self, stopper: Stopper, view: JsonView | LiveView, stream: TextIO) -> int:
         """The last lines, and the exit code."""
@@ -169,27 +194,30 @@ class Session:
         return exits.FOUND if status == "running" else exits.OF_STATUS[status]
 
 
-def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None) -> Session:
-    named = chosen_agent(chosen, env)
+def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None, after: str | None) -> Session:
+    place = _place(chosen, env, db) if after is not None else None
+    earlier = load_run(place, after) if place is not None and after is not None else None
+    if earlier is None or chosen.agent is not None:
+        named = chosen_agent(chosen, env)
+    else:
+        named = replace(agent_of_run(earlier.agent, chosen, env), journal=place)
     if db is not None or named.journal is None:
         named = replace(named, journal=database(db, env))
     agent = under_mock(named, chosen, env)
     with telling_new_workspace(agent.workspace):
         spec = agent.spec_for(task)  # whatever is wrong with the agent is told before anything is stored
-    require_extra(spec.model)
+    for one in split_spec(spec.model):
+        require_extra(one)
     if remark := model_remark(named, agent, env, spoken(spec.language, sys.stderr)):
         say(remark)
     if isinstance(agent.journal, str | Path):
         make_private(Path(agent.journal), expected=Path(agent.journal) == database(None, {}))
     trace = Trace(new_run_id(agent.clock.now()))
-    return Session(agent, trace, spec.language, db, task=task)
+    return Session(agent, trace, spec.language, db, task=task, after=None if earlier is None else earlier.run_id)
 
 
 def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None, asks: bool) -> Session:
-    path = database(db, env)
-    if db is None and chosen.agent is not None:
-        journal = load_agent(chosen.agent).journal
-        path = Path(journal) if isinstance(journal, str | Path) else path
+    path = _place(chosen, env, db)
     trace = load_run(path, given)
     if trace.status == "completed":
         raise RunNotResumable(f"The run {trace.run_id} is completed.", hint="Start a new run, or look: tao show.")
@@ -212,6 +240,15 @@ def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None,
     return Session(agent, trace, trace.agent.language, db, limits=limits, approved_tiers=chosen.approved_tiers)
 
 
+def _place(chosen: Chosen, env: Mapping[str, str], db: str | None) -> Path:
+    """The database that holds an earlier run: that of `--db`, of the agent, or of the environment."""
+    if db is None and chosen.agent is not None:
+        journal = load_agent(chosen.agent).journal
+        if isinstance(journal, str | Path):
+            return Path(journal)
+    return database(db, env)
+
+
 def _chosen(given: dict[str, Any]) -> Chosen:
     limits = {
         name: given[option]
@@ -227,14 +264,18 @@ def _chosen(given: dict[str, Any]) -> Chosen:
     return Chosen(
         agent=given["agent"],
         model=given["model"],
+        fallback=given["fallback"] or None,
         dialect=given["dialect"],
         strategy=given["strategy"],
         language=given["lang"],
         tools=options.names(given["tools"]),
         workspace=given["workspace"],
+        memory=given["memory"],
+        output_schema=given["output_schema"],
         prompts=given["prompts"],
         closing_turn=False if given["no_closing_turn"] else None,
         approve=given["approve"],
+        context_tokens=given["context_tokens"],
         limits=limits,
     )
 

@@ -11,7 +11,7 @@ import click
 from taoloop.cli import exits, options
 from taoloop.cli.environment import environment
 from taoloop.cli.labels import label
-from taoloop.cli.rendering import EventWriter, Pen, console_for, resume_command, summary, write_end
+from taoloop.cli.rendering import EventWriter, Pen, console_for, resume_command, summary, write_end, write_links
 from taoloop.cli.store import database, load_run
 from taoloop.cli.streams import owning_stdout, spoken
 from taoloop.core.codec import event_line
@@ -70,6 +70,8 @@ def _head(trace: Trace, pen: Pen) -> None:
         f"{began:%Y-%m-%d %H:%M:%S} · {agent.name} · {agent.model} · {agent.strategy} · {agent.dialect}",
         "dim",
     )
+    if trace.started is not None:
+        write_links(pen, trace.started)
     pen.row("task", trace.task, style="bold", body="bold")
     pen.gap()
 
@@ -79,6 +81,8 @@ def _transcript(trace: Trace, pen: Pen) -> None:
     for entry in transcript(trace):
         name, style = _look(entry, trace)
         text = f"{entry.tool} {entry.content}" if entry.tool else entry.content
+        if entry.child is not None:
+            text += "\n" + label(pen.language, "inner", run_id=entry.child)
         pen.row(name, text, style=style, body="red" if name == "error" else "", mark=str(entry.number))
 
 

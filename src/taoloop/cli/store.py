@@ -23,6 +23,9 @@ _ALL = 10_000_000
 _SHOWN = 5
 _ALIVE_S = 60
 
+LAST = "last"
+"""Stands for the newest run, those inside others aside."""
+
 
 def database(db: str | None, env: Mapping[str, str]) -> Path:
     """The file that `--db` or the environment names."""
@@ -44,7 +47,7 @@ def look(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:
 
 
 def load_run(path: Path, given: str) -> Trace:
-    """The run whose id is `given` or begins with it.
+    """The run whose id is `given` or begins with it; `last` is the newest.
 
     Raises:
         RunNotFound: there is none.
@@ -100,8 +103,11 @@ async def _find(journal: Journal, path: Path, given: str) -> str:
     if any(row.run_id == given for row in rows):
         return given
     found = [row.run_id for row in rows if given and row.run_id.startswith(given)]
-    if len(found) == 1:
-        return found[0]
+    if given == LAST and rows:
+        ids = {row.run_id for row in rows}
+        found = [row.run_id for row in rows if row.run_id.rpartition(".")[0] not in ids][:1]
+    if outer := [run_id for run_id in found if all(f"{one}.".startswith(f"{run_id}.") for one in found)]:
+        return outer[0]  # with the runs inside it
     if not found:
         raise RunNotFound(f"{path}: there is no run {given!r}.", hint="`tao runs` lists those that exist.")
     shown = ", ".join(found[:_SHOWN]) + (" …" if len(found) > _SHOWN else "")

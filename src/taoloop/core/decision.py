@@ -42,7 +42,7 @@ class Problem:
     """The reply cannot be read as one decision. `message` says why, in words that the model can act on.
 
     `code` is stable: empty, no_decision, bad_json, truncated, invented_observation, two_decisions, bad_action,
-    bad_final, stray_text. `excerpt` is the unusable part, at most 200 characters.
+    bad_final, stray_text, bad_answer. `excerpt` is the unusable part, at most 200 characters.
     """
 
     code: str

@@ -55,7 +55,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """A run began. `nonce` frames untrusted text in the prompt; `parent` is the run that this one belongs to."""
+    """A run began. `nonce` frames untrusted text in the prompt; `history` are the earlier turns that the model sees.
+
+    `parent` is the run whose tool call this run is, `depth` how many runs stand around it (0 for one of its own).
+    `after` is the run that this one continues as the next turn of a conversation; `history` then comes from there.
+    """
 
     kind: ClassVar[Literal["run_started"]] = "run_started"
     task: str
@@ -63,12 +67,18 @@ class RunStarted:
     nonce: str
     history: tuple[Message, ...] = ()
     parent: str | None = None
+    depth: int = 0
+    after: str | None = None
     version: int = EVENT_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplied:
-    """The model answered. `decision` is what the dialect read in it; None means that it was unreadable."""
+    """The model answered. `decision` is what the dialect read in it; None means that it was unreadable.
+
+    A reply of the purpose `compact` has no decision: its text is a summary. `thinking` is a reasoning model's
+    separate thinking, kept only where the agent asks for it and never shown to a model again.
+    """
 
     kind: ClassVar[Literal["model_replied"]] = "model_replied"
     step: int
@@ -81,6 +91,36 @@ class ModelReplied:
     usage: Usage = Usage()
     cost_usd: float | None = None
     latency_s: float = 0.0
+    thinking: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelErred:
+    """The model gave no reply, and the run goes on: the prompt was too long for it, or a summary failed.
+
+    `purpose` is what it was asked for, `code` the error's. Any other error of a model is the end of the run.
+    """
+
+    kind: ClassVar[Literal["model_erred"]] = "model_erred"
+    step: int
+    purpose: Purpose
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadDropped:
+    """A read that began while the reply was still being written, and whose result nobody saw.
+
+    `reason` says why: `not_asked` (the whole reply asks for something else), `rejected` (it could not be read),
+    `no_reply` (there never was one), `stopped`. The call counts against the limit of tool calls.
+    """
+
+    kind: ClassVar[Literal["read_dropped"]] = "read_dropped"
+    step: int
+    tool: str
+    args: Any
+    reason: Literal["not_asked", "rejected", "no_reply", "stopped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +188,8 @@ class Observed:
 
     `output` is JSON text (`form` json) or plain text, cut to a preview where it was long; then `artifact` names
     the whole, `size_chars` its length and `output_digest` its SHA-256. `printed` is what the tool wrote to its
-    standard output, cut.
+    standard output, cut. `child` is the run that did the call, where the tool is an agent; `usage` is what that run's
+    models used and `cost_usd` what they cost (None: unknown), both of which count for this run too.
     """
 
     kind: ClassVar[Literal["observed"]] = "observed"
@@ -162,6 +203,9 @@ class Observed:
     output_digest: str = ""
     latency_s: float = 0.0
     printed: str = ""
+    child: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,21 +235,31 @@ class Compensated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """From here on the prompt shows `summary` in place of the steps up to and including `through_step`."""
+    """From here on the prompt shows `summary` in place of the steps up to and including `through_step`.
+
+    With an empty `summary` these steps stay, and only their observations are cut to short previews. `tokens_before`
+    and `tokens_after` are the size of the prompt, estimated. The trace keeps everything.
+    """
 
     kind: ClassVar[Literal["compacted"]] = "compacted"
     through_step: int
     summary: str
+    tokens_before: int = 0
+    tokens_after: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """The run waits and holds no process. `waiting_for` lists call ids that need a person."""
+    """The run waits and holds no process. `waiting_for` lists call ids that need a person.
+
+    Where such a call is a run inside this one, which waits itself, `tiers` are those of the calls that wait there.
+    """
 
     kind: ClassVar[Literal["paused"]] = "paused"
     reason: str
     waiting_for: tuple[str, ...] = ()
     status: Literal["waiting"] = "waiting"
+    tiers: tuple[Tier, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +297,8 @@ class Finished:
 Fact = (
     RunStarted
     | ModelReplied
+    | ModelErred
+    | ReadDropped
     | ReplyRejected
     | ActionRequested
     | ApprovalGiven
@@ -261,6 +317,8 @@ Fact = (
 FACTS: tuple[type[Fact], ...] = (
     RunStarted,
     ModelReplied,
+    ModelErred,
+    ReadDropped,
     ReplyRejected,
     ActionRequested,
     ApprovalGiven,

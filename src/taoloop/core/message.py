@@ -7,8 +7,9 @@ from typing import Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
 
-Purpose = Literal["decide", "repair", "close"]
-"""Why the model is asked: for a decision, to repair an unreadable reply, or for a last answer without tools."""
+Purpose = Literal["decide", "repair", "close", "compact"]
+"""Why the model is asked: for a decision, to repair an unreadable reply, for a last answer without tools, or for a
+summary of what the prompt can no longer hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +59,20 @@ class ModelReply:
     usage: Usage = Usage()
     cost_usd: float | None = None
     thinking: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """A piece of a reply that is still being written, for people to watch; a run believes only the whole reply.
+
+    `kind` text: `text` goes on with the reply's text. thinking: the same for a reasoning model's separate thinking.
+    call: `text` goes on with the arguments of the tool call number `index` (from 0), `name` is its tool (known from
+    the call's first piece on); `done` says that its arguments are complete. restart: the provider failed in the
+    middle and the reply begins anew; what was shown of it is void.
+    """
+
+    kind: Literal["text", "thinking", "call", "restart"]
+    text: str = ""
+    index: int = 0
+    name: str = ""
+    done: bool = False

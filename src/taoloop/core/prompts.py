@@ -16,11 +16,15 @@ class PromptSet:
     language: str
     texts: Mapping[str, str] = field(default_factory=dict)
 
-    def narrowed(self, dialect: str, strategy: str) -> PromptSet:
-        """Only the texts that a run with this dialect and strategy can use, so that its trace holds no others."""
+    def narrowed(self, dialect: str, strategy: str, *, output: bool = False) -> PromptSet:
+        """Only the texts that a run with this dialect and strategy can use, so that its trace holds no others.
+
+        `output`: the run has an output schema, and so a text for it.
+        """
         wanted = {f"rules_{strategy}", f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
         wanted.add(f"reminder_{dialect}")
-        families = ("rules_", "form_", "thought_", "reminder_")
+        families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_")
+        families += () if output else ("output",)
         texts = {name: text for name, text in self.texts.items() if name in wanted or not name.startswith(families)}
         return PromptSet(language=self.language, texts=texts)
 

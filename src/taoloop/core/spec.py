@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from taoloop.core.cards import TIERS, Tier, ToolCard
 from taoloop.core.limits import Limits
@@ -20,7 +22,12 @@ class AgentSpec:
     last turn without tools to answer from what there is. `repair_turns`: how often in a row an unreadable reply
     is sent back for repair before it counts as a step of its own. `approved_tiers`: tiers whose calls the
     operator allowed ahead of time. `source` and `workspace` say where the agent came from and which folder its
-    file tools see, so that a run can be resumed without naming them again.
+    file tools see, `memory` which file its memory tools write, so that a run can be resumed without naming them again.
+    `context_tokens` is the window of the model that a prompt and its reply must fit into; None: unknown, and the
+    prompt is shortened only once the provider refuses it as too long. `early_reads`: a call that only reads may begin
+    while the reply that asks for it is still being written. `keep_thinking`: a reasoning model's thinking is kept in
+    the trace (never in a prompt).
+    `output_schema` is the JSON Schema that the final answer must fit as JSON; None: the answer is a text.
     """
 
     name: str = "agent"
@@ -38,9 +45,14 @@ class AgentSpec:
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None
+    context_tokens: int | None = None
     model_timeout_s: float | None = 120.0
+    early_reads: bool = False
+    keep_thinking: bool = False
     source: str | None = None
     workspace: str | None = None
+    memory: str | None = None
+    output_schema: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a description that no run could be held to, or that no trace could give back.
@@ -50,16 +62,25 @@ class AgentSpec:
         """
         for name in ("name", "model", "dialect", "strategy", "language", "instructions"):
             self._require(name, isinstance(getattr(self, name), str), "a text")
-        for name in ("source", "workspace"):
+        for name in ("source", "workspace", "memory"):
             value = getattr(self, name)
             self._require(name, value is None or isinstance(value, str), "a text or None")
+        schema: object = self.output_schema
+        self._require("output_schema", schema is None or isinstance(schema, Mapping), "a JSON Schema or None")
         self._require("limits", isinstance(self.limits, Limits), "Limits(…)")
         tiers: object = self.approved_tiers
         self._require("approved_tiers", isinstance(tiers, tuple) and set(tiers) <= set(TIERS), f"some of {TIERS}")
-        self._require("closing_turn", isinstance(self.closing_turn, bool), "True or False")
+        for name in ("closing_turn", "early_reads", "keep_thinking"):
+            self._require(name, isinstance(getattr(self, name), bool), "True or False")
         self._require("repair_turns", _is_int(self.repair_turns) and self.repair_turns >= 0, "0 or more")
         tokens = self.max_output_tokens
         self._require("max_output_tokens", tokens is None or (_is_int(tokens) and tokens > 0), "above 0, or None")
+        window = self.context_tokens
+        self._require(
+            "context_tokens",
+            window is None or (_is_int(window) and window > (tokens or 0)),
+            "a whole number above 0 (and above max_output_tokens), or None",
+        )
         for name in ("temperature", "top_p"):
             value = getattr(self, name)
             self._require(name, value is None or (_is_number(value) and value >= 0), "0 or more, or None")

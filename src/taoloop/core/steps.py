@@ -70,7 +70,7 @@ class Step:
 
 
 class Steps:
-    """All steps, and all calls by id. The closing turn is no step."""
+    """All steps, and all calls by id. The closing turn is no step, and neither is a summary."""
 
     __slots__ = ("calls", "steps")
 
@@ -81,7 +81,7 @@ class Steps:
     def fold(self, event: Event) -> None:
         """Take in the next event."""
         match event.fact:
-            case ModelReplied(purpose="close"):
+            case ModelReplied(purpose="close" | "compact"):
                 return
             case ModelReplied() as fact:
                 if not self.steps or self.steps[-1].number != fact.step:

@@ -12,14 +12,17 @@ from taoloop.core.events import (
     ActionStarted,
     ApprovalGiven,
     ApprovalRefused,
+    Compacted,
     Event,
     Fact,
     Finished,
     LimitReached,
+    ModelErred,
     ModelReplied,
     Noted,
     Observed,
     Paused,
+    ReadDropped,
     ReplyRejected,
     Resumed,
     RunStarted,
@@ -66,6 +69,10 @@ class Trace:
         self.calls_requested = 0
         self.answer: Answer | None = None
         self.closing_reply: ModelReplied | None = None
+        self.overflowed = False  # the last prompt was too long for the model, and nothing was done about it yet
+        self.overflows = 0
+        self.model_errors = 0
+        self.summarised: ModelReplied | ModelErred | None = None  # what came of asking for a summary
         self.usage = Usage()
         self.cost_usd = 0.0
         self.unpriced_calls = 0
@@ -115,7 +122,8 @@ class Trace:
     @property
     def agent(self) -> AgentSpec:
         """The agent's spec as the run began with it."""
-        return self._begun.agent
+        started = self.started or self._begun  # asked for at every turn, so found directly
+        return started.agent
 
     @property
     def task(self) -> str:
@@ -176,6 +184,12 @@ class Trace:
         self.phase = "thinking"
 
     def _model_replied(self, fact: ModelReplied, _at: float) -> None:
+        self.model_calls += 1
+        self.working_s += fact.latency_s
+        self._spend(fact.usage, fact.cost_usd)
+        if fact.purpose == "compact":  # no step, and no decision
+            self.summarised = fact
+            return
         if fact.purpose == "close":
             self.closing_reply = fact
         else:
@@ -183,21 +197,9 @@ class Trace:
                 self.step_count += 1
                 self.rejected_in_step = 0
             self.last_reply = fact
+        self.overflowed, self.summarised = False, None
         self.repeats = 0
         self._step_succeeded = self._step_failed = False
-        self.model_calls += 1
-        self.working_s += fact.latency_s
-        used, new = self.usage, fact.usage
-        if new.input_tokens or new.output_tokens:
-            self.usage = Usage(
-                input_tokens=used.input_tokens + new.input_tokens,
-                output_tokens=used.output_tokens + new.output_tokens,
-                cached_tokens=used.cached_tokens + new.cached_tokens,
-            )
-        if fact.cost_usd is None:
-            self.unpriced_calls += 1
-        else:
-            self.cost_usd += fact.cost_usd
         if isinstance(fact.decision, Answer):
             self.answer = fact.decision
             self.phase = "closed" if fact.purpose == "close" else "answered"
@@ -205,6 +207,34 @@ class Trace:
             self.phase = "replied"
         else:
             self.phase = "closed" if fact.purpose == "close" else "decided"
+
+    def _spend(self, new: Usage, cost_usd: float | None) -> None:
+        """Count tokens and money, of this run's model or of a run inside it."""
+        used = self.usage
+        if new.input_tokens or new.output_tokens:
+            self.usage = Usage(
+                input_tokens=used.input_tokens + new.input_tokens,
+                output_tokens=used.output_tokens + new.output_tokens,
+                cached_tokens=used.cached_tokens + new.cached_tokens,
+            )
+        if cost_usd is None:
+            self.unpriced_calls += 1
+        else:
+            self.cost_usd += cost_usd
+
+    def _model_erred(self, fact: ModelErred, _at: float) -> None:
+        self.model_errors += 1
+        if fact.purpose == "compact":
+            self.summarised = fact
+        else:
+            self.overflowed = True
+            self.overflows += 1
+
+    def _read_dropped(self, _fact: ReadDropped, _at: float) -> None:
+        self.tool_calls += 1
+
+    def _compacted(self, _fact: Compacted, _at: float) -> None:
+        self.overflowed, self.summarised = False, None
 
     def _reply_rejected(self, fact: ReplyRejected, _at: float) -> None:
         if self.closing_reply is not None:
@@ -242,6 +272,8 @@ class Trace:
         if call is None:
             raise IllegalEvent(f"Run {self.run_id}: an observation for {fact.call_id}, which is not pending.")
         self.working_s += fact.latency_s
+        if fact.usage is not None:
+            self._spend(fact.usage, fact.cost_usd)
         if fact.ok:
             self._step_succeeded = True
             self.consecutive_errors = self.consecutive_unreadable = 0
@@ -285,6 +317,7 @@ class Trace:
         if self.finished is None and self.paused is None and self.events:
             self._end_segment(self.events[-1].at)  # the process died: its time ended with its last event
         self.finished = self.paused = self.limit_reached = self.closing_reply = None
+        self.overflowed = False  # the model may be another one
         self.consecutive_errors = self.consecutive_unreadable = self.repeats = 0
         self._results.clear()
         self.repeat_notices.clear()
@@ -310,6 +343,9 @@ class Trace:
 _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     RunStarted: Trace._run_started,
     ModelReplied: Trace._model_replied,
+    ModelErred: Trace._model_erred,
+    ReadDropped: Trace._read_dropped,
+    Compacted: Trace._compacted,
     ReplyRejected: Trace._reply_rejected,
     ActionRequested: Trace._action_requested,
     ApprovalGiven: Trace._approval,

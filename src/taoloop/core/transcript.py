@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from taoloop.core.decision import Act, excerpt
@@ -26,7 +26,8 @@ PARSER = "parser"
 class Entry:
     """One entry of the transcript. An action has a tool and its input; an observation a tool, ok and its output.
 
-    `content` is the thought, the action's input as the model sees it, the output, or the final answer.
+    `content` is the thought, the action's input as the model sees it, the output, or the final answer. `child` is
+    the run that an observation comes from, where the tool is an agent.
     """
 
     number: int
@@ -35,6 +36,7 @@ class Entry:
     tool: str | None = None
     args: Any = None
     ok: bool | None = None
+    child: str | None = None
 
     def __str__(self) -> str:
         """One line of the printed transcript (more where the content has more)."""
@@ -126,7 +128,8 @@ def _parts(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
             yield {"kind": "Action", "content": input_text(args), "tool": fact.tool, "args": args}
         case Observed() as fact:
             tool = trace.calls[fact.call_id].requested.tool
-            yield {"kind": "Observation", "content": observation_text(fact), "tool": tool, "ok": fact.ok}
+            content = observation_text(fact)
+            yield {"kind": "Observation", "content": content, "tool": tool, "ok": fact.ok, "child": fact.child}
         case Finished() as fact:
             yield {"kind": "Final", "content": fact.reason if fact.answer is None else fact.answer}
         case _:
@@ -134,4 +137,4 @@ def _parts(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
 
 
 def _renumbered(entry: Entry, number: int) -> Entry:
-    return Entry(number=number, kind=entry.kind, content=entry.content, tool=entry.tool, args=entry.args, ok=entry.ok)
+    return replace(entry, number=number)

@@ -27,6 +27,9 @@ _TEXTS: dict[str, dict[str, str]] = {
         "answered": "The model gave its final answer.",
         "stopped": "Stopped before it was done; resume it to go on.",
         "model_failed": "The model failed: {detail}",
+        "too_long": "The prompt is about {size} tokens long at its shortest, and the model takes about {window}. "
+        "Shorten the task, the earlier conversation, the instructions or the tools, or use a model with a larger "
+        "window (context_tokens).",
         "closing_failed": " The last turn gave no answer: {detail}",
         "no_closing": "it was no final answer",
         "waiting": "Waiting for a person's answer on: {detail}",
@@ -47,6 +50,8 @@ _TEXTS: dict[str, dict[str, str]] = {
         "answered": "模型给出了最终答案。",
         "stopped": "在完成之前已停止；可以恢复后继续。",
         "model_failed": "模型出错：{detail}",
+        "too_long": "提示词压缩到最短仍约有 {size} 个令牌，而模型约可容纳 {window} 个。"
+        "请缩短任务、之前的对话、说明或工具，或改用窗口更大的模型（context_tokens）。",
         "closing_failed": "收尾一轮没有得到答案：{detail}",
         "no_closing": "不是最终答案",
         "waiting": "须由人决定：{detail}",

@@ -6,25 +6,32 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from taoloop.dialects.base import Dialect
+from taoloop.dialects.fenced import FencedDialect
 from taoloop.dialects.json_dialect import JsonDialect
 from taoloop.dialects.native import NativeDialect
+from taoloop.dialects.reply import Reading, judged
 from taoloop.dialects.system import form, system_prompt, task_prompt
 from taoloop.dialects.text import TextDialect
 from taoloop.dialects.toolblock import describe, tool_block
 from taoloop.errors import UnknownName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from taoloop.core.cards import ToolCard
 
 __all__ = [
     "DIALECTS",
     "Dialect",
+    "FencedDialect",
     "JsonDialect",
     "NativeDialect",
+    "Reading",
     "TextDialect",
     "describe",
     "form",
     "get_dialect",
+    "read_reply",
     "register_dialect",
     "system_prompt",
     "task_prompt",
@@ -59,4 +66,22 @@ def get_dialect(name: str) -> Dialect:
 
 register_dialect(TextDialect())
 register_dialect(JsonDialect())
+register_dialect(FencedDialect())
 register_dialect(NativeDialect())
+
+
+def read_reply(
+    dialect: str,
+    tools: Sequence[ToolCard | Mapping[str, Any]],
+    output: str,
+    finish_reason: str | None = None,
+) -> Reading:
+    """The one decision in a reply, judged by the tools' schemas; never raises for anything in `output`.
+
+    `tools` are cards, or mappings with `name`, `description`, `effect` (a tier) and `parameters` (JSON Schema).
+    `output` is the raw text; for `native` the JSON text of one choice of the API, which has its own `finish_reason`.
+
+    Raises:
+        UnknownName: there is no such dialect.
+    """
+    return judged(get_dialect(dialect), tools, output, finish_reason)

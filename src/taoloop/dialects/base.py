@@ -27,8 +27,11 @@ class Dialect(Protocol):
     @property
     def stop(self) -> tuple[str, ...]: ...
 
-    def read(self, reply: ModelReply, cards: Sequence[ToolCard]) -> Decision | Problem:
+    def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
         """The one decision in a reply, or why there is none. Never raises, whatever the reply holds.
+
+        `json_answer`: the run has an output schema, so the answer is a JSON value; where it stands as one and not as
+        a text, the answer's text is that whole value as JSON, empty objects and lists included.
 
         Fails closed: broken or truncated arguments, two decisions, an action beside a final answer and anything
         that rests on an observation which the model wrote itself are Problems. A call of an unknown tool is

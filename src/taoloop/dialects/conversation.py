@@ -1,12 +1,22 @@
-"""The prompt as a view of the trace. It only grows: each request's messages begin with those of the last one."""
+"""The prompt as a view of the trace. It only grows: each request's messages begin with those of the last one.
+
+The one exception is a `Compacted` fact: there the messages are made anew from the events, and from then on grow again.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 
 from taoloop.core.decision import Act
 from taoloop.core.events import (
     ActionRequested,
+    Compacted,
     Event,
     LimitReached,
+    ModelErred,
     ModelReplied,
     Noted,
     Observed,
@@ -15,26 +25,47 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.message import Message
+from taoloop.core.preview import preview
 from taoloop.core.spec import AgentSpec
+from taoloop.core.tokens import message_tokens, text_tokens
 from taoloop.core.wording import limit_text
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.system import form, system_prompt, task_prompt
+from taoloop.dialects.frame import neutral
+from taoloop.dialects.system import form, output_rule, system_prompt, task_prompt
+from taoloop.dialects.toolblock import compact, describe
+
+OLD_OBSERVATION_CHARS = 400
+"""What a compaction leaves of an old observation."""
+
+_WORTH_CUTTING_CHARS = 200  # a cut comes with a note of about this length
+_LEAST_RATIO, _MOST_RATIO = 0.5, 3.0  # how far a provider's count may move our estimate of what it has not counted
 
 
 class Conversation:
     """The messages that a model has seen and will see next.
 
     `rules` names the strategy's rules in the prompt set; `tools` says whether the strategy may act, `reasons`
-    whether it writes its thoughts. Without tools the prompt does not mention any.
+    whether it writes its thoughts. Without tools the prompt does not mention any. `events` are the trace's own, which
+    a compaction reads again.
     """
 
-    def __init__(self, rules: str, *, tools: bool, reasons: bool) -> None:
+    def __init__(self, rules: str, events: Sequence[Event], *, tools: bool, reasons: bool) -> None:
         self.messages: list[Message] = []
         self._rules, self._tools, self._reasons = rules, tools, reasons
+        self._events = events
+        self._summary: Compacted | None = None  # what stands for the oldest steps
+        self._first = 1  # the event from which on everything is shown
+        self._previews = 0  # the last step whose observations are shown as previews
+        self._compacted_before = 0  # compactions before this event have been taken in
+        self._sizes: list[int] = []  # tokens of each message, as far as they were asked for
+        self._last: tuple[int, ModelReplied] | None = None  # how many messages it answered, and the last reply
+        self._ratio = 1.0  # of the provider's count to ours
+        self._refused: int | None = None  # a prompt of this size was too long
         self._agent = AgentSpec()
         self._dialect: Dialect = get_dialect(self._agent.dialect)
         self._nonce = ""
+        self._output = ""  # the rule for an answer that must fit a schema
         self._replied: ModelReplied | None = None
         self._requested: list[ActionRequested] = []
         self._requests: dict[str, ActionRequested] = {}
@@ -45,7 +76,8 @@ class Conversation:
         match event.fact:
             case RunStarted() as fact:
                 self._open(fact)
-            case ModelReplied() as fact:
+            case ModelReplied() as fact if fact.purpose != "compact":
+                self._last = len(self.messages), fact
                 self._replied = fact
                 if not isinstance(fact.decision, Act) or fact.purpose == "close":
                     self._echo()
@@ -53,23 +85,130 @@ class Conversation:
                 self._request(fact)
             case Observed() as fact:
                 requested = self._requests.pop(fact.call_id)
+                if requested.step <= self._previews:
+                    fact = _old(fact)
                 self._add(self._dialect.observation(requested, fact, self._agent.prompts, self._nonce))
             case ReplyRejected() as fact if not self._closing:
-                self._add(self._dialect.correction(fact, self._agent.prompts, tools=self._tools, reasons=self._reasons))
+                self._correct(fact)
+            case _:
+                self._fold_rare(event)
+
+    def _fold_rare(self, event: Event) -> None:
+        match event.fact:
             case LimitReached() as fact if self._agent.closing_turn:
                 self._close(fact)
             case Noted() as fact:
                 self._user("notice", by=fact.by, text=fact.text)
-            case Resumed() if self._closing:
-                self._closing = False
-                self._user("resumed")
+            case Resumed():
+                self._refused = None  # perhaps with another model
+                if self._closing:
+                    self._closing = False
+                    self._user("resumed")
+            case Compacted() as fact if event.seq >= self._compacted_before:
+                self._shorten(fact, event.seq)
+            case ModelErred(purpose="decide" | "repair" | "close") if event.seq >= self._compacted_before:
+                self._refused = self.tokens()
             case _:
                 pass
+
+    # Its size, and how it becomes shorter
+
+    @property
+    def summarised(self) -> int:
+        """The last step that is shown by a summary; 0 for none."""
+        return self._summary.through_step if self._summary is not None else 0
+
+    @property
+    def summary(self) -> str:
+        """The summary that is shown; empty for none."""
+        return self._summary.summary if self._summary is not None else ""
+
+    @property
+    def previewed(self) -> int:
+        """The last step whose observations are shown as previews; 0 for none."""
+        return max(self._previews, self.summarised)
+
+    @property
+    def window(self) -> int | None:
+        """How many tokens fit, as far as it is known: what the agent says, or what the provider refused."""
+        known = [self._agent.context_tokens, None if self._refused is None else self._refused * 19 // 20]
+        return min((tokens for tokens in known if tokens is not None), default=None)
+
+    def tokens(self) -> int:
+        """The size of the next prompt: what the provider counted last, and an estimate of what came since."""
+        self._sizes.extend(message_tokens(message) for message in self.messages[len(self._sizes) :])
+        at, counted = 0, 0
+        if self._last is not None and self._last[1].purpose != "close":
+            at, counted = self._last[0], self._last[1].usage.input_tokens
+        if not counted:
+            return math.ceil(self._ratio * (self._tool_tokens() + sum(self._sizes)))
+        ours = self._tool_tokens() + sum(self._sizes[:at])
+        self._ratio = min(_MOST_RATIO, max(_LEAST_RATIO, counted / ours))
+        return math.ceil(counted + self._ratio * sum(self._sizes[at:]))
+
+    def estimate(self, messages: Sequence[Message]) -> int:
+        """The size of any prompt, with the tools on offer, by the ratio that the last count gave."""
+        return math.ceil(self._ratio * (self._tool_tokens() + sum(map(message_tokens, messages))))
+
+    def through(self, step: int) -> tuple[Message, ...]:
+        """The messages up to the end of a step: the first of those there are."""
+        other = copy(self)
+        other._make(self._begin(step + 1, len(self._events)))
+        return tuple(other.messages)
+
+    def shortened(self, fact: Compacted) -> Conversation:
+        """What it would be after this compaction; it stays as it is itself."""
+        other = copy(self)
+        other._shorten(fact, len(self._events))
+        return other
+
+    def _tool_tokens(self) -> int:
+        """The tools that the provider gets through its API."""
+        if not (self._tools and self._dialect.native):
+            return 0
+        return sum(text_tokens(describe(card)) + text_tokens(compact(card.input_schema)) for card in self._agent.tools)
+
+    def _shorten(self, fact: Compacted, end: int) -> None:
+        self.tokens()  # keeps the ratio, which outlives the messages
+        if fact.summary:
+            self._summary, self._first = fact, self._begin(fact.through_step + 1, end)
+        else:
+            self._previews = fact.through_step
+        self._make(end)
+
+    def _begin(self, step: int, end: int) -> int:
+        """The first event of a step, or `end` if there is no such step yet."""
+        events = self._events[self._first : end]
+        return next((e.seq for e in events if isinstance(e.fact, ModelReplied) and e.fact.step == step), end)
+
+    def _make(self, end: int) -> None:
+        """Make the messages anew: the head, what people said, the summary, and the events after those it stands for."""
+        self.messages, self._sizes = [], []
+        self._closing, self._requests = False, {}
+        self._replied, self._requested = None, []
+        self._compacted_before, refused = end, self._refused
+        for event in self._events[:end]:
+            said = isinstance(event.fact, Noted) and event.fact.by != "guard"
+            if event.seq == self._first:
+                self._tell_summary()
+            if event.seq >= self._first or said or isinstance(event.fact, RunStarted):
+                self.fold(event)
+        if self._first == end:
+            self._tell_summary()
+        self._last, self._refused = None, refused  # these counts are of the longer prompt
+
+    def _tell_summary(self) -> None:
+        if (fact := self._summary) is not None:
+            content = neutral(fact.summary, self._nonce)
+            self._user("summary", through=fact.through_step, nonce=self._nonce, content=content)
+
+    # What is said
 
     def _open(self, fact: RunStarted) -> None:
         agent = self._agent = fact.agent
         self._dialect = get_dialect(agent.dialect)
         self._nonce = fact.nonce
+        self._output = output_rule(agent.prompts, agent.output_schema)
         system = system_prompt(
             agent.prompts,
             self._dialect,
@@ -77,7 +216,8 @@ class Conversation:
             self._rules,
             agent.instructions,
             tools=self._tools,
-            reasons=self._reasons,
+            reasons=self._thinks(tools=self._tools),
+            output=self._output,
         )
         self._add(Message(role="system", content=system))
         self.messages.extend(fact.history)
@@ -98,11 +238,43 @@ class Conversation:
     def _close(self, fact: LimitReached) -> None:
         self._closing = True
         reason = limit_text(self._agent.language, fact)
-        expected = form(self._agent.prompts, self._dialect.name, tools=False, reasons=self._reasons)
-        self._user("closing", reason=reason, form=expected)
+        reasons = self._thinks(tools=False)
+        expected = form(self._agent.prompts, self._dialect.name, tools=False, reasons=reasons)
+        self._user("closing", reason=reason, form=_with_rule(expected, self._output))
+
+    def _correct(self, fact: ReplyRejected) -> None:
+        reasons = self._thinks(tools=self._tools)
+        message = self._dialect.correction(fact, self._agent.prompts, tools=self._tools, reasons=reasons)
+        self._add(replace(message, content=_with_rule(message.content, self._output)))
+
+    def _thinks(self, *, tools: bool) -> bool:
+        """Whether thoughts are asked for; not where the whole text of a reply must be the JSON of an answer."""
+        return self._reasons and (tools or not self._output or not self._dialect.native)
 
     def _user(self, name: str, /, **values: object) -> None:
         self._add(Message(role="user", content=self._agent.prompts.fill(name, **values)))
 
     def _add(self, message: Message) -> None:
         self.messages.append(message)
+
+
+def _with_rule(text: str, rule: str) -> str:
+    return f"{text}\n\n{rule}" if rule else text
+
+
+def _old(observed: Observed) -> Observed:
+    """An observation as a compaction leaves it: short, with the name under which the whole can be read."""
+    fault, output = observed.error, observed.output
+    if fault is not None and len(fault.message) > OLD_OBSERVATION_CHARS + _WORTH_CUTTING_CHARS:
+        fault = replace(fault, message=preview(fault.message, "text", OLD_OBSERVATION_CHARS).text)
+    if len(output) > OLD_OBSERVATION_CHARS + _WORTH_CUTTING_CHARS:
+        output = preview(output, observed.form, OLD_OBSERVATION_CHARS).text
+    if output is observed.output and fault is observed.error:
+        return observed
+    return replace(
+        observed,
+        output=output,
+        error=fault,
+        artifact=observed.artifact or f"obs_{observed.call_id}",
+        size_chars=observed.size_chars or len(observed.output),
+    )

@@ -1,40 +1,49 @@
-"""The labels of the text dialect: how they may be written, and how they cut a reply into sections."""
+"""The labels of a reply: the words that begin a thought, an action, an observation, and how they may be written."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Literal
 
 Kind = Literal["preamble", "thought", "action", "input", "observation", "final", "turn"]
 
 _GAP = r"[ \t_-]{0,3}"
 _WORDS: dict[Kind, str] = {
-    "thought": r"thoughts?|thinking|reasoning|思考|想法|思路",
+    "thought": r"thoughts?|thinking|reasoning|思考|想法|思路|思維|推理",
     "input": (
-        rf"(?:action|tool){_GAP}\d{{0,3}}{_GAP}(?:inputs?|args|arguments|parameters)|inputs?|args|arguments|parameters"
-        r"|(?:行动|动作|工具)的?(?:输入|参数)|输入|参数"
+        rf"(?:action|tool|function){_GAP}\d{{0,3}}{_GAP}(?:inputs?|args|arguments?|param(?:eter)?s?)"
+        r"|inputs?|args|arguments|parameters|params"
+        r"|(?:行动|动作|工具|操作|函数|行動|動作)的?(?:输入|参数|輸入|參數)|输入(?:参数)?|参数|輸入|參數"
     ),
+    # in whatever language or spelling a model labels what it has not seen
     "observation": (
-        rf"observations?|(?:tool|function){_GAP}(?:results?|outputs?|responses?)"
-        r"|观察(?:结果)?|观测(?:结果)?|工具(?:返回)?(?:结果|输出)|工具返回|返回结果|执行结果"
+        r"obs|obsv|obser\w{0,12}|ob\w{0,3}v\w{0,2}t\w{0,2}[oóã]\w{1,3}|beobachtung(?:en)?|osservazion[ei]|waarneming"
+        r"|наблюдение|관찰|観察|観測"
+        rf"|(?:(?:tool|function|action|api|search|execution|command|environment|call){_GAP}){{1,3}}"
+        r"(?:results?|outputs?|responses?|returns?|returned)"
+        r"|[观觀][察测測测](?:到的?)?(?:结果|結果)?|(?:工具|函数|动作|行动|执行|操作|搜索|查询|调用|工具调用)(?:的)?(?:返回)?(?:结果|输出|返回值|返回|响应|結果)"
+        r"|返回(?:结果|值)|执行结果|工具返回"
     ),
-    "action": rf"actions?|tool(?:{_GAP}name)?|行动|动作|工具",
-    "final": rf"final(?:{_GAP}(?:answer|response))?|answer|最终(?:答案|回答|答复|结果)|答案",
-    "turn": r"question|user|human|问题|用户|提问",
+    "action": rf"actions?(?:{_GAP}name)?|tool(?:{_GAP}name)?|function(?:{_GAP}name)?|行动|动作|工具(?:名称?)?|操作|行動|動作",
+    "final": (
+        rf"final(?:{_GAP}(?:answer|response|reply|output|result))?|answer"
+        r"|最终(?:的)?(?:答案|回答|答复|结果|回复|结论|输出)|最終(?:答案|回答|答覆|結果)|答案|回答"
+    ),
+    "turn": rf"(?:(?:next|new|follow{_GAP}up){_GAP})?question|user|human|(?:新|下一个)?问题|用户|提问|使用者|問題",
 }
+_OPEN = r"(?P<bold>[*_`]{1,3}|[\[【(（「<])"
+_CLOSE = r"[*_`\]】)）」>]{0,4}"
 
 LABEL = re.compile(
     r"^[ \t]*+(?P<head>[>#+•-][>#+• \t-]{0,12}|\*[ \t]{1,4})?"
-    r"(?:\d{1,3}[.)、][ \t]{0,4})?(?P<bold>[*_`]{1,3})?"
+    r"(?:\d{1,3}[.)、][ \t]{0,4})?"
+    rf"(?:{_OPEN}(?:\d{{1,3}}[.)、][ \t]{{0,4}})?)?"
     rf"(?:{'|'.join(f'(?P<{kind}>{words})' for kind, words in _WORDS.items())})"
-    r"(?:[ \t]?[#(（]?\d{1,3}[)）]?)?[ \t]{0,4}(?(bold)[*_`]{0,3}[ \t]{0,4})"
-    r"(?:[:：](?(bold)[*_`]{0,3})|(?(head)$|(?(bold)$|(?!))))",
+    rf"(?:[ \t_]?[#(（]?\d{{1,3}}[)）]?)?[ \t]{{0,4}}(?(bold){_CLOSE}(?:[ \t]{{1,4}}(?=[:：\n]|\Z))?)"
+    rf"(?:[:：](?(bold){_CLOSE})|(?<=】)|(?(head)$|(?(bold)$|(?!))))",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A label at the beginning of a line: any case, English or Chinese, ASCII or full-width colon; bold,
+"""A label at the beginning of a line: any case, English or Chinese, ASCII or full-width colon; bold, in brackets,
 bulleted, numbered or a heading (then also without a colon). Every repetition is bounded: a search is linear.
 A strict JSON string holds no line break, so no label is ever found inside of one."""
 
@@ -45,40 +54,54 @@ INLINE_LABEL = re.compile(
 )
 """A label word with a colon anywhere: what a bare, unquoted input must not contain."""
 
-_FENCE = "```"
+INLINE_INPUT = re.compile(
+    r"[ \t,;，；|-]{1,4}[*_`]{0,3}(?:(?:action|tool)[ _]?(?:input|args|arguments)|(?:行动|动作|工具)(?:输入|参数))[*_`]{0,3}[ \t]{0,4}[:：][*_`]{0,3}",
+    re.IGNORECASE,
+)
+"""The label of the input on the line of its action."""
 
+RESULT = re.compile(
+    r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:[\w.]{1,40}[ \t]){0,2}"
+    r"(?:results?|outputs?|responses?|returns?|returned|结果|返回|输出|返回值|响应|回应)"
+    r"[*_`\])]{0,4}[ \t]{0,3}[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line that gives a result: behind an action it can only be an invented one; elsewhere it is text."""
 
-class Section(NamedTuple):
-    """What stands behind one label, trimmed; where the label begins; `fenced`: with an open code fence."""
+BARE_RESULT = re.compile(
+    r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:tool[ _]?)?(?:results?|outputs?|responses?|返回|结果|输出)[*_`\])]{0,4}[ \t]{0,3}[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The same without a word before it: in a thought as well."""
 
-    kind: Kind
-    body: str
-    start: int
-    fenced: bool = False
+FINAL_AHEAD = re.compile(
+    r"final[ _]?(?:answer|response)[\"'”*_`]{0,4}\s{0,3}[:：\[(]"
+    r"|最终(?:答案|回答|答复|回复|结论)[\"'”*_`]{0,4}\s{0,3}[:：】]"
+    r"|[\"'“](?:action|type|tool|name|行动|动作)[\"'”]\s{0,3}[:：]\s{0,3}[\"'“](?:final|finish)"
+    r"|[\"'“](?:final|answer)[\"'”]\s{0,3}[:：]|\bfinish[ \t]{0,2}[\[(]"
+    r"|<(?:final|answer)|channel\|>\s{0,3}final|boxed\{",
+    re.IGNORECASE,
+)
+"""Any sign that a model goes on to finish: looked for behind an invented observation."""
 
-
-def sections(text: str) -> Iterator[Section]:
-    """`text` cut at its labels; what is before the first is the preamble. Code in a final is content."""
-    kind: Kind = "preamble"
-    start = begin = counted = fences = 0
-    for match in LABEL.finditer(text):
-        if kind == "final":
-            fences += text.count(_FENCE, counted, match.start())
-            counted = match.start()
-            if fences % 2:
-                continue
-        yield Section(kind, text[begin : match.start()].strip(), start)
-        kind = cast("Kind", match.lastgroup)
-        start, begin = match.start(), match.end()
-        counted, fences = begin, 0
-    fences += text.count(_FENCE, counted) if kind == "final" else 0
-    yield Section(kind, text[begin:].strip(), start, fenced=bool(fences % 2))
+STUMP = re.compile(r"\n[ \t]*[>#*_`-]{0,4}[ \t]{0,2}(?P<stump>[a-z]{3,11}|[观觀][察测]?)[ \t]*\Z", re.IGNORECASE)
 
 
 def drop_stump(text: str) -> str:
     """`text` without the stump of an observation label at its very end, as a stop sequence may leave it."""
-    head, newline, last = text.rpartition("\n")
-    stump = last.strip().casefold()
-    if newline and 3 <= len(stump) <= 11 and "observation".startswith(stump):
-        return head.rstrip()
+    last = text.rfind("\n")
+    match = STUMP.match(text, last) if last >= 0 and len(text) - last < 40 else None
+    if match is not None and "observation".startswith(match.group("stump").casefold().replace("觀", "观")):
+        return text[:last].rstrip()
+    if match is not None and match.group("stump")[0] in "观觀":
+        return text[:last].rstrip()
     return text
+
+
+def label_kind(match: re.Match[str]) -> Kind:
+    """Which kind of section a label opens."""
+    kind: Kind
+    for kind in _WORDS:
+        if match[kind] is not None:
+            return kind
+    return "preamble"

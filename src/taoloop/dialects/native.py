@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import Message, ModelReply, ToolCallText
+from taoloop.dialects.calls import make_call
+from taoloop.dialects.clean import check_whole, clean, drop_tail
 from taoloop.dialects.frame import observation_text
+from taoloop.dialects.labels import LABEL, label_kind
+from taoloop.dialects.leaks import OPENER
+from taoloop.dialects.loose import read_value, skip_surplus, unescaped
+from taoloop.dialects.names import find_card
+from taoloop.dialects.objects import ROLES, plain_key
 from taoloop.dialects.prose import correction, shown
-from taoloop.dialects.replies import (
-    RefusedError,
-    check_tool_name,
-    check_whole,
-    find_card,
-    refuse_placeholders,
-    usable_text,
-)
-from taoloop.dialects.strict import NotJsonError, canonical, dumps, loads
+from taoloop.dialects.quick import quick_call
+from taoloop.dialects.refusal import RefusedError
+from taoloop.dialects.scan import TOLD, read_text
+from taoloop.dialects.strict import NotJsonError, canonical, dumps, same
+from taoloop.dialects.values import answer_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,19 +29,14 @@ if TYPE_CHECKING:
     from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
     from taoloop.core.prompts import PromptSet
 
-_LEAKS = (
-    "<tool_call>",
-    "<function=",
-    "<function_call",
-    "<invoke ",
-    "[TOOL_CALLS]",
-    "<|tool_call",
-    "<|channel|>",
-    "<｜tool",
-    "<|python_tag|>",
-)
-_ARGUMENT_KEYS = frozenset({"arguments", "parameters", "args", "action_input", "input"})
-_NAME_KEYS = frozenset({"name", "tool", "action", "function", "tool_name"})
+_LEAK = re.compile(f"{OPENER}|{TOLD}", re.IGNORECASE)
+_NAMED = re.compile(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")
+_TOLD_AND_DONE = re.compile(r"</(?:observation|tool_response|tool_result|tool_output|function_results?|function_response)>\s*[^\s<]")
+_WHOLE = re.compile(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
+_CLOSERS = re.compile(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
+_MOST_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
+_CALLED = re.compile(r"(?:\A|\n)[ \t]*\[?(?:print\()?([^\W\d][\w.]{0,120})\(")
+_HEAD = re.compile(r"[ \t]*[`*\"']*([^\s:：({\[`*\"']{1,120})")
 
 
 class NativeDialect:
@@ -47,18 +46,20 @@ class NativeDialect:
     native = True
     stop: tuple[str, ...] = ()
 
-    def read(self, reply: ModelReply, cards: Sequence[ToolCard]) -> Decision | Problem:
-        """The calls of a reply, or its text as the answer."""
+    def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
+        """The calls of a reply, or its text as the answer; a call of a known tool in the text is a call."""
         try:
+            check_whole(reply)
+            text = clean(reply.text) if reply.text else ""
             if reply.tool_calls:
-                check_whole(reply)
-                reason = usable_text(reply) if reply.text else ""
-                return Act(calls=_calls(reply.tool_calls), reason=reason)
-            text = usable_text(reply)
+                calls = _calls(reply.tool_calls, cards)
+                _agree(text, calls, cards)
+                return Act(calls=calls, reason=text)
             if not text:
                 raise RefusedError("empty", "The reply is empty: neither a tool call nor an answer.")
-            _refuse_leaked_call(text, cards)
-            return Answer(text=text)
+            if _speaks_of_calls(text, cards):
+                return _in_text(text, cards, json_answer=json_answer)
+            return Answer(text=answer_text(text, json_answer=json_answer))
         except RefusedError as refused:
             return refused.problem
 
@@ -89,62 +90,127 @@ class NativeDialect:
         return correction(self.name, rejected, prompts, tools=tools, reasons=reasons)
 
 
-def _calls(delivered: Sequence[ToolCallText]) -> tuple[Call, ...]:
+def _calls(delivered: Sequence[ToolCallText], cards: Sequence[ToolCard]) -> tuple[Call, ...]:
     """The different calls of a reply, each once."""
     if len(delivered) == 1:
-        return (_call(delivered[0]),)
+        return (_call(delivered[0], cards),)
     calls: dict[tuple[str, str], Call] = {}
     for one in delivered:
-        call = _call(one)
+        call = _call(one, cards)
         calls.setdefault((call.tool, canonical(call.args)), call)
     return tuple(calls.values())
 
 
-def _call(delivered: ToolCallText) -> Call:
-    name = delivered.name.strip()
-    check_tool_name(name)
-    return Call(tool=name, args=_arguments(name, delivered.arguments), ref=delivered.id)
+def _call(delivered: ToolCallText, cards: Sequence[ToolCard]) -> Call:
+    source, name = delivered.arguments, delivered.name
+    if source.startswith("{"):
+        quick = quick_call(name, source, "", cards)
+        if quick is not None:
+            return Call(tool=name, args=quick.calls[0].args, ref=delivered.id)
+    value, doubtful = _arguments(name, drop_tail(source.strip()))
+    call = make_call(name, value, cards, doubtful=doubtful)
+    if not isinstance(call.args, dict):
+        raise RefusedError("bad_json", f"The arguments of {name!r} are no JSON object.", source)
+    return Call(tool=call.tool, args=call.args, ref=delivered.id)
 
 
-def _arguments(name: str, source: str) -> dict[str, Any]:
-    if not source or source.isspace():
-        return {}
+def _arguments(name: str, source: str) -> tuple[Any, bool]:
+    """The value of the arguments; the same object several times in a row is one."""
+    source = source.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+    if not source or source.casefold() in ("null", "none"):
+        return None, False
     try:
-        value = loads(source)
+        if source.startswith('{\\"'):
+            source = unescaped(source)
+        found = read_value(source)
+        end = skip_surplus(source, found.end)
+        for _ in range(_MOST_COPIES):
+            if end >= len(source) or _CLOSERS.fullmatch(source, end):
+                end = len(source)
+                break
+            again = read_value(source, end)
+            if not isinstance(found.value, dict) or not same(again.value, found.value):
+                break
+            end = skip_surplus(source, again.end)
+        if end < len(source):
+            raise NotJsonError("something else follows the object")
     except NotJsonError as error:
         raise RefusedError("bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source) from None
-    if not isinstance(value, dict):
-        raise RefusedError("bad_json", f"The arguments of {name!r} are no JSON object.", source)
-    if "<" in source or "{{" in source or "${" in source:
-        refuse_placeholders(value, name)
-    return value
+    return found.value, found.doubtful
 
 
-def _refuse_leaked_call(text: str, cards: Sequence[ToolCard]) -> None:
-    """A call written into the text is no answer; it must come as a tool call of the API."""
-    leaked = None
-    if any(leak in text for leak in _LEAKS):
-        leaked = next((card.name for card in cards if card.name in text), None)
-    elif cards and "{" in text[:12] and text.endswith(("}", "```")):
-        leaked = _written_call(text, cards)
-    if leaked is not None:
+def _agree(text: str, calls: tuple[Call, ...], cards: Sequence[ToolCard]) -> None:
+    """Refuse a text beside calls that says something else: another call, or a labelled answer.
+
+    Raises:
+        RefusedError: it does.
+    """
+    if not text or not _speaks_of_calls(text, cards):
+        return
+    said = read_text(text, cards)
+    if isinstance(said, Answer) or len(calls) != 1 or not same(said.calls[0].args, calls[0].args):
+        raise RefusedError("two_decisions", "The text beside the tool call holds another decision; nothing was run.", text)
+
+
+def _in_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> Decision:
+    """The decision in a text that holds more than an answer.
+
+    A call between words may be an example in an answer. One of a tool that reads is believed if it is marked as a call
+    or ends the text; any other only if it ends the text and is marked, or is all of the text.
+
+    Raises:
+        RefusedError: there is none that may be believed.
+    """
+    said = read_text(text, cards, json_answer=json_answer)
+    if isinstance(said, Answer):
+        return said
+    if _TOLD_AND_DONE.search(text):
+        raise RefusedError("invented_observation", "You wrote the result of the tool yourself; nothing was run.", text)
+    card = find_card(said.calls[0].tool, cards)
+    marked = _LEAK.search(text) is not None or any(label_kind(label) == "action" for label in LABEL.finditer(text))
+    alone = text.lstrip("`").startswith(("{", "[", "json", "JSON", "tool_code", "python")) or _CALLED.match(text) is not None
+    ends = text.endswith(("}", "]", ")", "`", ">"))
+    if card is None or not (card.reads_only and (marked or ends) or (ends and (marked or alone))):
         raise RefusedError(
-            "bad_action",
-            f"The call of {leaked!r} stands in the text; use the tool call of the API for it.",
-            text,
+            "bad_action", f"The call of {said.calls[0].tool!r} stands in the text; use the tool call of the API.", text
         )
+    return said
 
 
-def _written_call(text: str, cards: Sequence[ToolCard]) -> str | None:
-    """The known tool that a text calls which is nothing but one JSON object."""
+def _speaks_of_calls(text: str, cards: Sequence[ToolCard]) -> bool:
+    """Whether a text holds more than an answer: a label of a decision, or a call of a known tool."""
+    if "<" in text or "[" in text or "functools" in text:
+        if _LEAK.search(text):
+            return True
+    for label in LABEL.finditer(text):
+        kind = label_kind(label)
+        if kind == "final" and any(word in label.group().casefold() for word in ("final", "最终", "最終")):
+            return True
+        if kind == "action":
+            head = _HEAD.match(text, label.end())
+            if head is not None and find_card(head.group(1), cards) is not None:
+                return True
+        if kind in ("observation", "thought") and label.start() == 0:
+            return True
+    if any(find_card(match.group(1), cards) is not None for match in _CALLED.finditer(text)):
+        return True
+    if "tool_code" in text[:40] or (_WHOLE.fullmatch(text) and _is_call(text)):
+        return True
+    names = (match.group(2) for match in _NAMED.finditer(text) if plain_key(match.group(1)) in ROLES["tool"])
+    return any(find_card(name, cards) is not None for name in names)
+
+
+def _is_call(text: str) -> bool:
+    """Whether a text that is one object has the shape of a call, be its tool known or not."""
     try:
-        value = loads(text.strip("`").removeprefix("json"))
+        value = read_value(text, text.index("{")).value
     except NotJsonError:
-        return None
-    if not isinstance(value, dict) or not _ARGUMENT_KEYS & value.keys():
-        return None
-    names = (value[key] for key in _NAME_KEYS & value.keys() if isinstance(value[key], str))
-    return next((name for name in names if find_card(name, cards) is not None), None)
+        return False
+    for _ in range(2):
+        if isinstance(value, dict) and len(value) == 1:
+            value = next(iter(value.values()))
+    roles = {plain_key(key) for key in value} if isinstance(value, dict) else set()
+    return bool(roles & ROLES["tool"] and roles & ROLES["args"])
 
 
 def _with_calls(replied: ModelReplied) -> str:

@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from taoloop.core.message import Message, ModelReply
+from taoloop.dialects.clean import check_whole, clean
 from taoloop.dialects.frame import neutral, observation_text
+from taoloop.dialects.refusal import RefusedError
+from taoloop.dialects.scan import read_text
 from taoloop.dialects.system import form
 from taoloop.errors import ConfigError
 
@@ -28,9 +31,18 @@ class ProseDialect(ABC):
     native = False
     stop: tuple[str, ...] = ()
 
+    def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
+        """The one decision in a reply, or why there is none: the short way, or by the tolerant reader."""
+        try:
+            check_whole(reply)
+            quick = self.canonical(reply.text, cards)
+            return read_text(clean(reply.text), cards, json_answer=json_answer) if quick is None else quick
+        except RefusedError as refused:
+            return refused.problem
+
     @abstractmethod
-    def read(self, reply: ModelReply, cards: Sequence[ToolCard]) -> Decision | Problem:
-        """The one decision in a reply, or why there is none."""
+    def canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
+        """The decision in a reply of canonical form; None for every other reply."""
 
     @abstractmethod
     def write(self, decision: Decision) -> ModelReply:

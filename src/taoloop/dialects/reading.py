@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from taoloop.core.decision import Problem
+from taoloop.core.decision import Answer, Problem
 from taoloop.core.effects import CallModel
 from taoloop.core.events import Fact, ModelReplied, ReplyRejected
 from taoloop.core.message import ModelReply, Usage
@@ -14,9 +15,14 @@ from taoloop.core.text import well_formed
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelError
 
+AnswerCheck = Callable[[Answer], Answer | Problem]
+"""Judges the answer of a run with an output schema: the answer as canonical JSON, or what is wrong with it."""
 
-def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float) -> list[Fact]:
-    """The reply as a fact, followed by its rejection if it cannot be read as one decision.
+
+def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: AnswerCheck | None = None) -> list[Fact]:
+    """The reply as a fact, followed by its rejection if it cannot be read as one decision, or `check` refuses it.
+
+    A reply of the purpose `compact` is a summary: there is no decision to be read in it.
 
     Raises:
         ModelError: the reply is none: a field has a type that no trace could give back.
@@ -26,7 +32,13 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float) -> list[
     text = well_formed(reply.text)
     if text is not reply.text:
         reply = replace(reply, text=text)
-    read = get_dialect(request.dialect).read(reply, request.tools)
+    if request.purpose == "compact":
+        read = None
+    elif check is None:
+        read = get_dialect(request.dialect).read(reply, request.tools)
+    else:
+        read = get_dialect(request.dialect).read(reply, request.tools, json_answer=True)
+        read = check(read) if isinstance(read, Answer) else read
     problem = read if isinstance(read, Problem) else None
     replied = ModelReplied(
         step=effect.step,
@@ -39,6 +51,7 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float) -> list[
         usage=reply.usage,
         cost_usd=reply.cost_usd,
         latency_s=latency_s,
+        thinking=well_formed(reply.thinking) if reply.thinking and request.trace.agent.keep_thinking else "",
     )
     if problem is None:
         return [replied]
@@ -56,6 +69,7 @@ def _require_sound(reply: Any) -> None:
     sound = (
         type(reply.text) is str
         and type(reply.model) is str
+        and type(reply.thinking) is str
         and (reply.finish_reason is None or type(reply.finish_reason) is str)
         and type(usage) is Usage
         and type(usage.input_tokens) is type(usage.output_tokens) is type(usage.cached_tokens) is int

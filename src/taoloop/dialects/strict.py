@@ -13,10 +13,14 @@ MAX_DEPTH = 100
 
 
 class NotJsonError(ValueError):
-    """The text is not acceptable JSON. `ended`: it stops in the middle, as a reply that was cut does."""
+    """The text is not acceptable JSON.
 
-    def __init__(self, message: str, *, ended: bool = False) -> None:
-        self.ended = ended
+    `ended`: it stops in the middle, as a reply that was cut does. `final`: the syntax is fine, but a value in it
+    cannot be believed, so no repair may be tried.
+    """
+
+    def __init__(self, message: str, *, ended: bool = False, final: bool = False) -> None:
+        self.ended, self.final = ended, final
         super().__init__(message)
 
 
@@ -36,9 +40,9 @@ def decode_at(text: str, position: int = 0) -> tuple[Any, int]:
         where = "it stops in the middle" if ended else f"{error.msg} at character {error.pos - position + 1}"
         raise NotJsonError(where, ended=ended) from None
     except RecursionError:
-        raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels") from None
+        raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", final=True) from None
     except ValueError as error:  # an integer of thousands of digits, half of a surrogate pair
-        raise NotJsonError(f"it holds a value that cannot be kept ({type(error).__name__})") from None
+        raise NotJsonError(f"it holds a value that cannot be kept ({type(error).__name__})", final=True) from None
     return value, end
 
 
@@ -93,7 +97,7 @@ def strings_in(value: Any) -> list[str]:
         if not below:
             return found
         level = below
-    raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels")
+    raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", final=True)
 
 
 def _inspect(value: Any, source: str) -> None:
@@ -109,19 +113,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) != len(pairs):
         for key, value in pairs:
             if not same(made[key], value):
-                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values")
+                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", final=True)
     return made
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise NotJsonError(f"the number {text[:40]} is too large")
+        raise NotJsonError(f"the number {text[:40]} is too large", final=True)
     return number
 
 
 def _constant(name: str) -> NoReturn:
-    raise NotJsonError(f"{name} is no JSON value")
+    raise NotJsonError(f"{name} is no JSON value", final=True)
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant)

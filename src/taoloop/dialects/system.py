@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from taoloop.dialects.strict import dumps
 from taoloop.dialects.toolblock import tool_block
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from taoloop.core.cards import ToolCard
     from taoloop.core.prompts import PromptSet
@@ -20,6 +22,11 @@ def form(prompts: PromptSet, dialect_name: str, *, tools: bool, reasons: bool) -
     return prompts.fill(f"form_{dialect_name}{'' if tools else '_answer'}", thought=thought)
 
 
+def output_rule(prompts: PromptSet, schema: Mapping[str, Any] | None) -> str:
+    """What the final answer of a run with an output schema must be; empty where answers are texts."""
+    return "" if schema is None else prompts.fill("output", schema=dumps(schema))
+
+
 def system_prompt(
     prompts: PromptSet,
     dialect: Dialect,
@@ -29,15 +36,17 @@ def system_prompt(
     *,
     tools: bool,
     reasons: bool,
+    output: str = "",
 ) -> str:
     """The system message: role, rules, tools (where the prompt has to describe them) and output form.
 
-    The layout is the same whatever the parts hold. `tools` False: the model may only answer.
+    The layout is the same whatever the parts hold. `tools` False: the model may only answer. `output` is a rule for
+    the answer that stands below the form.
     """
     parts = {
         "role": prompts.fill("role"),
         "rules": prompts.fill(f"rules_{strategy_name}"),
-        "form": form(prompts, dialect.name, tools=tools, reasons=reasons),
+        "form": form(prompts, dialect.name, tools=tools, reasons=reasons) + (f"\n\n{output}" if output else ""),
         "instructions": prompts.fill("instructions", text=instructions.strip()) if instructions.strip() else "",
     }
     if tools and not dialect.native:

@@ -7,25 +7,25 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from taoloop.core.codec import fact_of_record
-from taoloop.core.events import Fact, ModelReplied, RunStarted
+from taoloop.core.events import Fact, ModelErred, ModelReplied, RunStarted
 from taoloop.core.message import ModelReply
 from taoloop.core.request import ModelRequest
-from taoloop.errors import ConfigError, JournalCorrupt, ReplayDiverged
+from taoloop.errors import ConfigError, JournalCorrupt, ModelContextOverflow, ModelError, ReplayDiverged
 
 
 class ReplayModel:
-    """Gives the recorded replies in their order; the tools are called for real.
+    """Gives the recorded replies, and the errors between them, in their order; the tools are called for real.
 
     For a replay that touches nothing, see `taoloop.runtime.replay`.
     """
 
     def __init__(self, facts: Iterable[Fact], *, spec: str = "replay") -> None:
         self._spec, self._dialect = spec, "native"
-        self._replies: list[ModelReplied] = []
+        self._replies: list[ModelReplied | ModelErred] = []
         for fact in facts:
             if isinstance(fact, RunStarted):
                 self._dialect = fact.agent.dialect
-            elif isinstance(fact, ModelReplied):
+            elif isinstance(fact, ModelReplied | ModelErred):
                 self._replies.append(fact)
 
     @classmethod
@@ -64,11 +64,20 @@ class ReplayModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The recorded reply for this turn."""
-        if request.turn >= len(self._replies):
+        turn = request.turn + request.trace.model_errors
+        if turn >= len(self._replies):
             raise ReplayDiverged(
                 f"The recorded run has {len(self._replies)} replies; this run asked for one more ({request.purpose})."
             )
-        recorded = self._replies[request.turn]
+        recorded = self._replies[turn]
+        if (recorded.purpose == "compact") != (request.purpose == "compact"):
+            raise ReplayDiverged(
+                f"The recorded run was asked for {recorded.purpose!r} here, this one for {request.purpose!r}.",
+                hint="Give the agent the same context_tokens as the recorded one.",
+            )
+        if isinstance(recorded, ModelErred):
+            overflow = recorded.code == ModelContextOverflow.code
+            raise ModelContextOverflow(recorded.message) if overflow else ModelError(recorded.message)
         return ModelReply(
             text=recorded.text,
             tool_calls=recorded.tool_calls,
@@ -76,12 +85,14 @@ class ReplayModel:
             model=recorded.model,
             usage=recorded.usage,
             cost_usd=0.0,
+            thinking=recorded.thinking,
         )
 
     def check_used(self, replies: int) -> None:
         """Refuse a completed run that needed fewer replies than the recorded one."""
-        if replies < len(self._replies):
-            raise ReplayDiverged(f"The run completed after {replies} of {len(self._replies)} recorded replies.")
+        recorded = sum(isinstance(one, ModelReplied) for one in self._replies)
+        if replies < recorded:
+            raise ReplayDiverged(f"The run completed after {replies} of {recorded} recorded replies.")
 
     async def close(self) -> None:
         """Nothing to let go of."""

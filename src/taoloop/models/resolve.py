@@ -102,15 +102,25 @@ def _provider(name: str) -> Callable[[str, Env], Model]:
     return make
 
 
+def _anthropic(rest: str, env: Env) -> Model:
+    from taoloop.models.anthropic import AnthropicModel  # noqa: PLC0415  # only where it is used
+
+    return AnthropicModel.from_env("anthropic", rest, env)
+
+
 _KINDS: dict[str, Callable[[str, Env], Model]] = {
     OFFLINE: _offline,
     "scripted": _scripted,
     "replay": _replay,
     "openai": _provider("openai"),
+    "anthropic": _anthropic,
+    "azure": _provider("azure"),
     "deepseek": _provider("deepseek"),
     "dashscope": _provider("dashscope"),
     "qwen": _provider("dashscope"),
     "ollama": _provider("ollama"),
+    "vllm": _provider("vllm"),
+    "llamacpp": _provider("llamacpp"),
 }
 
 _LOCAL = (OFFLINE, "scripted", "replay")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from taoloop.core.message import ModelReply, ToolCallText, Usage
+from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
 from taoloop.core.request import ModelRequest
 from taoloop.errors import ConfigError, ScriptExhausted, ScriptUnused
 
@@ -15,6 +15,7 @@ Reply = str | Mapping[str, Any] | ModelReply
 
 _KEYS = {"text", "tool_calls", "finish_reason", "usage", "cost_usd"}
 _CALL_KEYS = {"name", "args", "id"}
+_PIECE_CHARS = 8
 
 
 class ScriptedModel:
@@ -26,6 +27,8 @@ class ScriptedModel:
 
     Asking for more replies than the script has is an error (the run ends as `model_failed`), and so is a run that
     completes with replies left over. A run that a limit ended may leave replies.
+
+    Where somebody listens to the pieces of a reply, it is handed over in pieces first, at once.
     """
 
     def __init__(self, replies: Sequence[Reply], *, spec: str = "scripted", strict: bool = True) -> None:
@@ -77,7 +80,11 @@ class ScriptedModel:
                 f"The script {self._spec!r} has {_count(len(self._replies))}; the run asked for one more "
                 f"({request.purpose})."
             )
-        return self._replies[request.turn]
+        reply = self._replies[request.turn]
+        if request.on_delta is not None:
+            for delta in pieces(reply):
+                request.on_delta(delta)
+        return reply
 
     def check_used(self, replies: int) -> None:
         """Refuse a completed run that used fewer replies than the script has."""
@@ -89,6 +96,20 @@ class ScriptedModel:
 
     async def close(self) -> None:
         """Nothing to let go of."""
+
+
+def pieces(reply: ModelReply) -> Iterator[Delta]:
+    """A reply as a streaming model would hand it over: thinking, text, and then each call, its arguments in parts."""
+    yield from (Delta(kind="thinking", text=part) for part in _parts(reply.thinking))
+    yield from (Delta(kind="text", text=part) for part in _parts(reply.text))
+    for index, call in enumerate(reply.tool_calls):
+        for part in _parts(call.arguments):
+            yield Delta(kind="call", text=part, index=index, name=call.name)
+        yield Delta(kind="call", index=index, name=call.name, done=True)
+
+
+def _parts(text: str) -> Iterator[str]:
+    return (text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS))
 
 
 def _reply(reply: Reply, number: int, spec: str) -> ModelReply:

@@ -32,9 +32,12 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "task": ("task",),
     "observation": ("tool", "call", "status", "nonce", "content", "note"),
     "observation_cut": ("size", "artifact"),
+    "output": ("schema",),
     "correction": ("problem", "form"),
     "closing": ("reason", "form"),
     "resumed": (),
+    "compact": ("words",),
+    "summary": ("through", "nonce", "content"),
     "notice": ("by", "text"),
     "repeated": ("tool", "count"),
 }
@@ -45,9 +48,11 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "card": ("tool", "schema"),
     "task": ("task",),
     "observation": ("nonce", "content"),
+    "output": ("schema",),
     "correction": ("problem", "form"),
     "closing": ("form",),
     "notice": ("text",),
+    "summary": ("nonce", "content"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import hashlib
 import inspect
 from collections.abc import Mapping
@@ -39,8 +40,9 @@ async def act(
     began = clock.tick()
     with collecting() as printed:
         try:
-            waiting = tool.invoke(values, context) if tool.is_async else _in_thread(tool, values, context)
-            result = await within(timeout_s, waiting, lambda: _late(tool, timeout_s))
+            result = _begin(tool, values, context)
+            if tool.is_async or inspect.iscoroutine(result):
+                result = await within(timeout_s, result, lambda: _late(tool, timeout_s))
             output = tool.render(result)
         except BaseException as error:  # every error of a tool is an observation
             if is_ours(error):
@@ -94,9 +96,29 @@ def fault_of(error: BaseException) -> Fault:
     )
 
 
+def _begin(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
+    """The result of a tool that ends at once, or a coroutine of it.
+
+    Context variables that a sync tool sets are its own, here as in a thread.
+    """
+    if tool.is_async:
+        return tool.invoke(values, context)
+    if tool.runs_inline(values):
+        return contextvars.copy_context().run(_invoke_here, tool, values, context)
+    return _in_thread(tool, values, context)
+
+
 async def _in_thread(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
     result = await POOL.run(partial(_invoke, tool, values, context))
     return await result if inspect.iscoroutine(result) else result
+
+
+def _invoke_here(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
+    """Call a tool in the thread of the loop, where a KeyboardInterrupt is Ctrl-C and stops the run."""
+    try:
+        return tool.invoke(values, context)
+    except (GeneratorExit, StopIteration) as error:
+        raise RuntimeError(f"{type(error).__name__} was raised in the tool") from error
 
 
 def _invoke(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:

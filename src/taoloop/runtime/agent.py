@@ -8,25 +8,27 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from taoloop.core.cards import Tier
 from taoloop.core.events import Event, Resumed, RunStarted
 from taoloop.core.limits import Limits
-from taoloop.core.message import Message
+from taoloop.core.message import Delta, Message
 from taoloop.core.spec import AgentSpec
 from taoloop.core.text import well_formed
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
-from taoloop.journals.base import Journal
+from taoloop.journals.base import Journal, Lease
 from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import Model
-from taoloop.models.resolve import resolve_model
 from taoloop.models.scripted import Reply
+from taoloop.models.settings import Rate, Retry
 from taoloop.prompts import load_prompts
 from taoloop.runtime.approval import Approver
+from taoloop.runtime.chat import Chat, earlier_turns
 from taoloop.runtime.clock import Clock, SystemClock, new_nonce, new_run_id
+from taoloop.runtime.hearing import DeltaListener
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.sync import run_sync
@@ -35,7 +37,14 @@ from taoloop.strategies import Strategy, get_strategy
 from taoloop.tools.base import Tool
 from taoloop.tools.registry import Toolbox
 
+if TYPE_CHECKING:
+    from taoloop.models.bound import Bound
+    from taoloop.runtime.answers import Answers
+
 AUTO = "auto"
+
+SAMPLING = {"json": (0.2, 0.9)}
+"""Temperature and top_p of a dialect where the agent sets neither. Elsewhere the provider's own count."""
 
 KEPT_IN_MEMORY = 256
 """How many runs an agent without a journal keeps, so that the last ones can be resumed."""
@@ -47,13 +56,23 @@ class Agent:
 
     `model` is a spec (`offline`, `openai:NAME`, `scripted:FILE` …), a `Model`, or a list of scripted replies; without
     one the environment decides, and without a configured provider the embedded offline model answers.
+    `fallback` names the models that answer where that one fails, in their order. `retry` says how a failed call is
+    tried again, `rate` how many calls and tokens a minute may have, over all runs of this agent; both hold for models
+    of providers and for a `Model` of yours, not for scripts, and `model_timeout_s` bounds all of it together.
     `tools` are `@tool` functions, plain typed functions, or names of built-in tools; the file tools see only
-    `workspace`. `dialect` None takes the one that suits the model. `language` auto follows the task.
+    `workspace`, the memory tools (`remember`, `recall`) only the file `memory`. `dialect` None takes the one that suits
+    the model. `language` auto follows the task.
+    `output_type` makes the answer data: a pydantic model, any type that pydantic can validate (a dataclass,
+    `list[int]`, `Literal["yes", "no"]` …), or a JSON Schema as a dict. An answer that does not fit is sent back once.
     `max_steps` is short for `limits=Limits(max_steps=…)`.
     `journal` keeps the traces: a `Journal`, a path of an SQLite file, or None for memory (the last 256 runs, lost
     with the process).
     `approve` answers the policy's questions; without it such a run waits. `approved_tiers` are tiers whose calls
     the operator allows ahead of time.
+    `context_tokens` is the model's window: a prompt that nears it is shortened (old observations, then a summary).
+    Without it that happens when the provider refuses a prompt as too long. `early_reads` lets calls that only read
+    begin while the reply is still being written. `keep_thinking` keeps a reasoning model's thinking in the trace.
+    With the dialect `json`, `temperature` and `top_p` are 0.2 and 0.9 unless one of them is set.
 
     Raises:
         ConfigError: at the first run or at `spec`, when a name is unknown or a key is missing.
@@ -75,8 +94,16 @@ class Agent:
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None
+    context_tokens: int | None = None
     model_timeout_s: float | None = 120.0
+    early_reads: bool = False
+    keep_thinking: bool = False
+    fallback: str | Model | Sequence[str | Model] = ()
+    retry: Retry = Retry()
+    rate: Rate | None = None
     workspace: str | Path | None = None
+    memory: str | Path | None = None
+    output_type: Any = None
     prompts: str | Path | None = None
     journal: Journal | str | Path | None = None
     source: str | None = None
@@ -93,19 +120,26 @@ class Agent:
         limits: Limits | None = None,
         allow: Sequence[str] | None = None,
         history: Sequence[Message] = (),
+        after: str | None = None,
         run_id: str | None = None,
         parent: str | None = None,
         verbose: bool = False,
         on_event: Listener | None = None,
+        on_delta: DeltaListener | None = None,
     ) -> Result:
         """Run a task to its end, or until it must wait for a person.
 
         `max_steps` and `limits` replace the agent's own; `allow` names the only tools that this run may call (all
         of the agent's by default); `verbose` prints each step; `on_event` is called with every event once the
-        journal has it. A cancellation ends the run as `stopped` and goes on to the caller.
+        journal has it, `on_delta` with each piece of a reply while the model writes it (models that cannot stream give
+        none). A cancellation ends the run as `stopped` and goes on to the caller.
+
+        `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
+        that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
 
         Raises:
             ConfigError: something about the agent is wrong; no run was started.
+            RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
             JournalError: the journal cannot keep the trace.
             ScriptUnused: the run completed, but its scripted model has replies left.
         """
@@ -114,21 +148,22 @@ class Agent:
         spec = self._limited(self.spec_for(task), limits, max_steps)
         if allow is not None:
             spec = replace(spec, tools=self.toolbox.allow([*allow, *self._paging]).cards)
+        if after is not None and history:
+            raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
         async with self._open_journal() as journal:
-            now = self.clock.now()
-            trace = Trace(run_id or new_run_id(now))
-            lease = await journal.create(trace.run_id)
-            runner = self._runner(trace, lease, journal, _listeners(verbose, on_event))
-            runner.note(
-                RunStarted(
-                    task=well_formed(task),
-                    agent=spec,
-                    nonce=new_nonce(),
-                    history=tuple(history),
-                    parent=parent,
-                )
+            if after is not None:
+                history = await earlier_turns(journal, after)
+            started = RunStarted(
+                task=well_formed(task),
+                agent=spec,
+                nonce=new_nonce(),
+                history=tuple(history),
+                parent=parent,
+                after=after,
             )
-            return await self._finish(runner)
+            trace = Trace(run_id or new_run_id(self.clock.now()))
+            listener = _listeners(verbose, on_event)
+            return await self.start(journal, trace, started, listener=listener, on_delta=on_delta)
 
     async def resume(
         self,
@@ -139,6 +174,7 @@ class Agent:
         approved_tiers: tuple[Tier, ...] | None = None,
         verbose: bool = False,
         on_event: Listener | None = None,
+        on_delta: DeltaListener | None = None,
     ) -> Result:
         """Go on with a run that was stopped, reached a limit, waits for a person, or lost its process.
 
@@ -152,13 +188,92 @@ class Agent:
             ConfigError: a tool of the run has a stricter tier now.
         """
         async with self._open_journal() as journal:
-            self._require_resumable(Trace(run_id, await journal.load(run_id)))
-            lease = await journal.acquire(run_id)  # from here on no other worker can write
             trace = Trace(run_id, await journal.load(run_id))
+            self._require_resumable(trace)
             limited = self._limited(replace(trace.agent, limits=trace.limits), limits, max_steps).limits
-            runner = self._runner(trace, lease, journal, _listeners(verbose, on_event))
-            runner.note(Resumed(limits=limited, approved_tiers=approved_tiers))
-            return await self._finish(runner)
+            return await self.go_on(
+                journal,
+                trace,
+                limits=limited,
+                approved_tiers=approved_tiers,
+                listener=_listeners(verbose, on_event),
+                on_delta=on_delta,
+            )
+
+    async def start(
+        self,
+        journal: Journal,
+        trace: Trace,
+        started: RunStarted,
+        *,
+        listener: Listener | None = None,
+        on_delta: DeltaListener | None = None,
+        approver: Approver | None = None,
+    ) -> Result:
+        """Begin the run of `trace` (which is empty) in an open journal, and drive it; for drivers.
+
+        Raises:
+            RunExists: the journal has a run of that id.
+        """
+        lease = await journal.create(trace.run_id)
+        runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver)
+        runner.note(started)
+        return await self._finish(runner)
+
+    async def go_on(
+        self,
+        journal: Journal,
+        trace: Trace,
+        *,
+        limits: Limits,
+        approved_tiers: tuple[Tier, ...] | None = None,
+        listener: Listener | None = None,
+        on_delta: DeltaListener | None = None,
+        approver: Approver | None = None,
+    ) -> Result:
+        """Take the run of `trace` in an open journal, and drive it; for drivers. `trace` gets what it lacks."""
+        lease = await journal.acquire(trace.run_id)  # from here on no other worker can write
+        for event in (await journal.load(trace.run_id))[len(trace) :]:
+            trace.append(event)
+        runner = self._runner(trace, lease, journal, listener, on_delta, trace.agent, approver)
+        runner.note(Resumed(limits=limits, approved_tiers=approved_tiers))
+        return await self._finish(runner)
+
+    def chat(self, after: str | None = None) -> Chat:
+        """A conversation: each run sees the tasks and answers of those before it, from the run `after` on."""
+        return Chat(self, after)
+
+    def as_tool(
+        self,
+        *,
+        purpose: str,
+        name: str | None = None,
+        use_when: str = "",
+        avoid_when: str = "",
+        tier: Tier | Literal["auto"] | None = "auto",
+        timeout_s: float = 600.0,
+    ) -> Tool:
+        """The agent as a tool of another one; the name is the agent's unless it is given.
+
+        A call is a run of its own in the caller's journal, named after the call and linked both ways. Its limits are
+        the stricter of this agent's and what is left of the caller's tokens, money and time, and what it uses counts
+        for the caller. What its tools may do is asked where they are called: of this agent's approver, else of the
+        caller's. `tier` auto is what it can do unasked. At most three runs may stand around one.
+
+        Raises:
+            ToolDefinitionError: the name cannot be a tool's.
+        """
+        from taoloop.runtime.subagent import agent_tool  # noqa: PLC0415  # loads the schema machinery
+
+        return agent_tool(
+            self,
+            purpose=purpose,
+            name=name,
+            use_when=use_when,
+            avoid_when=avoid_when,
+            tier=tier,
+            timeout_s=timeout_s,
+        )
 
     def _require_resumable(self, trace: Trace) -> None:
         """Refuse before the run is taken from whoever may hold it."""
@@ -182,12 +297,19 @@ class Agent:
         """`resume` for code that is not async."""
         return run_sync(lambda: self._in_own_loop(self.resume(run_id, **options)))
 
-    async def stream(self, task: str, **options: Any) -> AsyncIterator[Event]:
+    @overload
+    def stream(self, task: str, *, deltas: Literal[False] = False, **options: Any) -> AsyncIterator[Event]: ...
+    @overload
+    def stream(self, task: str, *, deltas: Literal[True], **options: Any) -> AsyncIterator[Event | Delta]: ...
+    async def stream(self, task: str, *, deltas: bool = False, **options: Any) -> AsyncIterator[Event | Delta]:
         """The events of a run as they happen; the last one is `finished`, or `paused` where the run waits.
 
-        Leaving the iteration early stops the run.
+        `deltas`: between them also the pieces of each reply while the model writes it. Leaving the iteration early
+        stops the run.
         """
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        queue: asyncio.Queue[Event | Delta | None] = asyncio.Queue()
+        if deltas:
+            options["on_delta"] = queue.put_nowait
         running = asyncio.create_task(self.run(task, on_event=queue.put_nowait, **options))
         running.add_done_callback(lambda _: queue.put_nowait(None))
         try:
@@ -201,6 +323,19 @@ class Agent:
         running.result()
 
     # What the agent is made of
+
+    @cached_property
+    def answers(self) -> Answers | None:
+        """The judge of this agent's answers; None where they are texts.
+
+        Raises:
+            ConfigError: the output type cannot be described as JSON, or is no valid schema.
+        """
+        if self.output_type is None or self.output_type is str:
+            return None
+        from taoloop.runtime.answers import Answers  # noqa: PLC0415  # loads the schema machinery
+
+        return Answers.of(self.output_type)
 
     def spec_for(self, task: str) -> AgentSpec:
         """The agent as plain data, in the language of `task`.
@@ -236,21 +371,16 @@ class Agent:
         """The tool that goes with every other: it reads what an observation of this run had to leave out."""
         return (PAGING_TOOL,) if PAGING_TOOL in self.toolbox else ()
 
-    @cached_property
+    @property
     def bound_model(self) -> Model:
         """The model that answers."""
-        model = self.model
-        if model is None or isinstance(model, str):
-            return resolve_model(model, self.env)
-        if isinstance(model, list | tuple):
-            from taoloop.models.scripted import ScriptedModel  # noqa: PLC0415  # only where a script is given
+        return self._bound.model
 
-            return ScriptedModel(model)
-        if not callable(getattr(model, "complete", None)):
-            raise ConfigError(
-                f"{model!r} is no model.", hint="Give a spec such as 'offline', a list of replies, or a Model."
-            )
-        return cast("Model", model)
+    @cached_property
+    def _bound(self) -> Bound:
+        from taoloop.models.bound import bind  # noqa: PLC0415  # a run needs it, an agent that only stands there does not
+
+        return bind(self.model, self.fallback, retry=self.retry, rate=self.rate, env=self.env)
 
     @cached_property
     def bound_strategy(self) -> Strategy:
@@ -258,18 +388,27 @@ class Agent:
         return get_strategy(self.strategy) if isinstance(self.strategy, str) else self.strategy
 
     async def _in_own_loop(self, running: Coroutine[Any, Any, Result]) -> Result:
-        """Let go of the model's connections, which belong to this loop, before the loop ends."""
+        """Let go of the models' connections, which belong to this loop, before the loop ends."""
         try:
             return await running
         finally:
-            if "bound_model" in self.__dict__ and self.bound_model is not self.model:
-                await self.bound_model.close()
+            await self.close()
+
+    async def close(self) -> None:
+        """Let go of connections: those of a model that was given by its spec, and of the agents among the tools."""
+        if "_bound" in self.__dict__:
+            await self._bound.close()
+        if "toolbox" in self.__dict__:
+            for one in self.toolbox:
+                if one.runs_inside:
+                    await one.handler.agent.close()  # type: ignore[attr-defined]  # a Delegate
 
     def _builtin(self) -> Mapping[str, Tool]:
         from taoloop.tools.builtin import builtin_tools  # noqa: PLC0415  # only where a tool is named
         from taoloop.tools.workspace import Workspace  # noqa: PLC0415  # likewise
 
-        return builtin_tools(Workspace(self.workspace, create=True).open() if self.workspace is not None else None)
+        workspace = Workspace(self.workspace, create=True).open() if self.workspace is not None else None
+        return builtin_tools(workspace, memory=self.memory)
 
     @cached_property
     def _spec_cache(self) -> dict[str, AgentSpec]:
@@ -283,6 +422,9 @@ class Agent:
     def _spec(self, language: str) -> AgentSpec:
         dialect = get_dialect(self.dialect or self.bound_model.dialect)
         prompts = load_prompts(language, Path(self.prompts) if self.prompts is not None else None)
+        temperature, top_p = self.temperature, self.top_p
+        if temperature is None and top_p is None:
+            temperature, top_p = SAMPLING.get(dialect.name, (None, None))
         return AgentSpec(
             name=self.name,
             model=self.bound_model.spec,
@@ -292,16 +434,21 @@ class Agent:
             instructions=self.instructions,
             tools=self.toolbox.cards,
             limits=self.limits if self.max_steps is None else replace(self.limits, max_steps=self.max_steps),
-            prompts=prompts.narrowed(dialect.name, self.bound_strategy.name),
+            prompts=prompts.narrowed(dialect.name, self.bound_strategy.name, output=self.answers is not None),
             approved_tiers=_as_tuple(self.approved_tiers),
             closing_turn=self.closing_turn,
             repair_turns=self.repair_turns,
-            temperature=self.temperature,
-            top_p=self.top_p,
+            temperature=temperature,
+            top_p=top_p,
             max_output_tokens=self.max_output_tokens,
+            context_tokens=self.context_tokens,
             model_timeout_s=self.model_timeout_s,
+            early_reads=self.early_reads,
+            keep_thinking=self.keep_thinking,
             source=self.source,
             workspace=str(self.workspace) if self.workspace is not None else None,
+            memory=str(self.memory) if self.memory is not None else None,
+            output_schema=self.answers.schema if self.answers is not None else None,
         )
 
     @property
@@ -322,7 +469,17 @@ class Agent:
         else:
             yield self.journal
 
-    def _runner(self, trace: Trace, lease: Any, journal: Journal, listener: Listener | None) -> Runner:
+    def _runner(
+        self,
+        trace: Trace,
+        lease: Lease,
+        journal: Journal,
+        listener: Listener | None,
+        on_delta: DeltaListener | None,
+        spec: AgentSpec,
+        approver: Approver | None,
+    ) -> Runner:
+        answers = self._answers_for(spec)
         return Runner(
             trace,
             lease,
@@ -331,9 +488,20 @@ class Agent:
             model=self.bound_model,
             toolbox=self.toolbox,
             clock=self.clock,
-            approver=self.approve,
+            approver=approver or self.approve,
             listener=listener,
+            on_delta=on_delta,
+            early_reads=spec.early_reads,
+            check_answer=answers.check if answers is not None else None,
         )
+
+    def _answers_for(self, spec: AgentSpec) -> Answers | None:
+        """The judge of a run's answers: this agent's own where the run asks for the same, else one from its schema."""
+        if spec.output_schema is None:
+            return None
+        from taoloop.runtime.answers import answers_for  # noqa: PLC0415  # loads the schema machinery
+
+        return answers_for(spec.output_schema, self.answers)
 
     def _strategy_of(self, trace: Trace) -> Strategy:
         """The strategy that the run began with; this agent's own may be one that is not registered."""
@@ -342,10 +510,16 @@ class Agent:
 
     async def _finish(self, runner: Runner) -> Result:
         await runner.advance()
-        result = Result.of(runner.trace)
+        result = self.result_of(runner.trace)
         if result.status == "completed":
             self.bound_model.check_used(runner.trace.model_calls)
         return result
+
+    def result_of(self, trace: Trace) -> Result:
+        """The result of a run that is finished or waits, with its answer as a value where it has an output type."""
+        result = Result.of(trace)
+        answers = self._answers_for(trace.agent) if result.answer is not None else None
+        return result if answers is None else replace(result, output=answers.value(result.answer or ""))
 
     @staticmethod
     def _limited(spec: AgentSpec, limits: Limits | None, max_steps: int | None) -> AgentSpec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ from taoloop.core.cards import TIERS
 from taoloop.core.limits import Limits
 from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError
+from taoloop.models.bound import joined_spec, split_spec
 from taoloop.models.resolve import model_kinds
+from taoloop.models.settings import Rate, Retry
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_nodes import Document, Place, kind_name, read_document
+from taoloop.runtime.answers import Answers
 from taoloop.runtime.attribute import load_attribute, speaking_for
 from taoloop.strategies import get_strategy
 from taoloop.tools.base import Tool
@@ -31,18 +35,25 @@ _PATH: tuple[tuple[type, ...], str] = ((str,), "a path")
 _SWITCH: tuple[tuple[type, ...], str] = ((bool,), "true or false")
 _NUMBER: tuple[tuple[type, ...], str] = ((int, float), "a number")
 _COUNT: tuple[tuple[type, ...], str] = ((int,), "a whole number")
+_TEXTS: tuple[tuple[type, ...], str] = ((str, list), "a text, or a list of texts")
 _LIST: tuple[tuple[type, ...], str] = ((list,), "a list")
 _MAPPING: tuple[tuple[type, ...], str] = ((dict,), "a mapping")
+_SCHEMA: tuple[tuple[type, ...], str] = ((dict, str), "a mapping or a path")
 
 _FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
     "name": _TEXT,
     "model": _TEXT,
+    "fallback": _TEXTS,
+    "retry": _MAPPING,
+    "rate": _MAPPING,
     "dialect": _TEXT,
     "strategy": _TEXT,
     "language": _TEXT,
     "instructions": _TEXT,
     "tools": _LIST,
     "workspace": _PATH,
+    "memory": _PATH,
+    "output_schema": _SCHEMA,
     "limits": _MAPPING,
     "max_steps": _COUNT,
     "approved_tiers": _LIST,
@@ -51,16 +62,31 @@ _FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
     "temperature": _NUMBER,
     "top_p": _NUMBER,
     "max_output_tokens": _COUNT,
+    "context_tokens": _COUNT,
+    "early_reads": _SWITCH,
+    "keep_thinking": _SWITCH,
     "model_timeout_s": _NUMBER,
     "prompts": _PATH,
     "db": _PATH,
     "journal": _PATH,
 }
-_OPTIONAL = ("model", "dialect", "temperature", "top_p", "max_output_tokens", "model_timeout_s")
+_OPTIONAL = ("model", "dialect", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
 _FRACTIONS = ("max_cost_usd", "max_wall_s", "max_working_s")
 _TOOL_FORMS = (
-    "a built-in name, `module:attribute`, `{lookup: {table: FILE}}`, or `{function: module:attribute, card: {…}}`"
+    "a built-in name, `module:attribute`, `{lookup: {table: FILE}}`, `{function: module:attribute, card: {…}}`, "
+    "or `{agent: FILE, name: …, purpose: …}`"
 )
+_FIELD_OF = {"db": "journal", "output_schema": "output_type"}
+_AGENT_FORM: dict[str, tuple[tuple[type, ...], str]] = {
+    "agent": _TEXT,
+    "name": _TEXT,
+    "purpose": _TEXT,
+    "use_when": _TEXT,
+    "avoid_when": _TEXT,
+    "tier": _TEXT,
+    "timeout_s": _NUMBER,
+}
+_reading: ContextVar[tuple[Path, ...]] = ContextVar("_reading", default=())
 
 
 def load_agent(source: str, **overrides: Any) -> Agent:
@@ -75,7 +101,7 @@ def load_agent(source: str, **overrides: Any) -> Agent:
     """
     if Path(source).suffix.lower() in SUFFIXES:
         path = Path(source).expanduser().absolute()
-        agent = replace(_agent_of(read_document(path)), source=str(path))
+        agent = replace(_agent_in(path), source=str(path))
     elif ":" in source:
         agent = replace(_agent_at(source), source=source)
     else:
@@ -85,6 +111,21 @@ def load_agent(source: str, **overrides: Any) -> Agent:
             hint="Write FILE.yaml, FILE.json, or module:attribute.",
         )
     return replace(agent, **overrides) if overrides else agent
+
+
+def _agent_in(path: Path) -> Agent:
+    """The agent in a file; its tools may be agents of other files, but not of one that is being read."""
+    real = path.resolve()
+    around = _reading.get()
+    if real in around:
+        raise ConfigError(  # it gets its place from the file that names the agent
+            f"The agent {path.name} would be a tool of itself.", hint="Take it out of the tools of an inner agent."
+        )
+    token = _reading.set((*around, real))
+    try:
+        return _agent_of(read_document(path))
+    finally:
+        _reading.reset(token)
 
 
 def _agent_at(source: str) -> Agent:
@@ -110,7 +151,7 @@ def _agent_of(document: Document) -> Agent:
         if value is None and name in _OPTIONAL:
             continue
         _require(document, place, value, _FIELDS[name])
-        given["journal" if name == "db" else name] = _READERS.get(name, _as_it_is)(document, value)
+        given[_FIELD_OF.get(name, name)] = _READERS.get(name, _as_it_is)(document, value)
     if "db" in document.data and "journal" in document.data:
         raise document.error(("db",), "`journal` stands here too and means the same.", hint="Remove one of the two.")
     if "max_steps" in given:
@@ -145,13 +186,37 @@ def _path(document: Document, value: str) -> Path:
     return document.path.parent / Path(value).expanduser()
 
 
-def _model(document: Document, spec: str) -> str:
+def _model(document: Document, given: str) -> str:
+    return joined_spec(*(_model_at(document, ("model",), spec) for spec in split_spec(given)))
+
+
+def _fallback(document: Document, given: str | list[Any]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return tuple(_model_at(document, ("fallback",), spec) for spec in split_spec(given))
+    for index, entry in enumerate(given):
+        _require(document, ("fallback", index), entry, _TEXT)
+    return tuple(_model_at(document, ("fallback", index), spec) for index, spec in enumerate(given))
+
+
+def _model_at(document: Document, place: Place, spec: str) -> str:
     kind, _, rest = spec.partition(":")
     if kind not in model_kinds():
-        raise document.error(
-            ("model",), f"There is no model called {spec!r}.", hint=f"Known: {', '.join(model_kinds())}."
-        )
+        raise document.error(place, f"There is no model called {spec!r}.", hint=f"Known: {', '.join(model_kinds())}.")
     return f"{kind}:{_path(document, rest)}" if rest and kind in _FILE_MODELS else spec
+
+
+def _settings(name: str, kind: type[Retry] | type[Rate]) -> Callable[[Document, Any], Any]:
+    known = tuple(field.name for field in fields(kind))
+
+    def read(document: Document, given: dict[str, Any]) -> Retry | Rate:
+        for key, value in given.items():
+            if key not in known:
+                raise document.unknown((name, key), known)
+            with _placed(document, (name, key)):
+                kind(**{key: value})
+        return kind(**given)
+
+    return read
 
 
 def _named(field: str, get: Callable[[str], object]) -> Callable[[Document, Any], Any]:
@@ -207,10 +272,12 @@ def _tool(document: Document, place: Place, entry: Any, known: tuple[str, ...]) 
         return _tool_by_name(document, place, entry, known)
     if not isinstance(entry, dict):
         raise document.error(place, f"a tool is {_TOOL_FORMS}, not {entry!r}.")
+    if "agent" in entry:
+        return _agent_tool(document, place, entry)
     forms: tuple[str, ...] = ("function", "card") if "function" in entry or "card" in entry else ("lookup",)
     for name in entry:
         if name not in forms:
-            raise document.unknown((*place, name), ("lookup", "function", "card"))
+            raise document.unknown((*place, name), ("lookup", "function", "card", "agent"))
     if "lookup" in entry:
         return _table(document, (*place, "lookup"), entry["lookup"])
     if "function" not in entry:
@@ -222,6 +289,30 @@ def _tool(document: Document, place: Place, entry: Any, known: tuple[str, ...]) 
     _require(document, (*place, "card"), entry["card"], _MAPPING)
     with _placed(document, (*place, "card")):
         return tool_from_card(card_from_mapping(entry["card"], "the card"), found.handler)
+
+
+def _agent_tool(document: Document, place: Place, entry: dict[str, Any]) -> Tool:
+    """Another agent as a tool: of a file beside this one, or of a module."""
+    for name, value in entry.items():
+        if name not in _AGENT_FORM:
+            raise document.unknown((*place, name), tuple(_AGENT_FORM))
+        _require(document, (*place, name), value, _AGENT_FORM[name])
+    if "purpose" not in entry:
+        raise document.error(place, "the purpose is missing: the model must know when this agent helps.")
+    source = entry["agent"]
+    if Path(source).suffix.lower() in SUFFIXES:
+        source = str(_path(document, source))
+    with _placed(document, (*place, "agent")):
+        agent = load_agent(source)
+    with _placed(document, place):
+        return agent.as_tool(**{name: value for name, value in entry.items() if name != "agent"})
+
+
+def _output_schema(document: Document, given: dict[str, Any] | str) -> dict[str, Any]:
+    """A JSON Schema in the file itself or in one of its own."""
+    with _placed(document, ("output_schema",)):
+        schema = read_document(_path(document, given)).data if isinstance(given, str) else given
+        return Answers(schema).schema
 
 
 def _tool_by_name(document: Document, place: Place, name: str, known: tuple[str, ...]) -> Any:
@@ -252,12 +343,17 @@ def _table(document: Document, place: Place, options: Any) -> Tool:
 
 _READERS: dict[str, Callable[[Document, Any], Any]] = {
     "model": _model,
+    "fallback": _fallback,
+    "retry": _settings("retry", Retry),
+    "rate": _settings("rate", Rate),
     "dialect": _named("dialect", get_dialect),
     "strategy": _named("strategy", get_strategy),
     "limits": _limits,
     "tools": _tools,
     "approved_tiers": _tiers,
     "workspace": _path,
+    "memory": _path,
+    "output_schema": _output_schema,
     "prompts": _path,
     "journal": _path,
     "db": _path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 import logging
@@ -41,6 +42,19 @@ _LOG = logging.getLogger("taoloop")
 
 Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool | None] | None]
 """Answers a question; None means "not now": the run then waits."""
+
+
+class OneByOne:
+    """An approver that is asked one question at a time, however many runs inside a run have some."""
+
+    def __init__(self, approver: Approver) -> None:
+        self._approver, self._asking = approver, asyncio.Lock()
+
+    async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | bool | None:
+        """The answer of the approver, once those before it have theirs."""
+        async with self._asking:
+            answer = self._approver(request)
+            return await answer if inspect.isawaitable(answer) else answer
 
 
 async def ask(approver: Approver, run_id: str, call: CallView, card: ToolCard | None) -> ApprovalAnswer | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from taoloop.core.decision import Answer, Problem
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
 from taoloop.core.events import (
     ActionStarted,
@@ -18,14 +19,17 @@ from taoloop.core.events import (
     Noted,
     Observed,
     Paused,
+    ReadDropped,
+    ReplyRejected,
     Resumed,
     RunStarted,
 )
 from taoloop.core.message import ModelReply
 from taoloop.core.requests import Check, request_calls
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
-from taoloop.dialects.reading import reply_facts
+from taoloop.dialects.reading import AnswerCheck, reply_facts
 from taoloop.errors import ReplayDiverged
+from taoloop.runtime.answers import BAD_ANSWER, Answers, answers_for
 from taoloop.strategies import get_strategy
 
 
@@ -51,6 +55,8 @@ def replay(trace: Trace) -> Iterator[Decided]:
     derived: list[Fact] = []
     running: set[str] = set()
     asking = False  # several answers may follow one question
+    schema = trace.agent.output_schema if trace.started is not None else None
+    answers = None if schema is None else answers_for(schema)
     for event in trace.events:
         fact = event.fact
         if isinstance(fact, Resumed | Finished):
@@ -63,7 +69,7 @@ def replay(trace: Trace) -> Iterator[Decided]:
             decided = fact  # and so is what a person said
         else:
             if not derived and not _from_outside(fact):
-                derived = _derive(again, event, trace, running)
+                derived = _derive(again, event, trace, running, answers)
             decided = derived.pop(0) if derived else fact
         asking = isinstance(fact, ApprovalGiven | ApprovalRefused)
         if decided.kind != fact.kind:
@@ -75,15 +81,15 @@ def replay(trace: Trace) -> Iterator[Decided]:
 
 
 def _from_outside(fact: Fact) -> bool:
-    """True for what no trace implies: the start, a resume, a person's remark, a stop."""
+    """True for what no trace implies: the start, a resume, a person's remark, a stop, a read begun in vain."""
     if isinstance(fact, Noted):
         return fact.by != "guard"
     if fact.kind == "finished":
         return getattr(fact, "status", None) in ("stopped", "model_failed")
-    return isinstance(fact, RunStarted | Resumed)
+    return isinstance(fact, RunStarted | Resumed | ReadDropped)
 
 
-def _derive(again: Trace, event: Event, recorded: Trace, running: set[str]) -> list[Fact]:
+def _derive(again: Trace, event: Event, recorded: Trace, running: set[str], answers: Answers | None) -> list[Fact]:
     """The facts that the core derives at this place; none where the world has the word.
 
     Calls that the core lets run are added to `running`: their start and outcome are in the record.
@@ -100,8 +106,10 @@ def _derive(again: Trace, event: Event, recorded: Trace, running: set[str]) -> l
                 model=fact.model,
                 usage=fact.usage,
                 cost_usd=fact.cost_usd,
+                thinking=fact.thinking,
             )
-            return reply_facts(effect, reply, fact.latency_s)
+            check = None if answers is None else _recorded_answer(answers, event, recorded)
+            return reply_facts(effect, reply, fact.latency_s, check)
         case RequestCalls():
             return request_calls(again, effect, _recorded_check(recorded))
         case Record(facts=facts):
@@ -115,6 +123,20 @@ def _derive(again: Trace, event: Event, recorded: Trace, running: set[str]) -> l
             return []
         case _:
             return []
+
+
+def _recorded_answer(answers: Answers, replied: Event, recorded: Trace) -> AnswerCheck:
+    """Judges an answer by the run's schema; what a type refused beyond that is taken from the record."""
+
+    def check(answer: Answer) -> Answer | Problem:
+        judged = answers.check(answer)
+        after = recorded.events[replied.seq + 1 : replied.seq + 2]
+        fact = after[0].fact if after else None
+        if isinstance(judged, Problem) or not isinstance(fact, ReplyRejected) or fact.code != BAD_ANSWER:
+            return judged
+        return Problem(code=fact.code, message=fact.message, excerpt=fact.excerpt)
+
+    return check
 
 
 def _recorded_check(recorded: Trace) -> Check:
@@ -135,11 +157,11 @@ def _recorded_check(recorded: Trace) -> Check:
 
 
 _EXPECTED: dict[type[Any], tuple[str, ...]] = {
-    CallModel: ("model_replied", "limit_reached", "finished"),
+    CallModel: ("model_replied", "model_erred", "limit_reached", "finished"),
     RequestCalls: ("action_requested",),
-    RunTools: ("action_started", "observed"),
+    RunTools: ("action_started", "observed", "paused"),  # paused: with a run inside it, which waits
     AskPerson: ("approval_given", "approval_refused", "paused"),
-    Record: ("limit_reached", "noted", "observed", "approval_given"),
+    Record: ("limit_reached", "noted", "observed", "approval_given", "compacted"),
     Finish: ("finished",),
 }
 

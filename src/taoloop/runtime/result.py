@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from taoloop.core.events import Status
 from taoloop.core.message import Usage
@@ -15,7 +16,8 @@ from taoloop.errors import IllegalEvent
 class Result:
     """How a run ended, or that it waits for a person.
 
-    `answer` is None unless the model gave one; `reason` says exactly why the run ended, in words for people.
+    `answer` is None unless the model gave one; `reason` says exactly why the run ended, in words for people. With an
+    output type `answer` is JSON, and `output` the value of that type (plain JSON where a schema was given).
     """
 
     run_id: str
@@ -23,6 +25,7 @@ class Result:
     answer: str | None
     reason: str
     trace: Trace
+    output: Any = None
 
     @classmethod
     def of(cls, trace: Trace) -> Result:

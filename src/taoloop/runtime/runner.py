@@ -5,26 +5,31 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from taoloop.core.cards import TIERS
 from taoloop.core.effects import AskPerson, CallModel, Finish, Record, RequestCalls, RunTools
 from taoloop.core.events import ActionStarted, Event, Fact, Fault, Finished, Paused
-from taoloop.core.guards import remaining_s, time_limit
+from taoloop.core.guards import remaining_s
 from taoloop.core.requests import refusal, request_calls
 from taoloop.core.steps import CallView
 from taoloop.core.trace import Trace
 from taoloop.core.wording import wording
-from taoloop.dialects.reading import reply_facts
+from taoloop.dialects.reading import AnswerCheck, reply_facts
 from taoloop.errors import InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import Model
-from taoloop.runtime.acting import act, fault_of, is_ours
-from taoloop.runtime.approval import ApprovalAnswer, Approver, answer_fact, ask
+from taoloop.runtime.acting import Outcome, act, fault_of, is_ours
+from taoloop.runtime.approval import ApprovalAnswer, Approver, OneByOne, answer_fact, ask
 from taoloop.runtime.clock import Clock
+from taoloop.runtime.early import EarlyReads
+from taoloop.runtime.hearing import DeltaListener, Hearing
+from taoloop.runtime.inside import Inside, Share
 from taoloop.runtime.within import within
 from taoloop.strategies import Strategy
-from taoloop.strategies.loop import model_failed
-from taoloop.tools.base import Prepared, ToolContext
+from taoloop.strategies.ends import without_reply
+from taoloop.tools.base import Prepared, Tool, ToolContext
 from taoloop.tools.registry import Toolbox
 
 Listener = Callable[[Event], None]
@@ -48,10 +53,19 @@ class Runner:
         clock: Clock,
         approver: Approver | None = None,
         listener: Listener | None = None,
+        on_delta: DeltaListener | None = None,
+        early_reads: bool = False,
+        check_answer: AnswerCheck | None = None,
     ) -> None:
         self.trace, self._lease, self._journal = trace, lease, journal
         self._strategy, self._model, self._toolbox = strategy, model, toolbox
         self._clock, self._approver, self._listener = clock, approver, listener
+        self._on_delta, self._check_answer = on_delta, check_answer
+        self._early = EarlyReads(trace, toolbox, self._begin_early) if early_reads else None
+        self._is_heard = on_delta is not None or early_reads
+        self._lent_approver = None if approver is None else OneByOne(approver)
+        self._has_agents = any(one.runs_inside for one in toolbox)
+        self._inner_waits: dict[str, Inside] = {}  # calls whose own run waits for a person
         self._events: list[Event] = []
         self._unheard: list[Event] = []
         self._artifacts: list[Artifact] = []
@@ -93,6 +107,8 @@ class Runner:
             await self.commit()  # a model that failed finishes the run without a further effect
         except (asyncio.CancelledError, KeyboardInterrupt):
             if self.trace.finished is None:
+                for dropped in self._early.drop("stopped") if self._early else ():
+                    self.note(dropped)
                 reason = wording(self.trace.agent.language, "stopped")
                 self.note(Finished(status="stopped", answer=None, reason=reason))
             await asyncio.shield(self.commit())
@@ -109,6 +125,7 @@ class Runner:
                     self.note(fact)
             case RunTools(calls=calls):
                 await self._run_tools(calls)
+                self._pause_with_inner_runs()
             case AskPerson(calls=calls):
                 await self.commit()
                 await self._ask_person(calls)
@@ -121,23 +138,43 @@ class Runner:
                 await self.commit()
 
     async def _ask_model(self, effect: CallModel) -> None:
-        request = effect.request
+        request, hearing = effect.request, self._hearing(effect) if self._is_heard else None
+        if hearing is not None:
+            request = replace(request, on_delta=hearing)
         began = self._clock.tick()
         try:
             waiting = self._model.complete(request)
             reply = await within(request.timeout_s, waiting, lambda: self._late(request.timeout_s))
-            facts: list[Fact] = reply_facts(effect, reply, self._clock.tick() - began)
-        except ModelTimeout as error:
-            own_limit = time_limit(self.trace, self.trace.agent.model_timeout_s) if request.purpose != "close" else None
-            facts = [own_limit or model_failed(self.trace, str(error))]
+            facts: list[Fact] = reply_facts(effect, reply, self._clock.tick() - began, self._check_answer)
         except ModelError as error:
-            facts = [model_failed(self.trace, str(error))]
+            facts = [without_reply(self.trace, effect, error)]
         except (Exception, asyncio.CancelledError, SystemExit) as error:  # a stated end, not a crash
             if is_ours(error):
                 raise
-            facts = [model_failed(self.trace, f"{self._model.spec}: {fault_of(error).message}")]
-        for fact in facts:
+            failed = ModelError(f"{self._model.spec}: {fault_of(error).message}")
+            facts = [without_reply(self.trace, effect, failed)]
+        finally:
+            if hearing is not None:
+                hearing.end()
+        for fact in [*self._early.settle(facts), *facts] if self._early is not None else facts:
             self.note(fact)
+
+    def _hearing(self, effect: CallModel) -> Hearing | None:
+        """Who hears the reply while it is being written. A summary is nobody's business; a model need not stream it."""
+        if effect.request.purpose == "compact":
+            return None
+        listeners = [] if self._on_delta is None else [self._on_delta]
+        if self._early is not None:
+            for left in self._early.expect(effect):
+                self.note(left)
+            listeners.insert(0, self._early.hear)
+        return Hearing(listeners)
+
+    async def _begin_early(self, call_id: str, key: str, tool: Tool, prepared: Prepared) -> Outcome:
+        context = ToolContext(
+            run_id=self.trace.run_id, call_id=call_id, idempotency_key=key, read_artifact=self._read_artifact
+        )
+        return await act(tool, prepared.values, context, remaining_s(self.trace, tool.card.timeout_s), self._clock)
 
     def _late(self, timeout_s: float | None) -> ModelTimeout:
         return ModelTimeout(f"{self._model.spec} gave no reply within {timeout_s:g} s.")
@@ -158,10 +195,11 @@ class Runner:
                 key = f"{self.trace.run_id}:{call.requested.call_id}"
                 self.note(ActionStarted(call_id=call.requested.call_id, idempotency_key=key, attempt=call.attempts + 1))
         await self.commit()
+        share = self._share(calls) if self._has_agents else None
         if len(calls) == 1:
-            await self._run_tool(calls[0])
+            await self._run_tool(calls[0], share)
             return
-        tasks = [asyncio.create_task(self._run_tool(call)) for call in calls]
+        tasks = [asyncio.create_task(self._run_tool(call, share)) for call in calls]
         try:
             await asyncio.wait(tasks)
         finally:
@@ -172,7 +210,29 @@ class Runner:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _run_tool(self, call: CallView) -> None:
+    def _share(self, calls: tuple[CallView, ...]) -> Share:
+        """What each of the agents among these calls may use of what is left."""
+        names = [call.requested.tool for call in calls]
+        agents = sum(name in self._toolbox and self._toolbox.get(name).runs_inside for name in names)
+        return Share.of(self.trace, agents)
+
+    def _pause_with_inner_runs(self) -> None:
+        """A run waits with the runs inside it: their calls stay pending, and are taken up again at a resume."""
+        if not self._inner_waits:
+            return
+        waiting, self._inner_waits = self._inner_waits, {}
+        tools = {call_id: self.trace.pending[call_id].requested.tool for call_id in waiting}
+        detail = "; ".join(f"{tools[call_id]} ({call_id}): {inner.waits_for}" for call_id, inner in waiting.items())
+        asked = {tier for inner in waiting.values() for tier in inner.tiers}
+        self.note(
+            Paused(
+                reason=wording(self.trace.agent.language, "waiting", detail=detail),
+                waiting_for=tuple(waiting),
+                tiers=tuple(tier for tier in TIERS if tier in asked),
+            )
+        )
+
+    async def _run_tool(self, call: CallView, share: Share | None) -> None:
         requested = call.requested
         prepared = self._prepared.pop(requested.call_id, None)
         try:
@@ -189,17 +249,32 @@ class Runner:
             attempt=max(1, call.attempts),
             read_artifact=self._read_artifact,
         )
-        timeout_s = remaining_s(self.trace, tool.card.timeout_s)
-        outcome = await act(tool, prepared.values, context, timeout_s, self._clock)
+        if share is not None and tool.runs_inside:
+            lent = Inside(parent=self.trace, journal=self._journal, approver=self._lent_approver, share=share)
+            context = replace(context, inside=lent)
+        if self._early is not None and (begun := self._early.take(requested)) is not None:
+            outcome = await begun
+        else:
+            timeout_s = remaining_s(self.trace, tool.card.timeout_s)
+            outcome = await act(tool, prepared.values, context, timeout_s, self._clock)
         if outcome.artifact is not None:
             self._artifacts.append(outcome.artifact)
-        self.note(outcome.observed)
+        if isinstance(context.inside, Inside):
+            if context.inside.waits_for is not None:
+                self._inner_waits[requested.call_id] = context.inside
+                return
+            self.note(context.inside.settled(outcome.observed))
+        else:
+            self.note(outcome.observed)
         if not tool.card.reads_only:
             await self.commit()
 
     async def _read_artifact(self, ref: str) -> str | None:
         artifact = await self._journal.artifact(self.trace.run_id, ref)
-        return artifact.body if artifact else None
+        if artifact is not None:
+            return artifact.body
+        call = self.trace.calls.get(ref.removeprefix("obs_"))  # short enough to stand in the trace
+        return call.observed.output if call is not None and call.observed is not None and call.observed.ok else None
 
     async def _ask_person(self, calls: tuple[CallView, ...]) -> None:
         unanswered = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
-from taoloop.core.events import ActionRequested, Event, Finished, ModelReplied, Observed, ReplyRejected
+from taoloop.core.events import ActionRequested, Compacted, Event, Finished, ModelReplied, Observed, ReplyRejected
 from taoloop.core.transcript import input_text, observation_text
 from taoloop.runtime.runner import Listener
 
@@ -18,6 +18,10 @@ def verbose_listener(stream: TextIO | None = None) -> Listener:
         match event.fact:
             case ModelReplied(purpose="close"):
                 out.write("[last turn]\n")
+            case ModelReplied(purpose="compact"):
+                pass
+            case Compacted(through_step=step):
+                out.write(f"[the prompt is shorter now, up to step {step}]\n")
             case ModelReplied(step=step, decision=decision):
                 out.write(f"[step {step}] Thought: {decision.reason if decision else '(unreadable)'}\n")
             case ActionRequested(tool=tool, args=args):

@@ -11,18 +11,30 @@ from itertools import takewhile
 
 from taoloop.core.decision import Act, Answer
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
-from taoloop.core.events import ApprovalGiven, ApprovalRefused, Fault, Finished, LimitReached, Noted, Observed
+from taoloop.core.events import (
+    ApprovalGiven,
+    ApprovalRefused,
+    Compacted,
+    Fault,
+    Finished,
+    LimitReached,
+    Noted,
+    Observed,
+)
 from taoloop.core.guards import reached_limit, reached_steps, remaining_s
-from taoloop.core.message import Purpose
+from taoloop.core.message import Message, Purpose
 from taoloop.core.request import ModelRequest
 from taoloop.core.requests import refusal
 from taoloop.core.spec import AgentSpec
 from taoloop.core.steps import CallView
 from taoloop.core.trace import Trace
-from taoloop.core.wording import limit_text, wording
+from taoloop.core.wording import wording
 from taoloop.dialects import get_dialect
 from taoloop.dialects.conversation import Conversation
+from taoloop.dialects.reply_schema import reply_schema
 from taoloop.errors import IllegalEvent
+from taoloop.strategies.compaction import make_room
+from taoloop.strategies.ends import limit_finish, model_failed
 
 IN_DOUBT = Fault(
     code="in_doubt",
@@ -117,17 +129,34 @@ class LoopStrategy:
             )
         )
 
-    def _call(self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int) -> CallModel:
-        dialect = get_dialect(agent.dialect)
+    def _call(self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int) -> Effect:
+        """Ask the model, once the prompt fits into its window."""
         conversation = trace.view(
             f"conversation/{self.name}",
-            lambda: Conversation(self.name, tools=self.acts, reasons=self.reasons),
+            lambda: Conversation(self.name, trace.events, tools=self.acts, reasons=self.reasons),
         )
-        offered = agent.tools if self.acts and purpose != "close" else ()
+        if agent.context_tokens is not None or trace.overflows:
+            match make_room(trace, conversation, purpose):
+                case Compacted() as fact:
+                    return Record(facts=(fact,))
+                case str() as problem:
+                    return Finish(fact=model_failed(trace, problem))
+                case tuple() as prompt:
+                    return self._ask(agent, trace, "compact", trace.step_count, prompt)
+        return self._ask(agent, trace, purpose, step, tuple(conversation.messages))
+
+    def _ask(
+        self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int, messages: tuple[Message, ...]
+    ) -> CallModel:
+        dialect = get_dialect(agent.dialect)
+        offered = agent.tools if self.acts and purpose not in ("close", "compact") else ()
+        schema = None
+        if purpose != "compact":
+            schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons)
         request = ModelRequest(
             task=trace.task,
             trace=trace,
-            messages=tuple(conversation.messages),
+            messages=messages,
             dialect=agent.dialect,
             tools=offered,
             native=dialect.native,
@@ -136,38 +165,11 @@ class LoopStrategy:
             temperature=0.0 if purpose == "repair" else agent.temperature,
             top_p=None if purpose == "repair" else agent.top_p,
             max_output_tokens=agent.max_output_tokens,
-            stop=dialect.stop,
+            stop=dialect.stop if purpose != "compact" else (),
             timeout_s=agent.model_timeout_s if purpose == "close" else remaining_s(trace, agent.model_timeout_s),
+            reply_schema=schema,
         )
         return CallModel(request=request, step=step)
-
-
-def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finished:
-    """The finish of a run that a limit ended: its status names the limit, whatever the last turn gave."""
-    language = trace.agent.language
-    detail = trace.last_rejected.message if trace.last_rejected else ""
-    reason = limit_text(language, reached, detail)
-    if failed:
-        reason += wording(language, "closing_failed", detail=failed)
-    answer = trace.answer
-    return Finished(
-        status=reached.status,
-        limit=reached.limit,
-        answer=answer.text if answer else None,
-        reason=reason,
-        citations=answer.citations if answer else (),
-    )
-
-
-def model_failed(trace: Trace, message: str) -> Finished:
-    """The finish of a run whose model failed; a limit that was reached before keeps its status."""
-    if trace.limit_reached is not None:
-        return limit_finish(trace, trace.limit_reached, failed=message)
-    return Finished(
-        status="model_failed",
-        answer=None,
-        reason=wording(trace.agent.language, "model_failed", detail=message),
-    )
 
 
 def _is_allowed_ahead(trace: Trace, call: CallView) -> bool:

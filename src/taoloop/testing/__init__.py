@@ -4,6 +4,30 @@ from __future__ import annotations
 
 from taoloop.models.scripted import ScriptedModel
 from taoloop.testing.clock import FakeClock
+from taoloop.testing.drift import DriftInjector
+from taoloop.testing.drift_classes import DRIFT
 from taoloop.testing.http import HttpDouble
+from taoloop.testing.pace import FakePace
+from taoloop.testing.recorder import Recorder
+from taoloop.testing.switch import allow_real_calls, forbid_real_calls
+from taoloop.testing.traces import calls, calls_above, explained, in_order, observations, requested, story, violations
 
-__all__ = ["FakeClock", "HttpDouble", "ScriptedModel"]
+__all__ = [
+    "DRIFT",
+    "DriftInjector",
+    "FakeClock",
+    "FakePace",
+    "HttpDouble",
+    "Recorder",
+    "ScriptedModel",
+    "allow_real_calls",
+    "calls",
+    "calls_above",
+    "explained",
+    "forbid_real_calls",
+    "in_order",
+    "observations",
+    "requested",
+    "story",
+    "violations",
+]

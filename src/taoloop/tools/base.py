@@ -24,7 +24,8 @@ class ToolContext:
     """What a tool may know of the call that it serves; a handler asks for it by a parameter of this type.
 
     `idempotency_key` is the same for every attempt at this recorded call and different for every other call.
-    `attempt` counts from 1. `read_artifact(ref)` gives the whole of an earlier output of this run, or None.
+    `attempt` counts from 1. `read_artifact(ref)` gives the whole of an earlier output of this run, or None. `inside` is
+    the runtime's own, for tools that are agents.
     """
 
     run_id: str = "by-hand"
@@ -32,6 +33,7 @@ class ToolContext:
     idempotency_key: str = "by-hand"
     attempt: int = 1
     read_artifact: Callable[[str], Awaitable[str | None]] = _no_artifacts
+    inside: Any = None
 
 
 Checker = Callable[[bytes], Mapping[str, Any]]
@@ -64,6 +66,11 @@ class Tool:
 
     `check` judges arguments, `check_output` results. `context_parameter` names the handler's parameter that takes
     the `ToolContext`, if it has one.
+
+    A sync handler runs in a thread, where its time limit can be kept, unless it ends at once. `inline` promises that it
+    always does; else `ends_at_once` says of the handler and the values of a call whether that is certain.
+
+    `runs_inside`: the tool is an agent, and a call of it is a run inside the run that called.
     """
 
     card: ToolCard
@@ -72,6 +79,9 @@ class Tool:
     check_output: OutputChecker | None = None
     context_parameter: str | None = None
     is_async: bool = field(default=False)
+    inline: bool = False
+    ends_at_once: Callable[[Callable[..., Any], Mapping[str, Any]], bool] | None = None
+    runs_inside: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function behind the tool, unchecked."""
@@ -121,6 +131,10 @@ class Tool:
         if self.context_parameter is not None:
             return self.handler(**values, **{self.context_parameter: context})
         return self.handler(**values)
+
+    def runs_inline(self, values: Mapping[str, Any]) -> bool:
+        """True if a call with these prepared values needs no thread."""
+        return self.inline or (self.ends_at_once is not None and self.ends_at_once(self.handler, values))
 
     def render(self, result: Any) -> Output:
         """The result as text: a str as it is, anything else as JSON.

@@ -62,6 +62,7 @@ _KEYWORD_AFTER_DIGIT = re.compile(r"[0-9_.](?:and|else|for|if|in|is|not|or)\b") 
     ),
     idempotent=True,
     max_input_bytes=8 * 1024,
+    inline=True,  # every part is bounded: 1,000 characters, 4,096 bits
 )
 def calculator(expression: str) -> str:
     """Compute an arithmetic expression of number constants with + - * / ** and parentheses only.

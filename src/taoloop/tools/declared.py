@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from typing import Any, Protocol
+from typing import Any
 
 import pydantic_core
 
@@ -20,14 +20,8 @@ from taoloop.tools.base import (
     handler_is_async,
     require_name,
 )
+from taoloop.tools.schemas import compile_schema, findings, listed
 from taoloop.tools.signatures import is_context, parameters
-
-_SHOWN = 5
-_BACKTRACKING = 100_000  # steps of a pattern on one text: enough for honest ones, and it always ends
-
-
-class _Validator(Protocol):
-    def iter_errors(self, instance: Any) -> Any: ...
 
 
 def tool_from_card(card: ToolCard, handler: Callable[..., Any]) -> Tool:
@@ -89,16 +83,16 @@ def _parameters(card: ToolCard, handler: Callable[..., Any]) -> tuple[str | None
 
 
 def _checker(card: ToolCard, accepted: frozenset[str] | None) -> Checker:
-    validator = _compile(card.name, "input", card.input_schema)
+    validator = compile_schema(card.input_schema, f"The input schema of {card.name!r}", ToolDefinitionError)
 
     def check(raw: bytes) -> Mapping[str, Any]:
         args: dict[str, Any] = pydantic_core.from_json(raw)
-        found = _findings(validator, args)
+        found = findings(validator, args)
         if accepted is not None:
             found += [f"{name!r} is not a known argument" for name in args if name not in accepted]
         if found:
             raise InvalidArguments(
-                f"The arguments of {card.name!r} do not fit: {_listed(found)}.",
+                f"The arguments of {card.name!r} do not fit: {listed(found)}.",
                 hint=f"Expected: {expected_form(card)}",
             )
         return args
@@ -107,65 +101,20 @@ def _checker(card: ToolCard, accepted: frozenset[str] | None) -> Checker:
 
 
 def _output_checker(name: str, schema: Mapping[str, Any]) -> OutputChecker:
-    validator = _compile(name, "output", schema)
+    validator = compile_schema(schema, f"The output schema of {name!r}", ToolDefinitionError)
 
     def check_output(result: Any) -> None:
         try:
             plain = pydantic_core.to_jsonable_python(result)
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError):
             return  # `render` says it better
-        if found := _findings(validator, plain):
+        if found := findings(validator, plain):
             raise InvalidOutput(
-                f"{name!r} ran, but its result does not fit what it declares: {_listed(found)}.",
+                f"{name!r} ran, but its result does not fit what it declares: {listed(found)}.",
                 hint="The call was carried out; do not repeat it only because of this.",
             )
 
     return check_output
-
-
-def _compile(name: str, which: str, schema: Mapping[str, Any]) -> _Validator:
-    import jsonschema_rs  # noqa: PLC0415  # only hand-written cards need it
-
-    def no_remote(uri: str) -> Any:
-        raise ValueError(f"the remote reference {uri!r} is not followed")
-
-    try:
-        return jsonschema_rs.Draft202012Validator(
-            _plain(schema),
-            validate_formats=True,
-            retriever=no_remote,
-            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKING),
-        )
-    except (ValueError, TypeError, RecursionError) as error:
-        reason = str(getattr(error, "message", "") or error).splitlines()[0][:300]
-        raise ToolDefinitionError(
-            f"The {which} schema of {name!r} is not valid JSON Schema: {reason}.",
-            hint="Schemas are of Draft 2020-12, without references to other places.",
-        ) from error
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _findings(validator: _Validator, instance: Any) -> list[str]:
-    found = []
-    try:
-        for error in validator.iter_errors(instance):
-            where = ".".join(str(part) for part in error.instance_path)
-            message = str(error.message)[:200]
-            found.append(f"{where!r}: {message}" if where else message)
-            if len(found) > _SHOWN:
-                break
-    except ValueError as error:  # what JSON Schema cannot judge, such as a number beyond its range
-        found.append(str(error)[:200])
-    return found
-
-
-def _listed(found: list[str]) -> str:
-    return "; ".join(found[:_SHOWN]) + ("; and more" if len(found) > _SHOWN else "")
 
 
 def card_from_mapping(mapping: Mapping[str, Any], where: str) -> ToolCard:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields as dataclass_fields
@@ -18,6 +17,8 @@ from pydantic.fields import FieldInfo
 from taoloop.core.cards import ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
 from taoloop.tools.base import Checker, OutputChecker, Tool, expected_form, handler_is_async, require_name
+from taoloop.tools.instant import Instant
+from taoloop.tools.schemas import without_titles
 from taoloop.tools.signatures import is_context, parameters, underlying
 
 _UNTYPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
@@ -44,6 +45,7 @@ def tool(
     compensation: str | None = None,
     max_input_bytes: int | None = None,
     max_preview_chars: int | None = None,
+    inline: bool | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a typed function, sync or async.
@@ -58,9 +60,15 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     Declare `tier="read"` for a function that changes nothing: it may then be repeated, run beside others and needs
     no approval. A function without a tier counts as one that may have changed the world.
 
+    A sync function runs in a thread, so that it may block and its time limit is kept. `inline=True` promises that it
+    never waits and is done in well under a millisecond: it then runs in the thread of the event loop, which spares
+    the change of thread; nothing could keep its time limit or let other runs go on meanwhile. `inline=False`: always
+    in a thread. Without either, a call that certainly ends at once (plain arithmetic and text without loops or calls
+    of other code, see `taoloop.tools.instant`) needs no thread, every other one gets it.
+
     Raises:
         ToolDefinitionError: a parameter has no type, or a type that cannot be described as JSON; or what is given
-            is a class, or a method without its object.
+            is a class, or a method without its object; or `inline` is said of an async function.
     """
     if function is not None:
         return function_tool(function)
@@ -68,8 +76,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
-    """`tool` as a plain function: `options` are fields of `ToolCard`."""
+    """`tool` as a plain function: `options` are fields of `ToolCard`, and `inline`."""
     given = {key: value for key, value in options.items() if value is not None}
+    inline: bool | None = given.pop("inline", None)
     target = underlying(function)
     if inspect.isclass(target):
         raise ToolDefinitionError(
@@ -93,13 +102,22 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     given["examples"] = tuple(given.get("examples", ()))
     given.setdefault("purpose", _purpose(doc))
     card = ToolCard(name=name, input_schema=schema, **{"output_schema": output_schema, **given})
+    handler, is_async = _with_field_defaults(function), handler_is_async(function)
+    if is_async and inline is not None:
+        raise ToolDefinitionError(
+            f"The tool {name!r} is async and was given `inline`.",
+            hint="Leave it away: an async function always runs in the event loop.",
+        )
+    found_out = inline is None and not is_async and context_parameter is None
     return Tool(
         card=card,
-        handler=_with_field_defaults(function),
+        handler=handler,
         check=_checker(card, adapter),
         check_output=check_output,
         context_parameter=context_parameter,
-        is_async=handler_is_async(function),
+        is_async=is_async,
+        inline=bool(inline),
+        ends_at_once=Instant() if found_out else None,
     )
 
 
@@ -214,7 +232,7 @@ def _arguments_adapter(name: str, fields: Mapping[str, Any]) -> tuple[TypeAdapte
             f"The parameters of the tool {name!r} cannot be described as JSON: {str(error).splitlines()[0]}",
             hint="Use JSON-like types: str, int, float, bool, list, dict, Literal, TypedDict or a pydantic model.",
         ) from error
-    return adapter, _without_titles(schema)
+    return adapter, without_titles(schema)
 
 
 def _checker(card: ToolCard, adapter: TypeAdapter[Any]) -> Checker:
@@ -251,7 +269,7 @@ def _output(name: str, returned: Any) -> tuple[dict[str, Any] | None, OutputChec
                 hint="The call was carried out; do not repeat it only because of this.",
             ) from error
 
-    return _without_titles(schema), check_output
+    return without_titles(schema), check_output
 
 
 def problems(error: ValidationError, *, at_most: int = 5) -> str:
@@ -284,22 +302,3 @@ def _argument_texts(doc: str) -> dict[str, str]:
         if found := _ARG_LINE.match(line):
             texts[found["name"]] = found["text"].strip()
     return texts
-
-
-def _without_titles(schema: Any) -> Any:
-    """The schema without the titles that pydantic makes from names (they cost tokens and say nothing).
-
-    A default that is no number in JSON (infinity) goes too: no provider would take the schema.
-    """
-    if isinstance(schema, dict):
-        return {
-            key: {name: _without_titles(rule) for name, rule in value.items()}
-            if key in ("properties", "$defs") and isinstance(value, dict)
-            else _without_titles(value)
-            for key, value in schema.items()
-            if not (key == "title" and isinstance(value, str))
-            and not (key == "default" and isinstance(value, float) and not math.isfinite(value))
-        }
-    if isinstance(schema, list):
-        return [_without_titles(item) for item in schema]
-    return schema

@@ -1,0 +1,62 @@
+"""Steps of a run in few lines, made from the trace alone: where no model says it, and where none may leave it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from taoloop.core.steps import CallView, Step
+from taoloop.core.trace import Trace
+from taoloop.core.transcript import input_text, observation_text
+
+_REASON_CHARS, _INPUT_CHARS, _OUTPUT_CHARS = 120, 120, 160
+
+
+def steps_digest(trace: Trace, after: int, through: int, max_chars: int) -> str:
+    """The steps above `after` up to `through`, one line for each call; the newest that fit, in their order."""
+    return _newest(
+        (line for step in reversed(trace.steps[after:through]) for line in reversed(_lines(step))), max_chars
+    )
+
+
+def effects_digest(trace: Trace, through: int, max_chars: int) -> str:
+    """The calls up to the step `through` that do not only read, one line for each; the newest that fit."""
+    calls = (call for step in reversed(trace.steps[:through]) for call in reversed(step.calls))
+    return _newest((_call_line(call) for call in calls if _is_effect(trace, call)), max_chars)
+
+
+def _is_effect(trace: Trace, call: CallView) -> bool:
+    card = trace.card(call.requested.tool)
+    return call.requested.verdict != "deny" and card is not None and not card.reads_only
+
+
+def _lines(step: Step) -> list[str]:
+    """A step: its reason, and its calls with what came of them."""
+    decision = step.decision
+    head = f"[{step.number}] {_short(decision.reason if decision else '', _REASON_CHARS)}".rstrip()
+    return [head, *(f"  {_call_line(call)}" for call in step.calls)]
+
+
+def _call_line(call: CallView) -> str:
+    requested, observed = call.requested, call.observed
+    line = f"{requested.call_id} {requested.tool} {_short(input_text(call.args), _INPUT_CHARS)}"
+    if observed is None:
+        return line
+    return f"{line} → {'ok' if observed.ok else 'failed'}: {_short(observation_text(observed), _OUTPUT_CHARS)}"
+
+
+def _short(text: str, max_chars: int) -> str:
+    line = " ".join(text[: 4 * max_chars].split())
+    return line if len(line) <= max_chars else line[: max_chars - 1] + "…"
+
+
+def _newest(lines: Iterator[str], max_chars: int) -> str:
+    """Lines given from the newest on, as far as they fit, put in their order; what did not fit is marked."""
+    kept: list[str] = []
+    room = max_chars
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            kept.append("…")
+            break
+        kept.append(line)
+    return "\n".join(reversed(kept))

@@ -1,0 +1,27 @@
+"""How many tokens a text is, roughly. Only for what a provider has not counted yet; its own count always wins."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from taoloop.core.message import Message
+
+MESSAGE_TOKENS = 4
+"""What a chat template adds around one message, about."""
+
+
+def text_tokens(text: str) -> int:
+    """About 4 ASCII characters, or 3 bytes of any other script (one Chinese character), to a token."""
+    if text.isascii():
+        return math.ceil(len(text) / 4)
+    plain = len(text.encode("ascii", "ignore"))
+    other = len(text.encode("utf-8", "surrogatepass")) - plain
+    return math.ceil(plain / 4 + other / 3)
+
+
+def message_tokens(message: Message) -> int:
+    """One message with the calls in it."""
+    calls = sum(text_tokens(call.name) + text_tokens(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls)
+    return MESSAGE_TOKENS + text_tokens(message.content) + calls

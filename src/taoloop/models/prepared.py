@@ -1,0 +1,109 @@
+"""What the official SDKs say a request looks like: address, path, key and headers. They send nothing themselves.
+
+An SDK's client is given a transport that only looks at the request. So the SDK decides how a key is presented, which
+version of the API is asked for and, for Azure, which path a deployment has; `models/wire.py` carries the request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from taoloop.errors import MissingExtra, ModelError
+from taoloop.models.providers import AZURE_DEPLOYMENTS_VERSION, Endpoint, shown_address
+from taoloop.models.wire import Target
+
+_CARRIED = re.compile(r"accept|accept-encoding|connection|content-length|host|transfer-encoding|x-stainless-.*")
+"""Headers that say how a request is carried, and what the SDK is doing: it carries nothing."""
+
+
+class _SeenError(Exception):
+    """The request was looked at; it goes no further."""
+
+
+class _Looking:
+    """A transport of httpx and httpx2 that keeps the request and sends nothing."""
+
+    def __init__(self) -> None:
+        self.request: Any = None
+
+    def handle_request(self, request: Any) -> Any:
+        """Keep the request."""
+        self.request = request
+        raise _SeenError
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def openai_target(endpoint: Endpoint) -> Target:
+    """Where and how the OpenAI SDK asks for a chat completion.
+
+    Raises:
+        MissingExtra: the SDK is not installed.
+        ModelError: it cannot use the address.
+    """
+    sdk = _sdk("openai", "OpenAI")
+    options: dict[str, Any] = {"api_key": endpoint.api_key, "base_url": endpoint.address, "max_retries": 0}
+    client = sdk.OpenAI
+    if endpoint.provider == "azure" and not endpoint.address.endswith("/v1"):
+        client = sdk.AzureOpenAI
+        options["api_version"] = endpoint.api_version or AZURE_DEPLOYMENTS_VERSION
+    elif endpoint.provider == "azure":
+        options["default_headers"] = {"api-key": endpoint.api_key}  # gateways before Azure often know only this one
+        options["default_query"] = {"api-version": endpoint.api_version} if endpoint.api_version else None
+    return _target(endpoint, sdk, lambda http_client: client(**options, http_client=http_client), "/chat/completions")
+
+
+def anthropic_target(endpoint: Endpoint) -> Target:
+    """Where and how the Anthropic SDK asks for a message.
+
+    Raises:
+        MissingExtra: the SDK is not installed.
+        ModelError: it cannot use the address.
+    """
+    sdk = _sdk("anthropic", "Anthropic")
+    options = {"api_key": endpoint.api_key, "base_url": endpoint.address.removesuffix("/v1"), "max_retries": 0}
+    return _target(endpoint, sdk, lambda http_client: sdk.Anthropic(**options, http_client=http_client), "/v1/messages")
+
+
+def _target(endpoint: Endpoint, sdk: Any, client_on: Callable[[Any], Any], path: str) -> Target:
+    spec, address = f"{endpoint.provider}:{endpoint.model}", shown_address(endpoint.address)
+    looking = _Looking()
+    try:
+        client = client_on(sdk.DefaultHttpxClient(transport=looking, trust_env=False))
+        client.post(path, cast_to=object, body={"model": endpoint.model, "messages": []})
+    except Exception as error:  # each SDK wraps ours in its own
+        if looking.request is None:
+            raise ModelError(
+                f"{spec} cannot be called at {address}: {type(error).__name__} in the SDK.", hint="Check the address."
+            ) from error
+    request = looking.request
+    url = str(request.url)
+    headers = {name: value for name, value in request.headers.items() if not _CARRIED.fullmatch(name)}
+    http = import_module(type(request).__module__.partition(".")[0])  # httpx2, or httpx with older SDKs
+    tls = http.create_ssl_context if url.startswith("https:") else None
+    return Target(name=spec, address=address, url=url, headers=headers, proxy=_proxy(url), tls=tls)
+
+
+def _sdk(module: str, name: str) -> Any:
+    try:
+        return import_module(module)  # heavy and optional
+    except ImportError as error:
+        raise MissingExtra(
+            f"The {name} SDK is not installed.", hint=f"Install the extra: pip install 'taoloop[{module}]'."
+        ) from error
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for this address, as HTTP clients read it."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or not proxy.startswith("http") or (parts.hostname and proxy_bypass(parts.hostname)):
+        return None
+    return proxy

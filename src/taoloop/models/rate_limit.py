@@ -1,0 +1,109 @@
+"""A model that is asked no more often than agreed: requests and tokens per minute, counted on this side."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from threading import Lock
+
+from taoloop.core.message import ModelReply
+from taoloop.core.request import ModelRequest
+from taoloop.core.tokens import message_tokens, text_tokens
+from taoloop.dialects.toolblock import compact, describe
+from taoloop.errors import ModelRateLimited
+from taoloop.models.base import Model
+from taoloop.models.pace import REAL_PACE, Pace
+from taoloop.models.rate_window import Place, RateWindow
+from taoloop.models.settings import Rate
+
+EXPECTED_OUTPUT_TOKENS = 300
+"""What a reply is taken to need before it is known, where the request sets no `max_output_tokens`."""
+
+_LOOK_S = 1.0
+"""How often a call that waits looks whether it may go earlier, because others needed less than they had reserved."""
+
+
+class RateLimited:
+    """Holds calls back, in their order, so that no span of 60 seconds has more than `rate` allows.
+
+    One instance counts for all runs, event loops and threads of the process that use it. Tokens are reserved by an
+    estimate of the prompt and of the output that may come, and corrected by what the provider reports. The wait is
+    part of the request's time: agents that share a tight rate need a larger `model_timeout_s`.
+    """
+
+    def __init__(self, model: Model, rate: Rate, *, pace: Pace = REAL_PACE) -> None:
+        self._model, self._rate, self._pace = model, rate, pace
+        self._window, self._lock = RateWindow(rate), Lock()
+
+    @property
+    def spec(self) -> str:
+        """That of the model behind it."""
+        return self._model.spec
+
+    @property
+    def dialect(self) -> str:
+        """That of the model behind it."""
+        return self._model.dialect
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """The reply of the model behind it, asked when there is room for the call.
+
+        Raises:
+            ModelRateLimited: there will be none within the time of the request; it is told at once.
+        """
+        place, waited_s = await self._turn(request)
+        if request.timeout_s is not None and waited_s:
+            request = replace(request, timeout_s=max(0.001, request.timeout_s - waited_s))
+        reply = await self._model.complete(request)
+        if reply.usage.total_tokens and self._rate.tokens_per_minute is not None:
+            with self._lock:
+                self._window.settle(place, reply.usage.total_tokens, self._pace.tick())
+        return reply
+
+    def check_used(self, replies: int) -> None:
+        """Left to the model behind it."""
+        self._model.check_used(replies)
+
+    async def close(self) -> None:
+        """Close the model behind it."""
+        await self._model.close()
+
+    async def _turn(self, request: ModelRequest) -> tuple[Place, float]:
+        """Wait until the call may begin; its place, and the seconds waited."""
+        tokens = 0 if self._rate.tokens_per_minute is None else estimated_tokens(request)
+        asked = self._pace.tick()
+        with self._lock:
+            place = self._window.take(tokens, asked)
+        try:
+            while wait_s := self._begin(place):
+                left_s = math.inf if request.timeout_s is None else request.timeout_s - (self._pace.tick() - asked)
+                if wait_s >= left_s:
+                    raise ModelRateLimited(
+                        f"{self.spec} was not asked: {_said(self._rate)} allow the next call in {wait_s:.0f} s, and "
+                        f"{max(0.0, left_s):.0f} s are left.",
+                        hint="Raise model_timeout_s or the rate, or run fewer agents at once.",
+                        retry_after_s=wait_s,
+                    )
+                await self._pace.sleep(min(wait_s, _LOOK_S))
+        except BaseException:
+            with self._lock:
+                self._window.give_back(place, self._pace.tick())
+            raise
+        return place, self._pace.tick() - asked
+
+    def _begin(self, place: Place) -> float:
+        with self._lock:
+            return self._window.begin(place, self._pace.tick())
+
+
+def estimated_tokens(request: ModelRequest) -> int:
+    """What a request may need, estimated: the prompt, the tools beside it, and the output that may come."""
+    prompt = sum(message_tokens(message) for message in request.messages)
+    if request.native:
+        prompt += sum(text_tokens(describe(card) + compact(card.input_schema)) for card in request.tools)
+    return prompt + (request.max_output_tokens or EXPECTED_OUTPUT_TOKENS)
+
+
+def _said(rate: Rate) -> str:
+    named = (("requests", rate.requests_per_minute), ("tokens", rate.tokens_per_minute))
+    return " and ".join(f"{value} {name} per minute" for name, value in named if value is not None)

@@ -1,0 +1,200 @@
+"""What a provider's refusal means: from status, headers and body to the error that says what to do next."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from pydantic_core import from_json
+
+from taoloop.errors import (
+    ModelAuthError,
+    ModelContentRefused,
+    ModelContextOverflow,
+    ModelError,
+    ModelNotFound,
+    ModelRateLimited,
+    ModelRequestRefused,
+    ModelUnavailable,
+)
+from taoloop.models.providers import Endpoint, shown_address
+
+_LONGEST = 500  # characters of a provider's own words in a message
+_KEY = re.compile(r"\b(?:sk|pk|rk|gsk|key|xai)-[\w*.\-]{6,}")
+
+_OVERFLOW = re.compile(
+    r"context[ _]length|context[ _]window|context size|context limit|exceed_context|prompt is too long"
+    r"|input is too long|input length|longer than the maximum model length|maximum number of tokens allowed"
+    r"|input token count|reduce the length of|prompt contains too many tokens|request_too_large",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile(
+    r"insufficient[ _]?(?:quota|balance|funds|credit)|credit balance|exceeded your current quota|billing|arrearage"
+    r"|out of credit|payment required",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(
+    r"model[ _]not[ _](?:found|exist|supported)|does not exist|no such model|unknown model|invalid model"
+    r"|not_found_error|DeploymentNotFound|model .{0,80}not found",
+    re.IGNORECASE,
+)
+_CONTENT = re.compile(
+    r"content_filter|content[ _]policy|content management policy|data_inspection_failed|ResponsibleAI|moderation"
+    r"|Content Exists Risk|cyber_policy",
+    re.IGNORECASE,
+)
+_BAD_KEY = re.compile(r"invalid[ _]api[ _-]?key|incorrect api key|authentication_error|expired", re.IGNORECASE)
+
+_STATUS: dict[object, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "insufficient_quota": 429,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""The status that belongs to a type or code of error; in a stream nothing else tells it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What a provider answered instead of a reply. `kind` is its type of error, `param` the parameter it blames."""
+
+    status: int
+    message: str
+    code: str = ""
+    kind: str = ""
+    param: str = ""
+    retry_after_s: float | None = None
+    location: str = ""
+
+    @property
+    def words(self) -> str:
+        """Everything that the provider said, to look for known signs in."""
+        return f"{self.code} {self.kind} {self.message}"
+
+
+def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
+    """The refusal in an answer of any form: the forms of OpenAI and Anthropic, of other servers, HTML, nothing."""
+    retry_after_s = retry_after(headers)
+    location = headers.get("location", "") if 300 <= status < 400 else ""
+    try:
+        value = from_json(body)
+    except ValueError:
+        text = body[:2000].decode("utf-8", "replace").strip()
+        title = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
+        said = title[1].strip() if title else text if not text.startswith("<") else ""
+        return Refusal(status=status, message=said, retry_after_s=retry_after_s, location=location)
+    return refusal_in(value, status, retry_after_s, location)
+
+
+def refusal_in(value: Any, status: int, retry_after_s: float | None = None, location: str = "") -> Refusal:
+    """The refusal in a JSON value. In an answer of status 200, as in a stream, the value tells the true status."""
+    error = value.get("error", value) if isinstance(value, dict) else value
+    if not isinstance(error, dict):
+        error = {"message": error}
+    code, kind = error.get("code"), str(error.get("type") or "")
+    if isinstance(code, int) and 400 <= code < 600:
+        status = code
+    elif status == 200:
+        status = next((_STATUS[word] for word in (kind, code) if word in _STATUS), 500)
+    message = error.get("message") or error.get("detail") or error.get("msg") or error.get("error")
+    return Refusal(
+        status=status,
+        message=str(message or ""),
+        code="" if code is None else str(code),
+        kind=kind,
+        param=str(error.get("param") or ""),
+        retry_after_s=retry_after_s,
+        location=location,
+    )
+
+
+def error_of(refusal: Refusal, endpoint: Endpoint) -> ModelError:
+    """The error to raise. It names the variable of a key that is not accepted, and never shows a key."""
+    spec = f"{endpoint.provider}:{endpoint.model}"
+    said = clean(refusal.message, endpoint)
+    message = f"{spec} answered {refusal.status}{': ' if said else ''}{said}"
+    if not message.endswith((".", "!", "?", "…", "。")):
+        message += "."
+    kind, hint, retryable = _kind(refusal, endpoint)
+    return kind(message, hint=hint, retryable=retryable, retry_after_s=refusal.retry_after_s)
+
+
+def clean(text: str, endpoint: Endpoint) -> str:
+    """A provider's own words, on one line, shortened, without the key or anything that looks like one."""
+    if len(endpoint.api_key) > 4:
+        text = text.replace(endpoint.api_key, "[key]")
+    text = " ".join(_KEY.sub("[key]", text).split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+def _kind(refusal: Refusal, endpoint: Endpoint) -> tuple[type[ModelError], str, bool | None]:
+    """The class of the error, what to do, and whether this one differs from its class in being retryable."""
+    status, words = refusal.status, refusal.words
+    if status in (402, 429) or _QUOTA.search(words):
+        if status == 402 or _QUOTA.search(words):
+            return ModelRateLimited, "Quota or credit is used up: see the account with the provider.", False
+        return ModelRateLimited, "Wait, or make fewer calls at once.", None
+    if status in (401, 403) or (400 <= status < 500 and _BAD_KEY.search(words)):
+        return ModelAuthError, _key_hint(endpoint), None
+    if status >= 500 or status in (408, 409, 425):  # also where the provider ran out of time: ours is not over
+        return ModelUnavailable, "The provider is out of order; try again later.", None
+    if 300 <= status < 400:
+        where = f" It points to {shown_address(refusal.location)}." if "://" in refusal.location else ""
+        return ModelRequestRefused, f"The address has moved; no key is sent on.{where} Correct the address.", None
+    if status in (400, 413, 422) and (status == 413 or _OVERFLOW.search(words)):
+        return ModelContextOverflow, "The prompt is longer than the model takes.", None
+    if status == 404 or _NO_MODEL.search(words):
+        where = shown_address(endpoint.address)
+        return ModelNotFound, f"Check the name {endpoint.model!r} and the address {where}.", None
+    if _CONTENT.search(words):
+        return ModelContentRefused, "The provider's filter stopped it.", None
+    return ModelRequestRefused, "", None
+
+
+def _key_hint(endpoint: Endpoint) -> str:
+    variable = endpoint.key_var or endpoint.kind.key_var
+    if endpoint.api_key == "none":
+        return f"It wants a key: set {variable}."
+    return f"Check the key in {variable}: it may be wrong, expired, or not allowed to use this model."
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait as the answer says: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
+
+    A date is held against the provider's own `date`, where it sends one, so that no clock needs to be right.
+    """
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        seconds = _number(headers.get(name, ""))
+        if seconds is not None:
+            return seconds * unit
+    given = headers.get("retry-after", "")
+    try:
+        then = parsedate_to_datetime(given).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    try:
+        now = parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        now = time.time()
+    return max(0.0, then - now)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value < float("inf") else None

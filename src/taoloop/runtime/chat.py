@@ -1,0 +1,147 @@
+"""Conversations: a chain of runs, each of which sees the tasks and answers of those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from taoloop.core.message import Message
+from taoloop.core.trace import Trace
+from taoloop.errors import RunNotAnswered
+
+if TYPE_CHECKING:
+    from taoloop.journals.base import Journal
+    from taoloop.runtime.agent import Agent
+    from taoloop.runtime.result import Result
+
+MAX_TURNS = 20
+"""How many earlier turns (a task and its answer) a run sees at most."""
+
+MAX_CHARS = 32_000
+"""How many characters the earlier turns have together at most."""
+
+MAX_MESSAGE_CHARS = 8_000
+"""How many characters of one earlier message are shown; the whole stands in the trace of its run."""
+
+_LEFT_OUT = {
+    "en": "[Earlier turns of this conversation were left out.]\n\n",
+    "zh": "[此前的若干轮对话已省略。]\n\n",
+}
+_CUT = {"en": "\n[… {n:,} more characters]", "zh": "\n[… 还有 {n:,} 个字符]"}
+
+
+async def earlier_turns(journal: Journal, run_id: str) -> tuple[Message, ...]:
+    """What a run that continues `run_id` sees of the conversation: what that run saw, its task and its answer.
+
+    Raises:
+        RunNotFound: the journal has no such run.
+        RunNotAnswered: it has no answer to go on from.
+    """
+    trace = Trace(run_id, await journal.load(run_id))
+    if trace.started is None:
+        raise RunNotAnswered(f"The run {run_id} never began, so nothing can follow it.", hint="Start a new run.")
+    if trace.finished is None or trace.finished.answer is None:
+        hint = "Resume it first." if trace.status != "completed" else "Start a new run."
+        if trace.started.after is not None and trace.finished is not None:
+            hint = f"Resume it first, or go on after {trace.started.after}."
+        raise RunNotAnswered(
+            f"The run {run_id} has no answer ({trace.status}), so nothing can follow it.",
+            hint=hint,
+        )
+    language = trace.agent.language
+    turn = (
+        Message(role="user", content=_shortened(trace.task, language)),
+        Message(role="assistant", content=_shortened(trace.finished.answer, language)),
+    )
+    return bounded((*trace.started.history, *turn), language)
+
+
+def bounded(history: Sequence[Message], language: str = "en") -> tuple[Message, ...]:
+    """The latest turns that have room, and a note in the oldest of them where others were left out.
+
+    What is beyond the bounds is dropped down to half of them at once, so that the next turns leave the beginning of
+    the prompt alone, and with it the provider's cache. The last turn always stays.
+    """
+    turns = _turns(history)
+    if _fits(turns, MAX_TURNS, MAX_CHARS):
+        return tuple(history)
+    while len(turns) > 1 and not _fits(turns, MAX_TURNS // 2, MAX_CHARS // 2):
+        turns = turns[1:]
+    first, *rest = [message for turn in turns for message in turn]
+    note = _LEFT_OUT.get(language, _LEFT_OUT["en"])
+    if not first.content.startswith(tuple(_LEFT_OUT.values())):
+        first = replace(first, content=note + first.content)
+    return (first, *rest)
+
+
+def _turns(history: Sequence[Message]) -> list[list[Message]]:
+    """The messages by turn: each begins with what the user says."""
+    turns: list[list[Message]] = []
+    for message in history:
+        if message.role == "user" or not turns:
+            turns.append([])
+        turns[-1].append(message)
+    return turns
+
+
+def _fits(turns: list[list[Message]], at_most: int, chars: int) -> bool:
+    return len(turns) <= at_most and sum(len(message.content) for turn in turns for message in turn) <= chars
+
+
+def _shortened(text: str, language: str) -> str:
+    if len(text) <= MAX_MESSAGE_CHARS:
+        return text
+    return text[:MAX_MESSAGE_CHARS] + _CUT.get(language, _CUT["en"]).format(n=len(text) - MAX_MESSAGE_CHARS)
+
+
+class Chat:
+    """A conversation with one agent: each run continues the last one that gave an answer.
+
+    `after` is that run's id, or None before the first. A run that ended without an answer is left out of the
+    conversation; one that waits or was stopped is `open`, and must be resumed before the next task.
+    """
+
+    def __init__(self, agent: Agent, after: str | None = None) -> None:
+        self.agent, self.after = agent, after
+        self.open: str | None = None
+
+    async def run(self, task: str, **options: Any) -> Result:
+        """The next turn; `options` are those of `Agent.run`.
+
+        Raises:
+            RunNotAnswered: the last run waits for a person or was stopped: `resume` goes on with it.
+        """
+        self._require_closed()
+        return self._noted(await self.agent.run(task, after=self.after, **options))
+
+    def run_sync(self, task: str, **options: Any) -> Result:
+        """`run` for code that is not async."""
+        self._require_closed()
+        return self._noted(self.agent.run_sync(task, after=self.after, **options))
+
+    async def resume(self, **options: Any) -> Result:
+        """Go on with the run that is open; `options` are those of `Agent.resume`."""
+        return self._noted(await self.agent.resume(self._opened(), **options))
+
+    def resume_sync(self, **options: Any) -> Result:
+        """`resume` for code that is not async."""
+        return self._noted(self.agent.resume_sync(self._opened(), **options))
+
+    def _noted(self, result: Result) -> Result:
+        self.open = result.run_id if result.status in ("waiting", "stopped") else None
+        if result.answer is not None:
+            self.after = result.run_id
+        return result
+
+    def _require_closed(self) -> None:
+        if self.open is not None:
+            raise RunNotAnswered(
+                f"The run {self.open} of this conversation has no answer yet.",
+                hint="Resume it first: chat.resume().",
+            )
+
+    def _opened(self) -> str:
+        if self.open is None:
+            raise RunNotAnswered("No run of this conversation is open.", hint="Start the next one: chat.run(…).")
+        return self.open

@@ -1,0 +1,161 @@
+"""Agents as tools of other agents: the call is a run of its own, inside the run that made it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from taoloop.core.cards import TIERS, ErrorCard, Tier, ToolCard
+from taoloop.core.events import RunStarted
+from taoloop.core.text import well_formed
+from taoloop.core.trace import Trace
+from taoloop.dialects.strict import loads
+from taoloop.errors import RunExists, ToolError
+from taoloop.runtime.clock import new_nonce
+from taoloop.runtime.inside import Inside
+from taoloop.tools.base import Tool, ToolContext
+from taoloop.tools.declared import tool_from_card
+
+if TYPE_CHECKING:
+    from taoloop.runtime.agent import Agent
+    from taoloop.runtime.result import Result
+
+MAX_DEPTH = 3
+"""How many runs may stand around a run: deeper nesting is refused, for it is more likely a circle than a plan."""
+
+TIMEOUT_S = 600.0
+"""How long one call of an agent may take unless its card says otherwise; its own limits usually end it before."""
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "task": {
+            "type": "string",
+            "minLength": 1,
+            "description": "What to do, complete in itself: the agent sees nothing of this conversation.",
+        },
+        "context": {"type": "string", "description": "Facts that the agent needs for it, such as earlier findings."},
+    },
+    "required": ["task"],
+    "additionalProperties": False,
+}
+_ERRORS = (
+    ErrorCard(code="child_max_steps_exceeded", advice="Give it a smaller task, or answer from what it found."),
+    ErrorCard(code="child_budget_exceeded", advice="Answer from what there is: the budget is shared."),
+    ErrorCard(code="child_model_failed", advice="Do without it, or try once more later."),
+)
+
+
+class Delegate:
+    """The handler of an agent that is a tool."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+
+    async def __call__(self, task: str, context: str = "", *, call: ToolContext) -> Any:
+        """Let the agent do `task`; gives its answer, as data where the agent has an output type.
+
+        Raises:
+            ToolError: the run ended without being completed; `child_` and its status is the code.
+        """
+        whole = f"{task}\n\n{context}" if context.strip() else task
+        inside = call.inside
+        if isinstance(inside, Inside):
+            result = await self._run_inside(inside, whole, call.call_id)
+        else:
+            result = await self.agent.run(whole)  # called by hand, with no run around it
+        return self._answer(result)
+
+    async def _run_inside(self, inside: Inside, task: str, call_id: str) -> Result:
+        """Begin the run of this call, or go on with it where an earlier attempt left off.
+
+        Its id follows from the call, so a call that is repeated after a crash finds the run that it began.
+        """
+        agent, parent = self.agent, inside.parent
+        depth = parent.started.depth + 1 if parent.started is not None else 1
+        if depth > MAX_DEPTH:
+            raise ToolError(
+                f"This run is inside {depth - 1} others; no agent may be called from here.",
+                code="too_deep",
+                hint="Do it without another agent.",
+            )
+        trace = Trace(f"{parent.run_id}.{call_id.removeprefix('call_')}")
+        spec = agent.spec_for(task)
+        spec = replace(
+            spec,
+            limits=inside.limits(spec.limits),
+            approved_tiers=_united(spec.approved_tiers, parent.approved_tiers),
+        )
+        started = RunStarted(task=well_formed(task), agent=spec, nonce=new_nonce(), parent=parent.run_id, depth=depth)
+        approver = agent.approve or inside.approver
+        inside.child = trace
+        try:
+            return await agent.start(inside.journal, trace, started, approver=approver)
+        except RunExists:
+            inside.child = trace = Trace(trace.run_id, await inside.journal.load(trace.run_id))
+        if trace.finished is not None and trace.finished.status != "stopped":
+            return agent.result_of(trace)
+        return await agent.go_on(
+            inside.journal,
+            trace,
+            limits=inside.limits(trace.agent.limits),
+            approved_tiers=_united(trace.approved_tiers, parent.approved_tiers),
+            approver=approver,
+        )
+
+    def _answer(self, result: Result) -> Any:
+        if result.status == "completed" and result.answer is not None:
+            return loads(result.answer) if result.trace.agent.output_schema is not None else result.answer
+        said = f" What it has so far: {result.answer}" if result.answer else ""
+        raise ToolError(
+            f"The agent {self.agent.name!r} ended as {result.status}: {result.reason}{said} (run {result.run_id})",
+            code=f"child_{result.status}",
+            hint="The same task would end the same way; change it, or go on without.",
+        )
+
+
+def agent_tool(
+    agent: Agent,
+    *,
+    purpose: str,
+    name: str | None = None,
+    use_when: str = "",
+    avoid_when: str = "",
+    tier: Tier | str | None = "auto",
+    timeout_s: float = TIMEOUT_S,
+) -> Tool:
+    """The agent as a tool; see `Agent.as_tool`."""
+    schema = agent.answers.schema if agent.answers is not None else None
+    card = ToolCard(
+        name=name or agent.name,
+        purpose=purpose,
+        use_when=use_when,
+        avoid_when=avoid_when,
+        input_schema=_SCHEMA,
+        output_schema=schema,
+        errors=_ERRORS,
+        tier=tier_of(agent) if tier == "auto" else tier,  # type: ignore[arg-type]  # the card refuses what is none
+        timeout_s=timeout_s,
+        idempotent=True,  # a repeated call goes on with the run that the first one began
+    )
+    return replace(tool_from_card(card, Delegate(agent)), runs_inside=True)
+
+
+def tier_of(agent: Agent) -> Tier | None:
+    """What a call of the agent can do unasked: None if a tool of its declares no tier.
+
+    A call that changes something is put before a person where it is made, inside; only tiers that the agent has
+    allowed ahead of time count as its own. What a person must allow counts as `draft`: recorded, and not asked twice.
+    """
+    reached: list[Tier] = ["read"]
+    for card in agent.toolbox.cards:
+        if card.tier is None:
+            return None
+        asks = card.tier in ("write", "destructive") and card.tier not in agent.approved_tiers
+        reached.append("draft" if asks else card.tier)
+    return max(reached, key=TIERS.index)
+
+
+def _united(own: tuple[Tier, ...], outer: tuple[Tier, ...]) -> tuple[Tier, ...]:
+    """Tiers that either allows, from mild to severe."""
+    return tuple(tier for tier in TIERS if tier in own or tier in outer)

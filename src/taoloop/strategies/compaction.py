@@ -1,0 +1,120 @@
+"""When the prompt grows too long, and how it becomes shorter. Pure: decided from the trace alone, and rarely.
+
+Two stages. First the observations of old steps are cut to previews. Where that does not halve the prompt, old steps
+give way to a summary: written by the model, or, where it fails to, put together from the trace. The head of the prompt
+(system message, earlier conversation, task), what people said and the newest steps stay as they are. No call is ever
+open here: a run asks its model only when every call has its observation.
+"""
+
+from __future__ import annotations
+
+from taoloop.core.digest import effects_digest, steps_digest
+from taoloop.core.events import Compacted, ModelReplied
+from taoloop.core.message import Message, Purpose
+from taoloop.core.tokens import text_tokens
+from taoloop.core.trace import Trace
+from taoloop.core.wording import wording
+from taoloop.dialects.clean import drop_thinking
+from taoloop.dialects.conversation import Conversation
+from taoloop.dialects.refusal import RefusedError
+
+FULL = 0.85
+"""The part of the window (without the room for a reply) from which on the prompt is shortened."""
+
+_ENOUGH = 0.5  # of what was allowed: a compaction makes the prefix cache useless, so it must last
+_WORTH_IT = 0.9  # a prompt that would not get shorter than this part of itself is left alone
+_KEPT = ((3, False), (1, False), (3, True), (1, True), (0, False), (0, True))  # newest steps left whole; summary or not
+_LEAST_SUMMARY, _MOST_SUMMARY = 150, 2_000  # tokens
+_CHARS_PER_TOKEN = 4
+
+
+def make_room(
+    trace: Trace, conversation: Conversation, purpose: Purpose
+) -> Compacted | tuple[Message, ...] | str | None:
+    """What has to come before the model is asked: a compaction, the prompt for a summary, or the end of the run.
+
+    None: the prompt fits, or it cannot be made noticeably shorter and may fit all the same. A text says why the run
+    cannot go on.
+    """
+    size, window = conversation.tokens(), conversation.window
+    if window is None:
+        return None
+    allowed = FULL * (window - (trace.agent.max_output_tokens or 0))
+    if not trace.overflowed and size <= allowed:
+        return None
+    room = int(min(_MOST_SUMMARY, max(_LEAST_SUMMARY, allowed / 8)))
+    plan = _plan(trace, conversation, purpose, size, min(size, allowed), room)
+    if plan is None:
+        too_long = trace.overflowed or size > window
+        return wording(trace.agent.language, "too_long", size=size, window=window) if too_long else None
+    if not plan.summary:
+        return plan
+    if trace.summarised is None and purpose != "close":
+        bound = 0.9 * window if trace.overflowed else window - room
+        if (prompt := _summary_prompt(trace, conversation, plan.through_step, room, bound)) is not None:
+            return prompt
+    summary = _summary(trace, conversation, plan.through_step, room * _CHARS_PER_TOKEN)
+    return _measured(conversation, Compacted(through_step=plan.through_step, summary=summary), size)
+
+
+def _plan(
+    trace: Trace, conversation: Conversation, purpose: Purpose, size: int, allowed: float, room: int
+) -> Compacted | None:
+    """The mildest compaction that shortens the prompt enough, else the strongest; None if none is worth it.
+
+    A plan for a summary has a text of the length that is planned for it.
+    """
+    best: Compacted | None = None
+    can_summarise = {"compact", "summary"} <= trace.agent.prompts.texts.keys()
+    for kept, summarise in _KEPT:
+        through = trace.step_count - kept
+        if through <= (conversation.summarised if summarise else conversation.previewed):
+            continue
+        if summarise and (not can_summarise or (kept == 0 and purpose != "decide")):
+            continue  # a correction or a closing text belongs to the newest step
+        placeholder = "x" * (room * _CHARS_PER_TOKEN) if summarise else ""
+        plan = _measured(conversation, Compacted(through_step=through, summary=placeholder), size)
+        if plan.tokens_after <= _ENOUGH * allowed:
+            return plan
+        if best is None or plan.tokens_after < best.tokens_after:
+            best = plan
+    return best if best is not None and best.tokens_after <= _WORTH_IT * size else None
+
+
+def _measured(conversation: Conversation, fact: Compacted, size: int) -> Compacted:
+    after = conversation.shortened(fact).tokens()
+    return Compacted(through_step=fact.through_step, summary=fact.summary, tokens_before=size, tokens_after=after)
+
+
+def _summary_prompt(
+    trace: Trace, conversation: Conversation, through: int, room: int, bound: float
+) -> tuple[Message, ...] | None:
+    """The steps to be summarised as they stand in the prompt, or with previews; None if neither fits."""
+    text = trace.agent.prompts.fill("compact", words=room * 3 // 5)
+    asking = Message(role="user", content=text)
+    for shown in (conversation, conversation.shortened(Compacted(through_step=through, summary=""))):
+        prompt = (*shown.through(through), asking)
+        if conversation.estimate(prompt) <= bound:
+            return prompt
+    return None
+
+
+def _summary(trace: Trace, conversation: Conversation, through: int, max_chars: int) -> str:
+    """The model's summary, and below it the effects from the trace; without one the steps from the trace."""
+    told = trace.summarised
+    text = _usable(told, max_chars) if isinstance(told, ModelReplied) else ""
+    if text:
+        effects = effects_digest(trace, through, max_chars // 4)
+        return f"{text}\n\n{effects}" if effects else text
+    before = conversation.summary[: max_chars // 2]
+    steps = steps_digest(trace, conversation.summarised, through, max_chars - len(before))
+    return f"{before}\n\n{steps}" if before else steps
+
+
+def _usable(told: ModelReplied, max_chars: int) -> str:
+    """The text of a summary without thinking, cut where it is far too long; empty if there is none."""
+    try:
+        text = drop_thinking(told.text).strip()
+    except RefusedError:
+        return ""
+    return text if text_tokens(text) * _CHARS_PER_TOKEN <= 2 * max_chars else text[:max_chars] + "…"

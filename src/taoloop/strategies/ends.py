@@ -1,0 +1,54 @@
+"""How a run ends that a limit or its model ends, and what follows from a model's error."""
+
+from __future__ import annotations
+
+from taoloop.core.effects import CallModel
+from taoloop.core.events import Fact, Finished, LimitReached, ModelErred
+from taoloop.core.guards import time_limit
+from taoloop.core.trace import Trace
+from taoloop.core.wording import limit_text, wording
+from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout
+
+
+def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finished:
+    """The finish of a run that a limit ended: its status names the limit, whatever the last turn gave."""
+    language = trace.agent.language
+    detail = trace.last_rejected.message if trace.last_rejected else ""
+    reason = limit_text(language, reached, detail)
+    if failed:
+        reason += wording(language, "closing_failed", detail=failed)
+    answer = trace.answer
+    return Finished(
+        status=reached.status,
+        limit=reached.limit,
+        answer=answer.text if answer else None,
+        reason=reason,
+        citations=answer.citations if answer else (),
+    )
+
+
+def model_failed(trace: Trace, message: str) -> Finished:
+    """The finish of a run whose model failed; a limit that was reached before keeps its status."""
+    if trace.limit_reached is not None:
+        return limit_finish(trace, trace.limit_reached, failed=message)
+    return Finished(
+        status="model_failed",
+        answer=None,
+        reason=wording(trace.agent.language, "model_failed", detail=message),
+    )
+
+
+def without_reply(trace: Trace, effect: CallModel, error: Exception) -> Fact:
+    """What an error in place of a reply means: the run's time is up, something to go on from, or the end of the run.
+
+    A prompt that is too long can be shortened, and a summary can be made without the model.
+    """
+    purpose = effect.request.purpose
+    if isinstance(error, ModelTimeout) and purpose != "close":
+        reached = time_limit(trace, trace.agent.model_timeout_s)
+        if reached is not None:
+            return reached
+    if purpose == "compact" or isinstance(error, ModelContextOverflow):
+        code = error.code if isinstance(error, ModelError) else ModelError.code
+        return ModelErred(step=effect.step, purpose=purpose, code=code, message=str(error))
+    return model_failed(trace, str(error))

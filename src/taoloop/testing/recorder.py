@@ -1,0 +1,136 @@
+"""Record and replay: real replies once, and from then on the same ones without a network."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from taoloop.core.message import Delta, ModelReply
+from taoloop.core.request import ModelRequest
+from taoloop.errors import ConfigError, ReplayDiverged
+from taoloop.models.base import Model
+from taoloop.models.real_calls import forbidden_by
+from taoloop.models.resolve import resolve_model
+from taoloop.testing.asked import Asked, Masks
+from taoloop.testing.recording import Recording
+
+Mode = Literal["auto", "record", "replay"]
+
+
+class Recorder:
+    """A model that keeps what another one answers in a file, and answers from that file.
+
+    `model` is a model or a spec such as `openai:NAME`; by a spec it is made (and needs its key) only when it is really
+    asked. `path` ends with .yaml, .yml or .json. Modes: `auto` answers what is recorded, and asks and records the rest,
+    unless real calls are forbidden; `replay` never asks; `record` always asks, and puts what comes in the place of
+    what was recorded for the same request.
+
+    A request is known by everything that the model sees: messages, tools, sampling, purpose, model. What differs from
+    run to run (the nonce, ids of runs) does not count, nor do time limits, nor texts that fit a regular expression in
+    `ignore`, such as a date. Values of environment variables that are named like a secret (KEY, TOKEN, PASSWORD …) are
+    not written; look at the file before you share it all the same. The order of requests does not matter, and runs may
+    overlap; a request that was recorded several times gets its replies in their order, then the last one again.
+    """
+
+    def __init__(
+        self,
+        model: Model | str | None,
+        path: Path | str,
+        *,
+        mode: Mode = "auto",
+        ignore: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._path = Path(path)
+        if self._path.suffix.lower() not in (".yaml", ".yml", ".json"):
+            raise ConfigError(f"The recording {str(path)!r} has no known form.", hint="Name a .yaml or .json file.")
+        if mode not in ("auto", "record", "replay"):
+            raise ConfigError(f"There is no mode {mode!r}.", hint="Modes: auto, record, replay.")
+        if model is None and mode == "record":
+            raise ConfigError("There is no model to record.", hint="Give one, or the mode replay.")
+        self._model, self._mode, self._ignore, self._env = model, mode, tuple(ignore), env
+        self._recording = Recording(self._path)
+        self._asked: Counter[str] = Counter()
+
+    @property
+    def spec(self) -> str:
+        """That of the model behind it; without one, that of the first recorded request."""
+        if isinstance(self._model, str):
+            return self._model
+        if self._model is not None:
+            return self._model.spec
+        first = self._recording.first
+        return "recorded" if first is None else str(first.about["model"])
+
+    @property
+    def dialect(self) -> str:
+        """That of the first recorded request; without any, that of the model behind it."""
+        first = self._recording.first
+        return str(first.about["dialect"]) if first is not None else self._real().dialect
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """The recorded reply, or the model's.
+
+        Raises:
+            ReplayDiverged: the request is not recorded, and the model may not be asked; says what differs from the
+                recorded request that is most like it.
+        """
+        masks = Masks.of(request, self._env, self._ignore)
+        asked = Asked.of(request, self.spec, masks)
+        times = self._asked[asked.key]
+        self._asked[asked.key] += 1
+        recorded = self._recording.replies(asked.key)
+        if recorded and self._mode != "record":
+            reply = masks.shown(recorded[min(times, len(recorded) - 1)])
+            _tell(reply, request)
+            return reply
+        if why := self._not_asked():
+            raise ReplayDiverged(
+                f"This request ({request.purpose}, turn {request.turn}) is not recorded in {str(self._path)!r}, and "
+                f"{why}. Record it with mode='auto', or see why the run asks something else now. "
+                f"{self._recording.difference(asked)}"
+            )
+        reply = await self._real().complete(request)
+        self._recording.add(asked, masks.hidden(reply), anew=self._mode == "record" and times == 0)
+        return reply
+
+    def check_used(self, replies: int) -> None:
+        """Left to the model behind it, if that answers."""
+        if self._mode != "replay" and not isinstance(self._model, str | None):
+            self._model.check_used(replies)
+
+    async def close(self) -> None:
+        """Close the model behind it, if there is one."""
+        if not isinstance(self._model, str | None):
+            await self._model.close()
+
+    def _not_asked(self) -> str:
+        """Why the model behind is not asked; an empty text if it is."""
+        if self._mode == "replay":
+            return "mode='replay' never asks"
+        if self._model is None:
+            return "there is no model to ask"
+        by = forbidden_by(self._env)
+        return f"real calls are forbidden by {by}" if by and self._mode == "auto" else ""
+
+    def _real(self) -> Model:
+        if self._model is None:
+            raise ConfigError(
+                f"Nothing is recorded in {str(self._path)!r}, and there is no model.", hint="Record it with a model."
+            )
+        if isinstance(self._model, str):
+            self._model = resolve_model(self._model, os.environ if self._env is None else self._env)
+        return self._model
+
+
+def _tell(reply: ModelReply, request: ModelRequest) -> None:
+    """Show a recorded reply to whoever watches, each part in one piece."""
+    if request.on_delta is None:
+        return
+    if reply.text:
+        request.on_delta(Delta(kind="text", text=reply.text))
+    for index, call in enumerate(reply.tool_calls):
+        request.on_delta(Delta(kind="call", text=call.arguments, index=index, name=call.name, done=True))

@@ -1,0 +1,209 @@
+"""The file of a recording: what was asked of models and what they answered, in YAML or JSON that people can read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import unified_diff
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from taoloop.core.message import ModelReply, ToolCallText, Usage
+from taoloop.errors import ConfigError
+from taoloop.testing.asked import Asked, digest
+
+VERSION = 1
+_DIFF_LINES = 14
+_DIFF_CHARS = 160
+_IN_THIS_PROCESS = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and the replies to it, in the order in which they came."""
+
+    asked: Asked
+    replies: tuple[ModelReply, ...]
+
+
+class Recording:
+    """The exchanges of one file. Several recorders, in several processes, may add to it at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._exchanges: dict[str, Exchange] = {}
+        self._load()
+
+    @property
+    def first(self) -> Asked | None:
+        """The first request, if there is any."""
+        return next((exchange.asked for exchange in self._exchanges.values()), None)
+
+    def replies(self, key: str) -> tuple[ModelReply, ...]:
+        """The replies to a request; empty if it was not recorded."""
+        found = self._exchanges.get(key)
+        return found.replies if found is not None else ()
+
+    def add(self, asked: Asked, reply: ModelReply, *, anew: bool) -> None:
+        """Keep a reply behind the others to the same request, or in their place (`anew`), and write the file."""
+        with _IN_THIS_PROCESS, _alone(self.path):
+            self._load()
+            before = () if anew else self.replies(asked.key)
+            self._exchanges[asked.key] = Exchange(asked, (*before, reply))
+            _write(self.path, _document(list(self._exchanges.values())))
+
+    def difference(self, asked: Asked) -> str:
+        """How a request differs from the one recorded that is most like it, in a few lines."""
+        if not self._exchanges:
+            return "Nothing is recorded there."
+        nearest = max((exchange.asked for exchange in self._exchanges.values()), key=lambda one: _likeness(one, asked))
+        found = list(unified_diff(nearest.lines(), asked.lines(), "recorded", "asked", n=0, lineterm=""))[2:]
+        lines = [
+            line if len(line) <= _DIFF_CHARS else f"{line[: _DIFF_CHARS - 1]}…" for line in found if line[0] in "+-"
+        ]
+        more = [f"… and {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
+        return "\n".join(
+            [f"It differs from the recorded request {nearest.key} (-) so (+):", *lines[:_DIFF_LINES], *more]
+        )
+
+    def _load(self) -> None:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"The recording {str(self.path)!r} cannot be read: {error}.") from error
+        try:
+            self._exchanges = _exchanges(_parsed(self.path, text))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(
+                f"The recording {str(self.path)!r} is none: {type(error).__name__}: {error}.",
+                hint="Delete it, and record it again.",
+            ) from error
+
+
+def _likeness(one: Asked, other: Asked) -> tuple[int, int, int]:
+    """How many messages in a row are the same from the beginning, and what else is."""
+    same = 0
+    for mine, theirs in zip(one.messages, other.messages, strict=False):
+        if mine != theirs:
+            break
+        same += 1
+    about = sum(one.about.get(name) == value for name, value in other.about.items())
+    return same, about + (one.tools == other.tools), -abs(len(one.messages) - len(other.messages))
+
+
+def _document(exchanges: Sequence[Exchange]) -> dict[str, Any]:
+    """The content of the file. What a request shares with an earlier one stands there once."""
+    toolsets = {digest(list(one.asked.tools)): list(one.asked.tools) for one in exchanges if one.asked.tools}
+    prefixes: dict[str, str] = {}
+    rows: list[dict[str, Any]] = []
+    for one in exchanges:
+        asked = one.asked
+        ends = [digest(list(asked.messages[:length])) for length in range(len(asked.messages) + 1)]
+        shared = next((n for n in range(len(ends) - 1, 0, -1) if ends[n] in prefixes), 0)
+        row: dict[str, Any] = {"key": asked.key, **asked.about}
+        if asked.tools:
+            row["tools"] = digest(list(asked.tools))
+        if shared:
+            row["after"] = prefixes[ends[shared]]
+        row["messages"] = list(asked.messages[shared:])
+        row["replies"] = [_reply_row(reply) for reply in one.replies]
+        rows.append(row)
+        prefixes.setdefault(ends[-1], asked.key)
+    return {"recording": VERSION} | ({"tools": toolsets} if toolsets else {}) | {"exchanges": rows}
+
+
+def _exchanges(content: Mapping[str, Any]) -> dict[str, Exchange]:
+    if content["recording"] != VERSION:
+        raise ValueError(f"it has the version {content['recording']!r}, this taoloop reads {VERSION}")
+    toolsets = content.get("tools") or {}
+    made: dict[str, Exchange] = {}
+    for row in content["exchanges"]:
+        left = dict(row)
+        key, replies = left.pop("key"), tuple(_reply(reply) for reply in left.pop("replies"))
+        before = made[left.pop("after")].asked.messages if "after" in left else ()
+        messages = [*before, *left.pop("messages")]
+        tools = toolsets[left.pop("tools")] if "tools" in left else []
+        asked = Asked.made(left, tools, messages)
+        made[key] = Exchange(replace(asked, key=key), replies)
+    return made
+
+
+def _reply_row(reply: ModelReply) -> dict[str, Any]:
+    """The fields of a reply that say something."""
+    row = asdict(reply)
+    default = asdict(ModelReply())
+    return {name: _lists(value) for name, value in row.items() if value != default[name]} or {"text": ""}
+
+
+def _lists(value: Any) -> Any:
+    return [dict(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+def _reply(row: Mapping[str, Any]) -> ModelReply:
+    calls = tuple(ToolCallText(**call) for call in row.get("tool_calls", ()))
+    return ModelReply(**{**row, "tool_calls": calls, "usage": Usage(**row.get("usage", {}))})
+
+
+def _parsed(path: Path, text: str) -> Any:
+    if path.suffix.lower() == ".json":
+        return json.loads(text)
+    import yaml  # noqa: PLC0415  # only recordings in YAML need it
+
+    try:
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _text_of(path: Path, content: Mapping[str, Any]) -> str:
+    if path.suffix.lower() == ".json":
+        return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    import yaml  # noqa: PLC0415  # likewise
+
+    class Dumper(yaml.SafeDumper):
+        """Texts of several lines as blocks, and nothing by reference."""
+
+        def ignore_aliases(self, _data: Any) -> bool:
+            return True
+
+    def text(dumper: Any, value: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    return yaml.dump(content, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=120)
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Put the file in its place whole, or leave the old one."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(_text_of(path, content))
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep other processes from changing files in the folder of `path`, where the system has such locks."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl  # noqa: PLC0415  # Windows has none; there, record in one process
+    except ImportError:
+        yield
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)

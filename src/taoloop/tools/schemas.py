@@ -1,0 +1,92 @@
+"""JSON Schema as a judge: compiled once, bounded, and without references to other places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from taoloop.errors import ConfigError
+
+SHOWN = 5
+_BACKTRACKING = 100_000  # steps of a pattern on one text: enough for honest ones, and it always ends
+
+
+class Validator(Protocol):
+    """A compiled schema."""
+
+    def iter_errors(self, instance: Any) -> Any:
+        """What is wrong with a JSON value, one finding after the other."""
+        ...
+
+
+def compile_schema(schema: Mapping[str, Any], what: str, error: type[ConfigError] = ConfigError) -> Validator:
+    """A judge for JSON values (Draft 2020-12, formats too); errors call the schema `what` and are of the type `error`.
+
+    Raises:
+        ConfigError: it is no valid schema, or refers to another place.
+    """
+    import jsonschema_rs  # noqa: PLC0415  # only where a schema judges
+
+    def no_remote(uri: str) -> Any:
+        raise ValueError(f"the remote reference {uri!r} is not followed")
+
+    try:
+        return jsonschema_rs.Draft202012Validator(
+            plain(schema),
+            validate_formats=True,
+            retriever=no_remote,
+            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKING),
+        )
+    except (ValueError, TypeError, RecursionError) as cause:
+        reason = str(getattr(cause, "message", "") or cause).splitlines()[0][:300]
+        raise error(
+            f"{what} is not valid JSON Schema: {reason}.",
+            hint="Schemas are of Draft 2020-12, without references to other places.",
+        ) from cause
+
+
+def findings(validator: Validator, instance: Any) -> list[str]:
+    """What is wrong with a JSON value, each with the place where; one more than are shown is enough."""
+    found = []
+    try:
+        for error in validator.iter_errors(instance):
+            where = ".".join(str(part) for part in error.instance_path)
+            message = str(error.message)[:200]
+            found.append(f"{where!r}: {message}" if where else message)
+            if len(found) > SHOWN:
+                break
+    except ValueError as error:  # what JSON Schema cannot judge, such as a number beyond its range
+        found.append(str(error)[:200])
+    return found
+
+
+def listed(found: list[str]) -> str:
+    """The first findings in one line."""
+    return "; ".join(found[:SHOWN]) + ("; and more" if len(found) > SHOWN else "")
+
+
+def plain(value: Any) -> Any:
+    """Mappings and tuples as the dicts and lists of JSON."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def without_titles(schema: Any) -> Any:
+    """The schema without the titles that pydantic makes from names (they cost tokens and say nothing).
+
+    A default that is no number in JSON (infinity) goes too: no provider would take the schema.
+    """
+    if isinstance(schema, dict):
+        return {
+            key: {name: without_titles(rule) for name, rule in value.items()}
+            if key in ("properties", "$defs") and isinstance(value, dict)
+            else without_titles(value)
+            for key, value in schema.items()
+            if not (key == "title" and isinstance(value, str))
+            and not (key == "default" and isinstance(value, float) and not math.isfinite(value))
+        }
+    if isinstance(schema, list):
+        return [without_titles(item) for item in schema]
+    return schema

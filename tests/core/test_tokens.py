@@ -1,0 +1,30 @@
+"""Estimates of tokens: rough, cheap, and never nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taoloop.core.message import Message, ToolCallText
+from taoloop.core.tokens import MESSAGE_TOKENS, message_tokens, text_tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("word", 1), ("x" * 400, 100), ("茶的价格", 4), ("价格 12", 3), ("\ud800", 1), ("é" * 30, 20)],
+)
+def test_four_ascii_characters_or_one_chinese_one_are_a_token(text: str, tokens: int) -> None:
+    assert text_tokens(text) == tokens
+
+
+def test_calls_in_a_message_count_too() -> None:
+    plain = Message(role="assistant", content="")
+    call = ToolCallText(name="look", arguments='{"a": "' + "x" * 400 + '"}')
+    assert message_tokens(plain) == MESSAGE_TOKENS
+    assert message_tokens(Message(role="assistant", content="", tool_calls=(call,))) > 100
+
+
+@given(st.text(), st.text())
+def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
+    assert text_tokens(one) <= text_tokens(one + other) <= text_tokens(one) + text_tokens(other) + 1

@@ -1,0 +1,152 @@
+"""A provider over a real socket that answers every request with the bytes it was told, however wrong they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from taoloop.core.events import Event, RunStarted
+from taoloop.core.message import Delta, Message, ModelReply
+from taoloop.core.request import ModelRequest
+from taoloop.core.spec import AgentSpec
+from taoloop.core.trace import Trace
+from taoloop.models.base import Model
+
+Act = Callable[[socket.socket], None]
+"""What to do on a connection once its request is read. Afterwards the connection is closed."""
+
+
+class ProviderDouble:
+    """Does one act per request, in order; `requests` has the JSON bodies, `paths` and `headers` the rest."""
+
+    def __init__(self, acts: Sequence[Act]) -> None:
+        self._acts = list(acts)
+        self.requests: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._open: set[socket.socket] = set()
+        self._thread = threading.Thread(target=self._serve, name="provider-double", daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._socket.close()
+
+    def _serve(self) -> None:
+        """One connection after the other: no act keeps one open."""
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:  # the test is over
+                return
+            with connection:
+                try:
+                    self._answer(connection)
+                except OSError:  # the client has heard enough
+                    continue
+
+    def _answer(self, connection: socket.socket) -> None:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            piece = connection.recv(65536)
+            if not piece:
+                return
+            data += piece
+        head, _, body = data.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        while len(body) < int(headers["content-length"]):
+            body += connection.recv(65536)
+        self.paths.append(first.split(" ")[1])
+        self.headers.append(headers)
+        self.requests.append(json.loads(body))
+        (self._acts.pop(0) if self._acts else whole(500, {"error": {"message": "no act left"}}))(connection)
+
+
+def whole(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Act:
+    """A complete answer; bytes as they are, anything else as JSON."""
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    fields = {"content-type": "application/json", "content-length": str(len(raw)), "connection": "close"}
+    return sent([head(status, {**fields, **(headers or {})}), raw])
+
+
+def events(datas: Iterable[Any], *, end: bytes = b"data: [DONE]\n\n") -> Act:
+    """A stream of events, one per piece; it ends with the connection."""
+    pieces = [data if isinstance(data, bytes) else f"data: {json.dumps(data)}\n\n".encode() for data in datas]
+    return sent([head(200, {"content-type": "text/event-stream", "connection": "close"}), *pieces, end])
+
+
+def sent(pieces: Iterable[bytes]) -> Act:
+    """These bytes, as they are."""
+
+    def act(connection: socket.socket) -> None:
+        for piece in pieces:
+            connection.sendall(piece)
+
+    return act
+
+
+def reset(pieces: Iterable[bytes] = ()) -> Act:
+    """These bytes, and then the connection is reset."""
+
+    def act(connection: socket.socket) -> None:
+        for piece in pieces:
+            connection.sendall(piece)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    return act
+
+
+def silent(pieces: Iterable[bytes] = ()) -> Act:
+    """These bytes, and then nothing until the client leaves."""
+
+    def act(connection: socket.socket) -> None:
+        for piece in pieces:
+            connection.sendall(piece)
+        while connection.recv(65536):
+            pass
+
+    return act
+
+
+def head(status: int, headers: Mapping[str, str]) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status} x\r\n{lines}\r\n".encode()
+
+
+def asking(**fields: Any) -> ModelRequest:
+    """A request with two messages; `fields` replace its own."""
+    messages = (Message(role="system", content="You add numbers."), Message(role="user", content="add 2 and 3"))
+    spec = AgentSpec(tools=fields.get("tools", ()))
+    trace = Trace("r", [Event(0, 0.0, RunStarted(task="add 2 and 3", agent=spec, nonce="n"))])
+    request = ModelRequest(task="add 2 and 3", trace=trace, messages=messages, dialect="native", native=True)
+    return replace(request, **fields)
+
+
+def ask(model: Model, **fields: Any) -> ModelReply:
+    """The reply to one request, in a loop of its own."""
+    return asyncio.run(model.complete(asking(**fields)))
+
+
+def ask_streaming(model: Model, **fields: Any) -> tuple[ModelReply, list[Delta]]:
+    """The reply to one request, and what a listener heard of it."""
+    heard: list[Delta] = []
+    return ask(model, on_delta=heard.append, **fields), heard

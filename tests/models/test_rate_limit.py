@@ -1,0 +1,219 @@
+"""No span of 60 seconds has more calls or tokens than agreed; who comes first goes first; nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.models.asking import HANG, Told, asking, used
+
+from taoloop.core.message import Message, ModelReply
+from taoloop.core.request import ModelRequest
+from taoloop.errors import ConfigError, ModelRateLimited, ModelUnavailable
+from taoloop.models.rate_limit import EXPECTED_OUTPUT_TOKENS, RateLimited, estimated_tokens
+from taoloop.models.rate_window import SPAN_S, RateWindow
+from taoloop.models.retrying import Retrying
+from taoloop.models.settings import Rate
+from taoloop.testing import FakePace
+
+
+class Timed(Told):
+    """Notes when it is asked; takes `takes_s` seconds."""
+
+    def __init__(self, pace: FakePace, *answers: Any, takes_s: float = 0.0) -> None:
+        super().__init__(*(answers or ("ok",)))
+        self._pace, self._begin, self._takes_s = pace, pace.tick(), takes_s
+        self.at: list[float] = []
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.at.append(round(self._pace.tick() - self._begin, 3))
+        if self._takes_s:
+            await self._pace.sleep(self._takes_s)
+        return await super().complete(request)
+
+
+def times(
+    rate: Rate, calls: int, *answers: Any, tokens: int = 1, one_by_one: bool = False, takes_s: float = 0.0
+) -> list[float]:
+    """When calls made at once (or one after the other) reach the model, in seconds."""
+    pace = FakePace()
+    model = Timed(pace, *answers, takes_s=takes_s)
+    limited = RateLimited(model, rate, pace=pace)
+    request = asking(max_output_tokens=tokens)
+
+    async def run() -> None:
+        if one_by_one:
+            for _ in range(calls):
+                await limited.complete(request)
+        else:
+            await asyncio.gather(*(limited.complete(request) for _ in range(calls)))
+
+    asyncio.run(run())
+    return model.at
+
+
+def test_calls_beyond_the_rate_wait_for_their_minute() -> None:
+    assert times(Rate(requests_per_minute=2), 5) == [0, 0, 60, 60, 120]
+
+
+def test_below_the_rate_nothing_waits() -> None:
+    assert times(Rate(requests_per_minute=5, tokens_per_minute=10_000), 5) == [0] * 5
+
+
+def test_tokens_are_reserved_before_they_are_known() -> None:
+    each = estimated_tokens(asking(max_output_tokens=90))
+    assert times(Rate(tokens_per_minute=each * 2), 3, tokens=90) == [0, 0, 60]
+
+
+def test_what_was_reserved_too_much_is_given_to_those_who_wait() -> None:
+    each = estimated_tokens(asking(max_output_tokens=90))
+    looks_again_s = 1
+    began = times(Rate(tokens_per_minute=each * 3), 5, used(10), tokens=90, takes_s=0.5)
+    assert began == [0, 0, 0, looks_again_s, looks_again_s]
+
+
+def test_what_was_reserved_too_little_holds_the_next_ones_back() -> None:
+    assert times(Rate(tokens_per_minute=100), 2, used(5_000), one_by_one=True) == [0, 60]
+
+
+def test_a_provider_that_reports_no_tokens_leaves_the_estimate() -> None:
+    each = estimated_tokens(asking(max_output_tokens=90))
+    assert times(Rate(tokens_per_minute=each), 2, "ok", tokens=90, one_by_one=True) == [0, 60]
+
+
+def test_a_call_larger_than_the_rate_goes_alone_and_not_never() -> None:
+    assert times(Rate(tokens_per_minute=10), 2, tokens=1_000) == [0, 60]
+
+
+def test_the_estimate_counts_the_prompt_and_the_output() -> None:
+    long = asking(messages=(Message(role="user", content="word " * 800),))
+    assert 1_000 <= estimated_tokens(long) - EXPECTED_OUTPUT_TOKENS <= 1_100
+
+
+def test_a_wait_beyond_the_time_of_the_request_is_told_at_once() -> None:
+    async def run() -> ModelRateLimited:
+        limited = RateLimited(Told("ok"), Rate(requests_per_minute=1), pace=FakePace())
+        await limited.complete(asking())
+        with pytest.raises(ModelRateLimited) as raised:
+            await limited.complete(asking(timeout_s=20.0))
+        return raised.value
+
+    error = asyncio.run(run())
+    assert error.message == "told was not asked: 1 requests per minute allow the next call in 60 s, and 20 s are left."
+    assert error.retry_after_s == pytest.approx(60)
+    assert "model_timeout_s" in error.hint
+
+
+def test_the_time_waited_is_part_of_the_time_of_the_request() -> None:
+    pace = FakePace()
+    model = Timed(pace)
+
+    async def run() -> None:
+        limited = RateLimited(model, Rate(requests_per_minute=1), pace=pace)
+        await limited.complete(asking())
+        await limited.complete(asking(timeout_s=100.0))
+
+    asyncio.run(run())
+    assert model.requests[1].timeout_s == pytest.approx(40)
+
+
+def test_who_gives_up_leaves_the_place_to_the_next() -> None:
+    pace = FakePace()
+    model = Timed(pace)
+
+    async def run() -> None:
+        limited = RateLimited(model, Rate(requests_per_minute=1), pace=pace)
+        await limited.complete(asking())
+        waiting = [asyncio.create_task(limited.complete(asking())) for _ in range(2)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    asyncio.run(run())
+    assert model.at == [0, 60]
+
+
+def test_every_attempt_counts() -> None:
+    pace = FakePace(part=0.0)
+    model = Timed(pace, ModelUnavailable("down"), "ok")
+    retrying = Retrying(RateLimited(model, Rate(requests_per_minute=1), pace=pace), pace=pace)
+    asyncio.run(retrying.complete(asking()))
+    assert model.at == [0, 60]
+
+
+def test_one_limit_holds_for_all_threads_and_loops() -> None:
+    """An agent used with `run_sync` from several threads has a loop in each of them."""
+    limited = RateLimited(Told("ok"), Rate(requests_per_minute=3))
+    refused: list[str] = []
+
+    def ask() -> None:
+        try:
+            asyncio.run(limited.complete(asking(timeout_s=1.0)))
+        except ModelRateLimited as error:
+            refused.append(error.message)
+
+    threads = [threading.Thread(target=ask) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 2
+
+
+def test_a_call_under_way_keeps_its_place_when_it_is_cancelled() -> None:
+    """The provider has counted it."""
+    pace = FakePace()
+
+    async def run() -> None:
+        model = Told(HANG)
+        limited = RateLimited(model, Rate(requests_per_minute=1), pace=pace)
+        task = asyncio.create_task(limited.complete(asking()))
+        await model.asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(ModelRateLimited):
+            await limited.complete(asking(timeout_s=5.0))
+
+    asyncio.run(run())
+
+
+calls = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60), st.integers(0, 60)), max_size=40)
+
+
+@given(calls, st.integers(1, 5), st.integers(1, 100))
+def test_no_span_of_a_minute_holds_more_than_the_rate(
+    asked: list[tuple[int, int, int]], requests: int, tokens: int
+) -> None:
+    """Whatever is asked when (seconds later, tokens reserved, tokens used), and in the order in which it was asked."""
+    window = RateWindow(Rate(requests_per_minute=requests, tokens_per_minute=tokens))
+    now, begun = 0.0, list[tuple[float, int]]()
+    for later, reserved, really in asked:
+        now += later
+        place = window.take(reserved, now)
+        while wait_s := window.begin(place, now):
+            now += wait_s
+        begun.append((now, min(reserved, really)))
+        window.settle(place, min(reserved, really), now)
+    for number, (start, size) in enumerate(begun):
+        span = [(at, used) for at, used in begun[: number + 1] if at > start - SPAN_S]
+        assert len(span) <= requests
+        assert sum(used for _, used in span) <= tokens or len([used for _, used in span if used]) == 1 or size == 0
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=30), st.integers(1, 4))
+def test_who_asks_first_goes_first(sizes: list[int], requests: int) -> None:
+    window = RateWindow(Rate(requests_per_minute=requests, tokens_per_minute=100))
+    starts = [window.take(size, 0.0).start for size in sizes]
+    assert starts == sorted(starts)
+    assert starts[-1] <= SPAN_S * len(sizes)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "60"])
+def test_rates_that_mean_nothing_are_refused(value: Any) -> None:
+    with pytest.raises(ConfigError, match="tokens_per_minute"):
+        Rate(tokens_per_minute=value)

@@ -1,0 +1,103 @@
+"""Connections to a provider: kept while they can be, and gone with their loop."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from tests.models.provider_double import asking
+
+from taoloop.errors import MissingExtra
+from taoloop.models import prepared
+from taoloop.models.openai import OpenAIModel
+from taoloop.models.providers import Endpoint
+
+WHOLE = b'{"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]}'
+STREAM = b'data: {"choices": [{"delta": {"content": "5"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
+class Provider(asyncio.Protocol):
+    """Keeps its connections open; counts them."""
+
+    connections = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        Provider.connections += 1
+        self._transport: Any = transport
+        self._data = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        head, end, body = self._data.partition(b"\r\n\r\n")
+        if not end or len(body) < int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]):
+            return
+        self._data = b""
+        if b'"stream":true' in body:
+            pieces = b"%x\r\n%s\r\n0\r\n\r\n" % (len(STREAM), STREAM)
+            self._transport.write(
+                b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n" + pieces
+            )
+        else:
+            self._transport.write(b"HTTP/1.1 200 x\r\ncontent-length: %d\r\n\r\n%s" % (len(WHOLE), WHOLE))
+
+
+def test_one_connection_serves_calls_that_follow_each_other() -> None:
+    async def calls() -> list[str]:
+        Provider.connections = 0
+        server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        model = OpenAIModel(Endpoint(provider="openai", model="m", api_key="k", base_url=url))
+        listeners = (None, lambda _delta: None) * 3
+        texts = [(await model.complete(asking(on_delta=listener))).text for listener in listeners]
+        await model.close()
+        server.close()
+        return texts
+
+    assert asyncio.run(calls()) == ["5"] * 6
+    assert Provider.connections == 1
+
+
+FORGETFUL = """
+import asyncio, gc, os, sys, threading
+sys.path.insert(0, sys.argv[1])
+from tests.models.test_wire import Provider, asking
+from taoloop.models.openai import OpenAIModel
+from taoloop.models.providers import Endpoint
+
+loop, ports = asyncio.new_event_loop(), []
+threading.Thread(target=loop.run_forever, daemon=True).start()
+serving = asyncio.run_coroutine_threadsafe(loop.create_server(Provider, "127.0.0.1", 0), loop)
+url = f"http://127.0.0.1:{serving.result().sockets[0].getsockname()[1]}/v1"
+model = OpenAIModel(Endpoint(provider="openai", model="m", api_key="k", base_url=url))
+
+async def calls():
+    await asyncio.gather(*(model.complete(asking()) for _ in range(3)))
+
+for _ in range(2):
+    asyncio.run(calls())
+gc.collect()
+print(len(model._wire._held), Provider.connections, flush=True)
+os._exit(0)  # the server's own side stays open until the end
+"""
+
+
+def test_a_model_that_nobody_closes_leaves_nothing_open(request: pytest.FixtureRequest) -> None:
+    command = [
+        sys.executable,
+        "-W",
+        "error::ResourceWarning",
+        "-c",
+        FORGETFUL,
+        str(request.config.rootpath),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0 6\n", "")
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "aiohttp"])
+def test_what_is_not_installed_is_named_with_its_extra(name: str) -> None:
+    with pytest.raises(MissingExtra, match=rf"pip install 'taoloop\[no_such_{name}\]'"):
+        prepared._sdk(f"no_such_{name}", name)
