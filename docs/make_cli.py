@@ -29,6 +29,7 @@ A `.env` file in the current folder is read; variables of the environment win ov
 | `TAOLOOP_DB` | the database of runs, in place of `runs.db` in the user's data folder |
 | `TAOLOOP_MODEL` | the model when neither `--model` nor the agent names one, such as `deepseek:deepseek-chat` |
 | `AI_MOCK` | `1`: the offline model in place of every provider, but for one that `--model` names |
+| `TAOLOOP_NO_REAL_CALLS` | `1`: no model of a provider is called; a run that tries ends as `model_failed` |
 | `TAOLOOP_DEBUG` | `1`: show the traceback of an error |
 | `NO_COLOR` | set to anything: no colours |
 

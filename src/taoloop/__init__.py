@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from taoloop.journals.memory import MemoryJournal
     from taoloop.journals.sqlite import SqliteJournal
     from taoloop.models.scripted import ScriptedModel
+    from taoloop.models.settings import Rate, Retry
     from taoloop.runtime.agent import Agent
     from taoloop.runtime.approval import ApprovalAnswer, ApprovalRequest
     from taoloop.runtime.chat import Chat
@@ -38,7 +39,9 @@ _PLACES = {
     "ExampleCard": "taoloop.core.cards",
     "Limits": "taoloop.core.limits",
     "MemoryJournal": "taoloop.journals.memory",
+    "Rate": "taoloop.models.settings",
     "Result": "taoloop.runtime.result",
+    "Retry": "taoloop.models.settings",
     "ScriptedModel": "taoloop.models.scripted",
     "SqliteJournal": "taoloop.journals.sqlite",
     "TaoError": "taoloop.errors",
@@ -60,7 +63,9 @@ __all__ = [
     "ExampleCard",
     "Limits",
     "MemoryJournal",
+    "Rate",
     "Result",
+    "Retry",
     "ScriptedModel",
     "SqliteJournal",
     "TaoError",

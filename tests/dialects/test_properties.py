@@ -132,7 +132,9 @@ def test_the_short_way_and_the_tolerant_reader_agree(
     """Where the short way reads a reply at all, the tolerant reader reads the same."""
     dialect = get_dialect(name)
     assert isinstance(dialect, ProseDialect)
-    decision = Answer(text=text, reason=reason) if final else Act(calls=(Call(tool="lookup", args=args),), reason=reason)
+    decision = (
+        Answer(text=text, reason=reason) if final else Act(calls=(Call(tool="lookup", args=args),), reason=reason)
+    )
     written = dialect.write(decision).text
     if put is not None:
         written = written[:cut] + put + written[cut:]

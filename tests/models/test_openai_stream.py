@@ -135,6 +135,13 @@ def test_a_stream_whose_finish_reason_came_is_whole_without_its_last_line() -> N
         assert ask_streaming(model(server))[0].text == "five"
 
 
+def test_a_connection_that_breaks_after_the_finish_reason_takes_nothing_from_the_reply() -> None:
+    pieces = [f"data: {json.dumps(one)}\n\n".encode() for one in (*TEXT, STOP)]
+    head = b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n"
+    with ProviderDouble([sent([head, *pieces])]) as server:
+        assert ask_streaming(model(server))[0].text == "five"
+
+
 BROKEN = b'data: {"choices": [{"delta": {"conte'
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.models.provider_double import ProviderDouble, ask, whole
 
+from taoloop import Agent
+from taoloop.core.events import ModelReplied
 from taoloop.core.message import Usage
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.prices import cost_usd
@@ -80,3 +82,15 @@ def test_the_model_that_answered_is_priced_and_else_the_one_that_was_asked() -> 
     asked = cost_usd(OPENAI, "gpt-4o-mini", USED)
     assert model.cost("gpt-4o", USED) == cost_usd(OPENAI, "gpt-4o", USED) != asked
     assert model.cost("no-such-snapshot", USED) == asked
+
+
+def test_the_cost_of_a_call_stands_in_the_trace() -> None:
+    body = {"choices": [{"message": {"content": "5"}}], "usage": {"prompt_tokens": 10, "completion_tokens": 1}}
+    with ProviderDouble([whole(200, body)] * 2) as server:
+        local = Agent(model="vllm:m", env={"VLLM_BASE_URL": server.url}).run_sync("add 2 and 3")
+        other = Agent(model="openai:gpt-4o-mini", env={"OPENAI_BASE_URL": server.url}).run_sync("add 2 and 3")
+    [free], [unknown] = (
+        [e.fact for e in run.trace.events if isinstance(e.fact, ModelReplied)] for run in (local, other)
+    )
+    assert (free.cost_usd, local.cost_usd) == (0.0, 0.0)
+    assert (unknown.cost_usd, other.cost_usd) == (None, None)

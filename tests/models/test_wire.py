@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.models.provider_double import asking
 
-from taoloop.errors import MissingExtra
+from taoloop.errors import MissingExtra, ModelError, ModelUnavailable
 from taoloop.models import prepared
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint
 
+CERTIFICATE = Path(__file__).with_name("untrusted.pem")  # made for these tests: nobody trusts it
 WHOLE = b'{"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]}'
 STREAM = b'data: {"choices": [{"delta": {"content": "5"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
 
@@ -58,6 +61,42 @@ def test_one_connection_serves_calls_that_follow_each_other() -> None:
 
     assert asyncio.run(calls()) == ["5"] * 6
     assert Provider.connections == 1
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_certificate_is_checked(trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+
+    async def call() -> str:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(CERTIFICATE)
+        server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", 0, ssl=context)
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        model = OpenAIModel(Endpoint(provider="openai", model="m", api_key="k", base_url=url))
+        try:
+            return (await model.complete(asking())).text
+        finally:
+            await model.close()
+            server.close()
+
+    if trusted:
+        assert asyncio.run(call()) == "5"
+        return
+    with pytest.raises(ModelUnavailable, match=r"cannot be trusted at https://127.0.0.1.*self.signed") as caught:
+        asyncio.run(call())
+    assert "SSL_CERT_FILE" in caught.value.hint
+    assert not caught.value.retryable
+
+
+def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").write_text("nothing")
+    for file in ("missing.pem", "empty.pem"):
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
+        model = OpenAIModel(Endpoint(provider="openai", model="m", api_key="k", base_url="https://127.0.0.1:9/v1"))
+        with pytest.raises(ModelError, match="SSL_CERT_FILE"):
+            asyncio.run(model.complete(asking()))
 
 
 FORGETFUL = """

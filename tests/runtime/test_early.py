@@ -310,3 +310,30 @@ def test_it_is_off_unless_it_is_switched_on_and_the_dialect_is_native(options: d
 
     run(script, **options)
     assert early == [0]
+
+
+def test_over_a_real_stream_each_read_runs_once() -> None:
+    from tests.models.provider_double import ProviderDouble, events  # noqa: PLC0415  # needs the extra
+    from tests.models.test_openai_stream import STOP, TEXT, USAGE, call, chunk, model  # noqa: PLC0415  # likewise
+
+    calls = [
+        call(0, name="look", call_id="x1"),
+        call(0, arguments='{"place": "a"}'),
+        call(1, name="look", call_id="x2", arguments='{"place": "b"}'),
+        chunk({}, "tool_calls"),
+    ]
+
+    async def work() -> tuple[Result, World]:
+        world = World()
+        with ProviderDouble([events([*calls, USAGE]), events([*TEXT, STOP, USAGE])]) as server:
+            asked = model(server)
+            try:
+                return await Agent(model=asked, tools=world.tools, early_reads=True).run("Look."), world
+            finally:
+                await asked.close()
+
+    result, world = asyncio.run(work())
+    assert (result.status, result.answer) == ("completed", "five")
+    assert world.begun == [("look", "a"), ("look", "b")]
+    assert all(":early-" in key for key in world.keys)
+    assert dropped(result) == []

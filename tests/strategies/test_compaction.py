@@ -187,7 +187,7 @@ def test_the_closing_turn_fits_too_and_asks_for_no_summary() -> None:
     assert [purpose for purpose, _ in model.seen][-2:] == ["close", "close"]
     last = model.seen[-1][1]
     assert "This is the last turn" in last[-1].content
-    assert "call_2 page" in "".join(message.content for message in last), "the steps from the trace"
+    assert "→ ok: page" in "".join(message.content for message in last), "the steps from the trace"
 
 
 def test_a_repair_turn_keeps_its_correction() -> None:
@@ -278,3 +278,12 @@ def test_usage_moves_the_estimate() -> None:
     model = Counting(20)
     run(model, context_tokens=WINDOW)
     assert max(2 * size(messages) for _, messages in model.seen) <= WINDOW
+
+
+def test_what_was_changed_is_never_forgotten_though_no_model_writes_it_down() -> None:
+    model = Speaking(60, summary="")
+    trace = run(model, context_tokens=WINDOW).trace
+    last = compactions(trace)[-1]
+    assert len(compactions(trace)) >= 5
+    for number in range(5, last.through_step, 5):
+        assert f'save {{"name": "f{number}"}}' in last.summary

@@ -65,8 +65,9 @@ class Cramped:
         if self.window is not None and size > self.window:
             raise ModelContextOverflow("too long")
         reply = replace(self._said(request), usage=Usage(input_tokens=size, output_tokens=9), cost_usd=0.0)
-        for delta in pieces(reply) if request.on_delta is not None else ():
-            request.on_delta(delta)
+        if request.on_delta is not None:
+            for delta in pieces(reply):
+                request.on_delta(delta)
         return reply
 
     def _said(self, request: ModelRequest) -> ModelReply:

@@ -79,6 +79,14 @@ def test_the_variable_forbids_too_and_is_stronger_than_code(value: str, forbids:
             require_allowed("openai:tiny", given)
 
 
+def test_an_agent_with_an_environment_of_its_own_keeps_to_that(server: HttpDouble) -> None:
+    agent = Agent(model="openai:tiny", env=env(server) | {VARIABLE: "1"})
+    with allow_real_calls():
+        result = agent.run_sync("Say hello.")
+    assert (result.status, server.requests) == ("model_failed", [])
+    assert VARIABLE in result.reason
+
+
 def test_offline_and_scripted_models_are_no_real_calls() -> None:
     with forbid_real_calls():
         assert Agent(model="offline", tools=["calculator"]).run_sync("2 + 2").status == "completed"

@@ -152,7 +152,9 @@ class EventWriter:
             case Compacted() as fact:
                 name = "summarised" if fact.summary else "previewed"
                 sizes = {"before": fact.tokens_before, "after": fact.tokens_after}
-                pen.row("context", label(pen.language, name, n=fact.through_step, **sizes), style="yellow", body="dim")
+                text = label(pen.language, name, n=fact.through_step, **sizes)
+                summary = f"\n{fact.summary}" if fact.summary and (self.raw or self.whole) else ""
+                pen.row("context", text + summary, style="yellow", body="dim")
             case ReadDropped(tool=tool, args=args, reason=reason):
                 text = f"{tool} {self._cut(input_text(args))} ({reason})"
                 pen.row("dropped", text, style="dim", body="dim")

@@ -17,6 +17,7 @@ from taoloop.errors import UnknownName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from taoloop.core.cards import ToolCard
 

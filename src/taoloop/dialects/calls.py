@@ -25,9 +25,7 @@ _EXPRESSION = re.compile(r"[^\W\d][\w.]*\s*\(.*\)", re.DOTALL)
 _DEEPEST = 3
 
 
-def make_call(
-    name: str, value: Any, cards: Sequence[ToolCard], *, given: bool = True, doubtful: bool = False
-) -> Call:
+def make_call(name: str, value: Any, cards: Sequence[ToolCard], *, given: bool = True, doubtful: bool = False) -> Call:
     """The call of the tool that `name` means. An unknown tool stays as it was written: the executor answers it.
 
     `given` False: there was no place for arguments. `doubtful`: brackets were missing or quotes not escaped, which
@@ -74,7 +72,7 @@ def _arguments(value: Any, card: ToolCard | None, tool: str, cards: Sequence[Too
         raise RefusedError("bad_action", f"The arguments of {tool!r} are wrapped too often.", dumps(value))
     if isinstance(value, str):
         text = value.strip()
-        if text[:1] in ("{", "｛") and looks_like_json(text, 0) or text.startswith('{\\"'):
+        if (text[:1] in ("{", "｛") and looks_like_json(text, 0)) or text.startswith('{\\"'):
             return _arguments(_inner(text, card, tool), card, tool, cards, depth + 1)
         if card is not None and is_nothing(text):
             return {}
@@ -101,10 +99,13 @@ def _bare(value: Any, card: ToolCard | None, tool: str) -> Any:
         if value == [] and card is not None and not card.required:
             return {}
         return value
-    types = schema_types(card.parameters[sole], card.input_schema)
-    if isinstance(value, str) and "array" in types and value.strip().startswith("["):
+    if isinstance(value, str) and "array" in _types(card, sole) and value.strip().startswith("["):
         return {sole: _inner(value.strip(), card, tool)}
     return {sole: value}
+
+
+def _types(card: ToolCard, name: str) -> frozenset[str]:
+    return schema_types(card.parameters[name], card.input_schema)
 
 
 def _unwrapped(value: dict[str, Any], card: ToolCard | None, tool: str, cards: Sequence[ToolCard]) -> Any:
@@ -115,7 +116,11 @@ def _unwrapped(value: dict[str, Any], card: ToolCard | None, tool: str, cards: S
     held = [key for word, key in plain.items() if word in ROLES["args"]]
     named = [key for word, key in plain.items() if word in ROLES["tool"]]
     mused = [key for word, key in plain.items() if word in ROLES["thought"]]
-    if len(held) != 1 or len(held) + len(named) + len(mused) != len(value) or not isinstance(value[held[0]], dict | str):
+    if (
+        len(held) != 1
+        or len(held) + len(named) + len(mused) != len(value)
+        or not isinstance(value[held[0]], dict | str)
+    ):
         return None
     for key in named:
         other = value[key]
@@ -139,9 +144,8 @@ def input_value(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
     if pairs is not None:
         return pairs
     sole = card.sole_parameter if card is not None else None
-    if text[0] == "[" and sole is not None and card is not None:
-        if "array" in schema_types(card.parameters[sole], card.input_schema):
-            return text, False
+    if text[0] == "[" and card is not None and sole is not None and "array" in _types(card, sole):
+        return text, False
     if _quoted_whole(text):
         try:
             found = read_whole(text)
@@ -155,7 +159,12 @@ def input_value(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
 
 def _quoted_whole(text: str) -> bool:
     closer = _QUOTES.get(text[0])
-    return closer is not None and len(text) > 1 and text[-1] == closer and closer not in text[1:-1].replace("\\" + closer, "")
+    return (
+        closer is not None
+        and len(text) > 1
+        and text[-1] == closer
+        and closer not in text[1:-1].replace("\\" + closer, "")
+    )
 
 
 def _pairs(text: str, card: ToolCard | None) -> tuple[Any, bool] | None:
@@ -201,9 +210,7 @@ def read_pairs(text: str, position: int) -> tuple[dict[str, Any], int, bool]:
         if text.startswith((",", "，"), position):
             position = _skip(text, position + 1)
         elif not text.startswith((")", "）"), position):
-            raise NotJsonError(
-                f"a comma or ')' is missing at character {position + 1}", ended=position >= len(text)
-            )
+            raise NotJsonError(f"a comma or ')' is missing at character {position + 1}", ended=position >= len(text))
     return args, position + 1, doubtful
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 EDGE = " \t\r\n\f\v\u3000\xa0\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u00ad"
 
-_CUT = frozenset({"length", "content_filter", "max_tokens", "model_length", "safety", "max_output_tokens", "recitation"})
+_CUT = frozenset(
+    {"length", "content_filter", "max_tokens", "model_length", "safety", "max_output_tokens", "recitation"}
+)
 _WORDS = (
     r"(?:\w{1,12}:)?(?:think|thinking|thoughts?|reasoning|reason|reflection|scratchpad|analysis|inner_monologue"
     r"|antthinking|internal|monologue)"
@@ -35,7 +37,9 @@ _ENDS = (
     r"|endofturn|END_OF_TURN_TOKEN|END_RESPONSE|im_sep|call)[|｜]>"
     r"|</s>|<eos>|<end_of_turn>|<eot_id>|<eod>|<turn\|>|\[EOS\]|<end_of_utterance>|<pad>"
 )
-_TAIL = re.compile(rf"(?:\s*+(?:{_ENDS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>|</(?:response|answer|output|assistant|reply)>))++\s*+\Z")
+_TAIL = re.compile(
+    rf"(?:\s*+(?:{_ENDS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>|</(?:response|answer|output|assistant|reply)>))++\s*+\Z"
+)
 _ROLE = re.compile(
     r"\s*+(?:<s>|<bos>|<\|begin_of_text\|>|<\|startoftext\|>)?\s*+(?:<[|｜](?:im_start|start)[|｜]>assistant\s*+(?!to=|<\|channel)"
     r"|<\|start_header_id\|>assistant<\|end_header_id\|>\s*+|<start_of_turn>model\s*+|<[|｜][Aa]ssistant[|｜]>\s*+"
@@ -43,11 +47,15 @@ _ROLE = re.compile(
     r"(?=.)",
     re.IGNORECASE | re.DOTALL,
 )
-_CHANNEL = re.compile(r"(?<![\w.])(?:(?:<\|start\|>)?assistant)?<\|channel\|>\s*(analysis|final|commentary)\b(?![^<]*to=)[^<{\n]*<\|message\|>")
+_CHANNEL = re.compile(
+    r"(?<![\w.])(?:(?:<\|start\|>)?assistant)?<\|channel\|>\s*(analysis|final|commentary)\b(?![^<]*to=)[^<{\n]*<\|message\|>"
+)
 _UNSEEN = re.compile(rf"^[^\n]{{0,40}}[{INVISIBLE}]", re.MULTILINE)
 _STRIP_UNSEEN = str.maketrans(
-    "", "", "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
-    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    "",
+    "",
+    "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
 )
 
 END_TOKEN = re.compile(rf"(?:{_ENDS})(?=\s*+(?:\Z|\n|<))")
@@ -126,24 +134,25 @@ def drop_tail(text: str) -> str:
 def drop_thinking(text: str) -> str:
     """`text` without `<think>…</think>` blocks and the like; a lone closing tag closes what a template had opened.
 
-    A tag opens a block at the beginning or the end of a line, or behind a label, where no quote is open: there it cannot
-    stand inside a string. An open block ends at the next closing tag, wherever that is.
+    A tag opens a block at the beginning or the end of a line, or behind a label, where no quote and no
+    brace is open: there it cannot stand inside a string. An open block ends at the next closing tag, wherever that is.
 
     Raises:
         RefusedError: a block is never closed.
     """
     kept: list[str] = []
     position, opened = 0, False
-    quotes = counted = 0
+    quotes = braces = counted = 0
     for tag in _TAG.finditer(text):
         quotes += text.count('"', counted, tag.start())
+        braces += text.count("{", counted, tag.start()) - text.count("}", counted, tag.start())
         counted = tag.end()
-        if quotes % 2 and not opened:
+        if (quotes % 2 or braces > 0) and not opened:
             continue
         if any(tag.group("close", "close2", "close3", "close4")):
             if not opened and not _closes(text, tag.start(), tag.end()):
                 continue
-            quotes = 0
+            quotes = braces = 0
             if not opened:
                 kept.clear()
             position, opened = tag.end(), False

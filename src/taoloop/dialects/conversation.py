@@ -57,7 +57,9 @@ class Conversation:
         self._summary: Compacted | None = None  # what stands for the oldest steps
         self._first = 1  # the event from which on everything is shown
         self._previews = 0  # the last step whose observations are shown as previews
+        self._said: list[Event] = []  # remarks of people, which outlive every compaction
         self._compacted_before = 0  # compactions before this event have been taken in
+        self._offered: int | None = None  # tokens of the tools that the provider gets through its API
         self._sizes: list[int] = []  # tokens of each message, as far as they were asked for
         self._last: tuple[int, ModelReplied] | None = None  # how many messages it answered, and the last reply
         self._ratio = 1.0  # of the provider's count to ours
@@ -98,6 +100,8 @@ class Conversation:
             case LimitReached() as fact if self._agent.closing_turn:
                 self._close(fact)
             case Noted() as fact:
+                if fact.by != "guard" and event.seq >= self._compacted_before:
+                    self._said.append(event)
                 self._user("notice", by=fact.by, text=fact.text)
             case Resumed():
                 self._refused = None  # perhaps with another model
@@ -164,9 +168,10 @@ class Conversation:
 
     def _tool_tokens(self) -> int:
         """The tools that the provider gets through its API."""
-        if not (self._tools and self._dialect.native):
-            return 0
-        return sum(text_tokens(describe(card)) + text_tokens(compact(card.input_schema)) for card in self._agent.tools)
+        if self._offered is None:
+            cards = self._agent.tools if self._tools and self._dialect.native else ()
+            self._offered = sum(text_tokens(describe(c)) + text_tokens(compact(c.input_schema)) for c in cards)
+        return self._offered
 
     def _shorten(self, fact: Compacted, end: int) -> None:
         self.tokens()  # keeps the ratio, which outlives the messages
@@ -187,20 +192,15 @@ class Conversation:
         self._closing, self._requests = False, {}
         self._replied, self._requested = None, []
         self._compacted_before, refused = end, self._refused
-        for event in self._events[:end]:
-            said = isinstance(event.fact, Noted) and event.fact.by != "guard"
-            if event.seq == self._first:
-                self._tell_summary()
-            if event.seq >= self._first or said or isinstance(event.fact, RunStarted):
-                self.fold(event)
-        if self._first == end:
-            self._tell_summary()
+        said = [event for event in self._said if event.seq < self._first]
+        for event in [self._events[0], *said]:
+            self.fold(event)
+        if (summary := self._summary) is not None:
+            content = neutral(summary.summary, self._nonce)
+            self._user("summary", through=summary.through_step, nonce=self._nonce, content=content)
+        for event in self._events[self._first : end]:
+            self.fold(event)
         self._last, self._refused = None, refused  # these counts are of the longer prompt
-
-    def _tell_summary(self) -> None:
-        if (fact := self._summary) is not None:
-            content = neutral(fact.summary, self._nonce)
-            self._user("summary", through=fact.through_step, nonce=self._nonce, content=content)
 
     # What is said
 

@@ -7,7 +7,7 @@ schema lists its properties takes no others unless it says so: an unknown argume
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from taoloop.core.coerce import coerce_args
@@ -22,13 +22,20 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "number": (int, float),
     "null": type(None),
 }
-_BOUNDS = {
+_BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
     "minimum": lambda value, limit: value >= limit,
     "maximum": lambda value, limit: value <= limit,
     "exclusiveMinimum": lambda value, limit: value > limit,
     "exclusiveMaximum": lambda value, limit: value < limit,
 }
-_SIZES = {"minLength": str, "minItems": list, "minProperties": dict, "maxLength": str, "maxItems": list, "maxProperties": dict}
+_SIZES: dict[str, type[str] | type[list[Any]] | type[dict[str, Any]]] = {
+    "minLength": str,
+    "maxLength": str,
+    "minItems": list,
+    "maxItems": list,
+    "minProperties": dict,
+    "maxProperties": dict,
+}
 
 
 def fitted(args: Any, schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -100,7 +107,7 @@ def _size_fault(value: Any, rule: Mapping[str, Any], where: str) -> str:
                 return f"{where} breaks its {name} of {rule[name]}"
     for name, kind in _SIZES.items():
         if name in rule and isinstance(value, kind):
-            size = len(value)  # type: ignore[arg-type]  # str, list or dict
+            size = len(value)
             if size < rule[name] if name.startswith("min") else size > rule[name]:
                 return f"{where or 'it'} breaks its {name} of {rule[name]}"
     return ""

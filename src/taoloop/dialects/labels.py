@@ -21,10 +21,11 @@ _WORDS: dict[Kind, str] = {
         r"|наблюдение|관찰|観察|観測"
         rf"|(?:(?:tool|function|action|api|search|execution|command|environment|call){_GAP}){{1,3}}"
         r"(?:results?|outputs?|responses?|returns?|returned)"
-        r"|[观觀][察测測测](?:到的?)?(?:结果|結果)?|(?:工具|函数|动作|行动|执行|操作|搜索|查询|调用|工具调用)(?:的)?(?:返回)?(?:结果|输出|返回值|返回|响应|結果)"
+        r"|[观觀][察测測](?:到的?)?(?:结果|結果)?"
+        r"|(?:工具|函数|动作|行动|执行|操作|搜索|查询|调用|工具调用)的?(?:返回)?(?:结果|输出|返回值|返回|响应|結果)"
         r"|返回(?:结果|值)|执行结果|工具返回"
     ),
-    "action": rf"actions?(?:{_GAP}name)?|tool(?:{_GAP}name)?|function(?:{_GAP}name)?|行动|动作|工具(?:名称?)?|操作|行動|動作",
+    "action": rf"(?:actions?|tool|function)(?:{_GAP}name)?|行动|动作|工具(?:名称?)?|操作|行動|動作",
     "final": (
         rf"final(?:{_GAP}(?:answer|response|reply|output|result))?|answer"
         r"|最终(?:的)?(?:答案|回答|答复|结果|回复|结论|输出)|最終(?:答案|回答|答覆|結果)|答案|回答"
@@ -55,7 +56,8 @@ INLINE_LABEL = re.compile(
 """A label word with a colon anywhere: what a bare, unquoted input must not contain."""
 
 INLINE_INPUT = re.compile(
-    r"[ \t,;，；|-]{1,4}[*_`]{0,3}(?:(?:action|tool)[ _]?(?:input|args|arguments)|(?:行动|动作|工具)(?:输入|参数))[*_`]{0,3}[ \t]{0,4}[:：][*_`]{0,3}",
+    r"[ \t,;，；|-]{1,4}[*_`]{0,3}(?:(?:action|tool)[ _]?(?:input|args|arguments)|(?:行动|动作|工具)(?:输入|参数))"
+    r"[*_`]{0,3}[ \t]{0,4}[:：][*_`]{0,3}",
     re.IGNORECASE,
 )
 """The label of the input on the line of its action."""

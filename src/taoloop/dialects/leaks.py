@@ -44,8 +44,8 @@ OPENER = (
 """What begins a call that leaked; without groups, for use in other patterns. Ignores case."""
 
 _MARK = re.compile(
-    rf"\s++|<[|｜](?:/?(?:START_|END_)?{_TOOL}s?[\w▁ ]{{0,30}}|constrain|call|tools_prefix|tools_suffix|plugin|action_end"
-    r"|end|interpreter)[|｜]>"
+    rf"\s++|<[|｜](?:/?(?:START_|END_)?{_TOOL}s?[\w▁ ]{{0,30}}|constrain|call|tools_prefix|tools_suffix"
+    r"|plugin|action_end|end|interpreter)[|｜]>"
     rf"|</?{_NS}(?:tool_?calls?|function_?calls?|tools|tool_use|start_function_call|end_function_call|action_call)>"
     rf"|</{_NS}(?:function|invoke|tool_call|tool|call)>"
     r"|\[/?TOOL_CALLS?\]|functools(?=\[)|```[\w-]{0,12}|(?:tool_code|function|json)\s*(?=[<{`\n])",
@@ -74,7 +74,9 @@ _NAMED = re.compile(
 )
 _CALLED = re.compile(r"\s*\[?\s*(?:print\()?(?P<name>[^\W\d][\w.]{0,200})(?P<dot>\.call)?\(")
 _ESCAPED = re.compile(r"call:(?P<name>[\w.-]{1,200})\{")
-_GEMMA = re.compile(r"(?P<key>[\w-]{1,200}):(?:<escape>(?P<text>(?:[^<]|<(?!escape>))*+)<escape>|(?P<bare>[^,{}<>]{1,200}))(?:,|(?=\}))")
+_GEMMA = re.compile(
+    r"(?P<key>[\w-]{1,200}):(?:<escape>(?P<text>(?:[^<]|<(?!escape>))*+)<escape>|(?P<bare>[^,{}<>]{1,200}))(?:,|(?=\}))"
+)
 _AT_END = re.compile(r"\s*</(?:arg_value|parameter)>|\s*</")
 
 
@@ -107,7 +109,9 @@ def read_leaks(text: str, position: int, cards: Sequence[ToolCard]) -> tuple[lis
         if len(found) == before:
             break
     if not found:
-        raise RefusedError("bad_action", "The reply begins a tool call that names no tool, or is not complete.", text[opened:])
+        raise RefusedError(
+            "bad_action", "The reply begins a tool call that names no tool, or is not complete.", text[opened:]
+        )
     return found, position
 
 

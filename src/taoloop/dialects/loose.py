@@ -23,7 +23,9 @@ _KEY = re.compile(r"[^\W\d](?:[\w-]|\\_)*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _STOP = re.compile(r"```|~~~|</|<[|｜]|\[/")  # marks that can only stand behind a value
 _LABELLED = re.compile(rf"\n[\s{INVISIBLE}]*(?:[>#*_`+•-][^\S\n]*){{0,4}}[^\W\d][\w ]{{1,24}}[*_`]{{0,3}}[:：]")
-_JSON_LIKE = re.compile(rf"[{{｛][\s{INVISIBLE}]*+(?:[\"'“”‘’＂＇`}}｝]|\\\"|//|/\*|#|[^\W\d][\w\\-]{{0,40}}\s{{0,4}}[:：])")
+_JSON_LIKE = re.compile(
+    rf"[{{｛][\s{INVISIBLE}]*+(?:[\"'“”‘’＂＇`}}｝]|\\\"|//|/\*|#|[^\W\d][\w\\-]{{0,40}}\s{{0,4}}[:：])"
+)
 
 _CLOSERS = {
     '"': '"',
@@ -65,6 +67,12 @@ class Loose(NamedTuple):
         return bool(self.missing) or self.requoted
 
 
+def match_end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """The end of a match at `position`, or `position` where there is none."""
+    match = pattern.match(text, position)
+    return position if match is None else match.end()
+
+
 def looks_like_json(text: str, position: int) -> bool:
     """Whether the brace at `position` opens an object, and is not a brace in prose such as `{city}`."""
     return _JSON_LIKE.match(text, position) is not None
@@ -104,13 +112,13 @@ def read_whole(text: str) -> Loose:
     Raises:
         NotJsonError: it is not exactly one value.
     """
-    start = SPACE.match(text).end()  # type: ignore[union-attr]  # it matches everywhere
+    start = match_end(SPACE, text, 0)
     if text.startswith('{\\"', start):
         text = unescaped(text[start:])
         start = 0
     found = read_value(text, start)
     end = skip_surplus(text, found.end)
-    if SPACE.match(text, end).end() != len(text):  # type: ignore[union-attr]
+    if match_end(SPACE, text, end) != len(text):
         raise NotJsonError(f"text follows the value at character {end + 1}")
     return found._replace(end=len(text))
 
@@ -127,7 +135,7 @@ def unescaped(text: str) -> str:
 
 def skip_surplus(text: str, position: int) -> int:
     """Behind one closing bracket too many, if there is one."""
-    after = SPACE.match(text, position).end()  # type: ignore[union-attr]
+    after = match_end(SPACE, text, position)
     return after + 1 if text[after : after + 1] in ("}", "]", "｝", "］") else position
 
 
@@ -145,7 +153,7 @@ class _Reader:
 
     def gap(self) -> str:
         """Behind blanks and comments; the sign that stands there (empty at the end)."""
-        self.position = _GAP.match(self.text, self.position).end()  # type: ignore[union-attr]
+        self.position = match_end(_GAP, self.text, self.position)
         return self.text[self.position : self.position + 1]
 
     def value(self, depth: int) -> Any:
@@ -188,7 +196,7 @@ class _Reader:
         self.position += 1
         return made
 
-    def closes(self, closers: str) -> bool:
+    def closes(self, closers: str) -> bool:  # noqa: RET503  # `fail` never returns
         """Behind a comma (False: another member may follow), or behind the end of this value."""
         if self.missing:  # an inner value was never closed, so this one cannot be either
             self.missing += 1
@@ -247,7 +255,7 @@ class _Reader:
         closers, chunk = _CLOSERS[opener], _CHUNKS[opener]
         end, inner = start, 0
         while True:
-            end = chunk.match(self.text, end).end()  # type: ignore[union-attr]
+            end = match_end(chunk, self.text, end)
             if end >= len(self.text) or self.text[end] not in closers:
                 raise NotJsonError("it stops in the middle", ended=True)
             if self._ends_here(end + 1):
@@ -277,7 +285,7 @@ class _Reader:
 
     def _ends_here(self, position: int) -> bool:
         """Whether a quote before `position` ends its string: a sign of structure or the end follows."""
-        after = SPACE.match(self.text, position).end()  # type: ignore[union-attr]
+        after = match_end(SPACE, self.text, position)
         sign = self.text[after : after + 1]
         return (
             not sign

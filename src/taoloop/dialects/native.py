@@ -18,7 +18,8 @@ from taoloop.dialects.objects import ROLES, plain_key
 from taoloop.dialects.prose import correction, shown
 from taoloop.dialects.quick import quick_call
 from taoloop.dialects.refusal import RefusedError
-from taoloop.dialects.scan import TOLD, read_text
+from taoloop.dialects.scan import read_text
+from taoloop.dialects.signs import TOLD
 from taoloop.dialects.strict import NotJsonError, canonical, dumps, same
 from taoloop.dialects.values import answer_text
 
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
 _LEAK = re.compile(f"{OPENER}|{TOLD}", re.IGNORECASE)
 _NAMED = re.compile(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")
-_TOLD_AND_DONE = re.compile(r"</(?:observation|tool_response|tool_result|tool_output|function_results?|function_response)>\s*[^\s<]")
+_TOLD_AND_DONE = re.compile(
+    r"</(?:observation|tool_response|tool_result|tool_output|function_results?|function_response)>\s*[^\s<]"
+)
 _WHOLE = re.compile(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
 _CLOSERS = re.compile(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
 _MOST_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
@@ -149,7 +152,9 @@ def _agree(text: str, calls: tuple[Call, ...], cards: Sequence[ToolCard]) -> Non
         return
     said = read_text(text, cards)
     if isinstance(said, Answer) or len(calls) != 1 or not same(said.calls[0].args, calls[0].args):
-        raise RefusedError("two_decisions", "The text beside the tool call holds another decision; nothing was run.", text)
+        raise RefusedError(
+            "two_decisions", "The text beside the tool call holds another decision; nothing was run.", text
+        )
 
 
 def _in_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> Decision:
@@ -168,9 +173,12 @@ def _in_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> Deci
         raise RefusedError("invented_observation", "You wrote the result of the tool yourself; nothing was run.", text)
     card = find_card(said.calls[0].tool, cards)
     marked = _LEAK.search(text) is not None or any(label_kind(label) == "action" for label in LABEL.finditer(text))
-    alone = text.lstrip("`").startswith(("{", "[", "json", "JSON", "tool_code", "python")) or _CALLED.match(text) is not None
+    alone = (
+        text.lstrip("`").startswith(("{", "[", "json", "JSON", "tool_code", "python"))
+        or _CALLED.match(text) is not None
+    )
     ends = text.endswith(("}", "]", ")", "`", ">"))
-    if card is None or not (card.reads_only and (marked or ends) or (ends and (marked or alone))):
+    if card is None or not ((card.reads_only and (marked or ends)) or (ends and (marked or alone))):
         raise RefusedError(
             "bad_action", f"The call of {said.calls[0].tool!r} stands in the text; use the tool call of the API.", text
         )
@@ -179,9 +187,8 @@ def _in_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> Deci
 
 def _speaks_of_calls(text: str, cards: Sequence[ToolCard]) -> bool:
     """Whether a text holds more than an answer: a label of a decision, or a call of a known tool."""
-    if "<" in text or "[" in text or "functools" in text:
-        if _LEAK.search(text):
-            return True
+    if ("<" in text or "[" in text) and _LEAK.search(text):
+        return True
     for label in LABEL.finditer(text):
         kind = label_kind(label)
         if kind == "final" and any(word in label.group().casefold() for word in ("final", "最终", "最終")):

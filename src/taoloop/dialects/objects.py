@@ -44,8 +44,8 @@ ROLES: dict[str, frozenset[str]] = {
         "最终答案 最终回答 最终答复 最终结果 最终回复 答案 回答",
     ),
     "observation": _words(
-        "observation observations obs toolresult tooloutput toolresponse functionresponse functionresult result results",
-        "actionresult actionoutput output outputs response observed",
+        "observation observations obs observed toolresult tooloutput toolresponse functionresponse functionresult",
+        "result results actionresult actionoutput output outputs response",
         "观察 观察结果 观测 结果 返回 返回结果 工具结果 工具返回 执行结果 输出",
     ),
     "thought": _words(
@@ -151,14 +151,14 @@ def _from_object(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) 
             role = _ROLE_OF.get(plain)
             (others if role is None else roles[role]).append(key)
     reason = "\n".join(str(made[key]).strip() for key in roles["thought"] if isinstance(made[key], str) and made[key])
-    inner = _wrapped(made, roles, others, cards, wrapped)
+    inner = _wrapped(made, cards, wrapped)
     if inner is not None:
         return inner
     name = _tool_name(made, roles["tool"], cards)
     if name is not None and _only_data(roles, kind) and find_card(name, cards) is None:
         return []  # such as {"name": "Alice", "age": 30}
     if name is None and not roles["final"] and not _is_final_kind(kind):
-        if name is None and roles["thought"] and not others and not roles["args"]:
+        if roles["thought"] and not others and not roles["args"]:
             return [Mused(reason)]
         return _named_by_key(made, others, roles, reason, cards)
     return [_decision(made, roles, others, kind, name, reason, cards)]
@@ -179,12 +179,12 @@ def _is_final_kind(plain: str) -> bool:
     return plain in ("final", "finalanswer", "finish", "answer", "最终答案")
 
 
-def _wrapped(
-    made: dict[str, Any], roles: dict[str, list[str]], others: list[str], cards: Sequence[ToolCard], wrapped: int
-) -> list[Meant] | None:
+def _wrapped(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) -> list[Meant] | None:
     """The decisions in the one wrapper around them, None if there is no wrapper."""
     keys = [key for key in made if _ROLE_OF.get(plain_key(key)) not in ("thought", "meta") and made[key] is not None]
-    keys = [key for key in keys if not (plain_key(key) == "type" and isinstance(made[key], str) and _is_kind(made[key]))]
+    keys = [
+        key for key in keys if not (plain_key(key) == "type" and isinstance(made[key], str) and _is_kind(made[key]))
+    ]
     if len(keys) != 1 or wrapped >= _DEEPEST_WRAPPER or plain_key(keys[0]) not in _WRAPPERS:
         return None
     inner = made[keys[0]]
@@ -248,10 +248,14 @@ def _decision(
     if name is not None and is_nothing(name) and (finals or name == ""):
         name = None
     if says_final or (finals and name is None):
-        return _answer(made, roles, others, finals, given, "" if says_final and is_final_name(name or "") else name, reason)
+        return _answer(
+            made, roles, others, finals, given, "" if says_final and is_final_name(name or "") else name, reason
+        )
     if finals:
         raise RefusedError(
-            "two_decisions", "An action and a final answer in one object, before the observation; nothing was run.", dumps(made)
+            "two_decisions",
+            "An action and a final answer in one object, before the observation; nothing was run.",
+            dumps(made),
         )
     if name is None:
         raise RefusedError("no_decision", "The JSON object has neither an action nor a final.", dumps(made))

@@ -87,7 +87,9 @@ def _call_text(function: Mapping[str, Any], ref: Any) -> ToolCallText:
 
 def _content(content: Any) -> str:
     if isinstance(content, list):
-        return "".join(part.get("text") or "" for part in content if part.get("type", "text") in ("text", "output_text"))
+        return "".join(
+            part.get("text") or "" for part in content if part.get("type", "text") in ("text", "output_text")
+        )
     if content is not None and not isinstance(content, str):
         raise TypeError("the content is no text")
     return content or ""

@@ -77,5 +77,3 @@ def _body(decision: Decision) -> str:
 
 def _one_plain_line(text: str) -> bool:
     return not any(sign in text for sign in "\n\r<[`{$｛") and text == text.strip() and text.isprintable()
-
-

@@ -82,6 +82,11 @@ class AnthropicStream:
                 return True
         return False
 
+    @property
+    def whole(self) -> bool:
+        """Whether the reply has all of its parts."""
+        return self._done
+
     def reply(self) -> ModelReply:
         """The reply.
 
@@ -89,7 +94,7 @@ class AnthropicStream:
             ModelUnavailable: the stream ended before the message did.
             ModelContentRefused: the model refused to answer.
         """
-        if not self._done:
+        if not self.whole:
             raise ModelUnavailable(f"{self._model.spec} ended its stream before the reply was whole.")
         _refuse(self._stop.get("stop_reason"), self._stop.get("stop_details"), self._model)
         answered_by = self._answered_by or self._model.model

@@ -10,7 +10,7 @@ from taoloop.errors import ConfigError
 from taoloop.models.base import Model
 from taoloop.models.fallback import BETWEEN, Fallback
 from taoloop.models.rate_limit import RateLimited
-from taoloop.models.replay import ReplayModel
+from taoloop.models.real_calls import NeverAsked, is_set
 from taoloop.models.resolve import is_provider, resolve_model
 from taoloop.models.retrying import Retrying
 from taoloop.models.scripted import Reply, ScriptedModel
@@ -22,7 +22,7 @@ Given = str | Model | Sequence[Reply] | None
 Others = str | Model | Sequence[str | Model]
 """The models to fall back on: one, or several in their order."""
 
-_LEFT_ALONE = (ScriptedModel, ReplayModel, Retrying, Fallback)
+_LEFT_ALONE = (ScriptedModel, Retrying, Fallback)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,8 @@ def bind(
     """The model that answers for `model`, with those of `fallback` behind it.
 
     Models of providers and a caller's own are held to the `rate`, each on its own, and asked again as `retry` says.
-    A model that can only fail for good (scripted, replay, offline) is not, and neither is one that the caller has put
-    into a `Retrying` or a `Fallback`: who wraps it decides.
+    A script, a replay or the offline model, which can only fail for good, is not, and neither is one that the caller
+    has put into a `Retrying` or a `Fallback`: who wraps it decides.
 
     Raises:
         ConfigError: a model cannot be made; says which and why.
@@ -92,7 +92,8 @@ def _others(fallback: Others) -> Iterator[str | Model]:
 
 def _made(entry: Given, env: Mapping[str, str] | None) -> Model:
     if entry is None or isinstance(entry, str):
-        return resolve_model(entry, env)
+        made = resolve_model(entry, env)
+        return NeverAsked(made) if env is not None and is_set(env) and is_provider(made.spec) else made
     if isinstance(entry, list | tuple):
         return ScriptedModel(entry)
     if not callable(getattr(entry, "complete", None)):

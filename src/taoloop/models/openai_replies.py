@@ -84,6 +84,11 @@ class OpenAIStream:
                 raise self._model.unreadable("a piece of its stream is no chunk of a chat completion") from error
         return False
 
+    @property
+    def whole(self) -> bool:
+        """Whether the reply has all of its parts."""
+        return self._done or self._finish_reason is not None
+
     def reply(self) -> ModelReply:
         """The reply.
 
@@ -91,7 +96,7 @@ class OpenAIStream:
             ModelUnavailable: the stream ended before the reply was whole.
             ModelContentRefused: the model refused to answer.
         """
-        if not self._done and self._finish_reason is None:
+        if not self.whole:
             raise ModelUnavailable(f"{self._model.spec} ended its stream before the reply was whole.")
         refuse("".join(self._refusal), self._model)
         self._assembly.end_calls()

@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from taoloop.core.cards import ToolCard
 from taoloop.core.message import Delta, ModelReply, Usage
 from taoloop.core.request import ModelRequest
-from taoloop.errors import ModelReplyUnreadable
+from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
 from taoloop.models.json_text import parsed
 from taoloop.models.listening import Listening
 from taoloop.models.openai_names import WireNames
@@ -23,7 +23,6 @@ from taoloop.models.refusals import error_of, read_refusal, refusal_in
 from taoloop.models.untaken import Untaken
 from taoloop.models.wire import Answer, Target, Wire
 
-
 _MOST_LESSONS = 10
 """How often one call is made, at most, because the model does not take what the calls before had."""
 
@@ -33,6 +32,11 @@ class StreamReader(Protocol):
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece of the stream; True once the reply is whole."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether the reply has all of its parts."""
         ...
 
     def reply(self) -> ModelReply:
@@ -97,12 +101,17 @@ class ProviderModel(ABC):
             streamed = request.on_delta is not None or self._untaken.whole_replies
             body = self._body(request, names, streamed=streamed)
             reader = self._reader(names, request) if streamed else None
-            answer = await wire.post(
-                _encoded(body),
-                timeout_s=request.timeout_s,
-                headers=self._headers(body),
-                on_piece=reader.feed if reader is not None else None,
-            )
+            try:
+                answer = await wire.post(
+                    _encoded(body),
+                    timeout_s=request.timeout_s,
+                    headers=self._headers(body),
+                    on_piece=reader.feed if reader is not None else None,
+                )
+            except ModelUnavailable:
+                if reader is None or not reader.whole:
+                    raise
+                return reader.reply()  # only the end of the stream was lost, and it has been paid for
             if reader is not None and answer.streamed:
                 return reader.reply()
             if answer.status == 200:

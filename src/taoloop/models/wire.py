@@ -117,7 +117,13 @@ class Wire:
 
     async def _hold(self, aiohttp: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Any, None]:
         """The session of a loop, closed when it is no longer needed or the loop shuts its generators down."""
-        tls = self._target.tls() if self._target.tls is not None else True
+        try:
+            tls = self._target.tls() if self._target.tls is not None else True
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"{self._target.name} cannot be called: the trusted certificates cannot be read ({_reason(error)}).",
+                hint="Correct SSL_CERT_FILE and SSL_CERT_DIR, or unset them.",
+            ) from error
         connector = aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, ssl=tls)
         session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         try:
@@ -139,6 +145,12 @@ class Wire:
                 allow_redirects=False,  # a key goes nowhere but where it was sent
                 proxy=target.proxy,
             )
+        except aiohttp.ClientConnectorCertificateError as error:  # a ValueError too, as TLS errors of Python are
+            raise ModelUnavailable(
+                f"{target.name} cannot be trusted at {target.address}: {_reason(error.certificate_error)}.",
+                hint="Where the certificate is one of your own, name its file in SSL_CERT_FILE.",
+                retryable=False,
+            ) from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError) as error:
             raise ModelError(
                 f"{target.name} cannot be called: {target.address} is no usable address.",
@@ -211,4 +223,5 @@ def _aiohttp() -> Any:
 def _reason(error: BaseException) -> str:
     """What a connection failed of, in a few words."""
     cause = getattr(error, "os_error", None) or error
-    return str(getattr(cause, "strerror", None) or cause or type(error).__name__).rstrip(".")[:200]
+    said = getattr(cause, "verify_message", None) or getattr(cause, "strerror", None) or cause
+    return str(said or type(error).__name__).rstrip(".")[:200]

@@ -62,7 +62,7 @@ class EarlyReads:
     def expect(self, effect: CallModel) -> list[Fact]:
         """A reply is about to be written. Gives what has to be said of reads that nobody took."""
         left = self.drop("not_asked")
-        self._effect, self._pieces, self._open = effect, {}, effect.request.native and bool(effect.request.tools)
+        self._effect, self._pieces, self._open = effect, {}, effect.request.native
         return left
 
     def hear(self, delta: Delta) -> None:
@@ -71,7 +71,8 @@ class EarlyReads:
             self._void += self._reads
             for read in self._reads:
                 read.task.cancel()
-            self._reads, self._pieces, self._open = [], {}, True
+            self._reads, self._pieces = [], {}
+            self._open = self._effect is not None and self._effect.request.native
         elif delta.kind == "call" and self._open:
             pieces = self._pieces.setdefault(delta.index, [])
             pieces.append(delta.text)

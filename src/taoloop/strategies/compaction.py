@@ -103,12 +103,12 @@ def _summary(trace: Trace, conversation: Conversation, through: int, max_chars: 
     """The model's summary, and below it the effects from the trace; without one the steps from the trace."""
     told = trace.summarised
     text = _usable(told, max_chars) if isinstance(told, ModelReplied) else ""
-    if text:
-        effects = effects_digest(trace, through, max_chars // 4)
-        return f"{text}\n\n{effects}" if effects else text
-    before = conversation.summary[: max_chars // 2]
-    steps = steps_digest(trace, conversation.summarised, through, max_chars - len(before))
-    return f"{before}\n\n{steps}" if before else steps
+    if not text:
+        before = conversation.summary[: max_chars // 4]
+        steps = steps_digest(trace, conversation.summarised, through, max_chars // 2)
+        text = f"{before}\n\n{steps}" if before else steps
+    effects = effects_digest(trace, through, max_chars // 4)
+    return f"{text}\n\n{effects}" if effects else text
 
 
 def _usable(told: ModelReplied, max_chars: int) -> str:

@@ -1,0 +1,113 @@
+"""The text of a reply and the place in it up to which it has been read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from taoloop.core.decision import Call, excerpt
+from taoloop.dialects.draft import Draft
+from taoloop.dialects.labels import BARE_RESULT, INLINE_LABEL, LABEL, RESULT
+from taoloop.dialects.loose import Loose, match_end, read_value
+from taoloop.dialects.names import find_card
+from taoloop.dialects.refusal import RefusedError
+from taoloop.dialects.signs import CALL, GAP, MAX_PROSE, SECOND_THOUGHT
+from taoloop.dialects.strict import NotJsonError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards import ToolCard
+
+
+class Place(Draft):
+    """A draft with the text that it is read from: what stands between two events belongs to what came before."""
+
+    def __init__(self, text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> None:
+        super().__init__(cards, json_answer=json_answer)
+        self.text = text
+        self.kind = "preamble"  # what the text before the next event belongs to
+        self.begin = 0  # where that text begins
+        self.opened = False  # inside of a code fence whose content is read
+        self.parts = 0
+        self.result = (-1, -1)  # where a line behind the decision gives a result; -2: there is none
+        self.last_decision = -1  # where the last label of an action or a final stands
+
+    def value(self, position: int, name: str) -> Loose:
+        """The value at a position, which is the input of `name` (empty: an object in the open)."""
+        try:
+            return read_value(self.text, position)
+        except NotJsonError as error:
+            whose = f"The input of {name!r}" if name else "The JSON object"
+            raise RefusedError(
+                "bad_json", f"{whose} is not valid JSON: {error}.{self.usable()}", self.text[position:]
+            ) from None
+
+    def after(self, position: int) -> int:
+        """Behind a decision; a line there that gives the result of an action can only be invented."""
+        self.kind, self.begin = "after", position
+        inline = LABEL.match(self.text[position : position + 80].lstrip(" \t.,;"))
+        if inline is not None and inline["observation"] is not None:
+            found = self.text.find(inline.group(), position)
+            self.result = (found, found + len(inline.group()))
+        elif self.result[0] == -1 and isinstance(self.found, Call):
+            result = RESULT.search(self.text, position)
+            self.result = result.span() if result is not None else (-2, -2)
+        return position
+
+    def gap(self, position: int) -> int:
+        """Behind blanks and an opening fence."""
+        return match_end(GAP, self.text, position)
+
+    def line_end(self, position: int) -> int:
+        """The end of the line."""
+        end = self.text.find("\n", position)
+        return end if end >= 0 else len(self.text)
+
+    def close(self, end: int) -> None:
+        """The text up to `end` belongs to what came before it."""
+        text = self.text[self.begin : end].strip()
+        self.begin = end
+        if not text:
+            return
+        if self.kind == "thought" and (result := BARE_RESULT.search(text)) is not None:
+            raise RefusedError(
+                "invented_observation",
+                f"The line {excerpt(result.group())!r} gives a result that you wrote yourself.",
+                text,
+            )
+        if self.kind == "thought" and self.found is None:
+            self.thoughts.append(text.strip("`*\n "))
+        elif self.kind == "thought":
+            self.afterthought = text.strip("`*_ \n")
+        elif self.kind == "after":
+            self.behind(text)
+        elif self.kind == "action" and text.strip("`*~ \n") not in ("", "PAUSE"):
+            raise RefusedError(
+                "stray_text",
+                f"The line {excerpt(first_line(text))!r} follows the action {self.action!r} without a label.",
+                text,
+            )
+
+    def behind(self, text: str) -> None:
+        """Prose behind a decision is let pass, unless it takes the decision back or goes on with it."""
+        bare = text.strip("`*~_ \n")
+        if (
+            len(text) > MAX_PROSE
+            or SECOND_THOUGHT.search(text)
+            or bare.startswith((",", "，", '"', "+", "|", "&&"))
+            or INLINE_LABEL.search(text)
+            or self._calls_in(text)
+        ):
+            raise RefusedError(
+                "stray_text",
+                f"The text {excerpt(first_line(text))!r} follows the decision without a label.{self.usable()}",
+                text,
+            )
+
+    def _calls_in(self, text: str) -> bool:
+        return any(find_card(call.group(1), self.cards) is not None for call in CALL.finditer(text))
+
+
+def first_line(text: str) -> str:
+    """The first line."""
+    return text.split("\n", 1)[0]

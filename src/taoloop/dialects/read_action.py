@@ -1,0 +1,217 @@
+"""Reading an action: its name, and its input in whatever notation it is written."""
+
+from __future__ import annotations
+
+from taoloop.core.decision import Call, excerpt
+from taoloop.dialects.calls import input_value, is_program, make_call, read_in_brackets
+from taoloop.dialects.clean import END_TOKEN
+from taoloop.dialects.labels import INLINE_INPUT, INLINE_LABEL, LABEL
+from taoloop.dialects.loose import match_end, skip_surplus
+from taoloop.dialects.names import find_card, is_final_name, is_nothing
+from taoloop.dialects.objects import Mused, meant
+from taoloop.dialects.read_answer import AnswerReader
+from taoloop.dialects.refusal import RefusedError
+from taoloop.dialects.signs import EVENT, FENCE_LINE, HEAD, OBJECT
+from taoloop.dialects.strict import NotJsonError
+from taoloop.dialects.values import is_placeholder
+
+
+class ActionReader(AnswerReader):
+    """The part of the reader that takes actions and their inputs."""
+
+    def act(self, start: int) -> int:
+        """Behind the label of an action: an object, or a name with or without its input."""
+        position = self.gap(start)
+        self.opened = self.opened or "```" in self.text[start:position]
+        if OBJECT.match(self.text, position):
+            value = self.value(position, "action")
+            found = meant(value.value, self.cards)
+            if not found or all(isinstance(one, Mused) for one in found):
+                raise RefusedError(
+                    "bad_action", f"The action {excerpt(self.text[position : value.end])!r} names no tool."
+                )
+            for one in found:
+                self.means(one, doubtful=value.doubtful)
+            return self.after(skip_surplus(self.text, value.end))
+        leak = EVENT.match(self.text, position)
+        if leak is not None and leak.lastgroup == "leak":
+            return position
+        if leak is not None or position >= len(self.text) or LABEL.match(self.text, position):
+            raise RefusedError("bad_action", f"The action '' names no tool.{self.usable()}")
+        return self.named(position)
+
+    def named(self, start: int) -> int:
+        """A name on one line, with what stands behind it."""
+        end = self.line_end(start)
+        line = self.text[start:end].rstrip()
+        card = find_card(line, self.cards) if line[-1:] not in "([{（｛:：" else None
+        stop = END_TOKEN.search(self.text, start, end)
+        if stop is not None and card is None:
+            end = stop.start()
+            line = self.text[start:end].rstrip()
+        if card is not None or (is_final_name(line) and not is_nothing(line)):
+            return self.wait(card.name if card is not None else line, end)
+        inline = INLINE_INPUT.search(line)
+        if inline is not None and not any(sign in line[: inline.start()] for sign in "{(["):
+            self.action = line[: inline.start()]
+            return self.input(start + inline.end())
+        return self.named_with_input(start, line, end)
+
+    def named_with_input(self, start: int, line: str, end: int) -> int:
+        """A name that is followed by its input in brackets or behind a colon."""
+        head = line[: match_end(HEAD, line, 0)]
+        name, sign = head.strip(" `*\"'"), line[len(head) : len(head) + 1]
+        if is_nothing(name) or is_placeholder(name):
+            raise RefusedError("bad_action", f"The action {excerpt(line)!r} names no tool.", line)
+        behind = start + len(head) + 1
+        if find_card(name, self.cards) is None and is_final_name(name):
+            return self.finish(sign, behind)
+        if sign == "":
+            return self.wait(line, end)
+        if sign in "(（":
+            return self.called(name, behind, line)
+        if sign in "{｛":
+            return self.input_of(name, behind - 1)
+        if sign == "[":
+            return self.bracketed(name, behind, line)
+        if not line[len(head) + 1 :].strip(" *`"):
+            raise RefusedError("bad_action", f"The action {excerpt(line)!r} has an empty input.", line)
+        return self.input_of(name, behind)
+
+    def wait(self, name: str, position: int) -> int:
+        """An action whose input comes with the next label, or right behind as an object."""
+        self.action = name
+        self.kind, self.begin = "action", position
+        return position
+
+    def finish(self, sign: str, position: int) -> int:
+        """`Finish[…]`, `Finish("…")`, or `Final Answer: …` behind the label of an action."""
+        if sign == "" or sign in ":：":
+            return self.final(position) if sign else self.wait("final", position - 1)
+        closer = {"[": "]", "(": ")", "（": "）"}.get(sign, "}")
+        end = self.answer_end(position)
+        body = self.text[position:end].rstrip("`*. \n")
+        if sign in "{｛" or not body.endswith(closer):
+            raise RefusedError("bad_final", f"The final answer {excerpt(body)!r} does not end.", body)
+        inner = body[:-1].strip()
+        if sign != "[":
+            try:
+                value, last, doubtful = read_in_brackets(inner + ")", 0, None)
+            except NotJsonError as error:
+                raise RefusedError("bad_final", f"The final answer cannot be read: {error}.", body) from None
+            if last != len(inner) + 1 or doubtful:
+                raise RefusedError("bad_final", "The final answer cannot be read.", body)
+            self.answer(value)
+        else:
+            self.answer(inner)
+        return self.after(end)
+
+    def called(self, name: str, position: int, line: str) -> int:
+        """`name(…)`."""
+        card = find_card(name, self.cards)
+        try:
+            value, end, doubtful = read_in_brackets(self.text, position, card)
+        except NotJsonError as error:
+            raise RefusedError(
+                "bad_json", f"The arguments in {excerpt(line)!r} cannot be read: {error}.", line
+            ) from None
+        if value == {} and self.text[position:end].strip(" )）\n") == "":
+            return self.wait(name, end)  # `name()`: its input may still follow
+        rest = self.text[end : self.line_end(end)].strip(" `*;")
+        if (
+            rest
+            and rest != "."
+            and (rest[0] in "([{.+-/|&<>=," or rest.split(" ")[0].casefold() in ("and", "or", "then", "if"))
+        ):
+            raise RefusedError("stray_text", f"The text {excerpt(rest)!r} follows the call of {name!r}.", rest)
+        self.decide(make_call(name, value, self.cards, doubtful=doubtful))
+        return self.after(end)
+
+    def bracketed(self, name: str, position: int, line: str) -> int:
+        """`name[value]` on one line, or with an object in it."""
+        inside = self.gap(position)
+        if self.text[inside : inside + 1] == "{":
+            value = self.value(inside, name)
+            end = self.gap(value.end)
+            if not self.text.startswith("]", end):
+                raise RefusedError("bad_json", f"The input of {name!r} is not closed.", line)
+            self.decide(make_call(name, value.value, self.cards, doubtful=value.doubtful))
+            return self.after(end + 1)
+        body = self.text[position : self.line_end(position)].rstrip(" `*.")
+        if not body.endswith("]"):
+            raise RefusedError("bad_action", f"The action {excerpt(line)!r} is not closed.", line)
+        body = body[:-1]
+        if "]" in body.replace("[]", "") and body.count("[") != body.count("]"):
+            raise RefusedError("bad_action", f"The action {excerpt(line)!r} has more than one reading.", line)
+        self.bare(name, body)
+        return self.after(self.line_end(position))
+
+    def input(self, start: int) -> int:
+        """Behind the label of an input."""
+        if self.action is None and isinstance(self.found, Call):
+            return self.input_of(self.found.tool, start)  # the same once more, or another version
+        if self.action is None:
+            raise RefusedError(
+                "bad_action", f"An input without an action: {excerpt(self.text[start:].strip())!r}.{self.usable()}"
+            )
+        name, self.action = self.action, None
+        if is_final_name(name) and find_card(name, self.cards) is None:
+            return self.final_input(start)
+        return self.input_of(name, start)
+
+    def input_of(self, name: str, start: int) -> int:
+        """The input of an action: an object, or bare text for a tool with one parameter."""
+        position = self.gap(start)
+        sign = self.text[position : position + 1]
+        if sign and sign in "{｛":
+            return self.given(name, position)
+        if sign and sign in "\"'“" and self.text[position + 1 : position + 2] in ("{", "｛"):
+            return self.given(name, position)
+        event = EVENT.match(self.text, position)
+        if event is not None and event.lastgroup == "leak" and position > start:
+            self.action = name
+            return position
+        end = self.bare_end(position)
+        fenced = "```" in self.text[start:position]
+        body = self.text[position:end].strip()
+        if fenced:
+            fence = FENCE_LINE.search(self.text, position, end)
+            body = self.text[position : fence.start()].strip() if fence else body.removesuffix("```").strip()
+            end = fence.end() if fence else end
+        elif "\n" in body:
+            line = body.split("\n", 1)[1].strip().split("\n", 1)[0]
+            if sign not in "\"'“[［":
+                raise RefusedError(
+                    "stray_text", f"The line {excerpt(line)!r} follows the input of {name!r} without a label.", line
+                )
+            return self.given(name, position)
+        card = find_card(name, self.cards)
+        if not body and card is not None and not card.parameters:
+            self.action = name
+            self.settle()
+        else:
+            self.bare(name, body.rstrip("`") if "`" in self.text[start:position] else body)
+        return self.after(end)
+
+    def given(self, name: str, position: int) -> int:
+        """An input that is a value of JSON."""
+        value = self.value(position, name)
+        end = skip_surplus(self.text, value.end)
+        self.decide(make_call(name, value.value, self.cards, doubtful=value.doubtful))
+        return self.after(end)
+
+    def bare(self, name: str, body: str) -> None:
+        """An input that is no JSON."""
+        card = find_card(name, self.cards)
+        if INLINE_LABEL.search(body):
+            raise RefusedError("stray_text", f"The input of {name!r} has a label inside it: {excerpt(body)!r}.", body)
+        value, doubtful = input_value(body, name, card)
+        if value is body and is_program(body) and find_card(body.split("(", maxsplit=1)[0], self.cards) is not None:
+            raise RefusedError("bad_action", f"The input of {name!r} is another call: {excerpt(body)!r}.", body)
+        self.decide(make_call(name, value, self.cards, doubtful=doubtful))
+
+    def bare_end(self, start: int) -> int:
+        for event in EVENT.finditer(self.text, start):
+            if event.lastgroup not in ("brace", "fence") and event.start() > start:
+                return event.start()
+        return len(self.text)

@@ -1,0 +1,61 @@
+"""The signs that the reader of a reply stops at, and what may stand around a value."""
+
+from __future__ import annotations
+
+import re
+
+from taoloop.dialects.clean import END_TOKEN
+from taoloop.dialects.labels import LABEL
+from taoloop.dialects.leaks import OPENER
+from taoloop.dialects.loose import INVISIBLE
+
+TOLD = (  # a tag or a token that opens the turn of somebody else
+    r"<(?:observation|observe|tool_response|tool_result|tool_output|function_results?|function_response|result|output)\b[^<>\n]{0,80}>"
+    r"|<[|｜](?:observation|tool▁outputs?▁begin|tool_response|tool_output|user|ipython|tool_result)[^<>|｜\n]{0,20}[|｜]>"
+    r"|<[|｜]im_start[|｜]>\s{0,2}(?:user|tool|system)|<\|start_header_id\|>(?:user|tool|ipython)|<start_of_turn>(?:user|tool)"
+    r"|<\|start\|>(?:functions|user|tool)|\[(?:INST|TOOL_RESULTS?|OBSERVATION)\]|<｜User｜>"
+)
+MAX_PARTS = 5_000
+"""Labels, objects, fences and braces of a reply that are looked at, which bounds the time for any reply."""
+
+MAX_PROSE = 4_000
+"""Characters of prose that may stand behind a decision."""
+
+MAX_OBJECTS = 100
+"""Objects in an answer that are looked at."""
+
+EVENT = re.compile(
+    rf"(?P<label>{LABEL.pattern})"
+    rf"|(?=[<\[f][\w|｜/])(?:(?P<told>{TOLD}|{END_TOKEN.pattern})|(?P<leak>{OPENER}))"
+    rf"|(?P<fence>^[ \t]*+(?:>[ \t]?)?(?:```|~~~)[^\n`]*$)|(?P<brace>[{{｛])",
+    re.IGNORECASE | re.MULTILINE,
+)
+FENCE_LINE = re.compile(r"^[ \t>]*+(?:```|~~~)", re.MULTILINE)
+GAP = re.compile(
+    rf"[\s{INVISIBLE}]*+(?:[*_]{{2}}[\s{INVISIBLE}]*+)?(?:(?:~~~|`{{1,5}})(?:\w[\w+.-]{{0,20}}(?=[\s{{\[]))?[\s{INVISIBLE}]*+(?:json\s++)?)?"
+)
+OBJECT = re.compile(rf"[\"'“]?[\[［]?[\s{INVISIBLE}]*+[{{｛]")
+CLOSING = re.compile(rf"[\s{INVISIBLE}`~*;；。.]*+")
+ASKED = frozenset(
+    {
+        "question",
+        "next question",
+        "new question",
+        "follow up question",
+        "follow-up question",
+        "问题",
+        "新问题",
+        "下一个问题",
+    }
+)
+LINE_BRACE = re.compile(r"^[ \t>]*+\[?[ \t]*+\{", re.MULTILINE)
+HEAD = re.compile(r"[^:：(（\[{｛\n]*")
+CALL = re.compile(r"(?<![\w.])([^\W\d][\w.]{0,120})[ \t]{0,2}[(\[{]")
+SECOND_THOUGHT = re.compile(
+    r"\b(?:actually|instead|correction|scratch that|sorry|oops|on second thoughts?|hold on|hmm+|my mistake|never ?mind"
+    r"|i meant|i mean|should (?:be|have been)|do not|don't|rather|ignore (?:that|this|the)|forget (?:that|it)|revised?"
+    r"|but first|unless|please confirm|if you (?:confirm|agree|approve)|(?:once|after|until|when) you|before i|not yet)\b"
+    r"|\bwait\b[ \t]*(?:[,.!:;…—-]|$)|\bno[,.]"
+    r"|等等|等一下|不对|更正|应该是|抱歉|改成|改为|而不是|错了|稍等|不要|取消|修正|确认后",
+    re.IGNORECASE,
+)
