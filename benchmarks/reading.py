@@ -41,10 +41,26 @@ DRIFTED = {
 PIECES = [
     *("{", "[", "(", "}", '"', "'", "“", "\\", "`", "<", "：", " ", "\n", "**", "{}", '{"a":', '{"a":1}', "a.", "_"),
     *("Action: ", "Action: now\n", "Action: lookup(", "Thought:", "Thought: a\n", "Observation:\n", "Final: a\n```\n"),
-    *("<think>", "</think>", "<think>\n", "```", "```\n", "```\nThought: a\n```\n", "<tool_call>", "<|", "<|im_end|>\n"),
+    *(
+        "<think>",
+        "</think>",
+        "<think>\n",
+        "```",
+        "```\n",
+        "```\nThought: a\n```\n",
+        "<tool_call>",
+        "<|",
+        "<|im_end|>\n",
+    ),
     *("/*", "#", '" ', "now(", "Action: now\nAction Input: {}\n", "<parameter=a>", "Finish["),
 ]
-STARTS = ["", "Final Answer: ", "Thought: ", 'Action: search\nAction Input: {"city": ', "Action: now\nAction Input: {}\n"]
+STARTS = [
+    "",
+    "Final Answer: ",
+    "Thought: ",
+    'Action: search\nAction Input: {"city": ',
+    "Action: now\nAction Input: {}\n",
+]
 
 
 def microseconds(work: Callable[[], object]) -> float:
@@ -94,10 +110,8 @@ def main() -> int:
         print(json.dumps(figures))
         return 0
     for name, row in figures.items():
-        print(
-            f"{name:7} action {row['action_us']:6} µs   answer {row['answer_us']:6} µs   drifted {row['drifted_us']:6} µs"
-            f"   slowest megabyte {row['megabyte_s']:5} s ({row['slowest']})"
-        )
+        times = "   ".join(f"{which} {row[f'{which}_us']:6} µs" for which in ("action", "answer", "drifted"))
+        print(f"{name:7} {times}   slowest megabyte {row['megabyte_s']:5} s ({row['slowest']})")
     met = all(
         max(float(str(row["action_us"])), float(str(row["answer_us"]))) <= TARGET_US
         and float(str(row["megabyte_s"])) <= TARGET_S

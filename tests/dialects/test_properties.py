@@ -12,7 +12,7 @@ from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.dialects import DIALECTS, get_dialect
-from taoloop.dialects.clean import clean
+from taoloop.dialects.clean import EDGE, clean
 from taoloop.dialects.frame import neutral
 from taoloop.dialects.prose import ProseDialect
 from taoloop.dialects.refusal import RefusedError
@@ -68,7 +68,7 @@ TOOLS = st.sampled_from(["lookup", "now", "天气查询", "ns.tool_2"])
 PLAIN = st.text(st.characters(codec="utf-8", categories=["L", "N", "Zs"]), max_size=20).map(str.strip)
 ANSWERS = st.one_of(
     PLAIN.filter(lambda text: bool(text) and usable(text)),
-    VALUE_TEXT.map(lambda text: text.strip(" \t\r\n\ufeff\u200b\u2060\xad\u3000\xa0")).filter(
+    VALUE_TEXT.map(lambda text: text.strip(EDGE)).filter(
         lambda text: text and usable(text) and not text.endswith(("|>", "</s>"))
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from taoloop.core.events import LimitReached, Status
 from taoloop.core.trace import Trace
@@ -14,21 +15,11 @@ def reached_limit(trace: Trace) -> LimitReached | None:
     A budget in money is used up as soon as one call has no known price: what cannot be counted cannot be kept to.
     """
     limits = trace.limits
-    errors: Status = "too_many_errors"
-    if trace.consecutive_unreadable and trace.consecutive_unreadable == trace.consecutive_errors:
-        errors = "unreadable"
-    checks: tuple[tuple[str, float | None, float, Status], ...] = (
-        ("max_consecutive_errors", limits.max_consecutive_errors, trace.consecutive_errors, errors),
-        ("max_total_errors", limits.max_total_errors, trace.total_errors, "too_many_errors"),
-        ("repeat_stop", limits.repeat_stop, trace.repeats, "repeated_action"),
-        ("max_tool_calls", limits.max_tool_calls, _calls_wanted(trace), "budget_exceeded"),
-        ("max_tokens", limits.max_tokens, trace.usage.total_tokens, "budget_exceeded"),
-        ("max_cost_usd", limits.max_cost_usd, math.inf if trace.unpriced_calls else trace.cost_usd, "budget_exceeded"),
-        ("max_wall_s", limits.max_wall_s, trace.wall_s, "budget_exceeded"),
-        ("max_working_s", limits.max_working_s, trace.working_s, "budget_exceeded"),
-    )
-    for name, allowed, used, status in checks:
-        if allowed is not None and used >= allowed:
+    for name, count, status in _CHECKS:
+        allowed = getattr(limits, name)
+        if allowed is not None and (used := count(trace)) >= allowed:
+            if name == "max_consecutive_errors" and trace.consecutive_unreadable == used:
+                status = "unreadable"  # noqa: PLW2901  # errors of this one kind have a name of their own
             return LimitReached(limit=name, status=status, allowed=allowed, used=used)
     return None
 
@@ -36,6 +27,18 @@ def reached_limit(trace: Trace) -> LimitReached | None:
 def _calls_wanted(trace: Trace) -> int:
     """0 until a call had to be refused: a run that made all its calls may still answer."""
     return trace.tool_calls + trace.calls_refused_by_limit if trace.calls_refused_by_limit else 0
+
+
+_CHECKS: tuple[tuple[str, Callable[[Trace], float], Status], ...] = (
+    ("max_consecutive_errors", lambda trace: trace.consecutive_errors, "too_many_errors"),
+    ("max_total_errors", lambda trace: trace.total_errors, "too_many_errors"),
+    ("repeat_stop", lambda trace: trace.repeats, "repeated_action"),
+    ("max_tool_calls", _calls_wanted, "budget_exceeded"),
+    ("max_tokens", lambda trace: trace.usage.total_tokens, "budget_exceeded"),
+    ("max_cost_usd", lambda trace: math.inf if trace.unpriced_calls else trace.cost_usd, "budget_exceeded"),
+    ("max_wall_s", lambda trace: trace.wall_s, "budget_exceeded"),
+    ("max_working_s", lambda trace: trace.working_s, "budget_exceeded"),
+)
 
 
 def time_limit(trace: Trace, call_limit_s: float | None) -> LimitReached | None:

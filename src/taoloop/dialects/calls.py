@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from taoloop.core.cards import ToolCard
 
 _KEY = re.compile(r"\s*([^\W\d]\w*)\s*(?:=(?!=)|[:：](?![:/]))\s*")
+_MEMBER = re.compile(r"[\"'“][\w -]{1,60}[\"'”]\s*[:：]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "＂": "＂", "「": "」"}
 _EXPRESSION = re.compile(r"[^\W\d][\w.]*\s*\(.*\)", re.DOTALL)
 _DEEPEST = 3
@@ -146,6 +147,10 @@ def input_value(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
     sole = card.sole_parameter if card is not None else None
     if text[0] == "[" and card is not None and sole is not None and "array" in _types(card, sole):
         return text, False
+    if _MEMBER.match(text) or (text[0] == "[" and text[-1] == "]"):
+        raise RefusedError(
+            "bad_action", f"The input {excerpt(text)!r} of {name!r} is no JSON object, nor bare text.", text
+        )
     if _quoted_whole(text):
         try:
             found = read_whole(text)

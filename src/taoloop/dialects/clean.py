@@ -31,6 +31,7 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _LINE_ENDS = re.compile(r"[ \t]*+(?:[\r\n]|\Z)")
+_NO_WORDS = re.compile(r"[\"“”'{}\[\]｛]")
 _BEGINS = re.compile(r"[ \t]*+[{<`\[]")
 _ENDS = (
     r"<[|｜](?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|end▁of▁sentence|end_of_sentence|end_of_turn|eot|eos"
@@ -143,14 +144,16 @@ def drop_thinking(text: str) -> str:
     kept: list[str] = []
     position, opened = 0, False
     quotes = braces = counted = 0
+    plain = True  # nothing so far that could open a string
     for tag in _TAG.finditer(text):
         quotes += text.count('"', counted, tag.start())
         braces += text.count("{", counted, tag.start()) - text.count("}", counted, tag.start())
+        plain = plain and _NO_WORDS.search(text, counted, tag.start()) is None
         counted = tag.end()
         if (quotes % 2 or braces > 0) and not opened:
             continue
         if any(tag.group("close", "close2", "close3", "close4")):
-            if not opened and not _closes(text, tag.start(), tag.end()):
+            if not opened and not _closes(text, tag.start(), tag.end(), plain=plain):
                 continue
             quotes = braces = 0
             if not opened:
@@ -167,18 +170,17 @@ def drop_thinking(text: str) -> str:
     return "\n".join(kept).strip(EDGE)
 
 
-def _closes(text: str, start: int, end: int) -> bool:
-    """Whether a lone closing tag stands at the edge of a line, or right before a decision."""
-    return (
-        _opens(text, start, end)
-        or _BEGINS.match(text, end) is not None
-        or LABEL.match(text[end : end + 200].lstrip(EDGE)) is not None
-    )
+def _closes(text: str, start: int, end: int, *, plain: bool) -> bool:
+    """Whether a lone closing tag stands at the edge of a line, or between plain words and a decision."""
+    if _opens(text, start, end):
+        return True
+    begins = _BEGINS.match(text, end) or LABEL.match(text[end : end + 200].lstrip(EDGE))
+    return begins is not None and plain
 
 
 def _opens(text: str, start: int, end: int) -> bool:
     before = text[max(0, start - 60) : start].rstrip(" \t")
-    if (not before and start <= 60) or before.endswith(("\n", ">")) or _LINE_ENDS.match(text, end):
+    if (not before and start <= 60) or before.endswith("\n") or _LINE_ENDS.match(text, end):
         return True
     line = before[before.rfind("\n") + 1 :]
     label = LABEL.match(line)

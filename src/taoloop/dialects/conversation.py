@@ -38,6 +38,7 @@ from taoloop.dialects.toolblock import compact, describe
 OLD_OBSERVATION_CHARS = 400
 """What a compaction leaves of an old observation."""
 
+_NOBODY = AgentSpec()  # until the run has begun
 _WORTH_CUTTING_CHARS = 200  # a cut comes with a note of about this length
 _LEAST_RATIO, _MOST_RATIO = 0.5, 3.0  # how far a provider's count may move our estimate of what it has not counted
 
@@ -64,7 +65,7 @@ class Conversation:
         self._last: tuple[int, ModelReplied] | None = None  # how many messages it answered, and the last reply
         self._ratio = 1.0  # of the provider's count to ours
         self._refused: int | None = None  # a prompt of this size was too long
-        self._agent = AgentSpec()
+        self._agent = _NOBODY
         self._dialect: Dialect = get_dialect(self._agent.dialect)
         self._nonce = ""
         self._output = ""  # the rule for an answer that must fit a schema

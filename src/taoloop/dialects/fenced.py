@@ -6,9 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from taoloop.core.message import ModelReply
-from taoloop.dialects.frame import quote_labels
 from taoloop.dialects.json_dialect import written
-from taoloop.dialects.prose import ProseDialect
+from taoloop.dialects.prose import ProseDialect, plain_reason
 from taoloop.dialects.quick import quick_act, quick_answer
 from taoloop.dialects.strict import NotJsonError, decode_at, dumps
 
@@ -41,6 +40,8 @@ class FencedDialect(ProseDialect):
         if text[end:].rstrip() != "\n```" or made.keys() != _KEYS:
             return None
         action, given, reason = made["action"], made["action_input"], (head["thought"] or "").strip()
+        if not reason.isprintable():
+            return None
         if action in _FINAL:
             known = any(card.name in _FINAL for card in cards)
             return quick_answer(given, reason) if type(given) is str and not known else None
@@ -57,6 +58,5 @@ class FencedDialect(ProseDialect):
             return ModelReply(text=body)
         text = f"Thought: {reason}\n{body}"
         if self.read(ModelReply(text=text), ()) != decision:
-            plain = " ".join(reason.replace("<", "‹").replace("`", "'").replace("{", "(").split())
-            text = f"Thought: {quote_labels(plain)}\n{body}"
+            text = f"Thought: {plain_reason(reason)}\n{body}"
         return ModelReply(text=text)

@@ -71,7 +71,8 @@ RESULT = re.compile(
 """A line that gives a result: behind an action it can only be an invented one; elsewhere it is text."""
 
 BARE_RESULT = re.compile(
-    r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:tool[ _]?)?(?:results?|outputs?|responses?|返回|结果|输出)[*_`\])]{0,4}[ \t]{0,3}[:：]",
+    r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:tool[ _]?)?(?:results?|outputs?|responses?|返回|结果|输出)"
+    r"[*_`\])]{0,4}[ \t]{0,3}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 """The same without a word before it: in a thought as well."""

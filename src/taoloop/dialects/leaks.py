@@ -6,7 +6,7 @@ stands between them is a name in a tag with parameters, a name followed by JSON,
 | marks | families |
 |---|---|
 | `<tool_call>`, `<tools>`, `<TOOLCALL>`, `<function_call>` | Hermes, Qwen, GLM, Granite, Nemotron, Phi |
-| `<function=…>`, `<invoke name=…>`, `<parameter…>`, `<arg_key>` | Qwen coder, Llama, Claude, MiniMax, GLM, DeepSeek V3.2 |
+| `<function=…>`, `<invoke name=…>`, `<parameter…>`, `<arg_key>` | Qwen, Llama, Claude, MiniMax, GLM, DeepSeek |
 | `<|python_tag|>`, `[TOOL_CALLS]`, `functools[` | Llama, Mistral, Phi |
 | `<｜tool▁call▁begin｜>`, `<|tool_call_begin|>`, `<|action_start|>` | DeepSeek, Kimi, InternLM, LFM, Command R |
 | `<|channel|>commentary to=functions.…` | gpt-oss |

@@ -37,6 +37,7 @@ _TOLD_AND_DONE = re.compile(
 )
 _WHOLE = re.compile(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
 _CLOSERS = re.compile(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
+_EMPTY_FENCE = re.compile(r"```\w{0,20}\s*(?:```)?")
 _MOST_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
 _CALLED = re.compile(r"(?:\A|\n)[ \t]*\[?(?:print\()?([^\W\d][\w.]{0,120})\(")
 _HEAD = re.compile(r"[ \t]*[`*\"']*([^\s:：({\[`*\"']{1,120})")
@@ -58,7 +59,7 @@ class NativeDialect:
                 calls = _calls(reply.tool_calls, cards)
                 _agree(text, calls, cards)
                 return Act(calls=calls, reason=text)
-            if not text:
+            if not text or _EMPTY_FENCE.fullmatch(text):
                 raise RefusedError("empty", "The reply is empty: neither a tool call nor an answer.")
             if _speaks_of_calls(text, cards):
                 return _in_text(text, cards, json_answer=json_answer)

@@ -307,7 +307,7 @@ def _refuse_observed(made: dict[str, Any], roles: dict[str, list[str]], *, first
     """Refuse an observation in the object: with a final, or before the action; behind an action it is cut."""
     filled = [key for key in roles["observation"] if made[key] not in (None, "", {}, [])]
     keys = list(made)
-    decided = min((keys.index(key) for key in roles["tool"] + roles["args"]), default=len(keys))
+    decided = max((keys.index(key) for key in roles["tool"] + roles["args"]), default=len(keys))
     if filled and (first or keys.index(filled[0]) < decided or not roles["tool"]):
         raise RefusedError(
             "invented_observation",

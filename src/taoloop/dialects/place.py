@@ -94,7 +94,7 @@ class Place(Draft):
         if (
             len(text) > MAX_PROSE
             or SECOND_THOUGHT.search(text)
-            or bare.startswith((",", "，", '"', "+", "|", "&&"))
+            or (bare != "," and bare.startswith((",", "，", '"', "+", "|", "&&")))
             or INLINE_LABEL.search(text)
             or self._calls_in(text)
         ):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.message import Message, ModelReply
 from taoloop.dialects.clean import check_whole, clean
-from taoloop.dialects.frame import neutral, observation_text
+from taoloop.dialects.frame import neutral, observation_text, quote_labels
 from taoloop.dialects.refusal import RefusedError
 from taoloop.dialects.scan import read_text
 from taoloop.dialects.system import form
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from taoloop.core.prompts import PromptSet
 
 MAX_ECHO_CHARS = 4_000
+
+_HARMLESS = str.maketrans("<[{｛`", "‹((('")
 
 
 class ProseDialect(ABC):
@@ -74,6 +76,11 @@ def shown(text: str) -> str:
     if not text.strip():
         return "(empty reply)"
     return text if len(text) <= MAX_ECHO_CHARS else text[: MAX_ECHO_CHARS - 1] + "…"
+
+
+def plain_reason(reason: str) -> str:
+    """A reason on one line in which nothing can pass for more than words."""
+    return quote_labels(" ".join(reason.translate(_HARMLESS).split()))
 
 
 def only_call(decision: Act, dialect: str) -> Call:

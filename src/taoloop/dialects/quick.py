@@ -38,7 +38,7 @@ def quick_act(tool: str, args: Any, reason: str, cards: Sequence[ToolCard]) -> A
 
 def quick_answer(text: str, reason: str) -> Answer | None:
     """An answer of one line that cannot be mistaken for a place to be filled."""
-    text = text.strip()
+    text = text.strip(" ")
     if len(text) < _LONGEST_ANSWER or not text.isprintable() or is_placeholder(text):
         return None
     return Answer(text=text, reason=reason)

@@ -74,7 +74,8 @@ def _require_sound(reply: Any) -> None:
         and type(usage) is Usage
         and type(usage.input_tokens) is type(usage.output_tokens) is type(usage.cached_tokens) is int
         and (cost is None or (type(cost) in (int, float) and math.isfinite(cost)))
-        and all(type(call.name) is str and type(call.arguments) is str for call in reply.tool_calls)
     )
+    for call in reply.tool_calls:
+        sound = sound and type(call.name) is str and type(call.arguments) is str
     if not sound:
         raise ModelError("A field of the model's reply has the wrong type.", hint="See ModelReply for what it takes.")

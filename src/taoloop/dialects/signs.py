@@ -54,7 +54,8 @@ CALL = re.compile(r"(?<![\w.])([^\W\d][\w.]{0,120})[ \t]{0,2}[(\[{]")
 SECOND_THOUGHT = re.compile(
     r"\b(?:actually|instead|correction|scratch that|sorry|oops|on second thoughts?|hold on|hmm+|my mistake|never ?mind"
     r"|i meant|i mean|should (?:be|have been)|do not|don't|rather|ignore (?:that|this|the)|forget (?:that|it)|revised?"
-    r"|but first|unless|please confirm|if you (?:confirm|agree|approve)|(?:once|after|until|when) you|before i|not yet)\b"
+    r"|but first|unless|please confirm|if you (?:confirm|agree|approve)|(?:once|after|until|when) you|before i"
+    r"|not yet)\b"
     r"|\bwait\b[ \t]*(?:[,.!:;…—-]|$)|\bno[,.]"
     r"|等等|等一下|不对|更正|应该是|抱歉|改成|改为|而不是|错了|稍等|不要|取消|修正|确认后",
     re.IGNORECASE,

@@ -61,7 +61,7 @@ def loads(text: str) -> Any:
 
 def dumps(value: Any) -> str:
     """`value` as JSON on one line, not escaped to ASCII."""
-    return json.dumps(value, ensure_ascii=False)
+    return _ENCODER.encode(value)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -129,3 +129,4 @@ def _constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant)
+_ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from taoloop.core.decision import Act, Answer, Decision
 from taoloop.core.message import ModelReply
 from taoloop.dialects.clean import clean
-from taoloop.dialects.frame import quote_labels
-from taoloop.dialects.prose import ProseDialect, only_call
+from taoloop.dialects.prose import ProseDialect, only_call, plain_reason
 from taoloop.dialects.quick import quick_answer, quick_call
 from taoloop.dialects.refusal import RefusedError
 from taoloop.dialects.scan import read_text
@@ -39,6 +38,8 @@ class TextDialect(ProseDialect):
         if match is None:
             return None
         reason = (match["thought"] or "").strip()
+        if not reason.isprintable():
+            return None
         if match["answer"] is not None:
             return quick_answer(match["answer"], reason)
         return quick_call(match["tool"], match["args"], reason, cards)
@@ -55,7 +56,7 @@ class TextDialect(ProseDialect):
             written = f"Thought: {reason}\n{body}"
             if self.read(ModelReply(text=written), ()) == decision:
                 return ModelReply(text=written)
-            reason = quote_labels(" ".join(reason.replace("<", "‹").replace("`", "'").replace("{", "(").split()))
+            reason = plain_reason(reason)
         return ModelReply(text=f"Thought: {reason}\n{body}" if reason else body)
 
 

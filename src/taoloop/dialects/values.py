@@ -12,7 +12,7 @@ from taoloop.dialects.strict import NotJsonError, dumps, strings_in
 _PLACEHOLDER = re.compile(
     r"\s*(?:<([^<>/=\"'\n]{1,60})>|\{\{?[^{}\n\"':]{1,60}\}\}?|\$\{?[^{}\n ]{0,60}\}|\[\[[^\[\]\n]{1,60}\]\]"
     r"|\[(?i:your|insert|enter|the|recipient|user|customer|placeholder)\b[^\[\]\n]{0,60}\]|%\(\w{1,40}\)s"
-    r"|YOUR_[A-Z0-9_]{2,40}|[A-Z0-9_]{2,40}_HERE|(?i:x{3,}|todo|tbd|placeholder)|\.{3,}|…+)\s*"
+    r"|YOUR_[A-Z0-9_]{2,40}|[A-Z0-9_]{2,40}_HERE|\.{3,}|…+)\s*"
 )
 _MARKUP = re.compile(
     r"[abipsu]|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"

@@ -12,6 +12,7 @@ from typing import Any
 
 from taoloop.core.message import Message, ModelReply, ToolCallText
 from taoloop.core.request import ModelRequest
+from taoloop.core.text import well_formed
 from taoloop.dialects.toolblock import describe
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
@@ -46,6 +47,7 @@ class Masks:
 
     def hide(self, text: str) -> str:
         """The text as it may be kept."""
+        text = well_formed(text)
         for value, mask in (*self.secrets, *self.pairs):
             text = text.replace(value, mask)
         for pattern in self.ignored:

@@ -174,7 +174,11 @@ def _text_of(path: Path, content: Mapping[str, Any]) -> str:
             return True
 
     def text(dumper: Any, value: str) -> Any:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+        lines = value.split("\n")
+        style = None if len(lines) == 1 else "|"
+        if not all(line.isprintable() for line in lines):  # what YAML would fold or read as a line break
+            style = '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
     return yaml.dump(content, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=120)
