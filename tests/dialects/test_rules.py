@@ -328,7 +328,7 @@ SIX: list[Line] = [
         ("json", text, hotel())
         for text in (
             '{"response": {"thought": "t", "tool": "find_hotel", "args": {"city": "Rome"}}}',
-            '{"tool_calls": [{"id": "1", "type": "function", "function": {"name": "find_hotel", "arguments": "{\\"city\\": \\"Rome\\"}"}}]}',
+            '{"tool_calls": [{"function": {"name": "find_hotel", "arguments": "{\\"city\\": \\"Rome\\"}"}}]}',
             '{"action": {"name": "find_hotel", "arguments": {"city": "Rome"}}}',
             '{"Thought": "t", "Action": "find_hotel", "Action Input": {"city": "Rome"}}',
             '{"type": "tool_use", "id": "x", "name": "find_hotel", "input": {"city": "Rome"}}',
@@ -429,28 +429,36 @@ NINE_TO_ELEVEN: list[Line] = [
     ),
     ("fenced", 'Action:\n```\n{"action": "final", "action_input": "```js\\nx\\n```"}\n```', "```js\nx\n```"),
 ]
+INVOKED = '<invoke name="find_hotel">\n<parameter name="city">Rome</parameter>\n</invoke>'
+BEGIN, SEP, END = "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
 LEAKS = (
     '<tool_call>{"name": "find_hotel", "arguments": {"city": "Rome"}}</tool_call>',
     "<tool_call>\nfind_hotel\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>",
     "<tool_call>\n<function=find_hotel>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>",
     '<function=find_hotel>{"city": "Rome"}</function>',
-    '<function_calls>\n<invoke name="find_hotel">\n<parameter name="city">Rome</parameter>\n</invoke>\n</function_calls>',
-    '<minimax:tool_call>\n<invoke name="find_hotel">\n<parameter name="city">Rome</parameter>\n</invoke>\n</minimax:tool_call>',
-    '<｜DSML｜function_calls><｜DSML｜invoke name="find_hotel"><｜DSML｜parameter name="city" string="true">Rome'
-    "</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>",
+    f"<function_calls>\n{INVOKED}\n</function_calls>",
+    f"<minimax:tool_call>\n{INVOKED}\n</minimax:tool_call>",
+    (
+        '<｜DSML｜function_calls><｜DSML｜invoke name="find_hotel"><｜DSML｜parameter name="city" string="true">Rome'
+        "</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>"
+    ),
     '[TOOL_CALLS] [{"name": "find_hotel", "arguments": {"city": "Rome"}}]',
     '[TOOL_CALLS]find_hotel[CALL_ID]abc123[ARGS]{"city": "Rome"}</s>',
     '<|python_tag|>{"name": "find_hotel", "parameters": {"city": "Rome"}}<|eom_id|>',
     '<|python_tag|>find_hotel.call(city="Rome")<|eom_id|>',
     '{"type": "function", "name": "find_hotel", "parameters": {"city": "Rome"}}',
     '<|tool_call_start|>[find_hotel(city="Rome")]<|tool_call_end|>',
-    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>find_hotel\n```json\n{"city": "Rome"}\n```<｜tool▁call▁end｜>',
-    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>find_hotel<｜tool▁sep｜>{"city": "Rome"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
-    "<|tool_calls_section_begin|><|tool_call_begin|>functions.find_hotel:0<|tool_call_argument_begin|>"
-    '{"city": "Rome"}<|tool_call_end|><|tool_calls_section_end|>',
+    f'{BEGIN}function{SEP}find_hotel\n```json\n{{"city": "Rome"}}\n```{END}<｜tool▁calls▁end｜>',
+    f'{BEGIN}find_hotel{SEP}{{"city": "Rome"}}{END}<｜tool▁calls▁end｜>',
+    (
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.find_hotel:0<|tool_call_argument_begin|>"
+        '{"city": "Rome"}<|tool_call_end|><|tool_calls_section_end|>'
+    ),
     '<|channel|>commentary to=functions.find_hotel <|constrain|>json<|message|>{"city": "Rome"}<|call|>',
-    "<|channel|>analysis<|message|>Hotels.<|end|><|start|>assistant<|channel|>commentary to=functions.find_hotel "
-    '<|constrain|>json<|message|>{"city": "Rome"}<|call|>',
+    (
+        "<|channel|>analysis<|message|>Hotels.<|end|><|start|>assistant<|channel|>commentary to=functions.find_hotel "
+        '<|constrain|>json<|message|>{"city": "Rome"}<|call|>'
+    ),
     '```tool_code\nprint(find_hotel(city="Rome"))\n```',
     "<start_function_call>call:find_hotel{city:<escape>Rome<escape>}<end_function_call>",
     '<|tool_call|>[{"name": "find_hotel", "arguments": {"city": "Rome"}}]',
@@ -579,26 +587,3 @@ def test_the_rules_of_reading(dialect: str, output: str, expected: Expected) -> 
     decided = (got.tool, got.args) if got.kind == "action" else got.answer
     assert decided == expected, got
     assert (got.kind == "reject") == (got.problem is not None)
-
-
-@pytest.mark.parametrize("reason", ["length", "content_filter", "max_tokens"])
-def test_what_the_provider_cut_is_refused(reason: str) -> None:
-    """Rule 7, whatever the reply looks like."""
-    for dialect, text in (("text", CALL), ("json", OBJECT), ("fenced", FENCE)):
-        problem = read_reply(dialect, TOOLS, text, reason).problem
-        assert problem is not None
-        assert problem.code == "truncated"
-
-
-def test_an_undeclared_tool_is_repaired_no_more_than_one_that_writes() -> None:
-    """Rule 7: nobody said that it only reads."""
-    undeclared = [{key: value for key, value in TOOLS[0].items() if key != "effect"}]
-    assert read_reply("text", undeclared, CALL[:-1]).kind == "reject"
-    assert read_reply("text", undeclared, CALL).kind == "action"
-
-
-def test_an_exact_name_comes_before_a_similar_one() -> None:
-    """Rule 4: exactly one known tool must fit."""
-    twins = [tool("do_it", "read"), tool("doIt", "read")]
-    assert read_reply("text", twins, "Action: doIt").tool == "doIt"
-    assert read_reply("text", twins, "Action: Do It").kind == "reject"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.models.certificate import make_certificate
 from tests.models.provider_double import asking
 
 from taoloop.errors import MissingExtra, ModelError, ModelUnavailable
@@ -17,7 +18,6 @@ from taoloop.models import prepared
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint
 
-CERTIFICATE = Path(__file__).with_name("untrusted.pem")  # made for these tests: nobody trusts it
 WHOLE = b'{"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]}'
 STREAM = b'data: {"choices": [{"delta": {"content": "5"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
 
@@ -64,14 +64,15 @@ def test_one_connection_serves_calls_that_follow_each_other() -> None:
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_a_certificate_is_checked(trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_is_checked(trusted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    certificate = make_certificate(tmp_path / "untrusted.pem")
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     if trusted:
-        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
 
     async def call() -> str:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(CERTIFICATE)
+        context.load_cert_chain(certificate)
         server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", 0, ssl=context)
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         model = OpenAIModel(Endpoint(provider="openai", model="m", api_key="k", base_url=url))

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from taoloop.core.steps import CallView, Step
+from taoloop.core.tokens import first_tokens, text_tokens
 from taoloop.core.trace import Trace
 from taoloop.core.transcript import input_text, observation_text
 
-_REASON_CHARS, _INPUT_CHARS, _OUTPUT_CHARS = 120, 120, 160
+_REASON, _INPUT, _OUTPUT = 30, 30, 40  # tokens of a line at most
 
 
-def steps_digest(trace: Trace, after: int, through: int, max_chars: int) -> str:
+def steps_digest(trace: Trace, after: int, through: int, max_tokens: int) -> str:
     """The steps above `after` up to `through`, one line for each call; the newest that fit, in their order."""
     return _newest(
-        (line for step in reversed(trace.steps[after:through]) for line in reversed(_lines(step))), max_chars
+        (line for step in reversed(trace.steps[after:through]) for line in reversed(_lines(step))), max_tokens
     )
 
 
-def effects_digest(trace: Trace, through: int, max_chars: int) -> str:
+def effects_digest(trace: Trace, through: int, max_tokens: int) -> str:
     """The calls up to the step `through` that do not only read, one line for each; the newest that fit."""
     calls = (call for step in reversed(trace.steps[:through]) for call in reversed(step.calls))
-    return _newest((_call_line(call) for call in calls if _is_effect(trace, call)), max_chars)
+    return _newest((_call_line(call) for call in calls if _is_effect(trace, call)), max_tokens)
 
 
 def _is_effect(trace: Trace, call: CallView) -> bool:
@@ -32,31 +33,35 @@ def _is_effect(trace: Trace, call: CallView) -> bool:
 def _lines(step: Step) -> list[str]:
     """A step: its reason, and its calls with what came of them."""
     decision = step.decision
-    head = f"[{step.number}] {_short(decision.reason if decision else '', _REASON_CHARS)}".rstrip()
+    head = f"[{step.number}] {_short(decision.reason if decision else '', _REASON)}".rstrip()
     return [head, *(f"  {_call_line(call)}" for call in step.calls)]
 
 
 def _call_line(call: CallView) -> str:
     requested, observed = call.requested, call.observed
-    line = f"{requested.call_id} {requested.tool} {_short(input_text(call.args), _INPUT_CHARS)}"
+    line = f"{requested.call_id} {requested.tool} {_short(input_text(call.args), _INPUT)}"
     if observed is None:
         return line
-    return f"{line} → {'ok' if observed.ok else 'failed'}: {_short(observation_text(observed), _OUTPUT_CHARS)}"
+    return f"{line} → {'ok' if observed.ok else 'failed'}: {_short(observation_text(observed), _OUTPUT)}"
 
 
-def _short(text: str, max_chars: int) -> str:
-    line = " ".join(text[: 4 * max_chars].split())
-    return line if len(line) <= max_chars else line[: max_chars - 1] + "…"
+def _short(text: str, max_tokens: int) -> str:
+    line = " ".join(text[: 16 * max_tokens].split())
+    short = first_tokens(line, max_tokens)
+    return short if short == line else f"{short}…"
 
 
-def _newest(lines: Iterator[str], max_chars: int) -> str:
-    """Lines given from the newest on, as far as they fit, put in their order; what did not fit is marked."""
+def _newest(lines: Iterator[str], max_tokens: int) -> str:
+    """Lines given from the newest on, as far as they fit, put in their order; what did not fit is marked.
+
+    Of the newest there is at least the beginning.
+    """
     kept: list[str] = []
-    room = max_chars
+    room = max_tokens
     for line in lines:
-        room -= len(line) + 1
+        room -= text_tokens(line) + 1  # and its end
         if room < 0:
-            kept.append("…")
+            kept.append("…" if kept else f"{first_tokens(line, max_tokens)}…")
             break
         kept.append(line)
     return "\n".join(reversed(kept))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,13 @@ def text_tokens(text: str) -> int:
     plain = len(text.encode("ascii", "ignore"))
     other = len(text.encode("utf-8", "surrogatepass")) - plain
     return math.ceil(plain / 4 + other / 3)
+
+
+def first_tokens(text: str, most: int) -> str:
+    """The beginning of a text, as long as it is at most so many tokens; all of it if it is."""
+    if text_tokens(text) <= most:
+        return text
+    return text[: bisect_right(range(1, len(text)), most, key=lambda length: text_tokens(text[:length]))]
 
 
 def message_tokens(message: Message) -> int:

@@ -77,16 +77,6 @@ def check_whole(reply: ModelReply) -> None:
         )
 
 
-def usable_text(reply: ModelReply) -> str:
-    """The text of a reply that was not cut, without thinking, roles and control tokens; may be empty.
-
-    Raises:
-        RefusedError: the provider cut the reply, or a thinking block was never closed.
-    """
-    check_whole(reply)
-    return clean(reply.text)
-
-
 def clean(text: str) -> str:
     """`text` without thinking, roles and control tokens at its edges, and without unseen signs in its labels.
 
@@ -136,30 +126,34 @@ def drop_thinking(text: str) -> str:
     """`text` without `<think>…</think>` blocks and the like; a lone closing tag closes what a template had opened.
 
     A tag opens a block at the beginning or the end of a line, or behind a label, where no quote and no
-    brace is open: there it cannot stand inside a string. An open block ends at the next closing tag, wherever that is.
+    brace is open: there it cannot stand inside a string. An open block ends at the next closing tag, unless a string or
+    an object that began on the same line is still open there.
 
     Raises:
         RefusedError: a block is never closed.
     """
     kept: list[str] = []
     position, opened = 0, False
-    quotes = braces = counted = 0
-    plain = True  # nothing so far that could open a string
+    counted = 0
+    block, line = _Strings(), _Strings()
     for tag in _TAG.finditer(text):
-        quotes += text.count('"', counted, tag.start())
-        braces += text.count("{", counted, tag.start()) - text.count("}", counted, tag.start())
-        plain = plain and _NO_WORDS.search(text, counted, tag.start()) is None
+        passed = text[counted : tag.start()]
         counted = tag.end()
-        if (quotes % 2 or braces > 0) and not opened:
-            continue
+        block.see(passed)
+        if "\n" in passed:
+            line = _Strings()
+        line.see(passed[passed.rfind("\n") + 1 :])
         if any(tag.group("close", "close2", "close3", "close4")):
-            if not opened and not _closes(text, tag.start(), tag.end(), plain=plain):
+            if opened:
+                if line.open and not _LINE_ENDS.match(text, tag.end()):
+                    continue
+            elif block.open or not _closes(text, tag.start(), tag.end(), plain=block.plain):
                 continue
-            quotes = braces = 0
-            if not opened:
+            else:
                 kept.clear()
             position, opened = tag.end(), False
-        elif not opened and _opens(text, tag.start(), tag.end()):
+            block, line = _Strings(), _Strings()
+        elif not opened and not block.open and _opens(text, tag.start(), tag.end()):
             kept.append(text[position : tag.start()])
             opened = True
     if opened:
@@ -168,6 +162,23 @@ def drop_thinking(text: str) -> str:
         return text
     kept.append(text[position:])
     return "\n".join(kept).strip(EDGE)
+
+
+class _Strings:
+    """Whether a string or an object is open behind what was seen; `plain`: there was no sign of either."""
+
+    def __init__(self) -> None:
+        self.quotes = self.braces = 0
+        self.plain = True
+
+    def see(self, text: str) -> None:
+        self.quotes += text.count('"')
+        self.braces += text.count("{") - text.count("}")
+        self.plain = self.plain and _NO_WORDS.search(text) is None
+
+    @property
+    def open(self) -> bool:
+        return self.quotes % 2 > 0 or self.braces > 0
 
 
 def _closes(text: str, start: int, end: int, *, plain: bool) -> bool:

@@ -62,7 +62,7 @@ class Conversation:
         self._compacted_before = 0  # compactions before this event have been taken in
         self._offered: int | None = None  # tokens of the tools that the provider gets through its API
         self._sizes: list[int] = []  # tokens of each message, as far as they were asked for
-        self._last: tuple[int, ModelReplied] | None = None  # how many messages it answered, and the last reply
+        self._counted: tuple[int, int] | None = None  # so many messages, and the provider's count of them
         self._ratio = 1.0  # of the provider's count to ours
         self._refused: int | None = None  # a prompt of this size was too long
         self._agent = _NOBODY
@@ -80,7 +80,8 @@ class Conversation:
             case RunStarted() as fact:
                 self._open(fact)
             case ModelReplied() as fact if fact.purpose != "compact":
-                self._last = len(self.messages), fact
+                if fact.usage.input_tokens > 0 and fact.purpose != "close":  # there no tools were on offer
+                    self._counted = len(self.messages), fact.usage.input_tokens
                 self._replied = fact
                 if not isinstance(fact.decision, Act) or fact.purpose == "close":
                     self._echo()
@@ -136,17 +137,27 @@ class Conversation:
     @property
     def window(self) -> int | None:
         """How many tokens fit, as far as it is known: what the agent says, or what the provider refused."""
-        known = [self._agent.context_tokens, None if self._refused is None else self._refused * 19 // 20]
+        known = [self._agent.context_tokens, self._fitting]
         return min((tokens for tokens in known if tokens is not None), default=None)
+
+    @property
+    def room(self) -> int | None:
+        """How many of them the prompt may have: the rest is for the reply. A refused prompt had that beside it."""
+        window, agent = self.window, self._agent
+        if window is None or agent.context_tokens is None:
+            return window
+        return min(window, agent.context_tokens - (agent.max_output_tokens or 0))
+
+    @property
+    def _fitting(self) -> int | None:
+        return None if self._refused is None else self._refused * 19 // 20
 
     def tokens(self) -> int:
         """The size of the next prompt: what the provider counted last, and an estimate of what came since."""
         self._sizes.extend(message_tokens(message) for message in self.messages[len(self._sizes) :])
-        at, counted = 0, 0
-        if self._last is not None and self._last[1].purpose != "close":
-            at, counted = self._last[0], self._last[1].usage.input_tokens
-        if not counted:
+        if self._counted is None:
             return math.ceil(self._ratio * (self._tool_tokens() + sum(self._sizes)))
+        at, counted = self._counted
         ours = self._tool_tokens() + sum(self._sizes[:at])
         self._ratio = min(_MOST_RATIO, max(_LEAST_RATIO, counted / ours))
         return math.ceil(counted + self._ratio * sum(self._sizes[at:]))
@@ -201,7 +212,7 @@ class Conversation:
             self._user("summary", through=summary.through_step, nonce=self._nonce, content=content)
         for event in self._events[self._first : end]:
             self.fold(event)
-        self._last, self._refused = None, refused  # these counts are of the longer prompt
+        self._counted, self._refused = None, refused  # the count was of the longer prompt
 
     # What is said
 
@@ -272,10 +283,11 @@ def _old(observed: Observed) -> Observed:
         output = preview(output, observed.form, OLD_OBSERVATION_CHARS).text
     if output is observed.output and fault is observed.error:
         return observed
+    whole = observed.output if observed.error is None else observed.error.message
     return replace(
         observed,
         output=output,
         error=fault,
         artifact=observed.artifact or f"obs_{observed.call_id}",
-        size_chars=observed.size_chars or len(observed.output),
+        size_chars=observed.size_chars or len(whole),
     )

@@ -19,7 +19,7 @@ _FINAL_NAMES = frozenset(
     {"final", "finalanswer", "finalresponse", "finish", "最终答案", "最终回答", "最终回复", "最终答复", "最終答案"}
 )
 _NOTHING = frozenset(
-    {"", "none", "null", "nil", "n/a", "na", "no action", "no tool", "nothing", "-", "无", "没有", "空", "無", "不需要"}
+    {"", "none", "null", "nil", "n/a", "na", "no action", "no tool", "-", "无", "没有", "空", "無", "不需要"}
 )
 _PREFIX = re.compile(r"(?:functions?|tools?|default_api|api|actions?|namespace)(?:\.|::|/|:)", re.IGNORECASE)
 _INVISIBLE = re.compile(f"[{INVISIBLE}]+")

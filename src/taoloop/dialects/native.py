@@ -19,7 +19,7 @@ from taoloop.dialects.prose import correction, shown
 from taoloop.dialects.quick import quick_call
 from taoloop.dialects.refusal import RefusedError
 from taoloop.dialects.scan import read_text
-from taoloop.dialects.signs import TOLD
+from taoloop.dialects.signs import BEGINS, TOLD
 from taoloop.dialects.strict import NotJsonError, canonical, dumps, same
 from taoloop.dialects.values import answer_text
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
     from taoloop.core.prompts import PromptSet
 
-_LEAK = re.compile(f"{OPENER}|{TOLD}", re.IGNORECASE)
+_LEAK = re.compile(f"{BEGINS}(?:{OPENER}|{TOLD})", re.IGNORECASE)
 _NAMED = re.compile(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")
 _TOLD_AND_DONE = re.compile(
     r"</(?:observation|tool_response|tool_result|tool_output|function_results?|function_response)>\s*[^\s<]"

@@ -24,9 +24,12 @@ MAX_PROSE = 4_000
 MAX_OBJECTS = 100
 """Objects in an answer that are looked at."""
 
+BEGINS = r"(?=<[|｜]?[\w/]|\[/?\w|functools)"
+"""What every tag and token begins with: spares trying them all."""
+
 EVENT = re.compile(
     rf"(?P<label>{LABEL.pattern})"
-    rf"|(?=[<\[f][\w|｜/])(?:(?P<told>{TOLD}|{END_TOKEN.pattern})|(?P<leak>{OPENER}))"
+    rf"|{BEGINS}(?:(?P<told>{TOLD}|{END_TOKEN.pattern})|(?P<leak>{OPENER}))"
     rf"|(?P<fence>^[ \t]*+(?:>[ \t]?)?(?:```|~~~)[^\n`]*$)|(?P<brace>[{{｛])",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -31,6 +31,8 @@ class AnthropicModel(ProviderModel):
     which begins with the same messages, reads it from the cache.
     """
 
+    _indispensable = frozenset({"max_tokens"})
+
     def _target(self) -> Target:
         from taoloop.models.prepared import anthropic_target  # noqa: PLC0415  # only needed for a call
 

@@ -80,6 +80,7 @@ class AnthropicStream:
                 raise self._model.unreadable("a piece of its stream is no event of a message") from error
             if self._done:
                 return True
+        self._assembly.bound(self._events.pending)
         return False
 
     @property
@@ -150,7 +151,7 @@ class AnthropicStream:
         number, block = self._blocks[index]
         if not self._assembly.arguments_of(number):  # a call without arguments sends no piece of them
             self._assembly.arguments(number, _arguments(block))
-        self._assembly.end_calls()
+        self._assembly.end_call(number)
 
     def _count(self, usage: object) -> None:
         if isinstance(usage, Mapping):  # the counts of later events are totals and replace the earlier ones

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pydantic_core import from_json
+
 from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
 from taoloop.errors import ModelReplyUnreadable
 from taoloop.models.json_text import joined
@@ -11,12 +13,16 @@ from taoloop.models.listening import Listening
 from taoloop.models.openai_names import WireNames
 from taoloop.models.wire import MAX_REPLY_BYTES
 
+_CALL_CHARS = 256
+"""What a call counts for beside its arguments."""
+
 
 class Assembly:
     """Grows with every piece; `reply` is what has come so far.
 
     Calls are numbered from 0 in the order in which they begin, whatever numbers the provider gives them. A call is
-    told as done when `end_calls` says so or the next one begins.
+    told as done when `end_call` or `end_calls` says so, or the next one begins and its own arguments are complete:
+    providers may write several calls at once.
     """
 
     def __init__(self, spec: str, names: WireNames, on_delta: Callable[[Delta], None] | None) -> None:
@@ -28,27 +34,34 @@ class Assembly:
 
     def text(self, piece: str) -> None:
         """The reply's text goes on."""
-        self._grow(piece)
+        self._grow(len(piece))
         self._text.append(piece)
         self._listening.tell(Delta(kind="text", text=piece))
 
     def thinking(self, piece: str) -> None:
         """The separate thinking goes on."""
-        self._grow(piece)
+        self._grow(len(piece))
         self._thinking.append(piece)
         self._listening.tell(Delta(kind="thinking", text=piece))
 
     def begin_call(self, name: str, call_id: str | None) -> int:
         """A tool call begins; gives its number."""
-        self.end_calls()
+        if self._calls and _is_complete(self._calls[-1]):
+            self.end_call(len(self._calls) - 1)
+        self._grow(_CALL_CHARS)
         self._calls.append(_Call(self._names.ours(name), call_id))
         number = len(self._calls) - 1
         self._tell(number, "")
         return number
 
+    def name(self, number: int, name: str) -> None:
+        """The name of a call that began without one."""
+        call = self._calls[number]
+        call.name = call.name or self._names.ours(name)
+
     def arguments(self, number: int, piece: str) -> None:
         """The arguments of a call go on."""
-        self._grow(piece)
+        self._grow(len(piece))
         self._calls[number].pieces.append(piece)
         self._tell(number, piece)
 
@@ -56,11 +69,21 @@ class Assembly:
         """The arguments of a call so far."""
         return "".join(self._calls[number].pieces)
 
+    def end_call(self, number: int) -> None:
+        """The arguments of a call are complete."""
+        if not self._calls[number].done:
+            self._calls[number].done = True
+            self._tell(number, "", done=True)
+
     def end_calls(self) -> None:
-        """The arguments of the last call are complete."""
-        if self._calls and not self._calls[-1].done:
-            self._calls[-1].done = True
-            self._tell(len(self._calls) - 1, "", done=True)
+        """The arguments of all calls are complete."""
+        for number in range(len(self._calls)):
+            self.end_call(number)
+
+    def bound(self, pending: int) -> None:
+        """Refuse an event that is larger than a whole reply may be; so much of it has come."""
+        if pending > MAX_REPLY_BYTES:
+            raise self._too_large()
 
     def reply(self, *, finish_reason: str | None, model: str, usage: Usage, cost_usd: float | None) -> ModelReply:
         """All of it."""
@@ -79,14 +102,17 @@ class Assembly:
     def _tell(self, number: int, piece: str, *, done: bool = False) -> None:
         self._listening.tell(Delta(kind="call", text=piece, index=number, name=self._calls[number].name, done=done))
 
-    def _grow(self, piece: str) -> None:
-        self._size += len(piece)
+    def _grow(self, chars: int) -> None:
+        self._size += chars
         if self._size > MAX_REPLY_BYTES:
-            raise ModelReplyUnreadable(
-                f"{self._spec} sent more than {MAX_REPLY_BYTES // 1024**2} MiB; the rest was not read.",
-                hint="Bound the reply with max_output_tokens.",
-                retryable=False,
-            )
+            raise self._too_large()
+
+    def _too_large(self) -> ModelReplyUnreadable:
+        return ModelReplyUnreadable(
+            f"{self._spec} sent more than {MAX_REPLY_BYTES // 1024**2} MiB; the rest was not read.",
+            hint="Bound the reply with max_output_tokens.",
+            retryable=False,
+        )
 
 
 class _Call:
@@ -95,3 +121,11 @@ class _Call:
     def __init__(self, name: str, call_id: str | None) -> None:
         self.name, self.id, self.done = name, call_id, False
         self.pieces: list[str] = []
+
+
+def _is_complete(call: _Call) -> bool:
+    try:
+        from_json("".join(call.pieces))
+    except ValueError:
+        return False
+    return True

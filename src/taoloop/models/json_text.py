@@ -13,17 +13,21 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def parsed(data: bytes) -> Any:
-    """The value in a JSON text; may hold lone surrogates.
+    """The value in a JSON text, a byte order mark before it or not; may hold lone surrogates.
 
     Raises:
-        ValueError: it is no JSON, or not UTF-8.
+        ValueError: it is no JSON, not UTF-8, or nested too deeply to be meant.
     """
+    data = data.removeprefix(b"\xef\xbb\xbf")
     try:
         return from_json(data)
     except ValueError:
         if rb"\u" not in data:
             raise
-        return json.loads(data)  # slower, and takes halves of surrogate pairs
+        try:
+            return json.loads(data)  # slower, and takes halves of surrogate pairs
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
 
 
 def joined(pieces: Iterable[str]) -> str:

@@ -18,6 +18,8 @@ from taoloop.models.sse import EventStream
 
 _THINKING = ("reasoning_content", "reasoning")  # DeepSeek, Qwen, llama.cpp · vLLM, Ollama, OpenRouter
 _DONE = b"[DONE]"
+_MOST_TOKENS = 10**12
+_LONGEST_REFUSAL = 500  # characters of the model's own words
 
 
 def read_completion(value: Mapping[str, Any], names: WireNames, model: ProviderModel) -> ModelReply:
@@ -66,7 +68,8 @@ class OpenAIStream:
         self._assembly = Assembly(model.spec, names, on_delta)
         self._events = EventStream()
         self._numbers: dict[object, int] = {}  # the provider's number of a call, and ours
-        self._refusal: list[str] = []
+        self._ids: dict[int | None, str] = {}  # ids by our number
+        self._refusal = ""
         self._answered_by = ""
         self._finish_reason: str | None = None
         self._usage: Usage | None = None
@@ -82,6 +85,7 @@ class OpenAIStream:
                 self._take(parsed(data))
             except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
                 raise self._model.unreadable("a piece of its stream is no chunk of a chat completion") from error
+        self._assembly.bound(self._events.pending)
         return False
 
     @property
@@ -98,7 +102,7 @@ class OpenAIStream:
         """
         if not self.whole:
             raise ModelUnavailable(f"{self._model.spec} ended its stream before the reply was whole.")
-        refuse("".join(self._refusal), self._model)
+        refuse(self._refusal, self._model)
         self._assembly.end_calls()
         answered_by = self._answered_by or self._model.model
         return self._assembly.reply(
@@ -114,7 +118,7 @@ class OpenAIStream:
         self._answered_by = word(chunk.get("model")) or self._answered_by
         self._usage = read_usage(chunk.get("usage")) or self._usage
         for choice in chunk.get("choices") or ():
-            if choice.get("index", 0) == 0:
+            if not choice.get("index"):  # the first of several; some servers do not number their only one
                 self._take_delta(choice.get("delta") or {})
                 self._finish_reason = word(choice.get("finish_reason")) or self._finish_reason
 
@@ -125,19 +129,23 @@ class OpenAIStream:
             self._assembly.thinking(thinking)
         if text:
             self._assembly.text(text)
-        self._refusal.append(word(delta.get("refusal")))
+        self._refusal += word(delta.get("refusal"))[: _LONGEST_REFUSAL - len(self._refusal)]
         for call in delta.get("tool_calls") or ():
             self._take_call(call)
 
     def _take_call(self, call: Mapping[str, Any]) -> None:
         function = call.get("function") or {}
-        key = call.get("index")
-        if key is None:  # some servers number no calls: an id begins one, and without an id the last goes on
-            key = call.get("id") or next(reversed(self._numbers), 0)
+        name, call_id, key = word(function.get("name")), word(call.get("id")), call.get("index")
+        if key is None:  # some servers number no calls: an id or a name begins one, and without them the last goes on
+            key = call_id or (name and ("unnumbered", len(self._numbers))) or next(reversed(self._numbers), 0)
         number = self._numbers.get(key)
-        if number is None:
-            number = self._assembly.begin_call(word(function.get("name")), word(call.get("id")) or None)
-            self._numbers[key] = number
+        known_id = self._ids.get(number, "")
+        other = bool(name and call_id and known_id and call_id != known_id)  # some servers number every call 0
+        if number is None or other:
+            number = self._numbers[key] = self._assembly.begin_call(name, call_id or None)
+            self._ids[number] = call_id
+        elif name:
+            self._assembly.name(number, name)
         arguments = _arguments(function.get("arguments"))
         if arguments:
             self._assembly.arguments(number, arguments)
@@ -150,7 +158,7 @@ def refuse(refusal: object, model: ProviderModel) -> None:
         ModelContentRefused: there is one; holds the model's own words.
     """
     if isinstance(refusal, str) and refusal.strip():
-        raise ModelContentRefused(f"{model.spec} refused to answer: {refusal.strip()[:500]}")
+        raise ModelContentRefused(f"{model.spec} refused to answer: {refusal.strip()[:_LONGEST_REFUSAL]}")
 
 
 def read_usage(usage: object) -> Usage | None:
@@ -171,7 +179,7 @@ def read_usage(usage: object) -> Usage | None:
 
 def count(value: object) -> int:
     """A number of tokens; anything else that a server may put there is 0."""
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if type(value) is int and 0 < value < _MOST_TOKENS else 0
 
 
 def word(value: object) -> str:

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from taoloop.errors import MissingExtra, ModelError
+from taoloop.errors import MissingExtra, ModelAuthError, ModelError
 from taoloop.models.providers import AZURE_DEPLOYMENTS_VERSION, Endpoint, shown_address
 from taoloop.models.wire import Target
 
 _CARRIED = re.compile(r"accept|accept-encoding|connection|content-length|host|transfer-encoding|x-stainless-.*")
 """Headers that say how a request is carried, and what the SDK is doing: it carries nothing."""
+
+_OF_OTHERS = ("authorization", "content-type", "user-agent")
+"""The headers for a provider that only speaks OpenAI's API. Others that the SDK finds in the environment
+(OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS …) are meant for OpenAI."""
 
 
 class _SeenError(Exception):
@@ -45,18 +50,23 @@ def openai_target(endpoint: Endpoint) -> Target:
 
     Raises:
         MissingExtra: the SDK is not installed.
-        ModelError: it cannot use the address.
+        ModelAuthError: no such key can be sent.
+        ModelError: it cannot use the address, or the proxy.
     """
     sdk = _sdk("openai", "OpenAI")
-    options: dict[str, Any] = {"api_key": endpoint.api_key, "base_url": endpoint.address, "max_retries": 0}
+    address = endpoint.address.rstrip("/").removesuffix("/chat/completions")
+    options: dict[str, Any] = {"api_key": endpoint.api_key, "base_url": address, "max_retries": 0}
     client = sdk.OpenAI
-    if endpoint.provider == "azure" and not endpoint.address.endswith("/v1"):
+    if endpoint.provider == "azure" and not address.endswith("/v1"):
         client = sdk.AzureOpenAI
         options["api_version"] = endpoint.api_version or AZURE_DEPLOYMENTS_VERSION
     elif endpoint.provider == "azure":
         options["default_headers"] = {"api-key": endpoint.api_key}  # gateways before Azure often know only this one
         options["default_query"] = {"api-version": endpoint.api_version} if endpoint.api_version else None
-    return _target(endpoint, sdk, lambda http_client: client(**options, http_client=http_client), "/chat/completions")
+    made = _target(endpoint, sdk, lambda http_client: client(**options, http_client=http_client), "/chat/completions")
+    if endpoint.provider in ("openai", "azure"):
+        return made
+    return replace(made, headers={name: value for name, value in made.headers.items() if name in _OF_OTHERS})
 
 
 def anthropic_target(endpoint: Endpoint) -> Target:
@@ -64,15 +74,22 @@ def anthropic_target(endpoint: Endpoint) -> Target:
 
     Raises:
         MissingExtra: the SDK is not installed.
-        ModelError: it cannot use the address.
+        ModelAuthError: no such key can be sent.
+        ModelError: it cannot use the address, or the proxy.
     """
     sdk = _sdk("anthropic", "Anthropic")
-    options = {"api_key": endpoint.api_key, "base_url": endpoint.address.removesuffix("/v1"), "max_retries": 0}
+    address = endpoint.address.rstrip("/").removesuffix("/messages").removesuffix("/v1")
+    options = {"api_key": endpoint.api_key, "base_url": address, "max_retries": 0}
     return _target(endpoint, sdk, lambda http_client: sdk.Anthropic(**options, http_client=http_client), "/v1/messages")
 
 
 def _target(endpoint: Endpoint, sdk: Any, client_on: Callable[[Any], Any], path: str) -> Target:
     spec, address = f"{endpoint.provider}:{endpoint.model}", shown_address(endpoint.address)
+    if not (endpoint.api_key.isascii() and endpoint.api_key.isprintable()):
+        raise ModelAuthError(
+            f"{spec} was not called: no header can hold the key in {endpoint.key_var or endpoint.kind.key_var}.",
+            hint="It has a line break or characters like “ or é: copy it again.",
+        )
     looking = _Looking()
     try:
         client = client_on(sdk.DefaultHttpxClient(transport=looking, trust_env=False))
@@ -87,7 +104,7 @@ def _target(endpoint: Endpoint, sdk: Any, client_on: Callable[[Any], Any], path:
     headers = {name: value for name, value in request.headers.items() if not _CARRIED.fullmatch(name)}
     http = import_module(type(request).__module__.partition(".")[0])  # httpx2, or httpx with older SDKs
     tls = http.create_ssl_context if url.startswith("https:") else None
-    return Target(name=spec, address=address, url=url, headers=headers, proxy=_proxy(url), tls=tls)
+    return Target(name=spec, address=address, url=url, headers=headers, proxy=_proxy(spec, url), tls=tls)
 
 
 def _sdk(module: str, name: str) -> Any:
@@ -99,11 +116,19 @@ def _sdk(module: str, name: str) -> Any:
         ) from error
 
 
-def _proxy(url: str) -> str | None:
+def _proxy(spec: str, url: str) -> str | None:
     """The proxy that the environment names for this address, as HTTP clients read it."""
-    parts = urlsplit(url)
-    proxies = getproxies()
+    parts, proxies = urlsplit(url), getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if not proxy or not proxy.startswith("http") or (parts.hostname and proxy_bypass(parts.hostname)):
+    host = parts.netloc.rpartition("@")[2]
+    if not proxy or proxy_bypass(parts.hostname or "") or proxy_bypass(host):  # NO_PROXY may name a port, or none
         return None
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    if not proxy.lower().startswith(("http://", "https://")) or shown_address(proxy) == shown_address("?"):
+        raise ModelError(
+            f"{spec} cannot be called: the proxy that the environment names for it is none that can be used.",
+            hint=f"Write {parts.scheme.upper()}_PROXY or ALL_PROXY like http://HOST:PORT (SOCKS is not spoken), or go "
+            f"round it with NO_PROXY={parts.hostname}.",
+        )
     return proxy

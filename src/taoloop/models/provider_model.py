@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -21,23 +21,14 @@ from taoloop.models.providers import Endpoint, endpoint, shown_address
 from taoloop.models.real_calls import require_allowed
 from taoloop.models.refusals import error_of, read_refusal, refusal_in
 from taoloop.models.untaken import Untaken
-from taoloop.models.wire import Answer, Target, Wire
+from taoloop.models.wire import Answer, Reader, Target, Wire
 
 _MOST_LESSONS = 10
 """How often one call is made, at most, because the model does not take what the calls before had."""
 
 
-class StreamReader(Protocol):
+class StreamReader(Reader, Protocol):
     """Reads the events of one streamed reply."""
-
-    def feed(self, piece: bytes) -> bool:
-        """Take a piece of the stream; True once the reply is whole."""
-        ...
-
-    @property
-    def whole(self) -> bool:
-        """Whether the reply has all of its parts."""
-        ...
 
     def reply(self) -> ModelReply:
         """The reply.
@@ -56,9 +47,12 @@ class ProviderModel(ABC):
     whoever calls.
     """
 
+    _indispensable: ClassVar[frozenset[str]] = frozenset()
+    """Parameters without which the API takes no request."""
+
     def __init__(self, target: Endpoint) -> None:
         self.endpoint = target
-        self._untaken = Untaken()
+        self._untaken = Untaken(self._indispensable)
         self._wire: Wire | None = None
         self._told: tuple[Any, Any, list[dict[str, Any]]] = ((), (), [])
         self._schema: tuple[Mapping[str, Any], str] | None = None
@@ -106,7 +100,7 @@ class ProviderModel(ABC):
                     _encoded(body),
                     timeout_s=request.timeout_s,
                     headers=self._headers(body),
-                    on_piece=reader.feed if reader is not None else None,
+                    reader=reader,
                 )
             except ModelUnavailable:
                 if reader is None or not reader.whole:
@@ -114,7 +108,7 @@ class ProviderModel(ABC):
                 return reader.reply()  # only the end of the stream was lost, and it has been paid for
             if reader is not None and answer.streamed:
                 return reader.reply()
-            if answer.status == 200:
+            if answer.ok:
                 return self._whole(answer, names, request)
             refusal = read_refusal(answer.status, answer.body, answer.headers)
             if not lessons_left or not self._untaken.learn(refusal, body, self._schema_text(request)):

@@ -10,7 +10,13 @@ from taoloop.core.message import ModelReply
 from taoloop.core.request import ModelRequest
 from taoloop.core.tokens import message_tokens, text_tokens
 from taoloop.dialects.toolblock import compact, describe
-from taoloop.errors import ModelRateLimited
+from taoloop.errors import (
+    ModelAuthError,
+    ModelContentRefused,
+    ModelNotFound,
+    ModelRateLimited,
+    ModelRequestRefused,
+)
 from taoloop.models.base import Model
 from taoloop.models.pace import REAL_PACE, Pace
 from taoloop.models.rate_window import Place, RateWindow
@@ -22,13 +28,17 @@ EXPECTED_OUTPUT_TOKENS = 300
 _LOOK_S = 1.0
 """How often a call that waits looks whether it may go earlier, because others needed less than they had reserved."""
 
+_REFUSED = (ModelRateLimited, ModelAuthError, ModelNotFound, ModelRequestRefused)
+"""The provider did not take the request, so it used no tokens."""
+
 
 class RateLimited:
     """Holds calls back, in their order, so that no span of 60 seconds has more than `rate` allows.
 
     One instance counts for all runs, event loops and threads of the process that use it. Tokens are reserved by an
-    estimate of the prompt and of the output that may come, and corrected by what the provider reports. The wait is
-    part of the request's time: agents that share a tight rate need a larger `model_timeout_s`.
+    estimate of the prompt and of the output that may come, and corrected by what the provider reports; a call that the
+    provider refused used none. The wait is part of the request's time: agents that share a tight rate need a larger
+    `model_timeout_s`.
     """
 
     def __init__(self, model: Model, rate: Rate, *, pace: Pace = REAL_PACE) -> None:
@@ -54,10 +64,14 @@ class RateLimited:
         place, waited_s = await self._turn(request)
         if request.timeout_s is not None and waited_s:
             request = replace(request, timeout_s=max(0.001, request.timeout_s - waited_s))
-        reply = await self._model.complete(request)
-        if reply.usage.total_tokens and self._rate.tokens_per_minute is not None:
-            with self._lock:
-                self._window.settle(place, reply.usage.total_tokens, self._pace.tick())
+        try:
+            reply = await self._model.complete(request)
+        except _REFUSED as error:
+            if not isinstance(error, ModelContentRefused):  # the model may have begun before it refused
+                self._settle(place, 0)
+            raise
+        if reply.usage.total_tokens:
+            self._settle(place, reply.usage.total_tokens)
         return reply
 
     def check_used(self, replies: int) -> None:
@@ -90,6 +104,11 @@ class RateLimited:
                 self._window.give_back(place, self._pace.tick())
             raise
         return place, self._pace.tick() - asked
+
+    def _settle(self, place: Place, tokens: int) -> None:
+        if self._rate.tokens_per_minute is not None:
+            with self._lock:
+                self._window.settle(place, tokens, self._pace.tick())
 
     def _begin(self, place: Place) -> float:
         with self._lock:

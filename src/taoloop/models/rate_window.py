@@ -43,6 +43,8 @@ class RateWindow:
         if place.start > now:
             return place.start - now
         place.start, place.begun = now, True
+        if any(not other.begun for other in self._places):  # they were planned for a start that is a little later now
+            self._plan(now)
         return 0.0
 
     def settle(self, place: Place, tokens: int, now: float) -> None:

@@ -49,7 +49,8 @@ _CONTENT = re.compile(
 )
 _BAD_KEY = re.compile(r"invalid[ _]api[ _-]?key|incorrect api key|authentication_error|expired", re.IGNORECASE)
 
-_STATUS: dict[object, int] = {
+_HTTP_STATUS = re.compile(r"[45][0-9]{2}")
+_STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
     "invalid_api_key": 401,
@@ -105,15 +106,16 @@ def refusal_in(value: Any, status: int, retry_after_s: float | None = None, loca
     if not isinstance(error, dict):
         error = {"message": error}
     code, kind = error.get("code"), str(error.get("type") or "")
-    if isinstance(code, int) and 400 <= code < 600:
-        status = code
+    code = "" if code is None else str(code)
+    if _HTTP_STATUS.fullmatch(code):
+        status = int(code)
     elif status == 200:
         status = next((_STATUS[word] for word in (kind, code) if word in _STATUS), 500)
     message = error.get("message") or error.get("detail") or error.get("msg") or error.get("error")
     return Refusal(
         status=status,
         message=str(message or ""),
-        code="" if code is None else str(code),
+        code=code,
         kind=kind,
         param=str(error.get("param") or ""),
         retry_after_s=retry_after_s,
@@ -147,6 +149,8 @@ def _kind(refusal: Refusal, endpoint: Endpoint) -> tuple[type[ModelError], str, 
         if status == 402 or _QUOTA.search(words):
             return ModelRateLimited, "Quota or credit is used up: see the account with the provider.", False
         return ModelRateLimited, "Wait, or make fewer calls at once.", None
+    if status == 407:
+        return ModelRequestRefused, "The proxy wants a user: HTTP_PROXY=http://USER:PASSWORD@HOST:PORT.", None
     if status in (401, 403) or (400 <= status < 500 and _BAD_KEY.search(words)):
         return ModelAuthError, _key_hint(endpoint), None
     if status >= 500 or status in (408, 409, 425):  # also where the provider ran out of time: ours is not over

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+_BOM = b"\xef\xbb\xbf"  # some servers begin with one
+
 
 class EventStream:
     """Reads the `data` of events as their bytes arrive. Lines end in LF or CRLF, as every provider writes them.
 
-    Only `data` is read: the APIs spoken here repeat in it what their `event` lines say. Comments (keep-alives) and
-    other fields are passed over, and so is an event that was cut by the end of the stream.
+    Only `data` is read: the APIs spoken here repeat in it what their `event` lines say. Comments and empty events (both
+    are keep-alives) and other fields are passed over, and so is an event that was cut by the end of the stream.
     Standard: https://html.spec.whatwg.org/multipage/server-sent-events.html
     """
 
@@ -32,10 +34,12 @@ class EventStream:
         lines = piece.split(b"\n")
         rest = lines.pop()
         self._begun = [rest] if rest else []
-        for line in lines:
+        for given in lines:
+            line = given.removeprefix(_BOM)
             if line.startswith(b"data:"):
                 self._data.append(line[5:].strip(b" \r"))
             elif self._data and line in (b"", b"\r"):
                 data, self._data = self._data, []
-                yield data[0] if len(data) == 1 else b"\n".join(data)
+                if any(data):
+                    yield data[0] if len(data) == 1 else b"\n".join(data)
         self.pending = len(rest) + sum(map(len, self._data))

@@ -29,9 +29,11 @@ class Untaken:
     """What one model does not take.
 
     `schemas` are those that it refused while it takes others; `whole_replies` is True for a model that only streams.
+    `indispensable` parameters are sent whatever is said of them: a refusal that names one teaches nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, indispensable: frozenset[str] = frozenset()) -> None:
+        self._indispensable = indispensable
         self.whole_replies = False
         self.parameters: frozenset[str] = frozenset()
         self.schemas: frozenset[str] = frozenset()
@@ -46,7 +48,7 @@ class Untaken:
         if "stream" not in body and _STREAMS_ONLY.search(refusal.message):
             self.whole_replies = True
             return True
-        found = _parameters(refusal) & body.keys()
+        found = (_parameters(refusal) & body.keys()) - self._indispensable
         if found:
             self.parameters |= found
             return True

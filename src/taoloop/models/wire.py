@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from taoloop.errors import MissingExtra, ModelError, ModelReplyUnreadable, ModelTimeout, ModelUnavailable
+from taoloop.models.providers import shown_address
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024
 """What is read of one reply, and of one event of a stream. The longest replies of today's models have 1 MB."""
@@ -24,6 +25,9 @@ MAX_STREAM_BYTES = 16 * MAX_REPLY_BYTES
 CONNECT_TIMEOUT_S = 30.0
 _MAX_CONNECTIONS = 1000
 _DRAIN_S = 0.1  # how long the end of a finished stream is waited for, so that its connection can be used again
+_LAST_WORDS_S = 2.0  # how long a stream whose reply is whole may be silent before it is left: its usage may still come
+_LONGEST_HEADER = 64 * 1024
+_STREAM_BEGINS = (b"data:", b"event:", b":")  # some servers do not say in their headers that they stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,19 @@ class Target:
     tls: Callable[[], Any] | None = None
 
 
+class Reader(Protocol):
+    """Takes a streamed reply piece by piece."""
+
+    def feed(self, piece: bytes) -> bool:
+        """Take a piece of the stream; True once nothing more will come."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """Whether the reply has all of its parts."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What came back; `body` is empty where a stream was `streamed` to its reader; `headers` take any case."""
@@ -49,6 +66,11 @@ class Answer:
     body: bytes
     streamed: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status says that this is a reply, and no refusal."""
+        return 200 <= self.status < 300
 
 
 class Wire:
@@ -70,12 +92,12 @@ class Wire:
         *,
         timeout_s: float | None,
         headers: Mapping[str, str] | None = None,
-        on_piece: Callable[[bytes], bool] | None = None,
+        reader: Reader | None = None,
     ) -> Answer:
         """Send `payload` and return the answer whatever its status. `headers` go over those of the target.
 
-        With `on_piece`, an event stream of status 200 is given to it piece by piece; it returns True once the reply is
-        whole. `timeout_s` bounds the whole exchange, connecting at most `CONNECT_TIMEOUT_S` of it.
+        An event stream goes to the `reader`, if there is one. `timeout_s` bounds the whole exchange, connecting at most
+        `CONNECT_TIMEOUT_S` of it.
 
         Raises:
             ModelTimeout: no whole answer in time.
@@ -88,12 +110,14 @@ class Wire:
         limits = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         try:
             async with await self._send(aiohttp, session, payload, headers, limits) as response:
-                return await self._read(response, on_piece)
+                return await self._read(response, reader)
         except aiohttp.ConnectionTimeoutError as error:
             raise self._unreachable(f"no connection within {CONNECT_TIMEOUT_S:g} s") from error
         except TimeoutError as error:
             within = f"within {timeout_s:g} s" if timeout_s is not None else "in time"
             raise ModelTimeout(f"{name} gave no whole reply {within}.") from error
+        except aiohttp.ClientHttpProxyError as error:
+            raise self._unreachable(f"it answered {error.status} {error.message}"[:200], error.status >= 500) from error
         except aiohttp.ClientResponseError as error:
             raise ModelReplyUnreadable(f"{name} does not speak HTTP: {error.message[:200]}.") from error
         except aiohttp.ClientConnectorError as error:
@@ -125,7 +149,12 @@ class Wire:
                 hint="Correct SSL_CERT_FILE and SSL_CERT_DIR, or unset them.",
             ) from error
         connector = aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, ssl=tls)
-        session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
+        )
         try:
             yield session
         finally:
@@ -157,42 +186,45 @@ class Wire:
                 hint="Write it like https://HOST/v1, without a user or a key in it.",
             ) from error
 
-    async def _read(self, response: Any, on_piece: Callable[[bytes], bool] | None) -> Answer:
-        headers = response.headers
-        streamed = (
-            on_piece is not None
-            and response.status == 200
-            and headers.get("content-type", "").lower().startswith("text/event-stream")
-        )
-        if streamed and on_piece is not None:
-            await self._stream(response, on_piece)
-            return Answer(status=200, body=b"", streamed=True, headers=headers)
+    async def _read(self, response: Any, reader: Reader | None) -> Answer:
+        answer = Answer(status=response.status, body=b"", headers=response.headers)
         length = response.content_length
+        pieces = response.content.iter_any()
+        first = await anext(pieces, b"")
+        if reader is not None and answer.ok and (_is_stream(answer) or first.startswith(_STREAM_BEGINS)):
+            await self._stream(first, response, reader)
+            return replace(answer, streamed=True)
         if length is not None and length > MAX_REPLY_BYTES:
             raise self._too_large()
-        pieces, size = [], 0
-        async for piece in response.content.iter_any():
+        kept, size = [first], len(first)
+        async for piece in pieces:
             size += len(piece)
             if size > MAX_REPLY_BYTES:
                 raise self._too_large()
-            pieces.append(piece)
-        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        return Answer(status=response.status, body=body, headers=headers)
+            kept.append(piece)
+        return replace(answer, body=kept[0] if len(kept) == 1 else b"".join(kept))
 
-    async def _stream(self, response: Any, on_piece: Callable[[bytes], bool]) -> None:
-        size = 0
-        async for piece in response.content.iter_any():
-            size += len(piece)
-            if on_piece(piece):
-                break
-            if size > MAX_STREAM_BYTES:
-                raise self._too_large()
-        else:
+    async def _stream(self, first: bytes, response: Any, reader: Reader) -> None:
+        content, size, piece = response.content, 0, first
+        try:
+            async with asyncio.timeout(None) as last_words:
+                while piece:
+                    size += len(piece)
+                    if reader.feed(piece):
+                        break
+                    if size > MAX_STREAM_BYTES:
+                        raise self._too_large()
+                    if reader.whole:
+                        last_words.reschedule(asyncio.get_running_loop().time() + _LAST_WORDS_S)
+                    piece = await content.readany()
+        except TimeoutError:
+            if not last_words.expired():
+                raise
             return
-        if not response.content.at_eof():
+        if piece and not content.at_eof():
             with contextlib.suppress(TimeoutError, OSError, _aiohttp().ClientError):
                 async with asyncio.timeout(_DRAIN_S):  # the reply is whole; this is only for its connection
-                    await response.content.readany()
+                    await content.readany()
 
     def _too_large(self) -> ModelReplyUnreadable:
         name, limit = self._target.name, MAX_REPLY_BYTES // 1024**2
@@ -202,10 +234,13 @@ class Wire:
             retryable=False,
         )
 
-    def _unreachable(self, reason: str) -> ModelUnavailable:
+    def _unreachable(self, reason: str, retryable: bool = True) -> ModelUnavailable:
+        target = self._target
+        through = f" through the proxy {shown_address(target.proxy)}" if target.proxy else ""
         return ModelUnavailable(
-            f"{self._target.name} cannot be reached at {self._target.address}: {reason}.",
-            hint="Check the address and the network.",
+            f"{target.name} cannot be reached at {target.address}{through}: {reason}.",
+            hint="Check the address, the proxy and the network." if through else "Check the address and the network.",
+            retryable=retryable,
         )
 
 
@@ -220,8 +255,12 @@ def _aiohttp() -> Any:
     return aiohttp
 
 
+def _is_stream(answer: Answer) -> bool:
+    return answer.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+
 def _reason(error: BaseException) -> str:
-    """What a connection failed of, in a few words."""
+    """What a connection failed of, in a few words on one line."""
     cause = getattr(error, "os_error", None) or error
     said = getattr(cause, "verify_message", None) or getattr(cause, "strerror", None) or cause
-    return str(said or type(error).__name__).rstrip(".")[:200]
+    return " ".join(str(said).split()).rstrip(".")[:200] or type(cause).__name__

@@ -45,10 +45,10 @@ Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[Approva
 
 
 class OneByOne:
-    """An approver that is asked one question at a time, however many runs inside a run have some."""
+    """An approver that is asked only while nobody else who shares the lock is: a person gets one question at a time."""
 
-    def __init__(self, approver: Approver) -> None:
-        self._approver, self._asking = approver, asyncio.Lock()
+    def __init__(self, approver: Approver, asking: asyncio.Lock) -> None:
+        self._approver, self._asking = approver, asking
 
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | bool | None:
         """The answer of the approver, once those before it have theirs."""

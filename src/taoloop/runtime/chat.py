@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from taoloop.core.events import Event, Fact, Finished
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
 from taoloop.errors import RunNotAnswered
+from taoloop.runtime.clock import new_run_id
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
@@ -112,36 +114,51 @@ class Chat:
         Raises:
             RunNotAnswered: the last run waits for a person or was stopped: `resume` goes on with it.
         """
-        self._require_closed()
-        return self._noted(await self.agent.run(task, after=self.after, **options))
+        return await self.agent.run(task, after=self.after, **self._next(options))
 
     def run_sync(self, task: str, **options: Any) -> Result:
         """`run` for code that is not async."""
-        self._require_closed()
-        return self._noted(self.agent.run_sync(task, after=self.after, **options))
+        return self.agent.run_sync(task, after=self.after, **self._next(options))
 
     async def resume(self, **options: Any) -> Result:
         """Go on with the run that is open; `options` are those of `Agent.resume`."""
-        return self._noted(await self.agent.resume(self._opened(), **options))
+        run_id = self._opened()
+        return await self.agent.resume(run_id, **self._followed(run_id, options))
 
     def resume_sync(self, **options: Any) -> Result:
         """`resume` for code that is not async."""
-        return self._noted(self.agent.resume_sync(self._opened(), **options))
+        run_id = self._opened()
+        return self.agent.resume_sync(run_id, **self._followed(run_id, options))
 
-    def _noted(self, result: Result) -> Result:
-        self.open = result.run_id if result.status in ("waiting", "stopped") else None
-        if result.answer is not None:
-            self.after = result.run_id
-        return result
-
-    def _require_closed(self) -> None:
+    def _next(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of the next turn, with the id by which it can be resumed."""
         if self.open is not None:
             raise RunNotAnswered(
                 f"The run {self.open} of this conversation has no answer yet.",
                 hint="Resume it first: chat.resume().",
             )
+        run_id = options.get("run_id") or new_run_id(self.agent.clock.now())
+        return {**self._followed(run_id, options), "run_id": run_id}
 
     def _opened(self) -> str:
         if self.open is None:
             raise RunNotAnswered("No run of this conversation is open.", hint="Start the next one: chat.run(…).")
         return self.open
+
+    def _followed(self, run_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options, with an ear on the run: a cancellation or an error hands no result over."""
+        listener = options.get("on_event")
+
+        def follow(event: Event) -> None:
+            self._follow(run_id, event.fact)
+            if listener is not None:
+                listener(event)
+
+        return {**options, "on_event": follow}
+
+    def _follow(self, run_id: str, fact: Fact) -> None:
+        """The run is open from its first event on, until it ends otherwise than by a stop."""
+        ended = isinstance(fact, Finished) and fact.status != "stopped"
+        self.open = None if ended else run_id
+        if isinstance(fact, Finished) and fact.answer is not None:
+            self.after = run_id

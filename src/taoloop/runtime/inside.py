@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import asyncio
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from taoloop.core.cards import Tier
@@ -11,7 +12,7 @@ from taoloop.core.limits import Limits
 from taoloop.core.trace import Trace
 from taoloop.errors import ToolError
 from taoloop.journals.base import Journal
-from taoloop.runtime.approval import Approver
+from taoloop.runtime.approval import Approver, OneByOne
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,13 @@ class Inside:
     journal: Journal
     approver: Approver | None
     share: Share
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     child: Trace | None = None
+
+    def approver_for(self, own: Approver | None) -> Approver | None:
+        """Who answers in the inner run: its agent's own approver, else the outer one; one question at a time."""
+        approver = own or self.approver
+        return None if approver is None else OneByOne(approver, self.asking)
 
     @property
     def waits_for(self) -> str | None:
@@ -72,13 +79,13 @@ class Inside:
             ToolError: nothing is left.
         """
         outer, parent = self.parent.limits, self.parent
+        # the outer wall time has the inner one's in it already; work and tokens count once the call has its outcome
         used_wall_s = self.child.wall_s if self.child is not None else 0.0
-        used_working_s = self.child.working_s if self.child is not None else 0.0
         left: dict[str, float | None] = {
             "max_tokens": _less(outer.max_tokens, self.share.tokens, self.share.agents),
             "max_cost_usd": _less(outer.max_cost_usd, self.share.cost_usd, self.share.agents),
             "max_wall_s": _less(outer.max_wall_s, parent.wall_s - used_wall_s),
-            "max_working_s": _less(outer.max_working_s, parent.working_s - used_working_s),
+            "max_working_s": _less(outer.max_working_s, parent.working_s),
         }
         left["max_tokens"] = None if left["max_tokens"] is None else int(left["max_tokens"])
         for name, value in left.items():

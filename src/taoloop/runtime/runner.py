@@ -15,13 +15,14 @@ from taoloop.core.guards import remaining_s
 from taoloop.core.requests import refusal, request_calls
 from taoloop.core.steps import CallView
 from taoloop.core.trace import Trace
+from taoloop.core.transcript import observation_text
 from taoloop.core.wording import wording
 from taoloop.dialects.reading import AnswerCheck, reply_facts
 from taoloop.errors import InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import Model
 from taoloop.runtime.acting import Outcome, act, fault_of, is_ours
-from taoloop.runtime.approval import ApprovalAnswer, Approver, OneByOne, answer_fact, ask
+from taoloop.runtime.approval import ApprovalAnswer, Approver, answer_fact, ask
 from taoloop.runtime.clock import Clock
 from taoloop.runtime.early import EarlyReads
 from taoloop.runtime.hearing import DeltaListener, Hearing
@@ -63,8 +64,8 @@ class Runner:
         self._on_delta, self._check_answer = on_delta, check_answer
         self._early = EarlyReads(trace, toolbox, self._begin_early) if early_reads else None
         self._is_heard = on_delta is not None or early_reads
-        self._lent_approver = None if approver is None else OneByOne(approver)
         self._has_agents = any(one.runs_inside for one in toolbox)
+        self._asking: asyncio.Lock | None = None  # of the runs inside: they ask one question at a time
         self._inner_waits: dict[str, Inside] = {}  # calls whose own run waits for a person
         self._events: list[Event] = []
         self._unheard: list[Event] = []
@@ -210,6 +211,10 @@ class Runner:
             if isinstance(result, BaseException):
                 raise result
 
+    def _lent(self, share: Share) -> Inside:
+        asking = self._asking = self._asking or asyncio.Lock()
+        return Inside(parent=self.trace, journal=self._journal, approver=self._approver, share=share, asking=asking)
+
     def _share(self, calls: tuple[CallView, ...]) -> Share:
         """What each of the agents among these calls may use of what is left."""
         names = [call.requested.tool for call in calls]
@@ -250,8 +255,7 @@ class Runner:
             read_artifact=self._read_artifact,
         )
         if share is not None and tool.runs_inside:
-            lent = Inside(parent=self.trace, journal=self._journal, approver=self._lent_approver, share=share)
-            context = replace(context, inside=lent)
+            context = replace(context, inside=self._lent(share))
         if self._early is not None and (begun := self._early.take(requested)) is not None:
             outcome = await begun
         else:
@@ -274,7 +278,7 @@ class Runner:
         if artifact is not None:
             return artifact.body
         call = self.trace.calls.get(ref.removeprefix("obs_"))  # short enough to stand in the trace
-        return call.observed.output if call is not None and call.observed is not None and call.observed.ok else None
+        return None if call is None or call.observed is None else observation_text(call.observed)
 
     async def _ask_person(self, calls: tuple[CallView, ...]) -> None:
         unanswered = []

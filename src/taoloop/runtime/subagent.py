@@ -87,12 +87,20 @@ class Delegate:
             approved_tiers=_united(spec.approved_tiers, parent.approved_tiers),
         )
         started = RunStarted(task=well_formed(task), agent=spec, nonce=new_nonce(), parent=parent.run_id, depth=depth)
-        approver = agent.approve or inside.approver
+        approver = inside.approver_for(agent.approve)
         inside.child = trace
         try:
             return await agent.start(inside.journal, trace, started, approver=approver)
         except RunExists:
-            inside.child = trace = Trace(trace.run_id, await inside.journal.load(trace.run_id))
+            trace = Trace(trace.run_id, await inside.journal.load(trace.run_id))
+            if trace.started is None or trace.started.parent != parent.run_id:
+                inside.child = None
+                raise ToolError(
+                    f"The run of this call would be {trace.run_id}, but there is another run of that name.",
+                    code="run_exists",
+                    hint="Do it without another agent.",
+                ) from None
+            inside.child = trace
         if trace.finished is not None and trace.finished.status != "stopped":
             return agent.result_of(trace)
         return await agent.go_on(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from taoloop.core.digest import effects_digest, steps_digest
 from taoloop.core.events import Compacted, ModelReplied
 from taoloop.core.message import Message, Purpose
-from taoloop.core.tokens import text_tokens
+from taoloop.core.tokens import first_tokens, text_tokens
 from taoloop.core.trace import Trace
 from taoloop.core.wording import wording
 from taoloop.dialects.clean import drop_thinking
@@ -36,10 +36,10 @@ def make_room(
     None: the prompt fits, or it cannot be made noticeably shorter and may fit all the same. A text says why the run
     cannot go on.
     """
-    size, window = conversation.tokens(), conversation.window
-    if window is None:
+    size, window, most = conversation.tokens(), conversation.window, conversation.room
+    if window is None or most is None:
         return None
-    allowed = FULL * (window - (trace.agent.max_output_tokens or 0))
+    allowed = FULL * most
     if not trace.overflowed and size <= allowed:
         return None
     room = int(min(_MOST_SUMMARY, max(_LEAST_SUMMARY, allowed / 8)))
@@ -50,10 +50,10 @@ def make_room(
     if not plan.summary:
         return plan
     if trace.summarised is None and purpose != "close":
-        bound = 0.9 * window if trace.overflowed else window - room
+        bound = 0.9 * most if trace.overflowed else most - room
         if (prompt := _summary_prompt(trace, conversation, plan.through_step, room, bound)) is not None:
             return prompt
-    summary = _summary(trace, conversation, plan.through_step, room * _CHARS_PER_TOKEN)
+    summary = _summary(trace, conversation, plan.through_step, room)
     return _measured(conversation, Compacted(through_step=plan.through_step, summary=summary), size)
 
 
@@ -99,22 +99,22 @@ def _summary_prompt(
     return None
 
 
-def _summary(trace: Trace, conversation: Conversation, through: int, max_chars: int) -> str:
+def _summary(trace: Trace, conversation: Conversation, through: int, room: int) -> str:
     """The model's summary, and below it the effects from the trace; without one the steps from the trace."""
     told = trace.summarised
-    text = _usable(told, max_chars) if isinstance(told, ModelReplied) else ""
+    text = _usable(told, room) if isinstance(told, ModelReplied) else ""
     if not text:
-        before = conversation.summary[: max_chars // 4]
-        steps = steps_digest(trace, conversation.summarised, through, max_chars // 2)
+        before = first_tokens(conversation.summary, room // 4)
+        steps = steps_digest(trace, conversation.summarised, through, room // 2)
         text = f"{before}\n\n{steps}" if before else steps
-    effects = effects_digest(trace, through, max_chars // 4)
+    effects = effects_digest(trace, through, room // 4)
     return f"{text}\n\n{effects}" if effects else text
 
 
-def _usable(told: ModelReplied, max_chars: int) -> str:
+def _usable(told: ModelReplied, room: int) -> str:
     """The text of a summary without thinking, cut where it is far too long; empty if there is none."""
     try:
         text = drop_thinking(told.text).strip()
     except RefusedError:
         return ""
-    return text if text_tokens(text) * _CHARS_PER_TOKEN <= 2 * max_chars else text[:max_chars] + "…"
+    return text if text_tokens(text) <= 2 * room else f"{first_tokens(text, room)}…"

@@ -29,7 +29,7 @@ class Masks:
     ignored: tuple[re.Pattern[str], ...]
 
     @classmethod
-    def of(cls, request: ModelRequest, env: Mapping[str, str] | None, ignore: Sequence[str]) -> Masks:
+    def of(cls, request: ModelRequest, env: Mapping[str, str] | None, ignore: Sequence[re.Pattern[str]]) -> Masks:
         """The nonce and the ids of the run, the values of variables that are named like secrets, and `ignore`."""
         trace = request.trace
         started = trace.started
@@ -43,7 +43,7 @@ class Masks:
         ]
         longest_first = sorted(secrets, key=lambda pair: -len(pair[0]))
         kept = tuple(pair for pair in pairs if len(pair[0]) >= _SECRET_CHARS)
-        return cls(kept, tuple(longest_first), tuple(re.compile(pattern) for pattern in ignore))
+        return cls(kept, tuple(longest_first), tuple(ignore))
 
     def hide(self, text: str) -> str:
         """The text as it may be kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -51,7 +52,7 @@ class Recorder:
             raise ConfigError(f"There is no mode {mode!r}.", hint="Modes: auto, record, replay.")
         if model is None and mode == "record":
             raise ConfigError("There is no model to record.", hint="Give one, or the mode replay.")
-        self._model, self._mode, self._ignore, self._env = model, mode, tuple(ignore), env
+        self._model, self._mode, self._ignore, self._env = model, mode, _patterns(ignore), env
         self._recording = Recording(self._path)
         self._asked: Counter[str] = Counter()
 
@@ -124,6 +125,14 @@ class Recorder:
         if isinstance(self._model, str):
             self._model = resolve_model(self._model, os.environ if self._env is None else self._env)
         return self._model
+
+
+def _patterns(ignore: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    given = [ignore] if isinstance(ignore, str) else ignore
+    try:
+        return tuple(re.compile(pattern) for pattern in given)
+    except re.error as error:
+        raise ConfigError(f"ignore={ignore!r} holds no regular expressions: {error}.") from error
 
 
 def _tell(reply: ModelReply, request: ModelRequest) -> None:

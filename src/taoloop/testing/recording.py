@@ -81,9 +81,10 @@ class Recording:
         try:
             self._exchanges = _exchanges(_parsed(self.path, text))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
+            why = " ".join(str(error).split()) if isinstance(error, ValueError) else f"it has another form ({error})"
             raise ConfigError(
-                f"The recording {str(self.path)!r} is none: {type(error).__name__}: {error}.",
-                hint="Delete it, and record it again.",
+                f"The recording {str(self.path)!r} cannot be read: {why}.",
+                hint="Correct it, or delete it and record it again.",
             ) from error
 
 
@@ -119,7 +120,9 @@ def _document(exchanges: Sequence[Exchange]) -> dict[str, Any]:
     return {"recording": VERSION} | ({"tools": toolsets} if toolsets else {}) | {"exchanges": rows}
 
 
-def _exchanges(content: Mapping[str, Any]) -> dict[str, Exchange]:
+def _exchanges(content: Any) -> dict[str, Exchange]:
+    if not isinstance(content, Mapping) or "recording" not in content:
+        raise ValueError("it is no recording")
     if content["recording"] != VERSION:
         raise ValueError(f"it has the version {content['recording']!r}, this taoloop reads {VERSION}")
     toolsets = content.get("tools") or {}
