@@ -90,9 +90,11 @@ def test_a_reply_without_a_step_is_an_observation_of_the_parser(huala: ModuleTyp
 
 
 def test_a_stray_line_is_quoted(huala: ModuleType) -> None:
-    """S0-13."""
-    result = huala.run(["Hm, let me see.\nAction: lookup: huala.post_count", "Final: 10"])
+    """S0-13; beside a labelled decision such a line is prose, which decides nothing."""
+    result = huala.run(["Hm, let me see.", "Final: 10"])
     assert "Hm, let me see." in result.entries[0].content
+    result = huala.run(["Hm, let me see.\nAction: lookup: huala.post_count", "Final: 8"])
+    assert [entry.kind for entry in result.entries] == ["Action", "Observation", "Final"]
 
 
 def test_three_parse_failures_end_the_run_and_say_so(huala: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1 that nobody trusts, with its key, made anew for each test: P-256 and DER in a few lines."""
+"""A certificate for 127.0.0.1 that nobody trusts, with its key, made anew for each test: the curve P-256, and DER."""
 
 from __future__ import annotations
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.models.provider_double import ProviderDouble, ask, ask_streaming, events, reset, sent, whole
+from tests.models.provider_double import ProviderDouble, ask, ask_streaming, events, reset, sent, silent, whole
 
 from taoloop.core.message import Delta, ToolCallText
 from taoloop.errors import (
@@ -22,6 +24,7 @@ from taoloop.models.openai import OpenAIModel
 from taoloop.models.openai_names import WireNames
 from taoloop.models.openai_replies import OpenAIStream
 from taoloop.models.providers import Endpoint
+from taoloop.models.wire import Answer, Target, Wire
 
 
 def model(server: ProviderDouble) -> OpenAIModel:
@@ -217,3 +220,98 @@ def test_the_content_type_says_whether_it_is_a_stream() -> None:
     page = b"HTTP/1.1 200 x\r\ncontent-type: text/html\r\ncontent-length: 17\r\n\r\n<html>hello</html"
     with ProviderDouble([sent([page])]) as server, pytest.raises(ModelReplyUnreadable, match="HTML"):
         ask_streaming(model(server))
+
+
+def begun(call_id: str | None, name: str, arguments: str, **more: Any) -> dict[str, Any]:
+    return {"id": call_id, "function": {"name": name, "arguments": arguments}, **more}
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [[begun("x1", "add", '{"a": 1}', index=0)], [begun("x2", "mul", '{"b": 2}', index=0)]],
+        [[begun("x1", "add", '{"a": 1}', index=0), begun("x2", "mul", '{"b": 2}', index=0)]],
+        [
+            [begun("x1", "add", '{"a"', index=0)],
+            [begun("x1", "add", ": 1}", index=0)],
+            [begun("x2", "mul", '{"b": 2}')],
+        ],
+        [[begun(None, "add", '{"a": 1}'), begun(None, "mul", '{"b": 2}')]],
+        [[begun("x1", "add", '{"a": 1}', index=3)], [begun("x2", "mul", '{"b": 2}', index=7)]],
+        [[begun("x1", "", "", index=0)], [begun(None, "add", '{"a": 1}', index=0)], [begun("y", "mul", '{"b": 2}')]],
+    ],
+    ids=["all 0", "all 0 at once", "the id again and again", "no ids", "gaps", "the name later"],
+)
+def test_calls_are_told_apart_however_a_server_numbers_them(chunks: list[list[dict[str, Any]]]) -> None:
+    pieces = [chunk({"tool_calls": calls}) for calls in chunks]
+    with ProviderDouble([events([*pieces, chunk({}, "tool_calls")])]) as server:
+        reply, _ = ask_streaming(model(server))
+    assert [(one.name, one.arguments) for one in reply.tool_calls] == [("add", '{"a": 1}'), ("mul", '{"b": 2}')]
+
+
+def test_calls_that_are_written_at_once_are_told_as_done_when_they_are() -> None:
+    """A listener that begins reads early must not see a call whose arguments are still to come as one without any."""
+    pieces = [
+        chunk({"tool_calls": [begun("x1", "add", "", index=0), begun("x2", "mul", "", index=1)]}),
+        call(0, arguments='{"a": 1}'),
+        call(1, arguments='{"b": 2}'),
+    ]
+    with ProviderDouble([events([*pieces, chunk({}, "tool_calls")])]) as server:
+        reply, heard = ask_streaming(model(server))
+    assert [one.arguments for one in reply.tool_calls] == ['{"a": 1}', '{"b": 2}']
+    assert [(delta.index, delta.done) for delta in heard[-2:]] == [(0, True), (1, True)]
+    assert not any(delta.done for delta in heard[:-2])
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/json", ""])
+def test_a_stream_is_known_by_how_it_begins_too(content_type: str) -> None:
+    act = events([*TEXT, STOP])
+    with ProviderDouble([renamed(act, content_type)]) as server:
+        assert ask_streaming(model(server))[0].text == "five"
+
+
+def renamed(act: Any, content_type: str) -> Any:
+    class Connection:
+        def __init__(self, to: Any) -> None:
+            self._to = to
+
+        def sendall(self, data: bytes) -> None:
+            self._to.sendall(data.replace(b"text/event-stream", content_type.encode()))
+
+    return lambda connection: act(Connection(connection))
+
+
+@pytest.mark.parametrize(
+    "start", [b"\xef\xbb\xbf", b": hello\n\n", b"data:\n\n", b"data: \r\n\r\n", b"event: x\nid: 1\n"]
+)
+def test_what_carries_nothing_is_passed_over(start: bytes) -> None:
+    first = start + f"data:{json.dumps(TEXT[1])}\n\n".encode()
+    with ProviderDouble([events([first, b"data:\n\n", TEXT[2], STOP])]) as server:
+        assert ask_streaming(model(server))[0].text == "five"
+
+
+def test_the_only_choice_may_have_no_number() -> None:
+    unnumbered = [{"choices": [{**one["choices"][0], "index": None}]} for one in (*TEXT, STOP)]
+    with ProviderDouble([events(unnumbered)]) as server:
+        assert ask_streaming(model(server))[0].text == "five"
+
+
+def test_a_whole_reply_does_not_wait_for_a_server_that_never_ends_its_stream() -> None:
+    pieces = [f"data: {json.dumps(one)}\n\n".encode() for one in (*TEXT, STOP)]
+    reader = OpenAIStream(OpenAIModel(Endpoint(provider="openai", model="tiny", api_key="k")), WireNames(()), None)
+
+    async def post(url: str) -> Answer:
+        wire = Wire(Target(name="x", address=url, url=url, headers={}), last_words_s=0.01)
+        return await wire.post(b"{}", timeout_s=60.0, reader=reader)
+
+    with ProviderDouble([silent([b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\n\r\n", *pieces])]) as server:
+        assert asyncio.run(post(server.url)).streamed
+    assert reader.reply().text == "five"
+
+
+def test_a_stream_that_is_compressed_is_read() -> None:
+    raw = b"".join(f"data: {json.dumps(one)}\n\n".encode() for one in (*TEXT, STOP))
+    head = b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n\r\n"
+    packed = gzip.compress(raw)
+    with ProviderDouble([sent([head, packed[:15], packed[15:]])]) as server:
+        assert ask_streaming(model(server))[0].text == "five"

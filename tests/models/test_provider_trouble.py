@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 import socket
 import threading
@@ -24,6 +25,7 @@ from tests.models.provider_double import (
 )
 
 from taoloop import Agent, tool
+from taoloop.core.message import Usage
 from taoloop.errors import (
     ModelAuthError,
     ModelContentRefused,
@@ -37,8 +39,11 @@ from taoloop.errors import (
     ModelUnavailable,
 )
 from taoloop.models.anthropic import AnthropicModel
+from taoloop.models.anthropic_replies import AnthropicStream
 from taoloop.models.base import Model
 from taoloop.models.openai import OpenAIModel
+from taoloop.models.openai_names import WireNames
+from taoloop.models.openai_replies import OpenAIStream
 from taoloop.models.providers import Endpoint
 from taoloop.models.settings import Retry
 from taoloop.models.wire import MAX_REPLY_BYTES
@@ -164,6 +169,7 @@ def test_a_redirect_is_not_followed_since_the_key_would_go_along(api: str) -> No
         (b"[]", {}, "JSON of another form"),
         (b'{"choices": [], "content": 7}', {}, "read"),
         (b'{"choices": [{}], "content": [{}]}', {}, "JSON of another form"),
+        (rb'{"\u0041": ' + b"[" * 100_000, {}, "broken JSON"),
     ],
 )
 def test_what_is_no_reply_is_said_to_be_none(
@@ -179,9 +185,97 @@ def test_an_answer_without_choices_is_told_as_that() -> None:
     assert "without any choice" in failure("openai", whole(200, {"choices": []})).message
 
 
-def test_an_error_under_status_200_is_the_error_that_it_says(api: str) -> None:
-    error = failure(api, whole(200, refusal("no such key", type="authentication_error")))
-    assert type(error) is ModelAuthError
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"type": "authentication_error"}, ModelAuthError),
+        ({"code": "429"}, ModelRateLimited),
+        ({"code": 404}, ModelNotFound),
+        ({"code": ["a", "list"]}, ModelUnavailable),
+        ({"code": {}, "type": {}}, ModelUnavailable),
+    ],
+)
+def test_an_error_under_status_200_is_the_error_that_it_says(
+    api: str, fields: dict[str, Any], kind: type[ModelError]
+) -> None:
+    assert type(failure(api, whole(200, refusal("no", **fields)))) is kind
+
+
+def test_every_status_of_success_has_a_reply() -> None:
+    reply = {"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]}
+    with ProviderDouble([whole(201, b"\xef\xbb\xbf" + json.dumps(reply).encode())]) as server:
+        assert ask(model("openai", server.url)).text == "5"
+    assert "nothing" in failure("openai", whole(204, b"")).message
+
+
+def test_numbers_of_tokens_that_cannot_be_are_none() -> None:
+    usage = {"prompt_tokens": 10**400, "completion_tokens": True, "prompt_tokens_details": {"cached_tokens": -1}}
+    body = {"choices": [{"message": {"content": "5"}}], "usage": usage}
+    with ProviderDouble([whole(200, body)]) as server:
+        reply = ask(model("openai", server.url))
+    assert (reply.usage, reply.cost_usd) == (Usage(), None)
+
+
+def test_headers_as_long_as_gateways_write_them_are_read() -> None:
+    body = {"choices": [{"message": {"content": "5"}}]}
+    with ProviderDouble([whole(200, body, {"content-security-policy": "x" * 20_000})]) as server:
+        assert ask(model("openai", server.url)).text == "5"
+
+
+@pytest.mark.parametrize("message", ["max_tokens is not allowed to exceed 4096", "max_tokens: unexpected"])
+def test_a_parameter_that_the_api_cannot_do_without_is_not_left_out(message: str) -> None:
+    assert "max_tokens" in failure("anthropic", whole(400, refusal(message))).message
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "retryable"),
+    [(407, "answered 407 Proxy", False), (403, "answered 403 Proxy", False), (502, "answered 502 Proxy", True)],
+)
+def test_a_proxy_that_refuses_is_named_without_its_password(
+    status: int, text: str, retryable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+
+        def refuse() -> None:
+            connection, _ = proxy.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(f"HTTP/1.1 {status} Proxy\r\ncontent-length: 0\r\n\r\n".encode())
+
+        threading.Thread(target=refuse, daemon=True).start()
+        address = f"127.0.0.1:{proxy.getsockname()[1]}"
+        monkeypatch.setenv("https_proxy", f"http://user:pass-word@{address}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        with pytest.raises(ModelUnavailable, match=f"through the proxy http://{address}: it {text}") as caught:
+            ask(model("openai", "https://api.example"))
+    assert caught.value.retryable == retryable
+    assert "pass-word" not in str(caught.value)
+
+
+def test_a_connection_that_was_closed_between_two_calls_costs_no_more_than_a_retry() -> None:
+    """A server may close an idle connection just when the next request is on its way."""
+    connections: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(0)
+        body = json.dumps({"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]}).encode()
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 x\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+        await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+
+    async def calls() -> list[str | None]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        env = {"OPENAI_BASE_URL": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"}
+        agent = Agent(model="openai:tiny", env=env, retry=Retry(first_wait_s=0.0))
+        answers = [(await agent.run("add")).answer for _ in range(3)]
+        await agent.close()
+        server.close()
+        return answers
+
+    assert asyncio.run(calls()) == ["5", "5", "5"]
+    assert len(connections) == 3
 
 
 @pytest.mark.parametrize(
@@ -233,6 +327,17 @@ def test_an_endless_stream_comes_to_an_end(api: str, piece: bytes) -> None:
     error = failure(api, sent(endless(piece)), streamed=True)
     assert (type(error), error.retryable) == (ModelReplyUnreadable, False)
     assert "more than 16 MiB" in error.message
+
+
+@pytest.mark.parametrize("kind", [OpenAIStream, AnthropicStream])
+@pytest.mark.parametrize("piece", [b"data: " + b"x" * MIB, b"data: " + b"x" * MIB + b"\n"], ids=["a line", "lines"])
+def test_an_event_that_never_ends_is_not_kept(kind: type[OpenAIStream] | type[AnthropicStream], piece: bytes) -> None:
+    target = OpenAIModel(Endpoint(provider="openai", model="tiny", api_key=KEY))
+    reader = kind(target, WireNames(()), None)
+    kept = b"data: " + b"x" * (MAX_REPLY_BYTES - MIB)
+    assert not reader.feed(kept)
+    with pytest.raises(ModelReplyUnreadable, match="more than 16 MiB"):
+        reader.feed(piece)
 
 
 @pytest.mark.parametrize("announced", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from tests.models.provider_double import ProviderDouble, ask, whole
 
 from taoloop.cli.environment import environment
-from taoloop.errors import MissingKey, UnknownName
+from taoloop.errors import MissingKey, ModelAuthError, ModelError, UnknownName
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.prepared import anthropic_target, openai_target
 from taoloop.models.providers import (
@@ -27,6 +28,20 @@ from taoloop.tools.calculator import calculator
 
 FIVE = whole(200, {"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]})
 AZURE = {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_RESOURCE_NAME": "acme"}
+
+
+@pytest.fixture
+def only_these(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], None]:
+    """Makes these the proxies of the environment."""
+
+    def name(env: dict[str, str]) -> None:
+        for variable in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+            monkeypatch.delenv(variable, raising=False)
+            monkeypatch.delenv(variable.upper(), raising=False)
+        for variable, value in env.items():
+            monkeypatch.setenv(variable, value)
+
+    return name
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -189,18 +204,58 @@ def test_the_sdks_say_where_and_how_to_call(monkeypatch: pytest.MonkeyPatch) -> 
         ({"all_proxy": "http://proxy:3128"}, "http://proxy:3128"),
         ({"http_proxy": "http://proxy:3128"}, None),
         ({"https_proxy": "http://proxy:3128", "no_proxy": "api.openai.com"}, None),
-        ({"https_proxy": "socks5://proxy:1080"}, None),
+        ({"https_proxy": "proxy:3128"}, "http://proxy:3128"),
+        ({"https_proxy": "socks5://proxy:1080", "no_proxy": "api.openai.com:8443"}, None),
     ],
 )
 def test_the_proxy_of_the_environment_is_used(
-    env: dict[str, str], proxy: str | None, monkeypatch: pytest.MonkeyPatch
+    env: dict[str, str], proxy: str | None, only_these: Callable[[dict[str, str]], None]
 ) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    for name, value in env.items():
-        monkeypatch.setenv(name, value)
-    assert openai_target(Endpoint(provider="openai", model="x", api_key="k")).proxy == proxy
+    only_these(env)
+    port = ":8443" if "no_proxy" in env else ""
+    address = f"https://api.openai.com{port}/v1"
+    assert openai_target(Endpoint(provider="openai", model="x", api_key="k", base_url=address)).proxy == proxy
+
+
+@pytest.mark.parametrize("proxy", ["socks5://user:pass-word@proxy:1080", "http://", "http://["])
+def test_a_proxy_that_cannot_be_used_is_refused_and_not_passed_by(
+    proxy: str, only_these: Callable[[dict[str, str]], None]
+) -> None:
+    only_these({"all_proxy": proxy})
+    with pytest.raises(ModelError, match="HTTPS_PROXY or ALL_PROXY") as caught:
+        openai_target(Endpoint(provider="openai", model="x", api_key="k"))
+    assert "pass-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["sk-a\nb", "sk-a\r\nX-Evil: 1", "“sk-quoted”", "sk-é", "\0"])
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "azure", "deepseek"])
+def test_a_key_that_no_header_can_hold_is_blamed_by_its_variable(provider: str, key: str) -> None:
+    target = anthropic_target if provider == "anthropic" else openai_target
+    variable = PROVIDERS[provider].key_var
+    with pytest.raises(ModelAuthError, match=f"the key in {variable}") as caught:
+        target(Endpoint(provider=provider, model="x", api_key=key, base_url="http://here/v1"))
+    assert "sk-" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["", "/", "//", "/chat/completions"])
+def test_an_openai_address_may_end_in_several_ways(end: str) -> None:
+    found = openai_target(Endpoint(provider="openai", model="x", api_key="k", base_url=f"http://here/v1{end}"))
+    assert found.url == "http://here/v1/chat/completions"
+
+
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/", "/v1/messages"])
+def test_an_anthropic_address_may_end_in_several_ways(end: str) -> None:
+    found = anthropic_target(Endpoint(provider="anthropic", model="x", api_key="k", base_url=f"http://here/way{end}"))
+    assert found.url == "http://here/way/v1/messages"
+
+
+def test_what_the_environment_says_for_openai_goes_to_no_other_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-acme")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-acme")
+    for provider, told in (("openai", True), ("deepseek", False), ("vllm", False)):
+        headers = openai_target(Endpoint(provider=provider, model="x", api_key="k", base_url="http://here/v1")).headers
+        assert ("acme" in str(headers)) == told
+        assert headers["authorization"] == "Bearer k"
 
 
 @pytest.mark.parametrize(

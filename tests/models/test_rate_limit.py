@@ -13,7 +13,13 @@ from tests.models.asking import HANG, Told, asking, used
 
 from taoloop.core.message import Message, ModelReply
 from taoloop.core.request import ModelRequest
-from taoloop.errors import ConfigError, ModelRateLimited, ModelUnavailable
+from taoloop.errors import (
+    ConfigError,
+    ModelContentRefused,
+    ModelRateLimited,
+    ModelRequestRefused,
+    ModelUnavailable,
+)
 from taoloop.models.rate_limit import EXPECTED_OUTPUT_TOKENS, RateLimited, estimated_tokens
 from taoloop.models.rate_window import SPAN_S, RateWindow
 from taoloop.models.retrying import Retrying
@@ -217,3 +223,27 @@ def test_who_asks_first_goes_first(sizes: list[int], requests: int) -> None:
 def test_rates_that_mean_nothing_are_refused(value: Any) -> None:
     with pytest.raises(ConfigError, match="tokens_per_minute"):
         Rate(tokens_per_minute=value)
+
+
+def test_a_call_that_the_provider_refused_used_no_tokens() -> None:
+    each = estimated_tokens(asking(max_output_tokens=90))
+    pace = FakePace()
+    model = Timed(pace, ModelRequestRefused("no"), ModelRateLimited("slow down"), ModelContentRefused("never"), "ok")
+    limited = RateLimited(model, Rate(tokens_per_minute=each), pace=pace)
+
+    async def run() -> None:
+        for kind in (ModelRequestRefused, ModelRateLimited, ModelContentRefused):
+            with pytest.raises(kind):
+                await limited.complete(asking(max_output_tokens=90))
+        await limited.complete(asking(max_output_tokens=90))
+
+    asyncio.run(run())
+    assert model.at == [0, 0, 0, 60]  # the third had been read, and may have been begun
+
+
+def test_a_call_that_begins_late_holds_those_behind_it_back_as_long() -> None:
+    window = RateWindow(Rate(requests_per_minute=1))
+    first, second, third = (window.take(0, 0.0) for _ in range(3))
+    assert window.begin(first, 0.0) == 0
+    assert window.begin(second, 65.0) == 0  # its loop was busy when its turn came
+    assert window.begin(third, 120.0) == pytest.approx(5.0)

@@ -13,10 +13,11 @@ import pytest
 from tests.models.certificate import make_certificate
 from tests.models.provider_double import asking
 
+from taoloop import Agent
 from taoloop.errors import MissingExtra, ModelError, ModelUnavailable
-from taoloop.models import prepared
 from taoloop.models.openai import OpenAIModel
-from taoloop.models.providers import Endpoint
+from taoloop.models.providers import Endpoint, extra_of
+from taoloop.models.resolve import resolve_model
 
 WHOLE = b'{"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]}'
 STREAM = b'data: {"choices": [{"delta": {"content": "5"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
@@ -137,7 +138,15 @@ def test_a_model_that_nobody_closes_leaves_nothing_open(request: pytest.FixtureR
     assert (done.stdout, done.stderr) == ("0 6\n", "")
 
 
-@pytest.mark.parametrize("name", ["openai", "anthropic", "aiohttp"])
-def test_what_is_not_installed_is_named_with_its_extra(name: str) -> None:
-    with pytest.raises(MissingExtra, match=rf"pip install 'taoloop\[no_such_{name}\]'"):
-        prepared._sdk(f"no_such_{name}", name)
+@pytest.mark.parametrize("absent", ["the SDK", "aiohttp"])
+@pytest.mark.parametrize("spec", ["openai:x", "azure:x", "ollama:x", "anthropic:x"])
+def test_what_is_not_installed_is_named_with_its_extra(spec: str, absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = extra_of(spec)
+    monkeypatch.setitem(sys.modules, extra if absent == "the SDK" else "aiohttp", None)  # as if it were not there
+    env = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "AZURE_OPENAI_API_KEY": "k"}
+    address = {"AZURE_OPENAI_BASE_URL": "http://127.0.0.1:9"}
+    with pytest.raises(MissingExtra, match="is not installed"):
+        asyncio.run(resolve_model(spec, env | address).complete(asking()))
+    result = Agent(model=spec, env=env | address).run_sync("hello")
+    assert result.status == "model_failed"
+    assert f"pip install 'taoloop[{'openai' if absent == 'aiohttp' else extra}]'" in result.reason

@@ -221,17 +221,28 @@ def test_the_rest_is_left_to_the_model(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "what"),
-    [("recording: 2\nexchanges: []", "version"), ("[1", "none"), ("hello", "none"), ("recording: 1", "exchanges")],
+    [
+        ("recording: 2\nexchanges: []", "version"),
+        ("[1", "cannot be read: while parsing"),
+        ("hello", "it is no recording"),
+        ("", "it is no recording"),
+        ("recording: 1", "another form .*exchanges"),
+        ("recording: 1\nexchanges: [3]", "another form"),
+    ],
 )
 def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str, what: str) -> None:
     path = tmp_path / "replies.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=what):
+    with pytest.raises(ConfigError, match=what) as caught:
         Recorder(None, path)
+    assert "\n" not in str(caught.value)
     assert path.read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("arguments", [{"mode": "sometimes"}, {"path": "x.txt"}, {"model": None, "mode": "record"}])
+@pytest.mark.parametrize(
+    "arguments",
+    [{"mode": "sometimes"}, {"path": "x.txt"}, {"model": None, "mode": "record"}, {"ignore": ["("]}, {"ignore": "["}],
+)
 def test_arguments_that_mean_nothing_are_refused(tmp_path: Path, arguments: dict[str, Any]) -> None:
     given: dict[str, Any] = {"model": Told("x"), "path": "x.yaml"} | arguments
     path = tmp_path / given.pop("path")

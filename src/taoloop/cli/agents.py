@@ -19,6 +19,7 @@ from taoloop.runtime.agent import PAGING_TOOL, Agent
 from taoloop.runtime.agent_file import load_agent
 from taoloop.runtime.agent_nodes import read_document
 from taoloop.runtime.attribute import load_attribute
+from taoloop.runtime.subagent import with_inner_agents
 from taoloop.tools.base import Tool
 from taoloop.tools.builtin import builtin_tools
 
@@ -160,7 +161,16 @@ def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent
     if chosen.limits:
         own = {} if agent.max_steps is None else {"max_steps": agent.max_steps}
         changes |= {"limits": limits_over(agent.limits, own | dict(chosen.limits)), "max_steps": None}
-    return replace(agent, env=env, **changes)
+    changed = replace(agent, env=env, **changes)
+    return with_inner_agents(changed, lambda inner: _inner(inner, env))
+
+
+def _inner(agent: Agent, env: Mapping[str, str]) -> Agent:
+    """An agent that is a tool: in the environment of the command, and under AI_MOCK with no model of a provider."""
+    if agent.env is None:
+        agent = replace(agent, env=env)
+    is_mocked = mock_is_set(env) and any(map(is_provider, split_spec(_model_spec(agent, env))))
+    return replace(agent, model=OFFLINE, fallback=()) if is_mocked else agent
 
 
 def named_tools(names: Sequence[str]) -> tuple[Tool | Callable[..., Any] | str, ...]:

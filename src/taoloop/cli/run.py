@@ -42,6 +42,7 @@ from taoloop.runtime.clock import new_run_id
 from taoloop.runtime.hearing import DeltaListener
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
+from taoloop.runtime.subagent import inner_agents
 
 _HELP = """Run TASK with an agent and show each thought, action and observation. `-` reads the task from standard input.
 
@@ -67,7 +68,7 @@ has its own (see `tao --help`).
 @options.agent_option
 @click.option("--model", metavar="SPEC", help="offline, openai:NAME, deepseek:NAME, ollama:NAME, scripted:FILE …")
 @click.option("--fallback", metavar="SPEC", multiple=True, help="A model that answers where --model fails; repeatable.")
-@click.option("--dialect", metavar="NAME", help="How decisions are written: native, json or text.")
+@click.option("--dialect", metavar="NAME", help="How decisions are written: native, json, text or fenced.")
 @click.option("--strategy", metavar="NAME", help="react, act_only, reason_only or standard.")
 @click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts. auto follows the task.")
 @click.option("--tools", metavar="NAME,…", help="Only these tools: built-in names, or module:attribute.")
@@ -206,8 +207,10 @@ def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None, afte
     agent = under_mock(named, chosen, env)
     with telling_new_workspace(agent.workspace):
         spec = agent.spec_for(task)  # whatever is wrong with the agent is told before anything is stored
-    for one in split_spec(spec.model):
-        require_extra(one)
+        models = [spec.model, *(inner.spec_for(task).model for inner in inner_agents(agent))]
+    for model in models:
+        for one in split_spec(model):
+            require_extra(one)
     if remark := model_remark(named, agent, env, spoken(spec.language, sys.stderr)):
         say(remark)
     if isinstance(agent.journal, str | Path):

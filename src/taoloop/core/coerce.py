@@ -26,6 +26,11 @@ def coerce_args(args: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str,
     return _object(args, schema, schema, _DEEPEST)
 
 
+def coerce_value(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Any value with the lossless corrections that its `schema` allows."""
+    return _coerce(value, _alternatives(schema, schema), schema, _DEEPEST)
+
+
 def schema_types(rule: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> frozenset[str]:
     """The JSON types that a schema names, alternatives included; empty where one of them may be anything.
 
@@ -61,6 +66,8 @@ def _coerce(value: Any, alternatives: Sequence[_Rule], root: _Rule, levels: int)
     if isinstance(value, dict | list) and levels:
         kind = "object" if isinstance(value, dict) else "array"
         fitting = [one for one in alternatives if kind in _named_types(one)]
+        if len(fitting) > 1 and isinstance(value, dict):
+            fitting = [one for one in fitting if _is_tagged(value, one)]
         if len(fitting) == 1 and isinstance(value, dict):
             return _object(value, fitting[0], root, levels - 1)
         items = fitting[0].get("items") if len(fitting) == 1 else None
@@ -68,6 +75,13 @@ def _coerce(value: Any, alternatives: Sequence[_Rule], root: _Rule, levels: int)
             inner = _alternatives(items, root)
             return [_coerce(item, inner, root, levels - 1) for item in value]
     return value
+
+
+def _is_tagged(value: Mapping[str, Any], rule: _Rule) -> bool:
+    """True if the value has what this one of several objects is told by: its constant properties."""
+    properties = rule.get("properties", {})
+    tags = {name: one["const"] for name, one in properties.items() if isinstance(one, Mapping) and "const" in one}
+    return bool(tags) and all(name in value and value[name] == tag for name, tag in tags.items())
 
 
 def _from_text(value: str, alternatives: Sequence[_Rule], types: frozenset[str]) -> Any:

@@ -111,9 +111,7 @@ def _sdk(module: str, name: str) -> Any:
     try:
         return import_module(module)  # heavy and optional
     except ImportError as error:
-        raise MissingExtra(
-            f"The {name} SDK is not installed.", hint=f"Install the extra: pip install 'taoloop[{module}]'."
-        ) from error
+        raise MissingExtra(f"The {name} SDK is not installed: pip install 'taoloop[{module}]'.") from error
 
 
 def _proxy(spec: str, url: str) -> str | None:

@@ -23,9 +23,11 @@ MAX_STREAM_BYTES = 16 * MAX_REPLY_BYTES
 """What is read of one stream: there every few characters travel in an envelope of some 250 bytes."""
 
 CONNECT_TIMEOUT_S = 30.0
+LAST_WORDS_S = 2.0
+"""How long a stream whose reply is whole may be silent before it is left: its usage may still come."""
+
 _MAX_CONNECTIONS = 1000
 _DRAIN_S = 0.1  # how long the end of a finished stream is waited for, so that its connection can be used again
-_LAST_WORDS_S = 2.0  # how long a stream whose reply is whole may be silent before it is left: its usage may still come
 _LONGEST_HEADER = 64 * 1024
 _STREAM_BEGINS = (b"data:", b"event:", b":")  # some servers do not say in their headers that they stream
 
@@ -80,8 +82,8 @@ class Wire:
     connections go too.
     """
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, target: Target, *, last_words_s: float = LAST_WORDS_S) -> None:
+        self._target, self._last_words_s = target, last_words_s
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any, None]]] = (
             WeakKeyDictionary()
         )
@@ -215,7 +217,7 @@ class Wire:
                     if size > MAX_STREAM_BYTES:
                         raise self._too_large()
                     if reader.whole:
-                        last_words.reschedule(asyncio.get_running_loop().time() + _LAST_WORDS_S)
+                        last_words.reschedule(asyncio.get_running_loop().time() + self._last_words_s)
                     piece = await content.readany()
         except TimeoutError:
             if not last_words.expired():
@@ -249,8 +251,8 @@ def _aiohttp() -> Any:
         import aiohttp  # noqa: PLC0415  # optional, and only needed for a call
     except ImportError as error:
         raise MissingExtra(
-            "aiohttp is not installed, which carries the calls to providers.",
-            hint="Install the extra: pip install 'taoloop[openai]' or 'taoloop[anthropic]'.",
+            "aiohttp, which carries the calls to providers, is not installed: "
+            "pip install 'taoloop[openai]' or 'taoloop[anthropic]'."
         ) from error
     return aiohttp
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from taoloop.core.coerce import coerce_args
+from taoloop.core.coerce import coerce_value
 from taoloop.core.decision import Answer, Problem, excerpt
 from taoloop.dialects.json_answer import answer_values
 from taoloop.dialects.strict import dumps, loads
@@ -92,12 +92,8 @@ class Answers:
         wrong = findings(self._validator, value)
         if not wrong:
             return value, []
-        corrected = self._corrected(value)
+        corrected = coerce_value(value, self.schema)
         return (value, wrong) if findings(self._validator, corrected) else (corrected, [])
-
-    def _corrected(self, value: Any) -> Any:
-        within = {**self.schema, "type": "object", "properties": {"answer": self.schema}, "required": ["answer"]}
-        return coerce_args({"answer": value}, within)["answer"]
 
     def _typed(self, value: Any) -> tuple[Any, list[str]]:
         """A value that fits the schema as one of the type, or what the type says against it.

@@ -80,12 +80,13 @@ class Runner:
 
     async def commit(self) -> None:
         """Write what was noted since the last commit. Returns when the journal has it."""
-        if not self._events:
+        if self._events:
+            events, self._events = self._events, []
+            artifacts, self._artifacts = self._artifacts, []
+            self._unheard += events  # also those of a commit that is cancelled: they are written all the same
+            await self._journal.append(self._lease, events, artifacts)
+        if not self._unheard:
             return
-        events, self._events = self._events, []
-        artifacts, self._artifacts = self._artifacts, []
-        self._unheard += events  # also those of a commit that is cancelled: they are written all the same
-        await self._journal.append(self._lease, events, artifacts)
         heard, self._unheard = self._unheard, []
         if self._listener is not None:
             for event in heard:
@@ -103,8 +104,12 @@ class Runner:
             JournalError: the journal cannot keep the trace; what was committed stays and can be resumed.
         """
         try:
+            effects = 0
             while self.trace.finished is None and self.trace.paused is None:
                 await self._step()
+                effects += 1
+                if effects % 64 == 0:  # where nothing ever waits, others and a cancellation still get their turn
+                    await asyncio.sleep(0)
             await self.commit()  # a model that failed finishes the run without a further effect
         except (asyncio.CancelledError, KeyboardInterrupt):
             if self.trace.finished is None:

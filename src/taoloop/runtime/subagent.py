@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +148,25 @@ def agent_tool(
         idempotent=True,  # a repeated call goes on with the run that the first one began
     )
     return replace(tool_from_card(card, Delegate(agent)), runs_inside=True)
+
+
+def inner_agents(agent: Agent) -> list[Agent]:
+    """The agents among the tools of an agent, and theirs."""
+    own = [one.handler.agent for one in agent.toolbox if isinstance(one.handler, Delegate)]
+    return [found for inner in own for found in (inner, *inner_agents(inner))]
+
+
+def with_inner_agents(agent: Agent, change: Callable[[Agent], Agent]) -> Agent:
+    """The agent with `change` made to every agent among its tools, and theirs."""
+
+    def changed(one: Any) -> Any:
+        if not (isinstance(one, Tool) and isinstance(one.handler, Delegate)):
+            return one
+        return replace(one, handler=Delegate(change(with_inner_agents(one.handler.agent, change))))
+
+    if not isinstance(agent.tools, list | tuple):
+        return agent  # what is wrong with them is told elsewhere
+    return replace(agent, tools=tuple(changed(one) for one in agent.tools))
 
 
 def tier_of(agent: Agent) -> Tier | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Protocol
 
 from taoloop.errors import ConfigError
@@ -50,7 +51,7 @@ def findings(validator: Validator, instance: Any) -> list[str]:
     """What is wrong with a JSON value, each with the place where; one more than are shown is enough."""
     found = []
     try:
-        for error in validator.iter_errors(instance):
+        for error in chain.from_iterable(map(_meant, validator.iter_errors(instance))):
             where = ".".join(str(part) for part in error.instance_path)
             message = str(error.message)[:200]
             found.append(f"{where!r}: {message}" if where else message)
@@ -59,6 +60,22 @@ def findings(validator: Validator, instance: Any) -> list[str]:
     except ValueError as error:  # what JSON Schema cannot judge, such as a number beyond its range
         found.append(str(error)[:200])
     return found
+
+
+def _meant(error: Any) -> list[Any]:
+    """What is wrong within the one alternative of a union that a value is meant to be, where that is clear.
+
+    It is where all others have another type, or another constant to tell them by.
+    """
+    branches = getattr(error.kind, "context", None) or ()
+    place = list(error.instance_path)
+    left = [branch for branch in branches if not any(_is_another(one, place) for one in branch)]
+    return [error] if len(left) != 1 else [inner for one in left[0] for inner in _meant(one)]
+
+
+def _is_another(error: Any, place: list[Any]) -> bool:
+    kind, at = error.kind.name, list(error.instance_path)
+    return (kind == "type" and at == place) or (kind == "const" and at[:-1] == place)
 
 
 def listed(found: list[str]) -> str:

@@ -41,7 +41,7 @@ class OfflineModel:
         decision = decision_for(request)
         dialect = get_dialect(request.dialect)
         reply = dialect.write(decision)
-        for form in (_in_one_line, _harmless):
+        for form in (_in_one_line, _harmless, _quoted):
             if dialect.read(reply, request.tools) == decision:
                 break
             decision = form(decision)
@@ -89,3 +89,13 @@ def _harmless(decision: Decision) -> Decision:
     if isinstance(decision, Act):
         return Act(calls=decision.calls, reason=decision.reason.translate(_SIGNS))
     return Answer(text=decision.text.translate(_SIGNS), reason=decision.reason.translate(_SIGNS))
+
+
+_PLAIN = str.maketrans('():"', "⟨⟩='")
+
+
+def _quoted(decision: Decision) -> Decision:
+    """The same decision with its answer as a quotation, in which neither a label nor a call can begin."""
+    if isinstance(decision, Act):
+        return decision
+    return replace(decision, text=f"“{decision.text.translate(_PLAIN)}”")
