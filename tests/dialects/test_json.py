@@ -35,7 +35,7 @@ def refused(text: str, code: str, *parts: str) -> None:
 
 
 def test_s3_2_and_s3_8_the_canonical_object() -> None:
-    """S3-2, S3-8: three keys; the action `final` ends the run."""
+    """S3-2, S3-8, S3-49: structured JSON with three keys; the action `final` ends the run."""
     assert read(CALL) == act("lookup", {"key": "a"})
     assert read(FINAL) == Answer(text="5", reason="t")
     assert read('{"thought": "t", "action": "Final Answer", "action_input": {"answer": "5"}}') == read(FINAL)

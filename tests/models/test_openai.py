@@ -72,6 +72,13 @@ def test_the_key_does_not_reach_the_trace() -> None:
     assert "secret-key" not in repr(result.trace.events)
 
 
+def test_a_provider_is_asked_through_its_tool_calls_unless_told_otherwise() -> None:
+    """S0-33: the text dialect is one option."""
+    for name in ("openai", "azure", "deepseek", "dashscope", "ollama", "vllm", "llamacpp"):
+        env = {"OPENAI_API_KEY": "k", "AZURE_OPENAI_API_KEY": "k", "DEEPSEEK_API_KEY": "k", "DASHSCOPE_API_KEY": "k"}
+        assert resolve_model(f"{name}:m", {**env, "AZURE_OPENAI_RESOURCE_NAME": "r"}).dialect == "native"
+
+
 def test_a_text_dialect_sends_no_tools_and_a_stop_sequence() -> None:
     with HttpDouble([completion({"content": "Thought: t\nFinal Answer: 5"})]) as server:
         assert run(server, dialect="text").answer == "5"

@@ -226,6 +226,14 @@ def test_a_limit_ends_gracefully_with_an_answer_from_what_there_is() -> None:
     assert (result.status, result.answer) == ("max_steps_exceeded", "so far: 2")
 
 
+@pytest.mark.parametrize("steps", [5, 10])
+def test_the_limit_of_steps_is_the_one_that_was_asked_for(steps: int) -> None:
+    """S3-30: 10 or 5 there; our default is the 6 of S2-8 and S4-11."""
+    result = run([call("add", a=n, b=1) for n in range(steps)] + ["enough"], max_steps=steps)
+    assert (result.status, result.trace.step_count) == ("max_steps_exceeded", steps)
+    assert Limits().max_steps == 6
+
+
 def test_a_run_may_be_resumed_with_a_larger_limit() -> None:
     agent = Agent(
         model=ScriptedModel([call("add", a=1, b=1), "so far", call("add", a=2, b=2), "4"]),

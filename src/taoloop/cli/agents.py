@@ -16,8 +16,7 @@ from taoloop.models.bound import joined_spec, split_spec
 from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.resolve import OFFLINE, default_spec, is_provider, mock_is_set
 from taoloop.runtime.agent import PAGING_TOOL, Agent
-from taoloop.runtime.agent_file import load_agent
-from taoloop.runtime.agent_nodes import read_document
+from taoloop.runtime.agent_file import load_agent, read_schema
 from taoloop.runtime.attribute import load_attribute
 from taoloop.runtime.subagent import with_inner_agents
 from taoloop.tools.base import Tool
@@ -151,9 +150,9 @@ def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent
     if chosen.workspace is not None:
         changes["workspace"] = _folder("--workspace", chosen.workspace)
     if chosen.memory is not None:
-        changes["memory"] = Path(chosen.memory).expanduser().absolute()
+        changes["memory"] = _path("--memory", chosen.memory)
     if chosen.output_schema is not None:
-        changes["output_type"] = read_document(Path(chosen.output_schema).expanduser().absolute()).data
+        changes["output_type"] = read_schema(_path("--output-schema", chosen.output_schema))
     if chosen.prompts is not None:
         changes["prompts"] = _folder("--prompts", chosen.prompts)
     if chosen.tools is not None:
@@ -178,8 +177,14 @@ def named_tools(names: Sequence[str]) -> tuple[Tool | Callable[..., Any] | str, 
     return tuple(load_attribute(name, Path.cwd()) if ":" in name else name for name in dict.fromkeys(names))
 
 
+def _path(option: str, given: str) -> Path:
+    if not given.strip():
+        raise ConfigError(f"{option} is empty.", hint="Name a path, or leave the option away.")
+    return Path(given).expanduser().absolute()
+
+
 def _folder(option: str, given: str) -> Path:
-    path = Path(given).expanduser().absolute()
+    path = _path(option, given)
     if path.exists() and not path.is_dir():
         raise ConfigError(f"{option}: {given} is not a folder.", hint="Name a folder; its files are what tools see.")
     return path

@@ -173,7 +173,8 @@ class _Busy:
         trace = self._trace
         if trace.status != "running" or not trace.events:
             return ""
-        running = [call.requested.tool for call in trace.pending.values() if not call.needs_person]
+        pending = list(trace.pending.values())  # at once: this is drawn in a thread of its own
+        running = [call.requested.tool for call in pending if not call.needs_person]
         if running:
             return f"{', '.join(dict.fromkeys(running))}…"
         return "" if trace.pending else label(self._language, "thinking")

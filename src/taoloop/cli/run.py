@@ -62,6 +62,9 @@ Ctrl-C stops the run; nothing is lost, and --resume goes on with it. Exit code 0
 has its own (see `tao --help`).
 """
 
+_FIXED = ("dialect", "strategy", "lang", "output-schema", "context-tokens", "prompts", "no-closing-turn")
+"""Options that describe a run; it keeps its description when it is resumed."""
+
 
 @click.command("run", help=_HELP)
 @click.argument("words", metavar="[TASK]", nargs=-1)
@@ -111,6 +114,8 @@ def command(
         raise click.UsageError(problem)
     if resume is not None and after is not None:
         raise click.UsageError("--resume goes on with a run, --after begins the next one; give one of the two.")
+    if resume is not None and (fixed := [option for option in _FIXED if given[option.replace("-", "_")]]):
+        raise click.UsageError(f"--resume goes on with the run as it was described; leave --{fixed[0]} away.")
     if len(words) > 1:
         raise click.UsageError(f"The task came as {len(words)} words; quote it: tao run {shlex.quote(' '.join(words))}")
     env = environment()

@@ -36,10 +36,12 @@ _BEGINS = re.compile(r"[ \t]*+[{<`\[]")
 _ENDS = (
     r"<[|｜](?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|end▁of▁sentence|end_of_sentence|end_of_turn|eot|eos"
     r"|endofturn|END_OF_TURN_TOKEN|END_RESPONSE|im_sep|call)[|｜]>"
-    r"|</s>|<eos>|<end_of_turn>|<eot_id>|<eod>|<turn\|>|\[EOS\]|<end_of_utterance>|<pad>"
+    r"|</s>|<eos>|<end_of_turn>|<eot_id>|<eod>|<turn\|>|\[EOS\]|<end_of_utterance>|<pad>|<end_(?:code|action)>"
 )
 _TAIL = re.compile(
-    rf"(?:\s*+(?:{_ENDS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>|</(?:response|answer|output|assistant|reply)>))++\s*+\Z"
+    rf"(?:\s*+(?:{_ENDS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>|</(?:response|(?:final[ _]?)?answer|final|output|assistant|reply)>))++"
+    r"\s*+\Z",
+    re.IGNORECASE,
 )
 _ROLE = re.compile(
     r"\s*+(?:<s>|<bos>|<\|begin_of_text\|>|<\|startoftext\|>)?\s*+(?:<[|｜](?:im_start|start)[|｜]>assistant\s*+(?!to=|<\|channel)"
@@ -48,13 +50,15 @@ _ROLE = re.compile(
     r"(?=.)",
     re.IGNORECASE | re.DOTALL,
 )
+_ENVELOPE = re.compile(r"<(response|assistant|reply)>\s*(.*)</\1>\s*", re.IGNORECASE | re.DOTALL)
 _CHANNEL = re.compile(
     r"(?<![\w.])(?:(?:<\|start\|>)?assistant)?<\|channel\|>\s*(analysis|final|commentary)\b(?![^<]*to=)[^<{\n]*<\|message\|>"
 )
-_UNSEEN = re.compile(rf"^[^\n]{{0,40}}[{INVISIBLE}]", re.MULTILINE)
+_BLANKS = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_UNSEEN = re.compile(rf"^[^\n]{{0,40}}[{INVISIBLE}{_BLANKS}]", re.MULTILINE)
 _STRIP_UNSEEN = str.maketrans(
-    "",
-    "",
+    _BLANKS,
+    " " * len(_BLANKS),
     "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
 )
@@ -94,6 +98,8 @@ def clean(text: str) -> str:
     if "<" in text or "[" in text or "◁" in text:
         text = _final_channel(text) if "<|channel|>" in text else text
         text = drop_thinking(text)
+        if (envelope := _ENVELOPE.fullmatch(text)) is not None:
+            text = envelope[2].strip(EDGE)
         text = drop_tail(text)
     if text.startswith(">"):
         text = _unquoted(text)
@@ -219,14 +225,14 @@ def _final_channel(text: str) -> str:
 
 
 def _seen_labels(text: str) -> str:
-    """`text` with labels that are labels once the invisible characters in them are gone."""
+    """`text` with labels that are labels once the invisible characters in them are gone, and blanks are blanks."""
     if not _UNSEEN.search(text):
         return text
     lines = text.split("\n")
     for number, line in enumerate(lines):
         head = line[:80]
         seen = head.translate(_STRIP_UNSEEN)
-        if len(seen) == len(head):
+        if seen == head:
             continue
         label = LABEL.match(seen)
         if label is not None:

@@ -18,7 +18,8 @@ _WORDS: dict[Kind, str] = {
     # in whatever language or spelling a model labels what it has not seen
     "observation": (
         r"obs|obsv|obser\w{0,12}|ob\w{0,3}v\w{0,2}t\w{0,2}[oóã]\w{1,3}|beobachtung(?:en)?|osservazion[ei]|waarneming"
-        r"|наблюдение|관찰|観察|観測"
+        r"|наблюдени[ея]|спостереження|관찰(?: ?결과)?|観察(?:結果)?|観測(?:結果)?|g[öo]zlem|quan sát|pozorování|havainto"
+        r"|megfigyelés|παρατήρηση|pengamatan|iagttagelse|(?:ال)?ملاحظة|תצפית|अवलोकन|การสังเกต|(?<=✿)results?"
         rf"|(?:(?:tool|function|action|api|search|execution|command|environment|call){_GAP}){{1,3}}"
         r"(?:results?|outputs?|responses?|returns?|returned)"
         r"|[观觀][察测測](?:到的?)?(?:结果|結果)?"
@@ -27,13 +28,17 @@ _WORDS: dict[Kind, str] = {
     ),
     "action": rf"(?:actions?|tool|function)(?:{_GAP}name)?|行动|动作|工具(?:名称?)?|操作|行動|動作",
     "final": (
-        rf"final(?:{_GAP}(?:answer|response|reply|output|result))?|answer"
+        rf"final(?:{_GAP}(?:answer|response|reply|output|result))?|answer|(?<=✿)return"
         r"|最终(?:的)?(?:答案|回答|答复|结果|回复|结论|输出)|最終(?:答案|回答|答覆|結果)|答案|回答"
     ),
-    "turn": rf"(?:(?:next|new|follow{_GAP}up){_GAP})?question|user|human|(?:新|下一个)?问题|用户|提问|使用者|問題",
+    "turn": (
+        rf"(?:(?:next|new|follow{_GAP}up){_GAP})?question|(?:user|human)(?:'s)?(?:{_GAP}(?:response|reply|answer|says?"
+        r"|confirmation|message|turn))?|(?:新|下一个)?问题|用户(?:回复|回答|确认|消息)?|提问|使用者|問題"
+        r"|utilisateur|benutzer|nutzer|usuari[oa]|usuário|utente|gebruiker|пользователь|użytkownik|kullanıcı|ユーザー?|사용자"
+    ),
 }
-_OPEN = r"(?P<bold>[*_`]{1,3}|[\[【(（「<])"
-_CLOSE = r"[*_`\]】)）」>]{0,4}"
+_OPEN = r"(?P<bold>[*_`]{1,3}|[\[【(（「<✿])"
+_CLOSE = r"[*_`\]】)）」>✿]{0,4}"
 
 LABEL = re.compile(
     r"^[ \t]*+(?P<head>[>#+•-][>#+• \t-]{0,12}|\*[ \t]{1,4})?"
@@ -41,11 +46,11 @@ LABEL = re.compile(
     rf"(?:{_OPEN}(?:\d{{1,3}}[.)、][ \t]{{0,4}})?)?"
     rf"(?:{'|'.join(f'(?P<{kind}>{words})' for kind, words in _WORDS.items())})"
     rf"(?:[ \t_]?[#(（]?\d{{1,3}}[)）]?)?[ \t]{{0,4}}(?(bold){_CLOSE}(?:[ \t]{{1,4}}(?=[:：\n]|\Z))?)"
-    rf"(?:[:：](?(bold){_CLOSE})|(?<=】)|(?(head)$|(?(bold)$|(?!))))",
+    rf"(?:[:：](?(bold){_CLOSE})|(?<=】)|(?<=[\w ]>)|(?(head)$|(?(bold)$|(?!))))",
     re.IGNORECASE | re.MULTILINE,
 )
 """A label at the beginning of a line: any case, English or Chinese, ASCII or full-width colon; bold, in brackets,
-bulleted, numbered or a heading (then also without a colon). Every repetition is bounded: a search is linear.
+bulleted, numbered or a heading (then also without a colon), or a tag. Every repetition is bounded: a search is linear.
 A strict JSON string holds no line break, so no label is ever found inside of one."""
 
 INLINE_LABEL = re.compile(
@@ -62,17 +67,19 @@ INLINE_INPUT = re.compile(
 )
 """The label of the input on the line of its action."""
 
+_RESULTS = (
+    r"results?|outputs?|responses?|returns?|returned|stdout|结果|返回|输出|返回值|响应|回应|結果|輸出|回應|出力|결과|출력|응답"
+    r"|résultats?|sortie|ergebnis(?:se)?|ausgabe|rückgabe|resultados?|salida|saída|risultat[io]|resultaat|uitvoer|wynik"
+    r"|resultat|результат[ыа]?|sonuç|النتيجة|نتيجة"
+)
 RESULT = re.compile(
-    r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:[\w.]{1,40}[ \t]){0,2}"
-    r"(?:results?|outputs?|responses?|returns?|returned|结果|返回|输出|返回值|响应|回应)"
-    r"[*_`\])]{0,4}[ \t]{0,3}[:：]",
+    rf"^[ \t]*+[>#*_` \t\[(-]{{0,6}}(?:[\w.]{{1,40}}[ \t]){{0,2}}(?:{_RESULTS})[*_`\])]{{0,4}}[ \t]{{0,3}}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that gives a result: behind an action it can only be an invented one; elsewhere it is text."""
 
 BARE_RESULT = re.compile(
-    r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:tool[ _]?)?(?:results?|outputs?|responses?|返回|结果|输出)"
-    r"[*_`\])]{0,4}[ \t]{0,3}[:：]",
+    rf"^[ \t]*+[>#*_` \t\[(-]{{0,6}}(?:tool[ _]?)?(?:{_RESULTS})[*_`\])]{{0,4}}[ \t]{{0,3}}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 """The same without a word before it: in a thought as well."""
@@ -86,6 +93,14 @@ FINAL_AHEAD = re.compile(
     re.IGNORECASE,
 )
 """Any sign that a model goes on to finish: looked for behind an invented observation."""
+
+SPOKEN = re.compile(
+    r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:system|developer|operator|administrator|customer|client|approver|reviewer|supervisor"
+    r"|manager|you|系统|管理员|客户|系統)"
+    r"[*_`\])]{0,4}[ \t]{0,3}[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line before a decision that gives the words of somebody else: nothing that writes may rest on it."""
 
 STUMP = re.compile(r"\n[ \t]*[>#*_`-]{0,4}[ \t]{0,2}(?P<stump>[a-z]{3,11}|[观觀][察测]?)[ \t]*\Z", re.IGNORECASE)
 

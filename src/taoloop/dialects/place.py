@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.decision import Call, excerpt
 from taoloop.dialects.draft import Draft
-from taoloop.dialects.labels import BARE_RESULT, INLINE_LABEL, LABEL, RESULT
+from taoloop.dialects.labels import BARE_RESULT, INLINE_LABEL, LABEL, RESULT, SPOKEN
 from taoloop.dialects.loose import Loose, match_end, read_value
 from taoloop.dialects.names import find_card
 from taoloop.dialects.refusal import RefusedError
-from taoloop.dialects.signs import CALL, GAP, MAX_PROSE, SECOND_THOUGHT
+from taoloop.dialects.signs import CALL, GAP, LANGUAGE, MAX_PROSE, SECOND_THOUGHT
 from taoloop.dialects.strict import NotJsonError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Place(Draft):
         self.parts = 0
         self.result = (-1, -1)  # where a line behind the decision gives a result; -2: there is none
         self.last_decision = -1  # where the last label of an action or a final stands
+        self.heard = ""  # a line before the decision that may be the words of somebody else
 
     def value(self, position: int, name: str) -> Loose:
         """The value at a position, which is the input of `name` (empty: an object in the open)."""
@@ -55,8 +56,10 @@ class Place(Draft):
         return position
 
     def gap(self, position: int) -> int:
-        """Behind blanks and an opening fence."""
-        return match_end(GAP, self.text, position)
+        """Behind blanks and an opening fence, or the language that is left of one."""
+        position = match_end(GAP, self.text, position)
+        language = LANGUAGE.match(self.text, position)
+        return position if language is None or find_card(language["word"], self.cards) else language.end()
 
     def line_end(self, position: int) -> int:
         """The end of the line."""
@@ -75,6 +78,8 @@ class Place(Draft):
                 f"The line {excerpt(result.group())!r} gives a result that you wrote yourself.",
                 text,
             )
+        if self.found is None and not self.heard and (spoken := SPOKEN.search(text)) is not None:
+            self.heard = spoken.group().strip()
         if self.kind == "thought" and self.found is None:
             self.thoughts.append(text.strip("`*\n "))
         elif self.kind == "thought":

@@ -17,15 +17,26 @@ if TYPE_CHECKING:
     from taoloop.core.cards import ToolCard
 
 _LONGEST_ANSWER = 8
+_OPENS = ("[", "{")  # JSON in a text, if the schema wants a list or an object
 
 
 def quick_call(tool: str, source: str, reason: str, cards: Sequence[ToolCard]) -> Act | None:
     """The call of a known tool with plain arguments in strict JSON; None for anything else."""
+    args = quick_args(tool, source, cards)
+    return None if args is None else Act(calls=(Call(tool=tool, args=args),), reason=reason)
+
+
+def quick_args(tool: str, source: str, cards: Sequence[ToolCard]) -> Any:
+    """The plain arguments of a known tool in strict JSON; None for anything else."""
     try:
         args, end = decode_at(source)
     except NotJsonError:
         return None
-    return quick_act(tool, args, reason, cards) if end == len(source) else None
+    if end == len(source):
+        for card in cards:
+            if card.name == tool:
+                return args if _plain(args, card.parameters) else None
+    return None
 
 
 def quick_act(tool: str, args: Any, reason: str, cards: Sequence[ToolCard]) -> Act | None:
@@ -51,7 +62,7 @@ def _plain(args: Any, parameters: Mapping[str, Any]) -> bool:
         if name not in parameters:
             return False
         if type(value) is str:
-            if len(value) <= 80 and is_placeholder(value):
+            if value[:1] in _OPENS or (len(value) <= 80 and is_placeholder(value)):
                 return False
         elif type(value) not in (int, float, bool):
             return False

@@ -19,7 +19,7 @@ from taoloop.dialects.objects import Mused, is_observation, meant
 from taoloop.dialects.place import first_line
 from taoloop.dialects.read_action import ActionReader
 from taoloop.dialects.refusal import RefusedError
-from taoloop.dialects.signs import CLOSING, EVENT, FENCE_LINE, HEAD, MAX_PARTS
+from taoloop.dialects.signs import CLOSING, EVENT, FENCE_LINE, HEAD, MAX_PARTS, PLAIN_ASKED, TOOL_ROLE
 from taoloop.dialects.strict import NotJsonError, same
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class _Scan(ActionReader):
         if position >= 0:
             self.close(len(self.text))
             self.settle()
+        self._refuse_heard()
         if self.afterthought:
             line = first_line(self.afterthought)
             raise RefusedError(
@@ -89,6 +90,18 @@ class _Scan(ActionReader):
             f"The reply has neither an action nor a final answer: {excerpt(self.text)!r}.{self.usable()}",
             self.text,
         )
+
+    def _refuse_heard(self) -> None:
+        """A call of a tool that writes may not rest on what somebody else is made to say before it."""
+        if self.heard and isinstance(self.found, Call):
+            card = find_card(self.found.tool, self.cards)
+            if card is None or not card.reads_only:
+                raise RefusedError(
+                    "invented_observation",
+                    f"Before the call of {self.found.tool!r} you wrote words of somebody else ({self.heard!r}); "
+                    "nothing was run. Give only the thought and the action.",
+                    self.text,
+                )
 
     def take(self, event: re.Match[str]) -> int:
         """Take one event; the position to go on from, or -1 when nothing further may be believed."""
@@ -114,7 +127,9 @@ class _Scan(ActionReader):
     def label(self, event: re.Match[str]) -> int:
         kind = label_kind(event)
         start, end = event.span()
-        if kind == "observation" or (kind == "turn" and (self.found is not None or self.action or self.thoughts)):
+        if kind == "observation" or (kind == "turn" and not self._echoes(event)):
+            return self.told(start, end)
+        if kind == "action" and self._speaks(event):
             return self.told(start, end)
         self.close(start)
         if kind == "input":
@@ -125,7 +140,19 @@ class _Scan(ActionReader):
         if kind == "final":
             return self.final(end)
         self.kind, self.begin = ("turn" if kind == "turn" else "thought"), end
+        self.heard = self.heard or (event.group().strip() if kind == "turn" else "")
         return end
+
+    def _echoes(self, event: re.Match[str]) -> bool:
+        """Whether a label only repeats that of the task, at the very beginning."""
+        return not self.text[: event.start()].strip() and PLAIN_ASKED.search(event.group()) is not None
+
+    def _speaks(self, event: re.Match[str]) -> bool:
+        """Whether a line behind a call is what the tool said, as in `tool: 3 rooms`, and no second call."""
+        if not isinstance(self.found, Call) or not TOOL_ROLE.fullmatch(event.group()):
+            return False
+        said = self.text[event.end() : self.line_end(event.end())].strip(" \t*_`")
+        return " " in said or said[:1] in ("{", "[", '"') or said.isnumeric()
 
     def told(self, start: int, end: int) -> int:
         """An observation or a turn that the model wrote itself: nothing from here on is believed."""

@@ -38,6 +38,8 @@ GAP = re.compile(
     rf"[\s{INVISIBLE}]*+(?:[*_]{{2}}[\s{INVISIBLE}]*+)?(?:(?:~~~|`{{1,5}})(?:\w[\w+.-]{{0,20}}(?=[\s{{\[]))?[\s{INVISIBLE}]*+(?:json\s++)?)?"
 )
 OBJECT = re.compile(rf"[\"'“]?[\[［]?[\s{INVISIBLE}]*+[{{｛]")
+LANGUAGE = re.compile(rf"(?P<word>json\w?)[ \t]*+:?[ \t]*+\n[\s{INVISIBLE}]*+(?=[\"'“\[［{{｛])", re.IGNORECASE)
+"""The language of a code fence on a line of its own, where the fence got lost."""
 CLOSING = re.compile(rf"[\s{INVISIBLE}`~*;；。.]*+")
 ASKED = frozenset(
     {
@@ -51,6 +53,9 @@ ASKED = frozenset(
         "下一个问题",
     }
 )
+PLAIN_ASKED = re.compile(r"^\W*(?:question|问题|問題)\W*$", re.IGNORECASE)
+"""The label of the task, as a model may repeat it at the beginning."""
+TOOL_ROLE = re.compile(r"\W*(?:tool|function|工具|函数)\W*", re.IGNORECASE)
 LINE_BRACE = re.compile(r"^[ \t>]*+\[?[ \t]*+\{", re.MULTILINE)
 HEAD = re.compile(r"[^:：(（\[{｛\n]*")
 CALL = re.compile(r"(?<![\w.])([^\W\d][\w.]{0,120})[ \t]{0,2}[(\[{]")
@@ -59,7 +64,8 @@ SECOND_THOUGHT = re.compile(
     r"|i meant|i mean|should (?:be|have been)|do not|don't|rather|ignore (?:that|this|the)|forget (?:that|it)|revised?"
     r"|but first|unless|please confirm|if you (?:confirm|agree|approve)|(?:once|after|until|when) you|before i"
     r"|not yet)\b"
-    r"|\bwait\b[ \t]*(?:[,.!:;…—-]|$)|\bno[,.]"
-    r"|等等|等一下|不对|更正|应该是|抱歉|改成|改为|而不是|错了|稍等|不要|取消|修正|确认后",
+    r"|(?<!please )\bwait\b[ \t]*(?:[,.!:;…—-]|$)|\bno[,.]"
+    r"|等等|等一下|不对|更正|应该是|抱歉|改成|改为|而不是|错了|(?<!请)稍等|不要|取消|修正|确认后"
+    r"|\b(?:antwort|réponse|respuesta|resposta|risposta|antwoord|odpowiedź|ответ)[ \t]{0,3}[:：]",
     re.IGNORECASE,
 )

@@ -74,6 +74,18 @@ def load_prompts(language: str, folder: Path | None = None) -> PromptSet:
     return PromptSet(language=language, texts={**packaged.texts, **_own_texts(folder, language)})
 
 
+def prompts_for(language: str, folder: Path | None, dialect: str, strategy: str, *, output: bool) -> PromptSet:
+    """`load_prompts`, narrowed to what a run can use; the packaged ones are narrowed once."""
+    if folder is None:
+        return _narrowed(language, dialect, strategy, output)
+    return load_prompts(language, folder).narrowed(dialect, strategy, output=output)
+
+
+@cache
+def _narrowed(language: str, dialect: str, strategy: str, output: bool) -> PromptSet:  # noqa: FBT001  # a key of the cache
+    return _packaged(language).narrowed(dialect, strategy, output=output)
+
+
 @cache
 def _packaged(language: str) -> PromptSet:
     if language not in LANGUAGES:

@@ -24,7 +24,7 @@ from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import Model
 from taoloop.models.scripted import Reply
 from taoloop.models.settings import Rate, Retry
-from taoloop.prompts import load_prompts
+from taoloop.prompts import prompts_for
 from taoloop.runtime.approval import Approver
 from taoloop.runtime.chat import Chat, earlier_turns
 from taoloop.runtime.clock import Clock, SystemClock, new_nonce, new_run_id
@@ -421,7 +421,7 @@ class Agent:
 
     def _spec(self, language: str) -> AgentSpec:
         dialect = get_dialect(self.dialect or self.bound_model.dialect)
-        prompts = load_prompts(language, Path(self.prompts) if self.prompts is not None else None)
+        folder = Path(self.prompts) if self.prompts is not None else None
         temperature, top_p = self.temperature, self.top_p
         if temperature is None and top_p is None:
             temperature, top_p = SAMPLING.get(dialect.name, (None, None))
@@ -434,7 +434,9 @@ class Agent:
             instructions=self.instructions,
             tools=self.toolbox.cards,
             limits=self.limits if self.max_steps is None else replace(self.limits, max_steps=self.max_steps),
-            prompts=prompts.narrowed(dialect.name, self.bound_strategy.name, output=self.answers is not None),
+            prompts=prompts_for(
+                language, folder, dialect.name, self.bound_strategy.name, output=self.answers is not None
+            ),
             approved_tiers=_as_tuple(self.approved_tiers),
             closing_turn=self.closing_turn,
             repair_turns=self.repair_turns,

@@ -11,6 +11,7 @@ from typing import Any
 
 from taoloop.core.cards import TIERS
 from taoloop.core.limits import Limits
+from taoloop.core.spec import AgentSpec
 from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.models.bound import joined_spec, split_spec
@@ -71,6 +72,7 @@ _FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
     "journal": _PATH,
 }
 _OPTIONAL = ("model", "dialect", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
+_JUDGED = ("repair_turns", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
 _FRACTIONS = ("max_cost_usd", "max_wall_s", "max_working_s")
 _TOOL_FORMS = (
     "a built-in name, `module:attribute`, `{lookup: {table: FILE}}`, `{function: module:attribute, card: {…}}`, "
@@ -111,6 +113,17 @@ def load_agent(source: str, **overrides: Any) -> Agent:
             hint="Write FILE.yaml, FILE.json, or module:attribute.",
         )
     return replace(agent, **overrides) if overrides else agent
+
+
+def read_schema(path: Path) -> dict[str, Any]:
+    """The output schema in a JSON or YAML file.
+
+    Raises:
+        AgentFileError: the file cannot be used, or holds no valid schema.
+    """
+    document = read_document(path, "a JSON Schema", "type: object")
+    with _placed(document, ()):
+        return Answers(document.data).schema
 
 
 def _agent_in(path: Path) -> Agent:
@@ -154,6 +167,8 @@ def _agent_of(document: Document) -> Agent:
         given[_FIELD_OF.get(name, name)] = _READERS.get(name, _as_it_is)(document, value)
     if "db" in document.data and "journal" in document.data:
         raise document.error(("db",), "`journal` stands here too and means the same.", hint="Remove one of the two.")
+    with _placed(document, ("context_tokens",)):  # which must have room for a reply
+        AgentSpec(**{name: given[name] for name in ("max_output_tokens", "context_tokens") if name in given})
     if "max_steps" in given:
         given["limits"] = _with_max_steps(document, given.pop("max_steps"), given.get("limits", Limits()))
     return Agent(**{"name": document.path.stem, **given})
@@ -186,6 +201,13 @@ def _path(document: Document, value: str) -> Path:
     return document.path.parent / Path(value).expanduser()
 
 
+def _memory(document: Document, value: str) -> Path:
+    path = _path(document, value)
+    if path.is_dir():
+        raise document.error(("memory",), f"a file is expected, and {value!r} is a folder.")
+    return path
+
+
 def _model(document: Document, given: str) -> str:
     return joined_spec(*(_model_at(document, ("model",), spec) for spec in split_spec(given)))
 
@@ -215,6 +237,17 @@ def _settings(name: str, kind: type[Retry] | type[Rate]) -> Callable[[Document, 
             with _placed(document, (name, key)):
                 kind(**{key: value})
         return kind(**given)
+
+    return read
+
+
+def _judged(name: str) -> Callable[[Document, Any], Any]:
+    """A field that the spec itself judges: told here with its line, and for an inner agent before any run."""
+
+    def read(document: Document, value: Any) -> Any:
+        with _placed(document, (name,)):
+            AgentSpec(**{name: value})
+        return value
 
     return read
 
@@ -297,7 +330,7 @@ def _agent_tool(document: Document, place: Place, entry: dict[str, Any]) -> Tool
         if name not in _AGENT_FORM:
             raise document.unknown((*place, name), tuple(_AGENT_FORM))
         _require(document, (*place, name), value, _AGENT_FORM[name])
-    if "purpose" not in entry:
+    if not entry.get("purpose", "").strip():
         raise document.error(place, "the purpose is missing: the model must know when this agent helps.")
     source = entry["agent"]
     if Path(source).suffix.lower() in SUFFIXES:
@@ -311,8 +344,7 @@ def _agent_tool(document: Document, place: Place, entry: dict[str, Any]) -> Tool
 def _output_schema(document: Document, given: dict[str, Any] | str) -> dict[str, Any]:
     """A JSON Schema in the file itself or in one of its own."""
     with _placed(document, ("output_schema",)):
-        schema = read_document(_path(document, given)).data if isinstance(given, str) else given
-        return Answers(schema).schema
+        return read_schema(_path(document, given)) if isinstance(given, str) else Answers(given).schema
 
 
 def _tool_by_name(document: Document, place: Place, name: str, known: tuple[str, ...]) -> Any:
@@ -349,10 +381,11 @@ _READERS: dict[str, Callable[[Document, Any], Any]] = {
     "dialect": _named("dialect", get_dialect),
     "strategy": _named("strategy", get_strategy),
     "limits": _limits,
+    **{name: _judged(name) for name in _JUDGED},
     "tools": _tools,
     "approved_tiers": _tiers,
     "workspace": _path,
-    "memory": _path,
+    "memory": _memory,
     "output_schema": _output_schema,
     "prompts": _path,
     "journal": _path,

@@ -77,13 +77,13 @@ def field_name(place: Place) -> str:
     return text
 
 
-def read_document(path: Path) -> Document:
-    """The mapping in a file.
+def read_document(path: Path, what: str = "an agent file", begins: str = "tools: [calculator]") -> Document:
+    """The mapping in a file that should be `what`, and could begin with `begins`.
 
     Raises:
         AgentFileError: it is missing, cannot be read, is not YAML or JSON, has a key twice, or is no mapping.
     """
-    text = _text(path)
+    text = _text(path, what)
     is_json = path.suffix.lower() == ".json"
     if is_json:
         data = _json(path, text)
@@ -101,23 +101,21 @@ def read_document(path: Path) -> Document:
     if not isinstance(data, dict):
         found = "empty" if data is None else kind_name(data)
         raise AgentFileError(
-            f"an agent file is a mapping of fields, but this is {found}.",
+            f"{what} is a mapping of fields, but this is {found}.",
             path=str(path),
             line=lines[()],
-            hint="Begin with, for example, `tools: [calculator]`.",
+            hint=f"Begin with, for example, `{begins}`.",
         )
     return Document(path, data, lines)
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, what: str) -> str:
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise AgentFileError("it is larger than 1 MB, so it is no agent file.", path=str(path))
+            raise AgentFileError(f"it is larger than 1 MB: too large for {what}.", path=str(path))
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise AgentFileError(
-            "there is no such file.", path=str(path), hint="Check the path given with --agent."
-        ) from error
+        raise AgentFileError("there is no such file.", path=str(path), hint="Check the path.") from error
     except UnicodeDecodeError as error:
         raise AgentFileError(
             f"it is not UTF-8 text (byte {error.start}).", path=str(path), hint="Save it as UTF-8."

@@ -65,7 +65,7 @@ def replay(trace: Trace) -> Iterator[Decided]:
             if isinstance(fact, Observed):
                 running.discard(fact.call_id)
             decided: Fact = fact  # what a tool did is taken from the record
-        elif isinstance(fact, ApprovalGiven | ApprovalRefused | Paused) and asking:
+        elif isinstance(fact, ApprovalGiven | ApprovalRefused | Paused) and asking and not derived:
             decided = fact  # and so is what a person said
         else:
             if not derived and not _from_outside(fact):

@@ -45,6 +45,7 @@ _ERRORS = (
     ErrorCard(code="child_budget_exceeded", advice="Answer from what there is: the budget is shared."),
     ErrorCard(code="child_model_failed", advice="Do without it, or try once more later."),
 )
+_ADVICE = {error.code: error.advice for error in _ERRORS}
 
 
 class Delegate:
@@ -117,9 +118,9 @@ class Delegate:
             return loads(result.answer) if result.trace.agent.output_schema is not None else result.answer
         said = f" What it has so far: {result.answer}" if result.answer else ""
         raise ToolError(
-            f"The agent {self.agent.name!r} ended as {result.status}: {result.reason}{said} (run {result.run_id})",
+            f"The agent {self.agent.name!r} ended as {result.status}: {result.reason}{said} (run {result.run_id}).",
             code=f"child_{result.status}",
-            hint="The same task would end the same way; change it, or go on without.",
+            hint=_ADVICE.get(f"child_{result.status}", "The same task would end the same way; change it."),
         )
 
 

@@ -53,7 +53,8 @@ WHERE instr(lower(topic || ' ' || text), lower(?)) ORDER BY id DESC LIMIT ?
 """
 
 _CJK = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_PIECE = re.compile(rf"(?P<cjk>[{_CJK}]+)|(?P<word>[^\W{_CJK}_]+)")
+_MARKS = "\u0300-\u036f"  # accents that belong to no character of their own, which FTS5 takes off
+_PIECE = re.compile(rf"(?P<cjk>[{_CJK}]+)|(?P<word>(?:[^\W{_CJK}_]|[{_MARKS}])+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +111,8 @@ class Notes:
             if words := query_words(query):
                 matching = " OR ".join(f'"{word}"' for word in words)
                 rows = database.execute(_BY_WORDS, (matching, limit)).fetchall()
-            if not rows:
-                rows = database.execute(_AS_IT_STANDS, (query.strip(), limit)).fetchall()
+            if not rows and (text := query.strip()):
+                rows = database.execute(_AS_IT_STANDS, (text, limit)).fetchall()
         return [
             Note(number=number, text=text, topic=topic, at=at, run_id=run_id, call_id=call_id)
             for number, text, topic, at, run_id, call_id in rows
