@@ -45,7 +45,10 @@ def test_an_answer_fits_the_schema_of_a_file(tao: Shell) -> None:
     assert 'Answer: {"price": 3}' in ended.out
     tao.write("bad.json", json.dumps({"type": "nothing"}))
     ended = tao("run", "x", "--model", model, "--output-schema", "bad.json", code=2)
-    assert "not valid JSON Schema" in ended.one_line
+    assert "bad.json:1: The output schema is not valid JSON Schema" in ended.one_line
+    ended = tao("run", "x", "--model", model, "--output-schema", "none.json", code=2)
+    assert "none.json: there is no such file" in ended.one_line
+    assert "--agent" not in ended.one_line
 
 
 def test_an_agent_of_another_file_is_a_tool_and_its_run_is_linked(tao: Shell) -> None:

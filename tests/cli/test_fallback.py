@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from .conftest import Shell
+from .conftest import Shell, call
 
 DOWN = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 
@@ -63,3 +63,25 @@ def test_the_switch_forbids_a_real_call(tao: Shell, where: str) -> None:
         tao.write(".env", "TAOLOOP_NO_REAL_CALLS=1\n")
     ended = tao("run", "Say hello.", "--agent", "agent.json", code=9, **env, **DOWN)
     assert "real calls are forbidden by the variable TAOLOOP_NO_REAL_CALLS" in ended.out
+
+
+def test_under_mock_no_provider_is_asked_by_an_agent_that_is_a_tool(tao: Shell) -> None:
+    inner_of_a_provider(tao)
+    tao("run", "x", "--agent", "outer.json", code=0, AI_MOCK="1", **DOWN)
+    inner = next(line.split()[0] for line in tao("runs", code=0).out.splitlines() if ".1 " in line)
+    assert tao("show", inner, "--json", code=0).events[0]["agent"]["model"] == "offline"
+
+
+def test_an_agent_that_is_a_tool_has_the_environment_of_the_command(tao: Shell) -> None:
+    inner_of_a_provider(tao)
+    assert "No key for openai" in tao("run", "x", "--agent", "outer.json", code=2).one_line, "before the run"
+    tao.write(".env", "OPENAI_API_KEY=k\nOPENAI_BASE_URL=http://127.0.0.1:9/v1\nTAOLOOP_NO_REAL_CALLS=1\n")
+    ended = tao("run", "x", "--agent", "outer.json", code=0)
+    assert "real calls are forbidden by the variable TAOLOOP_NO_REAL_CALLS" in ended.out
+
+
+def inner_of_a_provider(tao: Shell) -> None:
+    tao.write("inner.json", json.dumps({"model": "openai:tiny", "retry": {"attempts": 1}}))
+    tao.script(call("asker", task="2 + 2"), "Done.")
+    tools = [{"agent": "inner.json", "name": "asker", "purpose": "Ask."}]
+    tao.write("outer.json", json.dumps({"model": "scripted:script.yaml", "tools": tools}))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.core.message import Message, ToolCallText
-from taoloop.core.tokens import MESSAGE_TOKENS, message_tokens, text_tokens
+from taoloop.core.tokens import MESSAGE_TOKENS, first_tokens, message_tokens, text_tokens
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,11 @@ def test_calls_in_a_message_count_too() -> None:
 @given(st.text(), st.text())
 def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
     assert text_tokens(one) <= text_tokens(one + other) <= text_tokens(one) + text_tokens(other) + 1
+
+
+@given(st.text(max_size=300), st.integers(0, 80))
+def test_the_beginning_of_a_text_has_at_most_so_many_tokens_and_no_fewer_than_fit(text: str, most: int) -> None:
+    kept = first_tokens(text, most)
+    assert text.startswith(kept)
+    assert text_tokens(kept) <= most
+    assert kept == text or text_tokens(text[: len(kept) + 1]) > most

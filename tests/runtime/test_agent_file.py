@@ -243,7 +243,16 @@ def test_a_schema_stands_in_the_file_or_in_one_of_its_own(tmp_path: Path) -> Non
         ("tools:\n  - {agent: self.yaml, purpose: x}\n", 2, "would be a tool of itself"),
         ("tools:\n  - {agent: gone.yaml, purpose: x}\n", 2, "there is no such file"),
         ("tools:\n  - {agent: inner.yaml}\n", 2, "the purpose is missing"),
+        ("tools:\n  - {agent: inner.yaml, purpose: ''}\n", 2, "the purpose is missing"),
         ("tools:\n  - {agent: inner.yaml, purpos: x}\n", 2, "Did you mean 'purpose'?"),
+        ("tools:\n  - {agent: small.yaml, purpose: x}\n", 2, "context_tokens is 0"),
+        ("output_schema: list.json\n", 1, "a JSON Schema is a mapping of fields"),
+        ("output_schema: wrong.json\n", 1, "wrong.json"),
+        ("name: x\nmemory: .\n", 2, "a file is expected"),
+        ("name: x\ncontext_tokens: 0\n", 2, "context_tokens"),
+        ("name: x\nmax_output_tokens: 9\ncontext_tokens: 9\n", 3, "above max_output_tokens"),
+        ("name: x\nmodel_timeout_s: 0\n", 2, "model_timeout_s"),
+        ("name: x\ntemperature: -1\n", 2, "temperature"),
         ("tools:\n  - {agent: inner.yaml, purpose: x, tier: mild}\n", 2, "mild"),
         ("tools:\n  - {agent: inner.yaml, purpose: x, timeout_s: 0}\n", 2, "timeout_s"),
         ("tools:\n  - {agent: inner.yaml, purpose: x, name: a b}\n", 2, "cannot be called"),
@@ -251,6 +260,9 @@ def test_a_schema_stands_in_the_file_or_in_one_of_its_own(tmp_path: Path) -> Non
 )
 def test_a_wrong_inner_agent_or_schema_is_told(tmp_path: Path, text: str, line: int, said: str) -> None:
     (tmp_path / "inner.yaml").write_text("tools: [calculator]\n")
+    (tmp_path / "small.yaml").write_text("context_tokens: 0\n")
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "wrong.json").write_text('{"type": "nothing"}')
     (tmp_path / "self.yaml").write_text(text)
     with pytest.raises(AgentFileError) as caught:
         load_agent("self.yaml")

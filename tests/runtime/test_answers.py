@@ -250,3 +250,39 @@ def test_what_fits_comes_back_as_it_was(value: Any) -> None:
     judged = answers.check(Answer(text=json.dumps(value)))
     assert isinstance(judged, Answer)
     assert answers.value(judged.text) == value
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    good: bool
+
+
+class Household(BaseModel):
+    pets: list[Cat | Dog]
+
+
+def test_a_union_is_told_apart_by_its_constants() -> None:
+    """Both for lossless corrections and for what is wrong."""
+    judge = Answers.of(Household)
+    assert judge is not None
+    fits = judge.check(Answer(text='{"pets": [{"kind": "dog", "good": "true"}, {"kind": "cat", "lives": "9"}]}'))
+    assert isinstance(fits, Answer)
+    assert judge.value(fits.text) == Household(pets=[Dog(kind="dog", good=True), Cat(kind="cat", lives=9)])
+    wrong = judge.check(Answer(text='{"pets": [{"kind": "cat", "lives": "many"}]}'))
+    assert isinstance(wrong, Problem)
+    assert '\'pets.0.lives\': "many" is not of type "integer"' in wrong.message
+    unclear = judge.check(Answer(text='{"pets": [{"kind": "bird"}]}'))
+    assert isinstance(unclear, Problem)
+    assert "not valid under any" in unclear.message
+
+
+def test_a_schema_that_refers_to_itself_is_corrected_at_every_level() -> None:
+    judge = Answers({"type": "object", "properties": {"in": {"$ref": "#"}, "n": {"type": "integer"}}})
+    fits = judge.check(Answer(text='{"n": "1", "in": {"n": "2", "in": {"n": "3"}}}'))
+    assert isinstance(fits, Answer)
+    assert judge.value(fits.text) == {"n": 1, "in": {"n": 2, "in": {"n": 3}}}

@@ -160,3 +160,36 @@ def test_the_bounds_hold_and_the_last_turn_stays(pairs: list[tuple[str, str]]) -
         assert kept[-1].content == pairs[-1][1]
         assert kept[0].role == "user"
     assert bounded(kept) == kept
+
+
+def test_a_turn_that_is_stopped_is_open_and_can_be_resumed() -> None:
+    """A cancellation hands over no result; the conversation knows its run all the same."""
+
+    async def work() -> list[str]:
+        asked = asyncio.Event()
+
+        @tool(tier="read")
+        async def wait() -> str:
+            """Wait."""
+            if asked.is_set():
+                return "over"
+            asked.set()
+            await asyncio.sleep(3600)
+            return "never"
+
+        chat = talker({"tool_calls": [{"name": "wait", "args": {}}]}, "There.", tools=[wait]).chat()
+        turn = asyncio.create_task(chat.run("one"))
+        await asked.wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        with pytest.raises(RunNotAnswered):
+            await chat.run("two")
+        run_id = chat.open
+        heard: list[str] = []
+        done = await chat.resume(on_event=lambda event: heard.append(event.kind))
+        assert (done.answer, done.run_id, chat.after, chat.open) == ("There.", run_id, run_id, None)
+        return heard
+
+    heard = asyncio.run(work())
+    assert (heard[0], heard[-1]) == ("resumed", "finished")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
-from taoloop import Agent, Limits, ToolContext, tool
-from taoloop.core.events import Observed, ReadDropped
+from taoloop import Agent, Limits, MemoryJournal, ToolContext, tool
+from taoloop.core.events import Event, Observed, ReadDropped
 from taoloop.core.message import Delta, ModelReply, ToolCallText
 from taoloop.core.request import ModelRequest
+from taoloop.errors import JournalError
+from taoloop.journals.base import Artifact, Lease
 from taoloop.runtime.replay import replay
 from taoloop.runtime.result import Result
 
@@ -276,6 +278,25 @@ def test_a_model_that_fails_or_a_run_that_stops_leaves_no_read_behind() -> None:
 
     *_, read, finished = asyncio.run(stop())
     assert (read.reason, finished.status) == ("stopped", "stopped")
+
+
+def test_a_journal_that_fails_leaves_no_read_behind() -> None:
+    class Full(MemoryJournal):
+        async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
+            if any(event.kind == "action_requested" for event in events):
+                raise JournalError("The disk is full.")
+            await super().append(lease, events, artifacts)
+
+    async def work() -> int:
+        world = World()
+        world.may_end.clear()
+        model = Writing([*pieces(0, "look", place="here"), world.begins, reply(HERE)])
+        with pytest.raises(JournalError):
+            await Agent(model=model, tools=world.tools, early_reads=True, journal=Full()).run("Look.")
+        await world.begins()
+        return world.cancelled
+
+    assert asyncio.run(work()) == 1
 
 
 def test_the_limit_of_tool_calls_holds() -> None:

@@ -151,3 +151,15 @@ def test_a_recorded_model_answers_again_with_real_tools() -> None:
     model = ReplayModel([event.fact for event in trace.events])
     result = Agent(model=model, tools=[count, pay]).run_sync("x")
     assert (result.status, result.answer, CALLS) == ("completed", "done", [1])
+
+
+def test_several_calls_that_were_allowed_ahead_at_a_resume_replay_too() -> None:
+    """Their approvals are facts of one decision."""
+    two = {"tool_calls": [{"name": "pay", "args": {"amount": amount}} for amount in (1, 2)]}
+    agent = Agent(model=ScriptedModel([two, "Paid."]), tools=[pay])
+    waiting = agent.run_sync("Pay.")
+    assert waiting.status == "waiting"
+    paid = agent.resume_sync(waiting.run_id, approved_tiers=("write",))
+    assert paid.status == "completed"
+    assert [event.kind for event in paid.trace.events].count("approval_given") == 2
+    assert all(decided.same for decided in replay(paid.trace))

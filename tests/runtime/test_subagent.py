@@ -148,6 +148,15 @@ def test_time_nests_too() -> None:
     assert 40 < limits.max_working_s <= 50
 
 
+def test_work_that_was_done_before_a_wait_is_not_given_once_more() -> None:
+    """The outer run counts it once the call has its outcome; until then the inner run's own count holds."""
+    outside, inside = Trace("r"), Trace("r.1")
+    outside.limits = Limits(max_working_s=10)
+    outside.working_s, inside.working_s = 2, 5
+    lent = Inside(parent=outside, journal=MemoryJournal(), approver=None, share=Share(1, 0, 0.0), child=inside)
+    assert lent.limits(Limits()).max_working_s == 8
+
+
 def test_agents_that_are_called_together_share_what_is_left() -> None:
     together = {"tool_calls": [{"name": "scout", "args": {"task": t}} for t in ("a", "b", "c")], "usage": SPENT}
     one = outer(agent(says("blue")), together, says("done"), limits=Limits(max_tokens=105))
@@ -222,6 +231,18 @@ def test_a_name_that_no_model_can_call_is_refused() -> None:
         agent().as_tool(name="x", purpose="x", tier="harmless")  # type: ignore[arg-type]
 
 
+def test_the_answer_of_another_run_is_never_taken_for_that_of_a_call() -> None:
+    """Whoever names runs may name one as a call's run would be."""
+    journal = MemoryJournal()
+    agent(says("a secret"), journal=journal).run_sync("Something else.", run_id="job.1")
+    result = outer(agent(says("blue")), journal=journal).run_sync("q", run_id="job")
+    fact = observed(result)
+    assert (fact.ok, fact.child, fact.usage) == (False, None, None)
+    assert fact.error is not None
+    assert fact.error.code == "run_exists"
+    assert "secret" not in str(result.trace.events)
+
+
 # A person's answer
 
 
@@ -257,6 +278,24 @@ def test_an_inner_run_that_waits_makes_the_outer_one_wait_and_goes_on_with_it() 
     assert done.usage.total_tokens == 60
     assert all(decided.same for decided in replay(done.trace))
     assert all(decided.same for decided in replay(inner))
+
+
+def test_an_agent_with_an_approver_of_its_own_asks_one_question_at_a_time_too() -> None:
+    asking: list[str] = []
+
+    async def approve(request: ApprovalRequest) -> bool:
+        assert not asking
+        asking.append(request.run_id)
+        await asyncio.sleep(0)
+        asking.clear()
+        return True
+
+    one = painter(approve=approve)
+    two = [one.as_tool(name=name, purpose="x").with_card(parallel=True) for name in ("left", "right")]
+    both = {"tool_calls": [{"name": one.name, "args": {"task": "do"}} for one in two]}
+    result = agent(both, says("done"), tools=two).run_sync("q")
+    assert result.status == "completed"
+    assert all(event.fact.ok for event in result.trace.events if isinstance(event.fact, Observed))
 
 
 def test_what_is_allowed_ahead_outside_is_allowed_inside() -> None:

@@ -11,11 +11,12 @@ import pytest
 from tests.strategies.speaking import Speaking, page, pairs_are_whole, save
 
 from taoloop import Agent, Limits, ScriptedModel, Trace, tool
+from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.effects import CallModel
 from taoloop.core.events import Compacted, Event, ModelErred, ModelReplied, Noted, Observed
 from taoloop.core.message import ModelReply, Usage
-from taoloop.core.tokens import message_tokens
-from taoloop.errors import ModelError, ModelTimeout
+from taoloop.core.tokens import message_tokens, text_tokens
+from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout, ToolError
 from taoloop.models.replay import ReplayModel
 from taoloop.runtime.replay import replay
 from taoloop.runtime.result import Result
@@ -287,3 +288,80 @@ def test_what_was_changed_is_never_forgotten_though_no_model_writes_it_down() ->
     assert len(compactions(trace)) >= 5
     for number in range(5, last.through_step, 5):
         assert f'save {{"name": "f{number}"}}' in last.summary
+
+
+class Counting(Speaking):
+    """A provider whose tokens are larger than we think."""
+
+    async def complete(self, request: Any) -> ModelReply:
+        reply = await super().complete(request)
+        return replace(reply, usage=Usage(input_tokens=size(request.messages) * 3 // 2))
+
+
+@pytest.mark.parametrize("first", range(3, 12))
+def test_a_run_that_goes_on_in_a_new_process_measures_its_prompt_alike(first: int) -> None:
+    """What is known of the provider's count follows from the events, not from when somebody asked for it."""
+    agent = Agent(model=Counting(30), tools=[page, save], max_steps=first, context_tokens=WINDOW)
+    closed = asyncio.run(agent.run("Read."))
+    assert closed.status == "max_steps_exceeded"
+    trace = asyncio.run(agent.resume(closed.run_id, max_steps=40)).trace
+    assert compactions(trace)
+    assert all(decided.same for decided in replay(trace))
+
+
+def test_a_refused_prompt_is_not_charged_twice_for_the_room_of_the_reply() -> None:
+    """The provider refused prompt and reply together: what remains of its window is for the prompt alone."""
+
+    class Both(Speaking):
+        async def complete(self, request: Any) -> ModelReply:
+            if size(request.messages) + request.max_output_tokens > 2 * WINDOW:
+                raise ModelContextOverflow("too long, with the room for the reply")
+            return await super().complete(request)
+
+    trace = run(Both(40), max_output_tokens=WINDOW).trace
+    assert trace.status == "completed"
+    assert trace.overflows == 1
+    assert len(compactions(trace)) <= 8, "rare"
+    assert all(fact.tokens_before > WINDOW / 2 for fact in compactions(trace))
+
+
+@pytest.mark.parametrize("summary", ["很长的总结，" * 3_000, ""])
+def test_a_chinese_summary_takes_no_more_room_than_was_planned_for_it(summary: str) -> None:
+    """A Chinese character is a token, four English ones are; effects are told all the same."""
+
+    @tool(tier="draft")
+    async def note(n: int) -> str:
+        """记下一页。"""
+        return f"第{n}页：" + "仓库里还有十二箱茶叶。" * 60
+
+    class Chinese(Speaking):
+        def decision(self, request: Any) -> Any:
+            number = request.trace.step_count + 1
+            call = Call(tool="note", args={"n": number})
+            return Answer(text="完成") if number > 30 else Act(calls=(call,), reason="继续")
+
+    result = asyncio.run(
+        Agent(model=Chinese(30, summary=summary), tools=[note], limits=FREE, context_tokens=WINDOW).run("读完。")
+    )
+    facts = compactions(result.trace)
+    assert (result.status, len(facts) > 1) == ("completed", True)
+    assert all(text_tokens(fact.summary) <= 0.17 * WINDOW for fact in facts)
+    assert all("ok: 第" in fact.summary for fact in facts)
+
+
+def test_the_whole_of_a_failure_that_became_a_preview_can_be_read() -> None:
+    @tool(tier="read")
+    async def fail(n: int) -> str:
+        """Fail at length."""
+        raise ToolError(f"nothing on page {n}: " + "why and why not " * 115 + "the end", code="nothing")
+
+    steps: list[Any] = [{"tool_calls": [{"name": "fail", "args": {"n": n}}]} for n in range(1, 45)]
+    read = {"tool_calls": [{"name": "read_observation", "args": {"artifact": "obs_call_1", "search": "the end"}}]}
+    limits = Limits(max_steps=None, max_consecutive_errors=None, max_total_errors=None)
+    model = ScriptedModel([*steps, read, "done"])
+    trace = asyncio.run(Agent(model=model, tools=[fail], limits=limits, context_tokens=24_000).run("Read.")).trace
+    assert [fact.summary for fact in compactions(trace)] == [""]
+    old = next(m for m in asked_at(trace, len(trace.events) - 2) if m.tool_call_id == "call_1")
+    assert "This is a preview, cut from 18" in old.content
+    found = [event.fact for event in trace.events if isinstance(event.fact, Observed)][-1]
+    assert "1 matches of 'the end'" in found.output

@@ -61,7 +61,7 @@ def test_a_note_is_found_by_its_words_in_both_languages(notes: Notes, query: str
     assert [note.text for note in notes.find(query, 5)][:1] == [found]
 
 
-@pytest.mark.parametrize("query", ["北京", "zebra", "?!", "%", '"', "*"])
+@pytest.mark.parametrize("query", ["北京", "zebra", "?!", "%", '"', "*", "  "])
 def test_what_nobody_kept_is_not_found(notes: Notes, query: str) -> None:
     assert notes.find(query, 5) == []
 

@@ -23,6 +23,12 @@ _KEY = re.compile(r"\s*([^\W\d]\w*)\s*(?:=(?!=)|[:：](?![:/]))\s*")
 _MEMBER = re.compile(r"[\"'“][\w -]{1,60}[\"'”]\s*[:：]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "＂": "＂", "「": "」"}
 _EXPRESSION = re.compile(r"[^\W\d][\w.]*\s*\(.*\)", re.DOTALL)
+_LINE = re.compile(
+    r"\s{0,8}(?P<key>[^\W\d]\w*):[ \t]++(?:(?P<quoted>\"[^\"\\]*\"|'[^'\\]*')"
+    r"|(?P<plain>(?!-\D|[?:,\[\]{}#&*!|>'\"%@`~=<“‘])(?:[^\s:#]|[:#](?=\S)(?<!\s#)|[ \t]+(?=[^\s#]))+))[ \t\r]*"
+)
+_SCALAR = re.compile(r"true|false|[-+.\d][\d._e+-]*", re.IGNORECASE)
+_YAML_WORDS = frozenset({"null", "none", "yes", "no", "on", "off", "nan", "inf", ".nan", ".inf"})
 _DEEPEST = 3
 
 
@@ -50,8 +56,29 @@ def make_call(name: str, value: Any, cards: Sequence[ToolCard], *, given: bool =
             )
         value = {}
     args = _arguments(value, card, tool, cards)
+    if card is not None and isinstance(args, dict):
+        args = _decoded(args, card)
     refuse_placeholders(args, tool)
     return Call(tool=tool, args=args)
+
+
+def _decoded(args: dict[str, Any], card: ToolCard) -> dict[str, Any]:
+    """The arguments, with JSON in a text where the schema takes a list or an object and no text."""
+    return {
+        name: _listed(value, _types(card, name)) if isinstance(value, str) and name in card.parameters else value
+        for name, value in args.items()
+    }
+
+
+def _listed(text: str, types: frozenset[str]) -> Any:
+    kind = {"[": "array", "{": "object"}.get(text.strip()[:1], "")
+    if kind not in types or "string" in types:
+        return text
+    try:
+        inner = read_whole(text)
+    except NotJsonError:
+        return text
+    return text if inner.doubtful else inner.value
 
 
 def _unknown(name: str) -> str:
@@ -77,6 +104,8 @@ def _arguments(value: Any, card: ToolCard | None, tool: str, cards: Sequence[Too
             return _arguments(_inner(text, card, tool), card, tool, cards, depth + 1)
         if card is not None and is_nothing(text):
             return {}
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and _takes_no_list(card):
+        return _arguments(value[0], card, tool, cards, depth + 1)
     if isinstance(value, dict):
         inner = _unwrapped(value, card, tool, cards)
         return value if inner is None else _arguments(inner, card, tool, cards, depth + 1)
@@ -105,6 +134,14 @@ def _bare(value: Any, card: ToolCard | None, tool: str) -> Any:
     return {sole: value}
 
 
+def _takes_no_list(card: ToolCard | None) -> bool:
+    """Whether a list can only be a wrapper around the arguments of a tool."""
+    if card is None or not card.parameters:
+        return False
+    types = _types(card, card.sole_parameter) if card.sole_parameter is not None else frozenset({"object"})
+    return bool(types) and "array" not in types
+
+
 def _types(card: ToolCard, name: str) -> frozenset[str]:
     return schema_types(card.parameters[name], card.input_schema)
 
@@ -113,6 +150,10 @@ def _unwrapped(value: dict[str, Any], card: ToolCard | None, tool: str, cards: S
     """What is in the one wrapper around arguments, None if there is none."""
     if card is None or not value or any(key in card.parameters for key in value):
         return None
+    if len(value) == 1:
+        ((key, inner),) = value.items()
+        if isinstance(inner, dict) and find_card(key, cards) is card:
+            return inner
     plain = {plain_key(key): key for key in value}
     held = [key for word, key in plain.items() if word in ROLES["args"]]
     named = [key for word, key in plain.items() if word in ROLES["tool"]]
@@ -160,6 +201,30 @@ def input_value(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
     if text[0] in _QUOTES and text.count(text[0]) % 2 and _QUOTES[text[0]] == text[0]:
         raise RefusedError("bad_json", f"The input of {name!r} begins a text that never ends.", text)
     return text, False
+
+
+def key_lines(text: str, card: ToolCard | None, *, ended: bool) -> dict[str, Any] | None:
+    """`key: value` on a line each, as YAML has it, for a tool of several parameters that reads; None for other texts.
+
+    `ended`: the reply ends with this text, so a last value without quotes may be cut.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    if card is None or not card.reads_only or card.sole_parameter is not None or len(lines) < 2:
+        return None
+    args: dict[str, Any] = {}
+    for number, line in enumerate(lines):
+        match = _LINE.fullmatch(line)
+        if match is None or match["key"] not in card.parameters or match["key"] in args:
+            return None
+        plain = match["plain"]
+        if plain is not None and (
+            plain.casefold() in _YAML_WORDS
+            or (ended and number == len(lines) - 1)
+            or (_SCALAR.fullmatch(plain) and "string" in (_types(card, match["key"]) or ("string",)))
+        ):
+            return None
+        args[match["key"]] = match["plain"] or read_whole(match["quoted"]).value
+    return args if all(key in args for key in card.required) else None
 
 
 def _quoted_whole(text: str) -> bool:

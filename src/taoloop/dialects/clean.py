@@ -39,8 +39,8 @@ _ENDS = (
     r"|</s>|<eos>|<end_of_turn>|<eot_id>|<eod>|<turn\|>|\[EOS\]|<end_of_utterance>|<pad>|<end_(?:code|action)>"
 )
 _TAIL = re.compile(
-    rf"(?:\s*+(?:{_ENDS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>|</(?:response|(?:final[ _]?)?answer|final|output|assistant|reply)>))++"
-    r"\s*+\Z",
+    rf"(?:\s*+(?:{_ENDS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>"
+    r"|</(?:response|(?:final[ _]?)?answer|final|output|assistant|reply)>))++\s*+\Z",
     re.IGNORECASE,
 )
 _ROLE = re.compile(

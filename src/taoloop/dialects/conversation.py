@@ -137,20 +137,16 @@ class Conversation:
     @property
     def window(self) -> int | None:
         """How many tokens fit, as far as it is known: what the agent says, or what the provider refused."""
-        known = [self._agent.context_tokens, self._fitting]
+        known = [self._agent.context_tokens, None if self._refused is None else self._refused * 19 // 20]
         return min((tokens for tokens in known if tokens is not None), default=None)
 
     @property
     def room(self) -> int | None:
-        """How many of them the prompt may have: the rest is for the reply. A refused prompt had that beside it."""
+        """How much of the window a prompt may have; the rest is for the reply, which a refused prompt had beside it."""
         window, agent = self.window, self._agent
         if window is None or agent.context_tokens is None:
             return window
         return min(window, agent.context_tokens - (agent.max_output_tokens or 0))
-
-    @property
-    def _fitting(self) -> int | None:
-        return None if self._refused is None else self._refused * 19 // 20
 
     def tokens(self) -> int:
         """The size of the next prompt: what the provider counted last, and an estimate of what came since."""

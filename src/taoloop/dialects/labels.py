@@ -17,14 +17,15 @@ _WORDS: dict[Kind, str] = {
     ),
     # in whatever language or spelling a model labels what it has not seen
     "observation": (
-        r"obs|obsv|obser\w{0,12}|ob\w{0,3}v\w{0,2}t\w{0,2}[oóã]\w{1,3}|beobachtung(?:en)?|osservazion[ei]|waarneming"
-        r"|наблюдени[ея]|спостереження|관찰(?: ?결과)?|観察(?:結果)?|観測(?:結果)?|g[öo]zlem|quan sát|pozorování|havainto"
-        r"|megfigyelés|παρατήρηση|pengamatan|iagttagelse|(?:ال)?ملاحظة|תצפית|अवलोकन|การสังเกต|(?<=✿)results?"
+        r"(?:obs|obsv|obser\w{0,12}|ob\w{0,3}v\w{0,2}t\w{0,2}[oóã]\w{1,3}|beobachtung(?:en)?|osservazion[ei]|waarneming"
+        r"|наблюдени[ея]|спостереження|관찰(?: ?결과)?|観察(?:結果)?|観測(?:結果)?|g[öo]zlem|quan sát|pozorování"
+        r"|havainto|megfigyelés|παρατήρηση|pengamatan|iagttagelse|(?:ال)?ملاحظة|תצפית|अवलोकन|การสังเกต|(?<=✿)results?"
         rf"|(?:(?:tool|function|action|api|search|execution|command|environment|call){_GAP}){{1,3}}"
         r"(?:results?|outputs?|responses?|returns?|returned)"
         r"|[观觀][察测測](?:到的?)?(?:结果|結果)?"
         r"|(?:工具|函数|动作|行动|执行|操作|搜索|查询|调用|工具调用)的?(?:返回)?(?:结果|输出|返回值|返回|响应|結果)"
-        r"|返回(?:结果|值)|执行结果|工具返回"
+        r"|返回(?:结果|值)|执行结果|工具返回)"
+        r"(?:[ \t]{0,2}(?:\([^()\n\d][^()\n]{0,60}\)|\[[^\[\]\n]{1,60}\])|[ \t]from[ \t](?:the[ \t])?(?:tool|api|\w{1,40}_\w{1,40}))?"
     ),
     "action": rf"(?:actions?|tool|function)(?:{_GAP}name)?|行动|动作|工具(?:名称?)?|操作|行動|動作",
     "final": (
@@ -40,10 +41,12 @@ _WORDS: dict[Kind, str] = {
 _OPEN = r"(?P<bold>[*_`]{1,3}|[\[【(（「<✿])"
 _CLOSE = r"[*_`\]】)）」>✿]{0,4}"
 
+_SIGN = r"(?:[\u2190-\u21ff\u25a0-\u27be\u2b00-\u2bff\U0001f300-\U0001faff]\ufe0f?[ \t]{0,3})?"
+
 LABEL = re.compile(
-    r"^[ \t]*+(?P<head>[>#+•-][>#+• \t-]{0,12}|\*[ \t]{1,4})?"
+    rf"^[ \t]*+(?P<head>[>#+•-][>#+• \t-]{{0,12}}|\*[ \t]{{1,4}})?{_SIGN}"
     r"(?:\d{1,3}[.)、][ \t]{0,4})?"
-    rf"(?:{_OPEN}(?:\d{{1,3}}[.)、][ \t]{{0,4}})?)?"
+    rf"(?:{_OPEN}{_SIGN}(?:\d{{1,3}}[.)、][ \t]{{0,4}})?)?"
     rf"(?:{'|'.join(f'(?P<{kind}>{words})' for kind, words in _WORDS.items())})"
     rf"(?:[ \t_]?[#(（]?\d{{1,3}}[)）]?)?[ \t]{{0,4}}(?(bold){_CLOSE}(?:[ \t]{{1,4}}(?=[:：\n]|\Z))?)"
     rf"(?:[:：](?(bold){_CLOSE})|(?<=】)|(?<=[\w ]>)|(?(head)$|(?(bold)$|(?!))))",
@@ -73,7 +76,8 @@ _RESULTS = (
     r"|resultat|результат[ыа]?|sonuç|النتيجة|نتيجة"
 )
 RESULT = re.compile(
-    rf"^[ \t]*+[>#*_` \t\[(-]{{0,6}}(?:[\w.]{{1,40}}[ \t]){{0,2}}(?:{_RESULTS})[*_`\])]{{0,4}}[ \t]{{0,3}}[:：]",
+    rf"^[ \t]*+[>#*_` \t\[(-]{{0,6}}(?:[\w.]{{1,40}}[ \t]){{0,2}}[\u4e00-\u9fff]{{0,6}}?(?:{_RESULTS})"
+    r"[*_`\])]{0,4}[ \t]{0,3}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that gives a result: behind an action it can only be an invented one; elsewhere it is text."""
@@ -95,8 +99,8 @@ FINAL_AHEAD = re.compile(
 """Any sign that a model goes on to finish: looked for behind an invented observation."""
 
 SPOKEN = re.compile(
-    r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:system|developer|operator|administrator|customer|client|approver|reviewer|supervisor"
-    r"|manager|you|系统|管理员|客户|系統)"
+    r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:system|developer|operator|administrator|customer|client|approver|reviewer"
+    r"|supervisor|manager|you|系统|管理员|客户|系統)"
     r"[*_`\])]{0,4}[ \t]{0,3}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )

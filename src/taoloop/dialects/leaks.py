@@ -31,35 +31,40 @@ if TYPE_CHECKING:
 
     from taoloop.core.cards import ToolCard
 
-_NS = r"(?:[|｜]?DSML[|｜]|[a-z]{2,12}:)?"
+_NS = r"(?:[|｜]?DSML[|｜]|[a-z]{2,12}[:_])?"
 _TOOL = r"(?:tool|function|action|plugin|python)"
 OPENER = (
     rf"<{_NS}(?:tool_?calls?|function_?calls?|tools|tool_use|start_function_call|action_call)>"
-    rf"|<{_NS}(?:function|invoke|tool_call|tool|call)(?:=|\s+(?:name|tool)\s*=)"
-    rf"|<[|｜][/]?(?:START_)?{_TOOL}[\w▁ ]{{0,30}}[|｜]>"
+    rf"|<{_NS}(?:function|invoke|tool_call|function_call|tool|call)(?:=|\s+(?:name|tool)\s*=)"
+    rf"|<[|｜][/]?(?:START_)?{_TOOL}[\w▁ ]{{0,30}}[|｜]?>|<{_TOOL}[\w▁]{{0,30}}[|｜]>"
     r"|\[/?TOOL_CALLS?\]|\[/?tool_calls?\]|\bfunctools(?=\[)"
     r"|(?:<\|start\|>(?:assistant)?\s{0,3})?<\|channel\|>\s{0,3}commentary\s{1,3}to="
-    r"|<\|start\|>(?:assistant)?\s{0,3}to=|<\|tools_prefix\|>"
+    r"|<\|start\|>(?:assistant)?\s{0,3}to=|<\|tools_prefix\|>|>>>(?=[\w.]{1,100}\s{0,2}\n\s{0,4}\{)"
 )
 """What begins a call that leaked; without groups, for use in other patterns. Ignores case."""
 
 _MARK = re.compile(
     rf"\s++|<[|｜](?:/?(?:START_|END_)?{_TOOL}s?[\w▁ ]{{0,30}}|constrain|call|tools_prefix|tools_suffix"
-    r"|plugin|action_end|end|interpreter)[|｜]>"
+    rf"|plugin|action_end|end|interpreter)[|｜]?>|</?{_TOOL}s?[\w▁]{{0,30}}[|｜]>|>>>"
     rf"|</?{_NS}(?:tool_?calls?|function_?calls?|tools|tool_use|start_function_call|end_function_call|action_call)>"
-    rf"|</{_NS}(?:function|invoke|tool_call|tool|call)>"
+    rf"|</{_NS}(?:function|invoke|tool_call|function_call|tool|call)>|</(?:arguments|args|parameters|params|input)>"
     r"|\[/?TOOL_CALLS?\]|functools(?=\[)|```[\w-]{0,12}|(?:tool_code|function|json)\s*(?=[<{`\n])",
     re.IGNORECASE,
 )
-_SEPARATOR = re.compile(r"function<[|｜]tool▁sep[|｜]>", re.IGNORECASE)
+_SEPARATOR = re.compile(r"function<[|｜]?tool[▁_]sep[|｜]?>", re.IGNORECASE)
 _TAGGED = re.compile(
-    rf"<{_NS}(?:function|invoke|tool_call|tool|call)(?:=|\s+(?:name|tool)\s*=)\s*(?P<quote>[\"']?)"
+    rf"<{_NS}(?:function|invoke|tool_call|function_call|tool|call)(?:=|\s+(?:name|tool)\s*=)\s*(?P<quote>[\"']?)"
     rf"(?P<name>[^\"'<>=\n]{{1,200}})(?P=quote)[^<>\n]{{0,80}}>",
     re.IGNORECASE,
 )
 _PARAMETER = re.compile(
     rf"<(?P<ns>{_NS})(?P<tag>parameter|param|arg|argument)(?:=|\s+name\s*=)\s*(?P<quote>[\"']?)"
     rf"(?P<key>[^\"'<>=\n]{{1,200}})(?P=quote)[^<>\n]{{0,80}}>",
+    re.IGNORECASE,
+)
+_IN_TAGS = re.compile(
+    r"<(?P<tag>name|tool_name|function_name|function|tool)>\s*(?P<name>[^<>\n]{1,200}?)\s*</(?P=tag)>\s*"
+    r"<(?:arguments|args|parameters|params|input|tool_input)>\s*(?=\{)",
     re.IGNORECASE,
 )
 _KEYED = re.compile(r"\s*<arg_key>\s*(?P<key>[^<>]{1,200}?)\s*</arg_key>\s*<arg_value>")
@@ -73,10 +78,8 @@ _NAMED = re.compile(
     r"(?:\[CALL_ID\]\w{0,64}\s*)?(?:\[ARGS\]|<[|｜]tool▁sep[|｜]>|<\|tool_call_argument_begin\|>)?\s*(?:```(?:json)?\s*)?(?=[{｛])"
 )
 _CALLED = re.compile(r"\s*\[?\s*(?:print\()?(?P<name>[^\W\d][\w.]{0,200})(?P<dot>\.call)?\(")
-_ESCAPED = re.compile(r"call:(?P<name>[\w.-]{1,200})\{")
-_GEMMA = re.compile(
-    r"(?P<key>[\w-]{1,200}):(?:<escape>(?P<text>(?:[^<]|<(?!escape>))*+)<escape>|(?P<bare>[^,{}<>]{1,200}))(?:,|(?=\}))"
-)
+_ESCAPED = re.compile(r"call:(?P<name>[\w.:-]{1,200}?)\s*(?=\{)")
+_ESCAPES = re.compile(r"(?P<mark><escape>|<\|\"\|>)|[{}\[\]]")
 _AT_END = re.compile(r"\s*</(?:arg_value|parameter)>|\s*</")
 
 
@@ -127,6 +130,8 @@ def _read_one(text: str, position: int, cards: Sequence[ToolCard], found: list[L
     tagged = _TAGGED.match(text, position)
     if tagged is not None:
         return _tagged(text, tagged.end(), tagged.group("name"), cards, found)
+    if (named := _IN_TAGS.match(text, position)) is not None:
+        return _json_args(text, named.end(), named.group("name"), found)
     recipient = _RECIPIENT.match(text, position)
     if recipient is not None:
         return _json_args(text, recipient.end(), recipient.group("name"), found)
@@ -223,20 +228,23 @@ def _called(text: str, called: re.Match[str], cards: Sequence[ToolCard], found: 
 
 
 def _escaped(text: str, escaped: re.Match[str], found: list[Leaked]) -> int:
-    """`call:name{key:<escape>text<escape>,other:5}`."""
-    args: dict[str, Any] = {}
-    position = escaped.end()
-    while (member := _GEMMA.match(text, position)) is not None:
-        value: Any = member.group("text")
-        if value is None:
-            value = read_value(member.group("bare").strip() + " }").value
-        if args.setdefault(member.group("key"), value) != value:
-            raise NotJsonError("an argument stands twice with different values", final=True)
-        position = member.end()
-    if not text.startswith("}", position):
-        raise NotJsonError("the arguments are not closed", ended=True)
-    found.append(Leaked(Asked(escaped.group("name"), args), doubtful=False))
-    return position + 1
+    """`call:name{key:<escape>text<escape>,other:5}`: an object whose texts stand between marks instead of quotes."""
+    made: list[str] = []
+    position, depth, quoted = escaped.end(), 0, ""
+    for sign in _ESCAPES.finditer(text, position):
+        part, mark = text[position : sign.start()], sign.group("mark")
+        if quoted and mark != quoted:
+            continue
+        position = sign.end()
+        if mark is None:
+            depth += 1 if sign.group() in "{[" else -1
+        made.append(dumps(part) if quoted else part + (sign.group() if mark is None else ""))
+        quoted = mark if mark and not quoted else ""
+        if not depth:
+            value = read_whole("".join(made))
+            found.append(Leaked(Asked(escaped.group("name"), value.value), value.doubtful))
+            return position
+    raise NotJsonError("the arguments are not closed", ended=True)
 
 
 def _add(args: dict[str, Any], key: str, raw: str, card: ToolCard | None) -> None:

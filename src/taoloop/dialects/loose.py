@@ -166,6 +166,8 @@ class _Reader:
             return self.items(depth)
         if sign in _CLOSERS:
             return self.string()
+        if sign in "rRuU" and self.text[self.position + 1 : self.position + 2] in ("'", '"'):
+            return self.prefixed(sign)
         number = _NUMBER.match(self.text, self.position)
         return self.number(number) if number is not None else self.word()
 
@@ -246,6 +248,16 @@ class _Reader:
         if self.position == len(self.text):
             self.fail("the word may be cut")
         return _WORDS[word.casefold()]
+
+    def prefixed(self, sign: str) -> str:
+        """A text with a letter before its quotes, as Python writes it: in a raw one nothing is escaped."""
+        self.position += 1
+        if sign in "uU":
+            return self.string()
+        start = self.position
+        self.string()
+        quotes = 3 if self.text.startswith(self.text[start] * 3, start) and self.position - start > 5 else 1
+        return self.text[start + quotes : self.position - quotes]
 
     def string(self) -> str:
         opener = self.text[self.position]

@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from taoloop.core.coerce import schema_types
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import Message, ModelReply, ToolCallText
-from taoloop.dialects.calls import make_call
+from taoloop.dialects.calls import input_value, is_program, make_call
 from taoloop.dialects.clean import check_whole, clean, drop_tail
 from taoloop.dialects.frame import observation_text
-from taoloop.dialects.labels import LABEL, label_kind
+from taoloop.dialects.labels import INLINE_LABEL, LABEL, label_kind
 from taoloop.dialects.leaks import OPENER
 from taoloop.dialects.loose import read_value, skip_surplus, unescaped
 from taoloop.dialects.names import find_card
 from taoloop.dialects.objects import ROLES, plain_key
 from taoloop.dialects.prose import correction, shown
-from taoloop.dialects.quick import quick_call
+from taoloop.dialects.quick import quick_args
 from taoloop.dialects.refusal import RefusedError
 from taoloop.dialects.scan import read_text
 from taoloop.dialects.signs import BEGINS, TOLD
 from taoloop.dialects.strict import NotJsonError, canonical, dumps, same
-from taoloop.dialects.values import answer_text
+from taoloop.dialects.values import MARKUP, answer_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,16 @@ _TOLD_AND_DONE = re.compile(
 )
 _WHOLE = re.compile(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
 _CLOSERS = re.compile(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
+_IN_TAGS = re.compile(r"<(final[ _]?answer|answer|final|output)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
+_SIGNS = re.compile(r"[<\[:：(（“\"'「【✿{]|^[ \t]*[>#*+_`•-]", re.MULTILINE)
+_MARKS = re.compile(r"<[|｜]|[|｜]>|✿")
+_TAGS = re.compile(
+    r"</?([\w.:-]{1,120})[ \t/>]|=[\"']?([\w.-]{1,120})[\"']?[ \t/]{0,3}>|>\s{0,4}([\w.:-]{1,120})\s{0,4}<"
+)
+_WORDS_IN = re.compile(r"[^\W\d][\w.-]{0,120}")
 _EMPTY_FENCE = re.compile(r"```\w{0,20}\s*(?:```)?")
+_FENCE = re.compile(r"\A```[\w+-]{0,20}[ \t]*(?=[\s{])")
+_WORDS = frozenset({"true", "false", "null", "none", "undefined", "nan", "infinity"})
 _MOST_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
 _CALLED = re.compile(r"(?:\A|\n)[ \t]*\[?(?:print\()?([^\W\d][\w.]{0,120})\(")
 _HEAD = re.compile(r"[ \t]*[`*\"']*([^\s:：({\[`*\"']{1,120})")
@@ -59,6 +69,8 @@ class NativeDialect:
                 calls = _calls(reply.tool_calls, cards)
                 _agree(text, calls, cards)
                 return Act(calls=calls, reason=text)
+            if (tagged := _IN_TAGS.fullmatch(text)) is not None:
+                text = tagged[2].strip()
             if not text or _EMPTY_FENCE.fullmatch(text):
                 raise RefusedError("empty", "The reply is empty: neither a tool call nor an answer.")
             if _speaks_of_calls(text, cards):
@@ -108,10 +120,11 @@ def _calls(delivered: Sequence[ToolCallText], cards: Sequence[ToolCard]) -> tupl
 def _call(delivered: ToolCallText, cards: Sequence[ToolCard]) -> Call:
     source, name = delivered.arguments, delivered.name
     if source.startswith("{"):
-        quick = quick_call(name, source, "", cards)
-        if quick is not None:
-            return Call(tool=name, args=quick.calls[0].args, ref=delivered.id)
-    value, doubtful = _arguments(name, drop_tail(source.strip()))
+        args = quick_args(name, source, cards)
+        if args is not None:
+            return Call(tool=name, args=args, ref=delivered.id)
+    source = drop_tail(source.strip())
+    value, doubtful = _bare(name, source, cards) or _arguments(name, source)
     call = make_call(name, value, cards, doubtful=doubtful)
     if not isinstance(call.args, dict):
         raise RefusedError("bad_json", f"The arguments of {name!r} are no JSON object.", source)
@@ -120,7 +133,7 @@ def _call(delivered: ToolCallText, cards: Sequence[ToolCard]) -> Call:
 
 def _arguments(name: str, source: str) -> tuple[Any, bool]:
     """The value of the arguments; the same object several times in a row is one."""
-    source = source.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+    source = _FENCE.sub("", source, count=1).removesuffix("```").strip()
     if not source or source.casefold() in ("null", "none"):
         return None, False
     try:
@@ -141,6 +154,17 @@ def _arguments(name: str, source: str) -> tuple[Any, bool]:
     except NotJsonError as error:
         raise RefusedError("bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source) from None
     return found.value, found.doubtful
+
+
+def _bare(name: str, source: str, cards: Sequence[ToolCard]) -> tuple[Any, bool] | None:
+    """Plain words in place of the arguments of a tool that has one text for its only parameter."""
+    card = find_card(name, cards)
+    if card is None or card.sole_parameter is None or not source[:1].isalpha() or "\n" in source:
+        return None
+    types = schema_types(card.parameters[card.sole_parameter], card.input_schema)
+    if "string" not in types or source.casefold() in _WORDS or INLINE_LABEL.search(source) or is_program(source):
+        return None
+    return input_value(source, name, card)
 
 
 def _agree(text: str, calls: tuple[Call, ...], cards: Sequence[ToolCard]) -> None:
@@ -188,7 +212,11 @@ def _in_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> Deci
 
 def _speaks_of_calls(text: str, cards: Sequence[ToolCard]) -> bool:
     """Whether a text holds more than an answer: a label of a decision, or a call of a known tool."""
-    if ("<" in text or "[" in text) and _LEAK.search(text):
+    if _SIGNS.search(text) is None:
+        return False
+    if ("<" in text or "[" in text or ">>>" in text) and _LEAK.search(text):
+        return True
+    if _marks_a_tool(text, cards):
         return True
     for label in LABEL.finditer(text):
         kind = label_kind(label)
@@ -206,6 +234,18 @@ def _speaks_of_calls(text: str, cards: Sequence[ToolCard]) -> bool:
         return True
     names = (match.group(2) for match in _NAMED.finditer(text) if plain_key(match.group(1)) in ROLES["tool"])
     return any(find_card(name, cards) is not None for name in names)
+
+
+def _marks_a_tool(text: str, cards: Sequence[ToolCard]) -> bool:
+    """Whether signs of control, or tags, stand around the name of a known tool: a call in a notation nobody knows."""
+    if _MARKS.search(text):
+        names = {card.name.casefold() for card in cards}
+        words = (word.group().casefold() for word in _WORDS_IN.finditer(text))
+        return "✿" in text or any(word in names or word.rpartition(".")[2] in names for word in words)
+    if "<" not in text:
+        return False
+    found = (match.group(match.lastindex or 0) for match in _TAGS.finditer(text))
+    return any(not MARKUP.fullmatch(name) and find_card(name, cards) is not None for name in found)
 
 
 def _is_call(text: str) -> bool:

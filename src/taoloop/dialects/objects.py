@@ -64,6 +64,7 @@ _VERBS = _words(
     "toolcall tooluse usetool calltool call function functioncall callfunction invoke act action tool execute runtool",
     "toolcalls customtoolcall",
 )
+_SPEAKERS = _words("user human tool function system developer ipython observation 用户 工具")
 _DEEPEST_WRAPPER = 4
 
 
@@ -132,6 +133,14 @@ def is_observation(value: Any) -> bool:
     return isinstance(value, dict) and bool(value) and all(plain_key(key) in ROLES["observation"] for key in value)
 
 
+def is_message(value: Any) -> bool:
+    """Whether an object is a message of somebody else: `{"role": "user", "content": …}`, a result of a tool."""
+    if not isinstance(value, dict):
+        return False
+    said = {plain_key(key): plain_key(one) for key, one in value.items() if isinstance(one, str)}
+    return said.get("role") in _SPEAKERS or said.get("type") in ROLES["observation"]
+
+
 def plain_key(key: str) -> str:
     """A key without case, blanks, dashes and underscores."""
     return _SIGNS.sub("", key).casefold()
@@ -181,10 +190,7 @@ def _is_final_kind(plain: str) -> bool:
 
 def _wrapped(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) -> list[Meant] | None:
     """The decisions in the one wrapper around them, None if there is no wrapper."""
-    keys = [key for key in made if _ROLE_OF.get(plain_key(key)) not in ("thought", "meta") and made[key] is not None]
-    keys = [
-        key for key in keys if not (plain_key(key) == "type" and isinstance(made[key], str) and _is_kind(made[key]))
-    ]
+    keys = [key for key in made if made[key] is not None and not _says_little(key, made[key])]
     if len(keys) != 1 or wrapped >= _DEEPEST_WRAPPER or plain_key(keys[0]) not in _WRAPPERS:
         return None
     inner = made[keys[0]]
@@ -194,6 +200,16 @@ def _wrapped(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) -> l
     if not found and _ROLE_OF.get(plain_key(keys[0])) == "tool" and isinstance(inner, dict):
         raise RefusedError("bad_action", f"The action {excerpt(dumps(inner))} names no tool.", dumps(made))
     return found or None
+
+
+def _says_little(key: str, value: Any) -> bool:
+    """Whether a member beside a wrapper is only a thought, a number or an id, or the type of the object."""
+    plain = plain_key(key)
+    if isinstance(value, dict | list) and plain in _WRAPPERS:
+        return False
+    if plain == "type":
+        return isinstance(value, str) and _is_kind(value)
+    return _ROLE_OF.get(plain) in ("thought", "meta")
 
 
 def _tool_name(made: dict[str, Any], keys: list[str], cards: Sequence[ToolCard]) -> str | None:
@@ -242,8 +258,8 @@ def _decision(
 ) -> Meant:
     finals = [made[key] for key in roles["final"] if made[key] is not None]
     given = [made[key] for key in roles["args"]]
-    if kind and not _is_final_kind(kind):  # the type says that this is a call: an empty answer is not given
-        finals = [value for value in finals if value != ""]
+    if (kind and not _is_final_kind(kind)) or (name is not None and find_card(name, cards) is not None):
+        finals = [value for value in finals if not _is_not_given(value)]  # beside a call an empty answer is none
     says_final = _is_final_kind(kind) or (name is not None and is_final_name(name) and find_card(name, cards) is None)
     if name is not None and is_nothing(name) and (finals or name == ""):
         name = None
@@ -289,6 +305,10 @@ def _answer(
     if not all(same(said[0], value) for value in said[1:]):
         raise RefusedError("two_decisions", "Two different final answers in one object.", dumps(made))
     return Said(said[0] if said else empty, reason)
+
+
+def _is_not_given(value: Any) -> bool:
+    return value is False or value == ""
 
 
 def _flat(

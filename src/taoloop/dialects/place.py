@@ -31,6 +31,7 @@ class Place(Draft):
         self.parts = 0
         self.result = (-1, -1)  # where a line behind the decision gives a result; -2: there is none
         self.last_decision = -1  # where the last label of an action or a final stands
+        self.echoed = False  # the label of the task stands before everything
         self.heard = ""  # a line before the decision that may be the words of somebody else
 
     def value(self, position: int, name: str) -> Loose:
@@ -80,6 +81,8 @@ class Place(Draft):
             )
         if self.found is None and not self.heard and (spoken := SPOKEN.search(text)) is not None:
             self.heard = spoken.group().strip()
+        if self.found is None and not self.heard and (result := BARE_RESULT.search(text)) is not None:
+            self.heard = result.group().strip() if text[result.end() :].strip() else ""
         if self.kind == "thought" and self.found is None:
             self.thoughts.append(text.strip("`*\n "))
         elif self.kind == "thought":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from taoloop.core.decision import Call, excerpt
-from taoloop.dialects.calls import input_value, is_program, make_call, read_in_brackets
+from taoloop.dialects.calls import input_value, is_program, key_lines, make_call, read_in_brackets, read_pairs
 from taoloop.dialects.clean import END_TOKEN
 from taoloop.dialects.labels import INLINE_INPUT, INLINE_LABEL, LABEL
 from taoloop.dialects.loose import match_end, skip_surplus
@@ -11,9 +13,14 @@ from taoloop.dialects.names import find_card, is_final_name, is_nothing
 from taoloop.dialects.objects import Mused, meant
 from taoloop.dialects.read_answer import AnswerReader
 from taoloop.dialects.refusal import RefusedError
-from taoloop.dialects.signs import EVENT, FENCE_LINE, HEAD, OBJECT
+from taoloop.dialects.signs import ANNOUNCED, EVENT, FENCE_LINE, HEAD, OBJECT
 from taoloop.dialects.strict import NotJsonError
 from taoloop.dialects.values import is_placeholder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards import ToolCard
 
 
 class ActionReader(AnswerReader):
@@ -171,27 +178,54 @@ class ActionReader(AnswerReader):
         if event is not None and event.lastgroup == "leak" and position > start:
             self.action = name
             return position
-        end = self.bare_end(position)
+        if sign and sign in "[［" and OBJECT.match(self.text, position):
+            return self.given(name, position)
+        if (inside := self.told_object(name, position)) is not None:
+            return self.given(name, inside)
+        end = position if event is not None and event.lastgroup not in ("brace", "fence") else self.bare_end(position)
         fenced = "```" in self.text[start:position]
         body = self.text[position:end].strip()
         if fenced:
             fence = FENCE_LINE.search(self.text, position, end)
             body = self.text[position : fence.start()].strip() if fence else body.removesuffix("```").strip()
             end = fence.end() if fence else end
-        elif "\n" in body:
+        card = find_card(name, self.cards)
+        if "\n" in body and (named := key_lines(body, card, ended=end >= len(self.text))) is not None:
+            self.decide(make_call(name, named, self.cards))
+            return self.after(end)
+        if not fenced and "\n" in body:
             line = body.split("\n", 1)[1].strip().split("\n", 1)[0]
             if sign not in "\"'“[［":
                 raise RefusedError(
                     "stray_text", f"The line {excerpt(line)!r} follows the input of {name!r} without a label.", line
                 )
             return self.given(name, position)
-        card = find_card(name, self.cards)
         if not body and card is not None and not card.parameters:
             self.action = name
             self.settle()
         else:
             self.bare(name, body.rstrip("`") if "`" in self.text[start:position] else body)
         return self.after(end)
+
+    def told_object(self, name: str, position: int) -> int | None:
+        """Where the object begins that a line of words announces, as in `Here is the JSON: {…}`; None if none is.
+
+        Raises:
+            RefusedError: the words and the object might be the text of the tool's only argument.
+        """
+        told = ANNOUNCED.match(self.text, position)
+        card = find_card(name, self.cards)
+        if told is None or card is None or told["word"] in card.parameters:
+            return None
+        inside = self.gap(told.end())
+        if not self.text.startswith(("{", "｛"), inside):
+            return None
+        value = self.value(inside, name).value
+        if not isinstance(value, dict) or not all(key in card.parameters for key in value) or not value:
+            return None
+        if card.sole_parameter is not None and not card.reads_only:
+            raise RefusedError("bad_action", f"The input of {name!r} has more than one reading.", told.group())
+        return inside
 
     def given(self, name: str, position: int) -> int:
         """An input that is a value of JSON."""
@@ -205,7 +239,7 @@ class ActionReader(AnswerReader):
         card = find_card(name, self.cards)
         if INLINE_LABEL.search(body):
             raise RefusedError("stray_text", f"The input of {name!r} has a label inside it: {excerpt(body)!r}.", body)
-        value, doubtful = input_value(body, name, card)
+        value, doubtful = _same_call(body, card, self.cards) or input_value(body, name, card)
         if value is body and is_program(body) and find_card(body.split("(", maxsplit=1)[0], self.cards) is not None:
             raise RefusedError("bad_action", f"The input of {name!r} is another call: {excerpt(body)!r}.", body)
         self.decide(make_call(name, value, self.cards, doubtful=doubtful))
@@ -215,3 +249,16 @@ class ActionReader(AnswerReader):
             if event.lastgroup not in ("brace", "fence") and event.start() > start:
                 return event.start()
         return len(self.text)
+
+
+def _same_call(body: str, card: ToolCard | None, cards: Sequence[ToolCard]) -> tuple[Any, bool] | None:
+    """The named arguments in an input that calls its own tool once more: `search(q="a")`; None for anything else."""
+    name, bracket, rest = body.partition("(")
+    if card is None or not bracket or not body.endswith(")") or find_card(name, cards) is not card:
+        return None
+    try:
+        args, end, doubtful = read_pairs(rest, 0)
+    except NotJsonError:
+        return None
+    named = bool(args) and end == len(rest) and all(key in card.parameters for key in args)
+    return (args, doubtful) if named else None

@@ -14,6 +14,9 @@ from taoloop.dialects.refusal import RefusedError
 from taoloop.dialects.signs import ASKED, EVENT, FENCE_LINE, HEAD, LINE_BRACE, MAX_OBJECTS
 from taoloop.dialects.strict import NotJsonError
 
+_ANSWER_CLOSE = re.compile(r"</(?:final[ _]?answer|answer|final)>", re.IGNORECASE)
+_IN_TAGS = re.compile(r"<(final[ _]?answer|answer|final)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
+
 
 class AnswerReader(Place):
     """The part of the reader that takes answers."""
@@ -21,7 +24,12 @@ class AnswerReader(Place):
     def final(self, start: int) -> int:
         """The answer behind its label, up to the next label that is not in a code block."""
         end = self.answer_end(start)
+        if self.text[start - 1 : start] == ">" and (close := _ANSWER_CLOSE.search(self.text, start, end)):
+            self.answer(self.text[start : close.start()])
+            return self.after(close.end())
         body = self.text[start:end].strip()
+        if (tagged := _IN_TAGS.fullmatch(body)) is not None:
+            body = tagged[2].strip()
         if len(FENCE_LINE.findall(body)) % 2 and LABEL.search(body):
             raise RefusedError("truncated", "The code block in the final answer is never closed.", body)
         body = _unmarked(body, self.opened)
@@ -87,8 +95,14 @@ class AnswerReader(Place):
         return self.last_decision >= position
 
     def _holds_call(self, body: str) -> bool:
-        """Whether a line of an answer begins a call of a known tool, written as an object."""
+        """Whether a line of an answer begins a call of a known tool, written as an object.
+
+        In a code block that the answer goes on behind, it is content.
+        """
+        inside = _blocks(body)
         for brace in islice(LINE_BRACE.finditer(body), MAX_OBJECTS):
+            if any(start < brace.start() < end for start, end in inside):
+                continue
             try:
                 found = meant(read_value(body, brace.end() - 1).value, self.cards)
             except (NotJsonError, RefusedError):
@@ -96,6 +110,15 @@ class AnswerReader(Place):
             if any(isinstance(one, Asked) and find_card(one.name, self.cards) is not None for one in found):
                 return True
         return False
+
+
+def _blocks(body: str) -> list[tuple[int, int]]:
+    """The code blocks in an answer behind which it goes on in words."""
+    fences = [fence.start() for fence in islice(FENCE_LINE.finditer(body), MAX_OBJECTS)]
+    last = FENCE_LINE.match(body, fences[-1]) if fences else None
+    if last is None or len(fences) % 2 or not body[last.end() :].strip(" `~*.\n"):
+        return []
+    return list(zip(fences[::2], fences[1::2], strict=True))
 
 
 def _unmarked(body: str, opened: bool) -> str:

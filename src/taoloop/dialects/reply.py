@@ -12,9 +12,16 @@ from taoloop.core.decision import Answer, Call, Problem
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.dialects.fit import fitted
 from taoloop.dialects.names import find_card
+from taoloop.dialects.objects import ROLES, plain_key
+from taoloop.dialects.refusal import RefusedError
 
 if TYPE_CHECKING:
     from taoloop.dialects.base import Dialect
+
+_FUNCTIONS = ("function", "functionCall", "function_call", "toolUse", "tool_use", "tool_call", "toolCall", "custom")
+_CALLS = frozenset({"tooluse", "toolcall", "functioncall", "function", "customtoolcall"})
+_NAMES = frozenset({"name", "toolname", "functionname", "tool", "function"})
+_THINKING = frozenset({"thinking", "redactedthinking", "reasoning", "thought", "summary", "reasoningtext"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +70,19 @@ def native_reply(output: str) -> ModelReply | Problem:
     try:
         choice = json.loads(output)
         message = choice["message"]
-        functions = [(call["function"], call.get("id")) for call in message.get("tool_calls") or ()]
+        text, entries = _content(message.get("content"))
+        listed = message.get("tool_calls") or []
+        entries += [listed] if isinstance(listed, dict) else listed
         if message.get("function_call"):
-            functions.append((message["function_call"], None))
-        calls = tuple(_call_text(function, ref) for function, ref in functions)
-        text, finish_reason = _content(message.get("content")), choice.get("finish_reason")
+            entries.append(message["function_call"])
+        calls = tuple(map(_call_text, entries))
+        refusal, finish_reason = message.get("refusal"), choice.get("finish_reason")
+        if isinstance(refusal, str) and refusal.strip() not in ("", text.strip()):
+            if text.strip() or calls:
+                raise RefusedError("two_decisions", "The reply holds a refusal beside something else.", refusal)
+            text = refusal
+    except RefusedError as refused:
+        return refused.problem
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         return Problem(code="bad_json", message=f"This is no choice of the API ({type(error).__name__}).")
     return ModelReply(
@@ -75,24 +90,43 @@ def native_reply(output: str) -> ModelReply | Problem:
     )
 
 
-def _call_text(function: Mapping[str, Any], ref: Any) -> ToolCallText:
-    arguments = function.get("arguments")
+def _call_text(entry: Mapping[str, Any]) -> ToolCallText:
+    """One call of a list, with its function on a level of its own or beside the id, as providers have it."""
+    inner = next((entry[key] for key in _FUNCTIONS if isinstance(entry.get(key), Mapping)), entry)
+    named = {key: inner[key] for key in inner if plain_key(key) in _NAMES and isinstance(inner[key], str)}
+    given = [inner[key] for key in inner if plain_key(key) in ROLES["args"]]
+    if len(set(named.values())) != 1 or len(given) > 1:
+        raise TypeError("a call needs one name and one set of arguments")
+    arguments = given[0] if given else None
     if not isinstance(arguments, str):
         arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-    name = function["name"]
-    if not isinstance(name, str):
-        raise TypeError("a name is no text")
-    return ToolCallText(name=name, arguments=arguments, id=ref if isinstance(ref, str) else None)
+    ref = entry.get("call_id") or entry.get("id")
+    return ToolCallText(name=next(iter(named.values())), arguments=arguments, id=ref if isinstance(ref, str) else None)
 
 
-def _content(content: Any) -> str:
-    if isinstance(content, list):
-        return "".join(
-            part.get("text") or "" for part in content if part.get("type", "text") in ("text", "output_text")
-        )
-    if content is not None and not isinstance(content, str):
-        raise TypeError("the content is no text")
-    return content or ""
+def _content(content: Any) -> tuple[str, list[Any]]:
+    """The text of a message, and the calls among its parts.
+
+    Raises:
+        RefusedError: a part is a result of a tool, or of a kind that is not known.
+    """
+    if not isinstance(content, list):
+        if content is not None and not isinstance(content, str):
+            raise TypeError("the content is no text")
+        return content or "", []
+    texts: list[str] = []
+    calls: list[Any] = []
+    for part in content:
+        kind = plain_key(part.get("type") or ("text" if isinstance(part.get("text"), str) else ""))
+        if kind in ("text", "outputtext"):
+            texts.append(part.get("text") or "")
+        elif kind == "refusal":
+            texts.append(part.get("refusal") or "")
+        elif kind in _CALLS or any(isinstance(part.get(key), Mapping) for key in _FUNCTIONS):
+            calls.append(part)
+        elif kind not in _THINKING:
+            raise RefusedError("stray_text", f"The reply has a part of the kind {kind[:40]!r}; nothing was run.")
+    return "".join(texts), calls
 
 
 def _card(tool: Mapping[str, Any]) -> ToolCard:

@@ -8,6 +8,7 @@ itself nothing is believed; what is found before it must be one decision.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from taoloop.core.decision import Act, Answer, Call, Decision, excerpt
@@ -15,17 +16,31 @@ from taoloop.dialects.labels import FINAL_AHEAD, LABEL, drop_stump, label_kind
 from taoloop.dialects.leaks import CALLED, read_leaks
 from taoloop.dialects.loose import Loose, looks_like_json, match_end, read_value, skip_surplus, unescaped
 from taoloop.dialects.names import find_card, is_final_name
-from taoloop.dialects.objects import Mused, is_observation, meant
+from taoloop.dialects.objects import Mused, is_message, is_observation, meant
 from taoloop.dialects.place import first_line
 from taoloop.dialects.read_action import ActionReader
 from taoloop.dialects.refusal import RefusedError
-from taoloop.dialects.signs import CLOSING, EVENT, FENCE_LINE, HEAD, MAX_PARTS, PLAIN_ASKED, TOOL_ROLE
+from taoloop.dialects.signs import (
+    CLOSING,
+    CONSENT,
+    EVENT,
+    FENCE_LINE,
+    HEAD,
+    MAX_OBJECTS,
+    MAX_PARTS,
+    PLAIN_ASKED,
+    TOOL_ROLE,
+)
 from taoloop.dialects.strict import NotJsonError, same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from taoloop.core.cards import ToolCard
+
+
+_FENCED_STRING = re.compile(r"```\w{0,20}\s*+(?=[\"'“])")
+_CALL_LINE = re.compile(r"^[ \t]*+(?P<list>\[[ \t]*+)?(?P<name>[^\W\d][\w.]{0,200})\(", re.MULTILINE)
 
 
 def read_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision:
@@ -39,7 +54,11 @@ def read_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool = False
     text = drop_stump(text)
     if text.startswith('{\\"'):
         text = _without_escapes(text)
-    if text[0] in "\"'“" and text[-1] in "\"'”":
+    if (fence := _FENCED_STRING.match(text)) is not None:
+        body = text[fence.end() :].removesuffix("```").rstrip()
+        inner = _in_a_string(body)
+        text = text if inner is body else inner
+    elif text[0] in "\"'“" and text[-1] in "\"'”":
         text = _in_a_string(text)
     return _Scan(text, cards, json_answer=json_answer).decision()
 
@@ -71,6 +90,7 @@ class _Scan(ActionReader):
         if self.result[0] >= 0 and position >= 0:
             position = self.cut()
         if position >= 0:
+            self._take_last_line(len(self.text))
             self.close(len(self.text))
             self.settle()
         self._refuse_heard()
@@ -91,14 +111,34 @@ class _Scan(ActionReader):
             self.text,
         )
 
+    def _take_last_line(self, end: int) -> None:
+        """Take `[name(…)]`, or `name(…)` of a tool that reads, where it is the last line and has no label."""
+        if self.found is not None or self.action is not None or self.kind not in ("preamble", "thought"):
+            return
+        for line in islice(_CALL_LINE.finditer(self.text, self.begin, end), MAX_OBJECTS):
+            card = find_card(line["name"], self.cards)
+            if card is None or not (card.reads_only or line["list"]):
+                continue
+            try:
+                leaked, last = read_leaks(self.text, line.start(), self.cards)
+            except RefusedError:
+                return
+            if last <= end <= match_end(CLOSING, self.text, last):
+                self.close(line.start())
+                for one in leaked:
+                    self.means(one.meant, doubtful=one.doubtful)
+                self.after(last)
+            return
+
     def _refuse_heard(self) -> None:
         """A call of a tool that writes may not rest on what somebody else is made to say before it."""
-        if self.heard and isinstance(self.found, Call):
+        if (self.heard or self.echoed) and isinstance(self.found, Call):
             card = find_card(self.found.tool, self.cards)
-            if card is None or not card.reads_only:
+            said = f" ({self.heard!r})" if self.heard else ""
+            if card is None or (self.heard and not card.reads_only) or card.tier == "destructive":
                 raise RefusedError(
                     "invented_observation",
-                    f"Before the call of {self.found.tool!r} you wrote words of somebody else ({self.heard!r}); "
+                    f"Before the call of {self.found.tool!r} stand words of somebody else{said}; "
                     "nothing was run. Give only the thought and the action.",
                     self.text,
                 )
@@ -140,12 +180,13 @@ class _Scan(ActionReader):
         if kind == "final":
             return self.final(end)
         self.kind, self.begin = ("turn" if kind == "turn" else "thought"), end
-        self.heard = self.heard or (event.group().strip() if kind == "turn" else "")
+        self.echoed = self.echoed or kind == "turn"
         return end
 
     def _echoes(self, event: re.Match[str]) -> bool:
         """Whether a label only repeats that of the task, at the very beginning."""
-        return not self.text[: event.start()].strip() and PLAIN_ASKED.search(event.group()) is not None
+        first = not self.text[: event.start()].strip() and PLAIN_ASKED.search(event.group()) is not None
+        return first and CONSENT.match(self.text, event.end(), self.line_end(event.end())) is None
 
     def _speaks(self, event: re.Match[str]) -> bool:
         """Whether a line behind a call is what the tool said, as in `tool: 3 rooms`, and no second call."""
@@ -157,6 +198,7 @@ class _Scan(ActionReader):
     def told(self, start: int, end: int) -> int:
         """An observation or a turn that the model wrote itself: nothing from here on is believed."""
         filled = self._filled(end)
+        self._take_last_line(start)
         self.close(start)
         if not filled:
             self.kind, self.begin = "after" if self.found is not None else "preamble", end
@@ -255,6 +297,8 @@ class _Scan(ActionReader):
                 return self.input(start)
             return self.given(name, start)
         value = self.value(start, "")
+        if is_message(value.value):
+            return self.told(start, start)
         found = meant(value.value, self.cards)
         if not found and is_observation(value.value) and (self.found is not None or not self.thoughts):
             return self.told(start, start)

@@ -11,7 +11,7 @@ from taoloop.dialects.loose import INVISIBLE
 
 TOLD = (  # a tag or a token that opens the turn of somebody else
     r"<(?:observation|observe|tool_response|tool_result|tool_output|function_results?|function_response|result|output)\b[^<>\n]{0,80}>"
-    r"|<[|｜](?:observation|tool▁outputs?▁begin|tool_response|tool_output|user|ipython|tool_result)[^<>|｜\n]{0,20}[|｜]>"
+    r"|<[|｜](?:observation|tool▁outputs?▁begin|tool_response|tool_output|user|ipython|tool_result)[^<>|｜\n]{0,20}[|｜]?>"
     r"|<[|｜]im_start[|｜]>\s{0,2}(?:user|tool|system)|<\|start_header_id\|>(?:user|tool|ipython)|<start_of_turn>(?:user|tool)"
     r"|<\|start\|>(?:functions|user|tool)|\[(?:INST|TOOL_RESULTS?|OBSERVATION)\]|<｜User｜>"
 )
@@ -24,7 +24,7 @@ MAX_PROSE = 4_000
 MAX_OBJECTS = 100
 """Objects in an answer that are looked at."""
 
-BEGINS = r"(?=<[|｜]?[\w/]|\[/?\w|functools)"
+BEGINS = r"(?=<[|｜]?[\w/]|\[/?\w|functools|>>>)"
 """What every tag and token begins with: spares trying them all."""
 
 EVENT = re.compile(
@@ -37,6 +37,11 @@ FENCE_LINE = re.compile(r"^[ \t>]*+(?:```|~~~)", re.MULTILINE)
 GAP = re.compile(
     rf"[\s{INVISIBLE}]*+(?:[*_]{{2}}[\s{INVISIBLE}]*+)?(?:(?:~~~|`{{1,5}})(?:\w[\w+.-]{{0,20}}(?=[\s{{\[]))?[\s{INVISIBLE}]*+(?:json\s++)?)?"
 )
+ANNOUNCED = re.compile(
+    r"(?P<word>[^\s\"'“”{}\[\]()<>`:：=][^\s\"“”{}\[\]()<>`:：=]*+)"
+    r"(?:[ \t]++[^\s\"“”{}\[\]()<>`:：=]++){0,11}[ \t]{0,3}[:：](?=\s{0,8}[`{｛])"
+)
+"""A few words and a colon before an object or a code fence."""
 OBJECT = re.compile(rf"[\"'“]?[\[［]?[\s{INVISIBLE}]*+[{{｛]")
 LANGUAGE = re.compile(rf"(?P<word>json\w?)[ \t]*+:?[ \t]*+\n[\s{INVISIBLE}]*+(?=[\"'“\[［{{｛])", re.IGNORECASE)
 """The language of a code fence on a line of its own, where the fence got lost."""
@@ -55,6 +60,12 @@ ASKED = frozenset(
 )
 PLAIN_ASKED = re.compile(r"^\W*(?:question|问题|問題)\W*$", re.IGNORECASE)
 """The label of the task, as a model may repeat it at the beginning."""
+CONSENT = re.compile(
+    r"\s*(?:yes|yeah|yep|ok|okay|sure|fine|please do|proceed|confirm(?:ed)?|approved?|agreed|granted)\b|.*\bgo ahead\b"
+    r"|\s*(?:好|可以|是的|确认|同意|批准|没问题|行[,，。])",
+    re.IGNORECASE,
+)
+"""The words of somebody who agrees: no task, and so no echo of one."""
 TOOL_ROLE = re.compile(r"\W*(?:tool|function|工具|函数)\W*", re.IGNORECASE)
 LINE_BRACE = re.compile(r"^[ \t>]*+\[?[ \t]*+\{", re.MULTILINE)
 HEAD = re.compile(r"[^:：(（\[{｛\n]*")

@@ -14,7 +14,7 @@ _PLACEHOLDER = re.compile(
     r"|\[(?i:your|insert|enter|the|recipient|user|customer|placeholder)\b[^\[\]\n]{0,60}\]|%\(\w{1,40}\)s"
     r"|YOUR_[A-Z0-9_]{2,40}|[A-Z0-9_]{2,40}_HERE|\.{3,}|…+)\s*"
 )
-_MARKUP = re.compile(
+MARKUP = re.compile(
     r"[abipsu]|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"
     r"|video|audio|style|table|tbody|thead|title|label|input|button|script|footer|header|section",
     re.IGNORECASE,
@@ -35,7 +35,7 @@ def is_placeholder(text: str) -> bool:
         return False
     match = _PLACEHOLDER.fullmatch(text)
     if match is not None:
-        return not _MARKUP.fullmatch((match.group(1) or "").split(" ")[0])
+        return not MARKUP.fullmatch((match.group(1) or "").split(" ")[0])
     return _TEMPLATE.fullmatch(text) is not None
 
 

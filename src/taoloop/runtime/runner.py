@@ -119,6 +119,9 @@ class Runner:
                 self.note(Finished(status="stopped", answer=None, reason=reason))
             await asyncio.shield(self.commit())
             raise
+        finally:
+            if self._early is not None:
+                self._early.drop("stopped")  # there are some left only where the journal failed
 
     async def _step(self) -> None:
         effect = self._strategy.next(self.trace.agent, self.trace)
