@@ -43,6 +43,9 @@ _TAIL = re.compile(
     r"|</(?:response|(?:final[ _]?)?answer|final|output|assistant|reply)>))++\s*+\Z",
     re.IGNORECASE,
 )
+_TOKEN_TAIL = re.compile(rf"(?:\s*+(?:{_ENDS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>))++\s*+\Z", re.IGNORECASE)
+_ANSWER_OPENS = re.compile(r"<(?:(?:final[ _]?)?answer|final|output)>", re.IGNORECASE)
+_ANSWER_CLOSES = re.compile(r"</(?:(?:final[ _]?)?answer|final|output)>", re.IGNORECASE)
 _ROLE = re.compile(
     r"\s*+(?:<s>|<bos>|<\|begin_of_text\|>|<\|startoftext\|>)?\s*+(?:<[|｜](?:im_start|start)[|｜]>assistant\s*+(?!to=|<\|channel)"
     r"|<\|start_header_id\|>assistant<\|end_header_id\|>\s*+|<start_of_turn>model\s*+|<[|｜][Aa]ssistant[|｜]>\s*+"
@@ -124,6 +127,8 @@ def drop_tail(text: str) -> str:
     if text.endswith((">", "]")):
         start = max(0, len(text) - 400)
         tail = _TAIL.search(text, start)
+        if tail is not None and _ANSWER_CLOSES.search(tail.group()) and _ANSWER_OPENS.search(text, 0, tail.start()):
+            tail = _TOKEN_TAIL.search(text, start)
         text = text[: tail.start()] if tail is not None else text
     return text
 

@@ -25,7 +25,8 @@ _WORDS: dict[Kind, str] = {
         r"|[观觀][察测測](?:到的?)?(?:结果|結果)?"
         r"|(?:工具|函数|动作|行动|执行|操作|搜索|查询|调用|工具调用)的?(?:返回)?(?:结果|输出|返回值|返回|响应|結果)"
         r"|返回(?:结果|值)|执行结果|工具返回)"
-        r"(?:[ \t]{0,2}(?:\([^()\n\d][^()\n]{0,60}\)|\[[^\[\]\n]{1,60}\])|[ \t]from[ \t](?:the[ \t])?(?:tool|api|\w{1,40}_\w{1,40}))?"
+        r"(?:[ \t]{0,2}(?:\([^()\n\d][^()\n]{0,60}\)|\[[^\[\]\n]{1,60}\])"
+        r"|[ \t]from[ \t](?:the[ \t])?(?:tool|api|\w{1,40}_\w{1,40}))?"
     ),
     "action": rf"(?:actions?|tool|function)(?:{_GAP}name)?|行动|动作|工具(?:名称?)?|操作|行動|動作",
     "final": (
@@ -65,7 +66,8 @@ INLINE_LABEL = re.compile(
 
 INLINE_INPUT = re.compile(
     r"[ \t,;，；|-]{1,4}[*_`]{0,3}(?:(?:action|tool)[ _]?(?:input|args|arguments)|(?:行动|动作|工具)(?:输入|参数))"
-    r"[*_`]{0,3}[ \t]{0,4}[:：][*_`]{0,3}",
+    r"[*_`]{0,3}[ \t]{0,4}[:：][*_`]{0,3}"
+    r"|</[\w ]{1,20}>[ \t]{0,4}<(?:(?:tool|action)[ _]?input|input|args|arguments|parameters)>",
     re.IGNORECASE,
 )
 """The label of the input on the line of its action."""

@@ -101,7 +101,7 @@ def read_loose(text: str, position: int = 0, *, call: bool = False) -> Loose:
     Raises:
         NotJsonError: as `read_value`.
     """
-    reader = _Reader(text, position, ")" if call else "")
+    reader = _Reader(text, position, ")）" if call else "")
     value = reader.value(0)
     return Loose(value, reader.position, reader.missing, reader.requoted)
 

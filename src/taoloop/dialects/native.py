@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.coerce import schema_types
@@ -44,13 +45,30 @@ _MARKS = re.compile(r"<[|｜]|[|｜]>|✿")
 _TAGS = re.compile(
     r"</?([\w.:-]{1,120})[ \t/>]|=[\"']?([\w.-]{1,120})[\"']?[ \t/]{0,3}>|>\s{0,4}([\w.:-]{1,120})\s{0,4}<"
 )
+_OBJECT = re.compile(r"\s{0,8}(?:```\w{0,20}\s{0,8})?\{")
+_IS = re.compile(r"[=>–—-]|\bis\b")
+_ACTS = re.compile(
+    r"^\W{0,8}(?:action|tool|function)(?:[ _]name)?\W{0,3}[ \t]{0,3}(?:[=–—>-]{1,3}|is\b)[ \t]{0,3}"
+    r"[`*\"']{0,3}([\w.-]{1,120})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TURN = re.compile(r"^[ \t]*[>*#\[]{0,4}[ \t]?(?:user|human|用户)[*\]]{0,4}[ \t]?[:：]", re.IGNORECASE | re.MULTILINE)
+_OWN_TURN = re.compile(
+    r"^[ \t]*[>*#\[]{0,4}[ \t]?(?:assistant|ai|助手)[*\]]{0,4}[ \t]?[:：]", re.IGNORECASE | re.MULTILINE
+)
+_MOST_TURNS = 50
+_TOLD_LINE = re.compile(
+    r"^[ \t]*[>*#`\[-]{0,4}[ \t]?(?:observation|观察(?:结果)?|(?:tool|function)[ _](?:result|response|output))"
+    r"(?:[ \t]?\d{1,3})?[*`\]]{0,4}[ \t]?[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
 _WORDS_IN = re.compile(r"[^\W\d][\w.-]{0,120}")
 _EMPTY_FENCE = re.compile(r"```\w{0,20}\s*(?:```)?")
 _FENCE = re.compile(r"\A```[\w+-]{0,20}[ \t]*(?=[\s{])")
 _WORDS = frozenset({"true", "false", "null", "none", "undefined", "nan", "infinity"})
 _MOST_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
 _CALLED = re.compile(r"(?:\A|\n)[ \t]*\[?(?:print\()?([^\W\d][\w.]{0,120})\(")
-_HEAD = re.compile(r"[ \t]*[`*\"']*([^\s:：({\[`*\"']{1,120})")
+_HEAD = re.compile(r"\s{0,8}[`*\"']*([^\s:：({\[`*\"']{1,120})")
 
 
 class NativeDialect:
@@ -73,7 +91,9 @@ class NativeDialect:
                 text = tagged[2].strip()
             if not text or _EMPTY_FENCE.fullmatch(text):
                 raise RefusedError("empty", "The reply is empty: neither a tool call nor an answer.")
-            if _speaks_of_calls(text, cards):
+            if (turn := _next_turn(text)) and not _speaks_of_calls(text[:turn], cards):
+                text = text[:turn].rstrip()
+            elif _speaks_of_calls(text, cards):
                 return _in_text(text, cards, json_answer=json_answer)
             return Answer(text=answer_text(text, json_answer=json_answer))
         except RefusedError as refused:
@@ -216,24 +236,56 @@ def _speaks_of_calls(text: str, cards: Sequence[ToolCard]) -> bool:
         return False
     if ("<" in text or "[" in text or ">>>" in text) and _LEAK.search(text):
         return True
-    if _marks_a_tool(text, cards):
+    if _marks_a_tool(text, cards) or any(_decides(label, cards) for label in LABEL.finditer(text)):
         return True
-    for label in LABEL.finditer(text):
-        kind = label_kind(label)
-        if kind == "final" and any(word in label.group().casefold() for word in ("final", "最终", "最終")):
+    if ":" in text or "：" in text:
+        told = islice(_TOLD_LINE.finditer(text), _MOST_TURNS)
+        if any(not _in_fence(text, line.start()) for line in told):
             return True
-        if kind == "action":
-            head = _HEAD.match(text, label.end())
-            if head is not None and find_card(head.group(1), cards) is not None:
-                return True
-        if kind in ("observation", "thought") and label.start() == 0:
-            return True
-    if any(find_card(match.group(1), cards) is not None for match in _CALLED.finditer(text)):
+    written = chain(_CALLED.finditer(text) if "(" in text else (), _ACTS.finditer(text) if _IS.search(text) else ())
+    if any(find_card(match.group(1), cards) is not None for match in written):
         return True
-    if "tool_code" in text[:40] or (_WHOLE.fullmatch(text) and _is_call(text)):
+    if "tool_code" in text[:40] or text[:7].casefold() == "finish[" or (_WHOLE.fullmatch(text) and _is_call(text)):
         return True
     names = (match.group(2) for match in _NAMED.finditer(text) if plain_key(match.group(1)) in ROLES["tool"])
     return any(find_card(name, cards) is not None for name in names)
+
+
+def _decides(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:
+    """Whether a label can only be that of a decision, or begins a text as no answer does."""
+    kind, text = label_kind(label), label.string
+    if kind == "final":
+        return any(word in label.group().casefold() for word in ("final", "最终", "最終"))
+    if kind == "action":
+        head = _HEAD.match(text, label.end())
+        return head is not None and find_card(head.group(1), cards) is not None
+    if kind == "input":
+        return _OBJECT.match(text, label.end()) is not None
+    return label.start() == 0 and (kind in ("observation", "thought") or _TURN.match(text) is not None)
+
+
+def _next_turn(text: str) -> int:
+    """Where the turn of somebody else begins behind an answer; 0 where none does.
+
+    Raises:
+        RefusedError: it is not clear whether a line is such a turn, or one of the answer.
+    """
+    if ":" not in text and "：" not in text:
+        return 0
+    for turn in islice(_TURN.finditer(text), _MOST_TURNS):
+        start = turn.start()
+        if not start or _in_fence(text, start):
+            continue
+        if text[:start].endswith("\n\n") or _OWN_TURN.search(text, turn.end()):
+            return start
+        if "human" in turn.group().casefold():
+            raise RefusedError("stray_text", f"It is not clear whether {turn.group()!r} belongs to the answer.", text)
+    return 0
+
+
+def _in_fence(text: str, position: int) -> bool:
+    """Whether a position is in a code block."""
+    return text.count("```", 0, position) % 2 > 0
 
 
 def _marks_a_tool(text: str, cards: Sequence[ToolCard]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from taoloop.core.decision import Call, excerpt
@@ -10,7 +11,7 @@ from taoloop.dialects.labels import BARE_RESULT, INLINE_LABEL, LABEL, RESULT, SP
 from taoloop.dialects.loose import Loose, match_end, read_value
 from taoloop.dialects.names import find_card
 from taoloop.dialects.refusal import RefusedError
-from taoloop.dialects.signs import CALL, GAP, LANGUAGE, MAX_PROSE, SECOND_THOUGHT
+from taoloop.dialects.signs import CALL, GAP, LANGUAGE, MAX_PROSE, OWN_OUTPUT, SECOND_THOUGHT
 from taoloop.dialects.strict import NotJsonError
 
 if TYPE_CHECKING:
@@ -73,16 +74,18 @@ class Place(Draft):
         self.begin = end
         if not text:
             return
-        if self.kind == "thought" and (result := BARE_RESULT.search(text)) is not None:
+        speaks = self.kind in ("thought", "preamble", "turn") and (":" in text or "：" in text)
+        result = BARE_RESULT.search(text) if speaks else None
+        if result is not None and (self.kind == "thought" or self._is_told(text, result)):
             raise RefusedError(
                 "invented_observation",
                 f"The line {excerpt(result.group())!r} gives a result that you wrote yourself.",
                 text,
             )
-        if self.found is None and not self.heard and (spoken := SPOKEN.search(text)) is not None:
+        if speaks and not self.heard and (spoken := SPOKEN.search(text)) is not None:
             self.heard = spoken.group().strip()
-        if self.found is None and not self.heard and (result := BARE_RESULT.search(text)) is not None:
-            self.heard = result.group().strip() if text[result.end() :].strip() else ""
+        if result is not None and not self.heard and text[result.end() :].strip():
+            self.heard = result.group().strip()
         if self.kind == "thought" and self.found is None:
             self.thoughts.append(text.strip("`*\n "))
         elif self.kind == "thought":
@@ -95,6 +98,10 @@ class Place(Draft):
                 f"The line {excerpt(first_line(text))!r} follows the action {self.action!r} without a label.",
                 text,
             )
+
+    def _is_told(self, text: str, result: re.Match[str]) -> bool:
+        """Whether a line before everything gives a result; `Output:` may be the word for the decision itself."""
+        return bool(text[result.end() :].strip()) and OWN_OUTPUT.search(result.group()) is None
 
     def behind(self, text: str) -> None:
         """Prose behind a decision is let pass, unless it takes the decision back or goes on with it."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.decision import Call, excerpt
 from taoloop.dialects.calls import input_value, is_program, key_lines, make_call, read_in_brackets, read_pairs
 from taoloop.dialects.clean import END_TOKEN
 from taoloop.dialects.labels import INLINE_INPUT, INLINE_LABEL, LABEL
-from taoloop.dialects.loose import match_end, skip_surplus
+from taoloop.dialects.loose import looks_like_json, match_end, read_value, skip_surplus
 from taoloop.dialects.names import find_card, is_final_name, is_nothing
 from taoloop.dialects.objects import Mused, meant
 from taoloop.dialects.read_answer import AnswerReader
 from taoloop.dialects.refusal import RefusedError
-from taoloop.dialects.signs import ANNOUNCED, EVENT, FENCE_LINE, HEAD, OBJECT
+from taoloop.dialects.signs import ANNOUNCED, ENCLOSED, EVENT, FENCE_LINE, HEAD, OBJECT
 from taoloop.dialects.strict import NotJsonError
 from taoloop.dialects.values import is_placeholder
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from taoloop.core.cards import ToolCard
+
+
+_INPUT_CLOSE = re.compile(r"</(?:(?:tool|action)[ _]?input|input|args|arguments|parameters)>", re.IGNORECASE)
 
 
 class ActionReader(AnswerReader):
@@ -51,6 +55,9 @@ class ActionReader(AnswerReader):
         """A name on one line, with what stands behind it."""
         end = self.line_end(start)
         line = self.text[start:end].rstrip()
+        if "</" in line and (inline := INLINE_INPUT.search(line)) is not None:
+            self.action = line[: inline.start()]
+            return self.input(start + inline.end())
         card = find_card(line, self.cards) if line[-1:] not in "([{（｛:：" else None
         stop = END_TOKEN.search(self.text, start, end)
         if stop is not None and card is None:
@@ -164,7 +171,7 @@ class ActionReader(AnswerReader):
         name, self.action = self.action, None
         if is_final_name(name) and find_card(name, self.cards) is None:
             return self.final_input(start)
-        return self.input_of(name, start)
+        return self.tagged_input(name, start) if self.text[start - 1 : start] == ">" else self.input_of(name, start)
 
     def input_of(self, name: str, start: int) -> int:
         """The input of an action: an object, or bare text for a tool with one parameter."""
@@ -207,15 +214,30 @@ class ActionReader(AnswerReader):
             self.bare(name, body.rstrip("`") if "`" in self.text[start:position] else body)
         return self.after(end)
 
+    def tagged_input(self, name: str, start: int) -> int:
+        """An input in tags: an object, or bare text."""
+        position = self.gap(start)
+        if self.text[position : position + 1] in ("{", "｛"):
+            return self.given(name, position)
+        close = _INPUT_CLOSE.search(self.text, start)
+        if close is None:
+            raise RefusedError("truncated", f"The input of {name!r} is never closed.", self.text[start:])
+        body = self.text[start : close.start()].strip()
+        if LABEL.search(body) or "<" in body or "\n" in body:
+            raise RefusedError("stray_text", f"The input of {name!r} is not clear: {excerpt(body)!r}.", body)
+        self.bare(name, body)
+        return self.after(close.end())
+
     def told_object(self, name: str, position: int) -> int | None:
         """Where the object begins that a line of words announces, as in `Here is the JSON: {…}`; None if none is.
 
         Raises:
             RefusedError: the words and the object might be the text of the tool's only argument.
         """
-        told = ANNOUNCED.match(self.text, position)
+        enclosed = ENCLOSED.match(self.text, position)
+        told = enclosed or ANNOUNCED.match(self.text, position)
         card = find_card(name, self.cards)
-        if told is None or card is None or told["word"] in card.parameters:
+        if told is None or card is None or (enclosed is None and told["word"] in card.parameters):
             return None
         inside = self.gap(told.end())
         if not self.text.startswith(("{", "｛"), inside):
@@ -223,7 +245,7 @@ class ActionReader(AnswerReader):
         value = self.value(inside, name).value
         if not isinstance(value, dict) or not all(key in card.parameters for key in value) or not value:
             return None
-        if card.sole_parameter is not None and not card.reads_only:
+        if card.sole_parameter is not None and not card.reads_only and enclosed is None:
             raise RefusedError("bad_action", f"The input of {name!r} has more than one reading.", told.group())
         return inside
 
@@ -239,6 +261,10 @@ class ActionReader(AnswerReader):
         card = find_card(name, self.cards)
         if INLINE_LABEL.search(body):
             raise RefusedError("stray_text", f"The input of {name!r} has a label inside it: {excerpt(body)!r}.", body)
+        if card is not None and _holds_arguments(body, card):
+            raise RefusedError(
+                "bad_action", f"The input of {name!r} has more than one reading: {excerpt(body)!r}.", body
+            )
         value, doubtful = _same_call(body, card, self.cards) or input_value(body, name, card)
         if value is body and is_program(body) and find_card(body.split("(", maxsplit=1)[0], self.cards) is not None:
             raise RefusedError("bad_action", f"The input of {name!r} is another call: {excerpt(body)!r}.", body)
@@ -249,6 +275,18 @@ class ActionReader(AnswerReader):
             if event.lastgroup not in ("brace", "fence") and event.start() > start:
                 return event.start()
         return len(self.text)
+
+
+def _holds_arguments(body: str, card: ToolCard) -> bool:
+    """Whether an object with the tool's own arguments stands in a text that is more than that object."""
+    brace = body.find("{")
+    if brace <= 0 or body[0] in "[\"'“" or not looks_like_json(body, brace):
+        return False
+    try:
+        value = read_value(body, brace).value
+    except NotJsonError:
+        return False
+    return isinstance(value, dict) and any(key in card.parameters for key in value)
 
 
 def _same_call(body: str, card: ToolCard | None, cards: Sequence[ToolCard]) -> tuple[Any, bool] | None:

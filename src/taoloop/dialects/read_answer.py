@@ -28,6 +28,8 @@ class AnswerReader(Place):
             self.answer(self.text[start : close.start()])
             return self.after(close.end())
         body = self.text[start:end].strip()
+        if not body and self.text[end : end + 1] == "<" and LABEL.match(self.text, end):
+            return end  # the answer stands in tags of its own behind the label
         if (tagged := _IN_TAGS.fullmatch(body)) is not None:
             body = tagged[2].strip()
         if len(FENCE_LINE.findall(body)) % 2 and LABEL.search(body):

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _FENCED_STRING = re.compile(r"```\w{0,20}\s*+(?=[\"'“])")
+_FINISH_LINE = re.compile(r"^[ \t]*+finish(?P<sign>[\[(])(?=[^\n]*[\])][ \t]*+(?:\n|\Z))", re.IGNORECASE | re.MULTILINE)
 _CALL_LINE = re.compile(r"^[ \t]*+(?P<list>\[[ \t]*+)?(?P<name>[^\W\d][\w.]{0,200})\(", re.MULTILINE)
 
 
@@ -114,6 +115,12 @@ class _Scan(ActionReader):
     def _take_last_line(self, end: int) -> None:
         """Take `[name(…)]`, or `name(…)` of a tool that reads, where it is the last line and has no label."""
         if self.found is not None or self.action is not None or self.kind not in ("preamble", "thought"):
+            return
+        if (done := _FINISH_LINE.search(self.text, self.begin, end)) is not None and not find_card(
+            "finish", self.cards
+        ):
+            self.close(done.start())
+            self.finish(done["sign"], done.end())
             return
         for line in islice(_CALL_LINE.finditer(self.text, self.begin, end), MAX_OBJECTS):
             card = find_card(line["name"], self.cards)

@@ -42,6 +42,10 @@ ANNOUNCED = re.compile(
     r"(?:[ \t]++[^\s\"“”{}\[\]()<>`:：=]++){0,11}[ \t]{0,3}[:：](?=\s{0,8}[`{｛])"
 )
 """A few words and a colon before an object or a code fence."""
+ENCLOSED = re.compile(
+    r"(?:\(|=|\$?JSON\b:?|<(?:json|action_input|input|args|arguments|parameters)>)\s{0,8}(?=[{｛])", re.IGNORECASE
+)
+"""What may stand around an object in place of a fence."""
 OBJECT = re.compile(rf"[\"'“]?[\[［]?[\s{INVISIBLE}]*+[{{｛]")
 LANGUAGE = re.compile(rf"(?P<word>json\w?)[ \t]*+:?[ \t]*+\n[\s{INVISIBLE}]*+(?=[\"'“\[［{{｛])", re.IGNORECASE)
 """The language of a code fence on a line of its own, where the fence got lost."""
@@ -66,6 +70,7 @@ CONSENT = re.compile(
     re.IGNORECASE,
 )
 """The words of somebody who agrees: no task, and so no echo of one."""
+OWN_OUTPUT = re.compile(r"respon|output|returns?\b|ausgabe|salida|sortie|输出|响应|返回|回应", re.IGNORECASE)
 TOOL_ROLE = re.compile(r"\W*(?:tool|function|工具|函数)\W*", re.IGNORECASE)
 LINE_BRACE = re.compile(r"^[ \t>]*+\[?[ \t]*+\{", re.MULTILINE)
 HEAD = re.compile(r"[^:：(（\[{｛\n]*")

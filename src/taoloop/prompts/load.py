@@ -82,7 +82,7 @@ def prompts_for(language: str, folder: Path | None, dialect: str, strategy: str,
 
 
 @cache
-def _narrowed(language: str, dialect: str, strategy: str, output: bool) -> PromptSet:  # noqa: FBT001  # a key of the cache
+def _narrowed(language: str, dialect: str, strategy: str, output: bool) -> PromptSet:  # keys of the cache
     return _packaged(language).narrowed(dialect, strategy, output=output)
 
 
