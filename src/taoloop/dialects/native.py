@@ -40,7 +40,7 @@ _TOLD_AND_DONE = re.compile(
 _WHOLE = re.compile(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
 _CLOSERS = re.compile(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
 _IN_TAGS = re.compile(r"<(final[ _]?answer|answer|final|output)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
-_SIGNS = re.compile(r"[<\[:：(（“\"'「【✿{=>]|^[ \t]*[>#*+_`•-]", re.MULTILINE)
+_SIGNS = re.compile(r"[<\[:：(（“\"'「【✿{]|^[ \t]*[>#*+_`•-]", re.MULTILINE)
 _MARKS = re.compile(r"<[|｜]|[|｜]>|✿")
 _TAGS = re.compile(
     r"</?([\w.:-]{1,120})[ \t/>]|=[\"']?([\w.-]{1,120})[\"']?[ \t/]{0,3}>|>\s{0,4}([\w.:-]{1,120})\s{0,4}<"

@@ -197,7 +197,7 @@ class ActionReader(AnswerReader):
             body = self.text[position : fence.start()].strip() if fence else body.removesuffix("```").strip()
             end = fence.end() if fence else end
         card = find_card(name, self.cards)
-        if "\n" in body and (named := key_lines(body, card, ended=self.text.endswith(body))) is not None:
+        if "\n" in body and (named := key_lines(body, card, ended=end >= len(self.text))) is not None:
             self.decide(make_call(name, named, self.cards))
             return self.after(end)
         if not fenced and "\n" in body:
