@@ -37,7 +37,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.message import ToolCallText, Usage
 from taoloop.core.spec import AgentSpec
-from taoloop.journals.schema import MIGRATIONS
+from taoloop.journals.schema import upgrade
 from taoloop.journals.sqlite import SqliteJournal
 
 REPORT = """\
@@ -112,16 +112,15 @@ def raw(path: Path, groups: list[list[Event]]) -> Timing:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
-    for statement in MIGRATIONS[0]:
-        connection.execute(statement)
+    upgrade(connection)
     rows = [
-        [("raw", event.seq, event.at, event.kind, 1, encode_fact(event.fact).decode()) for event in group]
+        [("raw", event.seq, event.at, event.kind, 1, encode_fact(event.fact).decode(), bytes(32)) for event in group]
         for group in groups
     ]
     wall, cpu = time.perf_counter(), time.process_time()
     for group_rows in rows:
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", group_rows)
+        connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?)", group_rows)
         connection.execute("COMMIT")
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     connection.close()

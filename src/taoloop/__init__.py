@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from taoloop.core.cards import ErrorCard, ExampleCard, ToolCard
+    from taoloop.core.connection import JournalConnection
     from taoloop.core.events import Event
     from taoloop.core.limits import Limits
     from taoloop.core.trace import Trace
@@ -37,6 +38,7 @@ _PLACES = {
     "ErrorCard": "taoloop.core.cards",
     "Event": "taoloop.core.events",
     "ExampleCard": "taoloop.core.cards",
+    "JournalConnection": "taoloop.core.connection",
     "Limits": "taoloop.core.limits",
     "MemoryJournal": "taoloop.journals.memory",
     "Rate": "taoloop.models.settings",
@@ -61,6 +63,7 @@ __all__ = [
     "ErrorCard",
     "Event",
     "ExampleCard",
+    "JournalConnection",
     "Limits",
     "MemoryJournal",
     "Rate",

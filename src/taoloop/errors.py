@@ -6,6 +6,7 @@ TaoError
 │   ├── UnknownName             no tool, model, dialect or strategy has that name
 │   ├── ToolDefinitionError     a function or card cannot become a tool
 │   ├── PromptError             a prompt file is missing or has an unknown placeholder
+│   ├── PolicyError             a policy or a rule cannot be kept
 │   ├── EnvFileError            a .env file cannot be read
 │   ├── MissingKey              no API key; names the variable to set
 │   └── MissingExtra            an optional dependency is not installed; names the extra
@@ -35,6 +36,7 @@ TaoError
 │   ├── JournalLocked           another process holds the database
 │   ├── JournalFull             no space is left on the device
 │   └── JournalCorrupt          the file is not a journal, or an event in it cannot be read
+│       └── JournalTampered     a run is not as it was written
 ├── RunNotResumable             the run has nothing left to do
 ├── RunNotAnswered              the run has no answer that a conversation could go on from
 └── IllegalEvent                a bug in a driver: the trace cannot take this event
@@ -115,6 +117,12 @@ class PromptError(ConfigError):
     """A prompt file is missing, cannot be read or has an unknown placeholder."""
 
     code = "prompt"
+
+
+class PolicyError(ConfigError):
+    """A policy, or a rule of it, cannot be kept: an unknown word, or a rule that can never match."""
+
+    code = "policy"
 
 
 class EnvFileError(ConfigError):
@@ -318,6 +326,12 @@ class JournalCorrupt(JournalError):
     """The file is not a journal, or an event in it cannot be read."""
 
     code = "journal_corrupt"
+
+
+class JournalTampered(JournalCorrupt):
+    """A run is not as it was written: its hash chain is broken. It can be looked at, and not gone on with."""
+
+    code = "journal_tampered"
 
 
 class RunNotResumable(TaoError):

@@ -82,7 +82,8 @@ def test_a_run_that_waits_with_an_inner_one_says_how_to_go_on(tao: Shell) -> Non
     tao.write("outer.json", json.dumps({"model": "scripted:script.yaml", "tools": tools}))
     waiting = tao("run", "x", "--agent", "outer.json", code=8)
     assert "write_file (call_1, write) in run" in waiting.out
-    command = waiting.out.splitlines()[-1].partition("Go on: tao ")[2]
-    assert command.endswith("--approve write")
-    assert "Answer: Done." in tao(*command.split(), code=0).out
+    answer, go_on = waiting.out.splitlines()[-2:]
+    [asked] = json.loads(tao(*answer.removeprefix("Decide: tao ").split(), "--json", code=0).out)
+    tao("approve", asked["run_id"], asked["call_id"], code=0)
+    assert "Answer: Done." in tao(*go_on.removeprefix("Go on: tao ").split(), code=0).out
     assert (tao.folder / "files" / "a.txt").read_text() == "hi"

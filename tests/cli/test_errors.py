@@ -189,7 +189,8 @@ def test_a_place_that_cannot_be_written_is_named(tao: Shell) -> None:
 
 
 def test_a_full_disk_is_named_and_what_was_kept_goes_on(tao: Shell) -> None:
-    tao.write("large.py", "def large(n: int) -> str:\n    return 'x' * n\n")
+    declared = 'from taoloop import tool\n\n@tool(tier="read", purpose="Make a large text.")\n'
+    tao.write("large.py", f"{declared}def large(n: int) -> str:\n    return 'x' * n\n")
     model = tao.script(call("large", n=1), call("large", n=2_000_000), "done")
     run = [*ENTRY, "run", "x", "--model", model, "--tools", "large:large", "--json"]
     line = f"ulimit -f 1000; {shlex.join(run)}"

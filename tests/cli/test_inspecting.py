@@ -1,5 +1,6 @@
 """`tao tools`, `tao models`, `tao doctor` and the start of the program."""
 
+import shutil
 import subprocess
 import sys
 
@@ -16,6 +17,13 @@ from taoloop import tool
 def do(x: str) -> str:
     """Run."""
     return x
+'''
+
+POOR_SENDING = '''
+@tool(tier="destructive", egress=["to", "copy"], roles={"to": "target"}, reversible=False)
+def send(to: str, copy: str = "") -> str:
+    """Send a greeting, only to people."""
+    return to
 '''
 
 
@@ -35,6 +43,26 @@ def test_the_tools_of_an_agent_are_shown_and_linted(tao: Shell) -> None:
     assert {finding["code"] for finding in card["findings"]} >= {"no_tier"}
 
 
+def test_a_card_says_what_a_call_does_to_the_world(tao: Shell) -> None:
+    out = tao("tools", "write_file", code=0).out
+    assert "write_file  [write]" in out
+    assert "roles:      path target, content content" in out
+    assert "egress:     no" in out
+    assert "undone by:  restore_file" in out
+    tao.write("poor.py", POOR + POOR_SENDING)
+    open_card = tao("tools", "poor:do", code=0).out
+    assert "do  [no tier: counts as destructive]" in open_card
+    assert "egress:     not declared: counts as yes" in open_card
+    assert "undone by:  not declared" in open_card
+    sending = tao("tools", "poor:send", code=0).out
+    assert "egress:     where to or copy is given" in sending
+    assert "undone by:  nothing" in sending
+    card = tao("tools", "poor:send", "--json", code=0).events[0]
+    assert (card["egress"], card["roles"]["to"], card["reversible"]) == (["to", "copy"], "target", False)
+    codes = [finding["code"] for finding in tao("tools", "poor:send", "--json", "--lint", code=1).events[0]["findings"]]
+    assert codes.count("no_role") == 1
+
+
 def test_models_say_what_is_missing_and_why_the_default_is_what_it_is(tao: Shell) -> None:
     out = tao("models", code=0).out
     assert "set DEEPSEEK_API_KEY" in out
@@ -51,7 +79,23 @@ def test_models_say_what_is_missing_and_why_the_default_is_what_it_is(tao: Shell
 def test_doctor_finds_everything_in_order(tao: Shell) -> None:
     checks = {check["name"]: check for check in tao("doctor", "--json", code=0).events}
     assert {check["state"] for check in checks.values()} <= {"ok", "warn"}
-    assert {"python", "packages", ".env", "time zones", "sqlite", "terminal", "database", "model"} <= set(checks)
+    assert {"python", "packages", ".env", "time zones", "sqlite", "terminal", "sandbox", "database", "model"} <= set(
+        checks
+    )
+
+
+def test_doctor_says_why_there_is_no_sandbox_and_what_to_install(tao: Shell) -> None:
+    checks = {check["name"]: check for check in tao("doctor", "--json", code=0, PATH="/nowhere").events}
+    assert checks["sandbox"]["state"] == "warn"
+    assert "no run_python, no run_command" in checks["sandbox"]["text"]
+    assert "bubblewrap" in checks["sandbox"]["hint"]
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_doctor_starts_a_sandbox(tao: Shell) -> None:
+    checks = {check["name"]: check for check in tao("doctor", "--json", code=0).events}
+    assert checks["sandbox"]["state"] == "ok"
+    assert "a start takes" in checks["sandbox"]["text"]
 
 
 def test_doctor_names_a_place_that_cannot_be_written(tao: Shell) -> None:

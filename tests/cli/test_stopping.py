@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from taoloop.journals.schema import _seal
+
 from .conftest import ENTRY, Shell, call, until
 
 TOOLS = '''
@@ -35,7 +37,7 @@ def block_for(name: str) -> str:
         time.sleep(0.02)
     return "there"
 
-@tool
+@tool(tier="draft")
 async def stubborn(name: str) -> str:
     """Wait for a file, whatever anybody says."""
     while True:
@@ -100,10 +102,30 @@ def test_a_killed_run_goes_on_without_a_second_effect(tao: Shell) -> None:
     process.kill()
     process.communicate(timeout=30)
     assert tao("runs", "--status", "running").out.startswith(run_id)
+    waiting = tao("run", "--resume", run_id, "--json", code=8)
+    assert "another process may be at work on it" in waiting.err.splitlines()[0]
+    assert [event["kind"] for event in waiting.events][-2:] == ["in_doubt", "paused"]
+    known = tao("settle", run_id, "call_1", code=8)
+    assert "it may have happened or not" in known.one_line
+    assert tao("settle", run_id, "call_2", "--repeat", code=2).err
+    settled = tao("settle", run_id, "call_1", "--happened", "--by", "ann", code=0)
+    assert f"--resume {run_id}" in settled.one_line
     resumed = tao("run", "--resume", run_id, "--json", code=0)
-    assert "another process may be at work on it" in resumed.one_line
-    assert next(event["error"]["code"] for event in resumed.events if event["kind"] == "observed") == "in_doubt"
+    [observed] = [event for event in resumed.events if event["kind"] == "observed"]
+    assert (observed["ok"], "ann" in observed["output"]) == (True, True)
     assert effects.read_text() == "go\n"
+    assert tao("replay", run_id, code=0).err == ""
+
+
+def test_what_a_dead_process_left_is_recovered(tao: Shell) -> None:
+    process = tao.start(*held(tao, "write_once"))
+    run_id = until(process, "action_started")[0]["run_id"]
+    process.kill()
+    process.communicate(timeout=30)
+    assert "no run has lost its process" in tao("recover", code=0).err  # it was at work a moment ago
+    assert run_id in tao("recover", "--dry-run", "--after", "0", code=0).out
+    assert [row["status"] for row in tao("recover", "--after", "0", "--json", code=0).events] == ["waiting"]
+    assert tao("recover", "--after", "0", code=0).out == ""
 
 
 def test_a_run_without_events_for_long_is_shown_in_doubt_and_taken_over_without_a_warning(tao: Shell) -> None:
@@ -116,6 +138,8 @@ def test_a_run_without_events_for_long_is_shown_in_doubt_and_taken_over_without_
     assert "running?" not in listed.out + listed.err
     with sqlite3.connect(tao.folder / "runs.db") as connection:
         connection.execute("UPDATE event SET at = at - 3600")
+        connection.execute("UPDATE run SET started_at = started_at - 3600")
+        _seal(connection)  # as if it had been written then
     connection.close()
     listed = tao("runs", code=0)
     assert "  running?  " in listed.out

@@ -20,6 +20,8 @@ GOOD: dict[str, Any] = {
     },
     "examples": (ExampleCard(args={"city": "上海"}),),
 }
+CHANGING: dict[str, Any] = {"tier": "destructive", "egress": False, "roles": {"city": "target"}, "reversible": False}
+"""What a card says whose tool changes something."""
 
 
 def codes(**changes: Any) -> set[str]:
@@ -106,11 +108,47 @@ def test_a_parameter_states_type_format_and_whether_it_is_required() -> None:
 )
 def test_a_read_tier_that_contradicts_the_name_is_flagged(name: str, purpose: str) -> None:
     assert codes(name=name, purpose=purpose) == {"tier_contradicts_name"}
-    assert codes(name=name, purpose=purpose, tier="destructive") == set()
+    assert codes(name=name, purpose=purpose, **CHANGING) == set()
 
 
 def test_a_missing_tier_and_missing_errors_are_flagged() -> None:
     assert codes(tier=None, errors=()) == {"no_tier", "no_errors"}
+
+
+def test_a_missing_tier_is_told_as_what_the_executor_makes_of_it() -> None:
+    (finding,) = lint(ToolCard(**{**GOOD, "tier": None}))
+    assert "counts as destructive and as sending data out: a person is asked" in finding.message
+
+
+@pytest.mark.parametrize("tier", ["write", "destructive"])
+@pytest.mark.parametrize(
+    ("missing", "code", "field"),
+    [
+        ("egress", "no_egress", "egress"),
+        ("roles", "no_role", "roles.city"),
+        ("reversible", "no_rollback", "compensation"),
+    ],
+)
+def test_what_a_tool_that_changes_something_leaves_open_is_flagged(
+    tier: str, missing: str, code: str, field: str
+) -> None:
+    """S0-40: a tool with an effect names its rollback, or is marked as one that cannot be undone."""
+    said = {name: value for name, value in CHANGING.items() if name != missing}
+    (finding,) = lint(ToolCard(**{**GOOD, **said, "tier": tier}))
+    assert (finding.code, finding.field) == (code, field)
+    assert finding.message
+    assert finding.advice
+
+
+def test_a_tool_that_changes_something_is_good_with_a_compensation() -> None:
+    """S0-40."""
+    said = {name: value for name, value in CHANGING.items() if name != "reversible"}
+    assert codes(**said, compensation="undo_it") == set()
+    assert codes(**{**said, "egress": ("city",)}, reversible=True) == set()
+
+
+def test_a_tool_that_changes_nothing_needs_to_say_none_of_it() -> None:
+    assert codes(tier="draft") == set()
 
 
 @pytest.mark.parametrize("args", [{}, {"city": "x", "day": 1}])

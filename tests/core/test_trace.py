@@ -187,10 +187,16 @@ def test_an_approval_answers_one_waiting_call_once() -> None:
     asked = ActionRequested(step=1, call_id="call_1", tool="add", args={}, tier="write", verdict="ask", digest="d")
     given = ApprovalGiven(call_id="call_1", digest="d", by="ann", args={"a": 2})
     trace = trace_of(START, replied(), asked, Paused(reason="w", waiting_for=("call_1",)), given)
-    assert trace.status == "running"
+    assert trace.status == "waiting", "until it is resumed: no process is there"
     assert trace.calls["call_1"].args == {"a": 2}
     with pytest.raises(IllegalEvent, match="waits for no answer"):
         trace.append(Event(5, 0.0, given))
+
+
+def test_an_approval_of_another_call_is_none() -> None:
+    asked = ActionRequested(step=1, call_id="call_1", tool="add", args={}, tier="write", verdict="ask", digest="d")
+    with pytest.raises(IllegalEvent, match="another call"):
+        trace_of(START, replied(), asked, ApprovalGiven(call_id="call_1", digest="e", by="ann"))
 
 
 @dataclass

@@ -63,7 +63,7 @@ class SharesItsList(MemoryJournal):
 
 
 class KeepsTheOldFence(MemoryJournal):
-    async def acquire(self, run_id: str) -> Lease:
+    async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:  # noqa: ARG002
         return Lease(run_id=run_id, fence=self._find(run_id).fence)
 
 

@@ -267,10 +267,17 @@ def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
     open_database(Place(path=path)).close()
 
 
-def test_an_older_file_opened_for_reading_says_how_to_upgrade(path: Path) -> None:
+def test_an_older_file_can_be_read_and_stays_as_it_is(path: Path) -> None:
     make_journal(path)
-    with pytest.raises(JournalError, match="older schema 1"):
-        open_database(Place(path=path, read_only=True), (*MIGRATIONS, V2))
+    open_database(Place(path=path, read_only=True), (*MIGRATIONS, V2)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert version(connection) == len(MIGRATIONS)
+
+
+def test_an_empty_file_opened_for_reading_says_how_to_fill_it(path: Path) -> None:
+    path.touch()
+    with pytest.raises(JournalError, match="older schema 0"):
+        open_database(Place(path=path, read_only=True))
 
 
 def test_the_place_can_be_chosen_by_the_environment(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_every_failure_of_a_call_is_an_observation(replies: list[Any], tools: An
 
 
 def test_a_tool_that_exits_the_program_does_not() -> None:
-    @tool
+    @tool(tier="read")
     def leave() -> str:
         """Try to leave."""
         raise SystemExit(3)
@@ -112,7 +112,7 @@ def test_a_tool_that_exits_the_program_does_not() -> None:
 
 
 def test_an_async_tool_that_cancels_itself_fails_alone() -> None:
-    @tool
+    @tool(tier="read")
     async def give_up() -> str:
         """Raise a cancellation of its own."""
         raise asyncio.CancelledError
@@ -123,17 +123,17 @@ def test_an_async_tool_that_cancels_itself_fails_alone() -> None:
 def test_a_sync_tool_that_hangs_is_left_behind_after_its_time() -> None:
     stuck = threading.Event()
 
-    @tool(timeout_s=0.05)
+    @tool(timeout_s=0.05, tier="draft")
     def hang() -> str:
         """Hang until the test is over."""
         stuck.wait(PATIENCE_S)
         return "late"
 
-    result = run([call("hang"), "went on"], hang)
+    result = run([call("hang"), "went on"], hang, policy="headless")
     stuck.set()
     [observed] = observations(result)
     assert observed.error is not None
-    assert observed.error.code == "timeout"
+    assert observed.error.code == "in_doubt"
     assert "may or may not have happened" in observed.error.message
     assert result.answer == "went on"
 
@@ -151,7 +151,7 @@ def test_an_async_tool_that_hangs_is_stopped_after_its_time() -> None:
 
 
 def test_a_result_that_cannot_be_serialised_is_told_and_the_call_counts_as_made() -> None:
-    @tool
+    @tool(tier="draft")
     def odd() -> Any:
         """Return what JSON does not know."""
         return object()
@@ -163,7 +163,7 @@ def test_a_result_that_cannot_be_serialised_is_told_and_the_call_counts_as_made(
 
 
 def test_a_result_against_the_declared_type_is_told() -> None:
-    @tool
+    @tool(tier="draft")
     def wrong() -> int:
         """Promise a number, return a text."""
         return "many"  # type: ignore[return-value]  # the point of the test
@@ -272,7 +272,7 @@ def test_a_write_waits_for_a_person_and_goes_on_when_allowed() -> None:
     """S0-37, S4-55 (trap: write_file overwrites without approval)."""
     journal = MemoryJournal()
     script = ScriptedModel([call("pay", amount=5), "done"])
-    waiting = Agent(model=script, tools=[pay], journal=journal).run_sync("pay 5")
+    waiting = Agent(model=script, tools=[pay], journal=journal).run_sync("pay the bill")
     assert waiting.status == "waiting"
     assert not observations(waiting)
     questions: list[ApprovalRequest] = []
@@ -424,7 +424,7 @@ def test_an_effect_that_was_cut_off_is_in_doubt_after_the_resume() -> None:
     started = asyncio.Event()
     paid: list[int] = []
 
-    @tool
+    @tool(tier="draft")
     async def transfer(amount: int) -> str:
         """Have an effect, then hang."""
         paid.append(amount)
@@ -432,7 +432,8 @@ def test_an_effect_that_was_cut_off_is_in_doubt_after_the_resume() -> None:
         await asyncio.Event().wait()
         return "ok"
 
-    agent = Agent(model=ScriptedModel([call("transfer", amount=7), "unknown"]), tools=[transfer], journal=journal)
+    script = ScriptedModel([call("transfer", amount=7), "unknown"])
+    agent = Agent(model=script, tools=[transfer], journal=journal, policy="headless")
 
     async def stop_and_resume() -> Result:
         running = asyncio.create_task(agent.run("x", run_id="r1"))
@@ -499,7 +500,7 @@ def test_a_path_keeps_the_trace_on_disk(tmp_path: Path) -> None:
 
 
 def test_lone_surrogates_from_a_model_or_a_tool_do_not_break_the_trace(tmp_path: Path) -> None:
-    @tool
+    @tool(tier="read")
     def odd(text: str) -> str:
         """Return half a character."""
         return text + "\ud800"
@@ -530,7 +531,7 @@ def test_what_the_model_said_is_in_the_trace_whole() -> None:
 def test_a_tool_that_has_changed_since_the_run_began_is_an_observation() -> None:
     journal = MemoryJournal()
     script = ScriptedModel([call("pay", amount=5), "done"])
-    waiting = Agent(model=script, tools=[pay], journal=journal).run_sync("pay 5")
+    waiting = Agent(model=script, tools=[pay], journal=journal).run_sync("pay the bill")
 
     @tool(tier="write", name="pay")
     def pay_by_name(name: str) -> str:
@@ -557,7 +558,7 @@ def test_a_run_may_be_held_to_some_of_the_agents_tools() -> None:
 
 def test_a_tier_that_is_allowed_at_the_resume_covers_the_call_that_waits() -> None:
     agent = Agent(model=ScriptedModel([call("pay", amount=5), "done"]), tools=[pay])
-    waiting = agent.run_sync("pay 5")
+    waiting = agent.run_sync("pay the bill")
     done = agent.resume_sync(waiting.run_id, approved_tiers=("write",))
     assert (done.status, observations(done)[0].output) == ("completed", "paid 5")
 

@@ -84,6 +84,9 @@ tools:
       purpose: Give the code of a city.
       tier: read
       input_schema: {type: object, properties: {city: {type: string}}, required: [city]}
+      egress: [city]
+      roles: {city: minor}
+      reversible: false
 workspace: work
 limits: {max_steps: 9, max_cost_usd: 0.5, max_tokens: null}
 approved_tiers: [write]
@@ -99,6 +102,8 @@ db: runs.db
     assert agent.model == f"scripted:{tmp_path / 'replies.yaml'}"
     assert (agent.dialect, agent.strategy, agent.language) == ("json", "act-only", "zh")
     assert agent.toolbox.names == ("calculator", "shout", "lookup", "city_code", "read_observation")
+    card = agent.toolbox.get("city_code").card
+    assert (card.egress, card.role("city"), card.reversible) == (("city",), "minor", False)
     assert agent.limits == Limits(max_steps=9, max_cost_usd=0.5)
     assert (agent.workspace, agent.journal) == (tmp_path / "work", tmp_path / "runs.db")
     assert (agent.closing_turn, agent.repair_turns, agent.approved_tiers) == (False, 2, ("write",))
@@ -158,6 +163,12 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("tools:\n- lookup: {}\n", 2, "tools[0].lookup.table", "a path is expected"),
         ("tools:\n- card: {name: x}\n", 2, "tools[0]", "the code is not named"),
         ("tools:\n- function: agentcode:plain\n  card: {nam: x}\n", 3, "tools[0].card", "Did you mean 'name'?"),
+        (
+            "tools:\n- function: agentcode:plain\n  card:\n    {name: x, purpose: p, roles: {town: target}}\n",
+            3,
+            "tools[0].card",
+            "gives a role to 'town', which is none of its arguments",
+        ),
         ("db: a\njournal: b\n", 1, "db", "means the same"),
         ("name: a\nname: b\n", 2, "name", "a second time (first in line 1)"),
         ("limits:\n  max_steps: 1\n  max_steps: 2\n", 3, "limits.max_steps", "a second time"),

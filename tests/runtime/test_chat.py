@@ -28,7 +28,7 @@ def order(item: str) -> str:
     return f"ordered {item}"
 
 
-ORDER = {"tool_calls": [{"name": "order", "args": {"item": "tea"}}]}
+ORDER = {"tool_calls": [{"name": "order", "args": {"item": "green tea"}}]}
 
 
 def history(result: Result) -> list[str]:

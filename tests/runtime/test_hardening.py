@@ -257,7 +257,7 @@ def test_calls_of_one_decision_run_in_its_order() -> None:
     """A read that follows a write sees what was written."""
     state = {"n": 0}
 
-    @tool
+    @tool(tier="draft")
     def put(n: int) -> str:
         """Change the state."""
         state["n"] = n

@@ -25,7 +25,7 @@ async def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-@tool
+@tool(tier="draft")
 async def shaky(text: str) -> str:
     """Fail for some texts."""
     if "o" in text:

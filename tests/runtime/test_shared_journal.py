@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "runs.db"
 
 
-@tool
+@tool(tier="draft")
 async def look(x: int) -> int:
     """Look."""
     await asyncio.sleep(0)

@@ -220,8 +220,17 @@ def test_the_tier_is_what_the_agent_can_do_unasked() -> None:
     assert tier(look) == "read"
     assert tier(look, paint) == "draft"
     assert tier(look, paint, approved_tiers=("write",)) == "write"
-    assert tier(look, unknown) is None
+    assert tier(look, unknown) == "draft", "it counts as destructive, so a person is asked inside"
+    assert tier(look, unknown, approved_tiers=("destructive",)) == "destructive"
     assert agent(tools=[look]).as_tool(name="x", purpose="x", tier="destructive").card.tier == "destructive"
+
+
+def test_a_call_sends_data_out_only_where_a_tool_inside_may_unasked() -> None:
+    def egress(**options: Any) -> Any:
+        return agent(tools=[look, paint], **options).as_tool(name="x", purpose="x").card.egress
+
+    assert egress() is False, "a person is asked inside"
+    assert egress(approved_tiers=("write",)) is True, "paint does not say that it sends nothing"
 
 
 def test_a_name_that_no_model_can_call_is_refused() -> None:
@@ -425,12 +434,12 @@ CRASH = textwrap.dedent(
 
     inner = Agent(
         model=ScriptedModel([call("paint", thing="door"), call("look"), "painted once"]),
-        tools=[paint, look], approved_tiers=("write",),
+        tools=[paint, look], approved_tiers=("write",), approve=lambda question: False,
     )
     outer = Agent(
         model=ScriptedModel([call("painter", task="Paint the door."), "done"]),
         tools=[inner.as_tool(name="painter", purpose="Paint.", tier="draft")],
-        journal="runs.db",
+        journal="runs.db", approve=lambda question: True,
     )
     if sys.argv[1] == "crash":
         outer.run_sync("q", run_id="r")
@@ -467,3 +476,27 @@ def test_called_by_hand_the_agent_runs_by_itself() -> None:
     began = time.monotonic()
     assert one.prepare({"task": "look"}).args == {"task": "look"}
     assert time.monotonic() - began < 5
+
+
+def test_a_run_inside_does_not_go_on_with_a_tool_that_does_more_than_it_did() -> None:
+    made: list[str] = []
+
+    def both(tier: Any, *replies: Any, journal: MemoryJournal) -> Agent:
+        @tool(tier=tier)
+        def peek(at: str) -> str:
+            """Peek."""
+            made.append(at)
+            return "seen"
+
+        first = [call("paint", thing="wall")] if not replies else [call("peek", at="x"), "ok"]
+        inner = agent(*first, tools=[peek, paint]).as_tool(purpose="Look.", name="inner", tier="draft")
+        script = ScriptedModel(list(replies) or [call("inner", task="go")], strict=False)
+        return Agent(model=script, tools=[inner], journal=journal)
+
+    journal = MemoryJournal()
+    waiting = both("read", journal=journal).run_sync("q")
+    assert waiting.status == "waiting"
+    result = both("destructive", "done", journal=journal).resume_sync(waiting.run_id)
+    assert result.status != "waiting"
+    assert "had the tier 'read'" in str(observed(result).error)
+    assert made == []

@@ -17,6 +17,7 @@ from taoloop.core.events import (
     Fact,
     Fault,
     Finished,
+    InDoubt,
     LimitReached,
     ModelReplied,
     Noted,
@@ -24,10 +25,10 @@ from taoloop.core.events import (
     ReplyRejected,
     Resumed,
     RunStarted,
-    VerdictKind,
 )
 from taoloop.core.limits import Limits
 from taoloop.core.message import Usage
+from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.spec import AgentSpec
 from taoloop.core.trace import Trace
 from taoloop.errors import UnknownName
@@ -258,7 +259,12 @@ def test_a_refused_action_goes_back_to_the_model_with_the_reason() -> None:
 def test_an_effect_that_was_under_way_when_the_process_died_is_in_doubt_and_not_repeated() -> None:
     """Promise 1; S0-38."""
     started = ActionStarted(call_id="call_1", idempotency_key="r:call_1")
-    effect = REACT.next(SPEC, trace_of(replied(1, LOOK), asked(1, "pay"), started, Resumed()))
+    lost = (replied(1, LOOK), asked(1, "pay"), started, Resumed())
+    assert REACT.next(SPEC, trace_of(*lost)) == Record(facts=(InDoubt(call_id="call_1", reason="no_outcome"),))
+    trace = trace_of(*lost, InDoubt(call_id="call_1", reason="no_outcome"))
+    assert REACT.next(SPEC, trace) == AskPerson(calls=(), doubts=(trace.pending["call_1"],))
+    spec = replace(SPEC, policy=Policy(profile="headless"))
+    effect = REACT.next(spec, trace_of(*lost, InDoubt(call_id="call_1", reason="no_outcome"), spec=spec))
     assert isinstance(effect, Record)
     fact = effect.facts[0]
     assert isinstance(fact, Observed)

@@ -32,7 +32,13 @@ MAPPING: dict[str, Any] = {
     "max_preview_chars": 500,
     "idempotent": True,
     "parallel": True,
-    "compensation": None,
+    "compensation": "forget_weather",
+    "compensation_args": {"city": "args.city"},
+    "egress": ["city"],
+    "roles": {"city": "target", "day": "minor"},
+    "reversible": True,
+    "probes": False,
+    "transactional": False,
 }
 
 
@@ -43,10 +49,12 @@ def weather(city: str, day: str = "", *, context: ToolContext) -> dict[str, Any]
 def test_a_card_is_read_from_plain_data_with_every_field() -> None:
     """S2-19 to S2-25."""
     card = card_from_mapping(MAPPING, "tools.yaml")
-    assert {name: getattr(card, name) for name in MAPPING if name not in ("errors", "examples")} == {
-        name: value for name, value in MAPPING.items() if name not in ("errors", "examples")
+    other = ("errors", "examples", "egress")
+    assert {name: getattr(card, name) for name in MAPPING if name not in other} == {
+        name: value for name, value in MAPPING.items() if name not in other
     }
     assert (card.errors[0].code, card.examples[0].output) == ("no_city", {"degrees": 30})
+    assert card.egress == ("city",)
     assert set(MAPPING) == set(ToolCard.__dataclass_fields__)
 
 
@@ -67,6 +75,15 @@ def test_a_missing_tier_stays_unknown() -> None:
         ({"errors": "x"}, "'errors' must be a list"),
         ({"name": "天气"}, "cannot be called"),
         ({"input_schema": None}, "'input_schema' must be a mapping"),
+        ({"egress": "city"}, "'egress' must be true, false, or a list of arguments"),
+        ({"egress": ["town"]}, "'get_weather' has egress = ('town',)"),
+        ({"egress": [["city"]]}, "'egress' must be true, false, or a list"),
+        ({"roles": ["city"]}, "'roles' must be a mapping from arguments to roles"),
+        ({"roles": {"town": "target"}}, "gives a role to 'town', which is none of its arguments"),
+        ({"roles": {"city": "goal"}}, "the role 'goal'"),
+        ({"roles": {"city": ["target"]}}, "the role ['target']"),
+        ({"reversible": "no"}, "'reversible' must be true or false"),
+        ({"compensation_args": "city"}, "'compensation_args' must be a mapping"),
     ],
 )
 def test_a_wrong_field_is_named(change: dict[str, Any], message: str) -> None:

@@ -97,6 +97,23 @@ def test_arguments_are_bounded_in_size() -> None:
         small.prepare({"a": 1, "b": "x" * 1_024})
 
 
+def test_what_a_call_does_to_the_world_is_said_beside_the_tier() -> None:
+    @tool(tier="write", egress=["to"], roles={"to": "target", "text": "content"}, reversible=False)
+    def send(to: str, text: str = "") -> str:
+        """Send a text to somebody."""
+        return f"{to} {text}"
+
+    card = send.card
+    assert (card.egress, card.can_be_undone) == (("to",), False)
+    assert (card.role("to"), card.role("text")) == ("target", "content")
+    assert card.sends_out({"to": "ann", "text": ""})
+    assert not card.sends_out({"text": "x"})
+    options: dict[str, Any]
+    for options in ({"egress": ["who"]}, {"egress": "to"}, {"roles": {"who": "target"}}, {"roles": {"to": "goal"}}):
+        with pytest.raises(ToolDefinitionError, match="send"):
+            tool(tier="write", **options)(send.handler)
+
+
 def test_a_function_that_no_model_can_call_is_refused() -> None:
     def untyped(a):  # type: ignore[no-untyped-def]
         return a

@@ -23,6 +23,8 @@ BUILT_IN = {
     "read_observation",
     "remember",
     "recall",
+    "run_python",
+    "run_command",
 }
 
 

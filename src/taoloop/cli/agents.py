@@ -10,14 +10,17 @@ from typing import Any
 from taoloop.cli.labels import label
 from taoloop.core.cards import TIERS, Tier
 from taoloop.core.limits import Limits
+from taoloop.core.policy import Policy
 from taoloop.core.spec import AgentSpec
 from taoloop.errors import ConfigError, MissingExtra
 from taoloop.models.bound import joined_spec, split_spec
 from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.resolve import OFFLINE, default_spec, is_provider, mock_is_set
-from taoloop.runtime.agent import PAGING_TOOL, Agent
+from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_file import load_agent, read_schema
+from taoloop.runtime.agent_parts import PAGING_TOOL
 from taoloop.runtime.attribute import load_attribute
+from taoloop.runtime.policy_file import load_policy
 from taoloop.runtime.subagent import with_inner_agents
 from taoloop.tools.base import Tool
 from taoloop.tools.builtin import builtin_tools
@@ -45,6 +48,8 @@ class Chosen:
     closing_turn: bool | None = None
     context_tokens: int | None = None
     approve: str | None = None
+    profile: str | None = None
+    policy: str | None = None
     limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -76,6 +81,8 @@ def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Age
         base = replace(base, workspace=spec.workspace)
     if base.memory is None:
         base = replace(base, memory=spec.memory)
+    if spec.policy.observations == "handles":
+        base = replace(base, policy=spec.policy)  # the run's own anyway; its tools are others in this mode
     agent = _with_options(base, chosen, env)
     if chosen.tools is None:
         builtin = builtin_tools(None)
@@ -155,6 +162,8 @@ def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent
         changes["output_type"] = read_schema(_path("--output-schema", chosen.output_schema))
     if chosen.prompts is not None:
         changes["prompts"] = _folder("--prompts", chosen.prompts)
+    if chosen.policy is not None or chosen.profile is not None:
+        changes["policy"] = _policy(agent, chosen)
     if chosen.tools is not None:
         changes["tools"] = named_tools(chosen.tools)
     if chosen.limits:
@@ -162,6 +171,15 @@ def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent
         changes |= {"limits": limits_over(agent.limits, own | dict(chosen.limits)), "max_steps": None}
     changed = replace(agent, env=env, **changes)
     return with_inner_agents(changed, lambda inner: _inner(inner, env))
+
+
+def _policy(agent: Agent, chosen: Chosen) -> Policy:
+    """The policy of `--policy`, else the agent's, under the profile of `--profile`."""
+    if chosen.policy is not None:
+        policy = load_policy(_path("--policy", chosen.policy))
+    else:
+        policy = agent.policy if isinstance(agent.policy, Policy) else Policy(profile=agent.policy)
+    return policy if chosen.profile is None else replace(policy, profile=chosen.profile)  # type: ignore[arg-type]  # a choice of the option
 
 
 def _inner(agent: Agent, env: Mapping[str, str]) -> Agent:

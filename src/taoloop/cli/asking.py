@@ -1,25 +1,38 @@
-"""Asking the person at the terminal whether a call may run."""
+"""Asking the person at the terminal whether calls may run."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
+import time
+from collections.abc import Mapping
 from contextlib import suppress
-
-from rich.cells import cell_len
-from rich.text import Text
+from dataclasses import replace
+from typing import Any
 
 from taoloop.cli.labels import label
 from taoloop.cli.live import LiveView
-from taoloop.cli.rendering import Pen
-from taoloop.cli.text import visible
-from taoloop.core.transcript import input_text
+from taoloop.cli.questions import show_call, show_question
+from taoloop.cli.saying import person
+from taoloop.dialects.strict import NotJsonError, loads
+from taoloop.errors import InvalidArguments
+from taoloop.runtime.answering import fitted
 from taoloop.runtime.approval import ApprovalAnswer, ApprovalRequest
 
-_YES = ("y", "yes", "是", "允许")
-_NO = ("n", "no", "否", "拒绝")
-_LATER = ("q", "quit", "later", "以后")
+_YES_IN_FULL = ("yes", "是", "允许")
+_KEYS = {
+    "yes": ("y", *_YES_IN_FULL),
+    "no": ("n", "no", "否", "拒绝"),
+    "always": ("a", "always", "一律"),
+    "values": ("v", "values", "信任"),
+    "edit": ("e", "edit", "修改"),
+    "one": ("o", "one", "逐个"),
+    "later": ("q", "quit", "later", "以后"),
+    "happened": ("h", "happened", "已生效"),
+    "repeat": ("r", "repeat", "再执行"),
+    "leave": ("l", "leave", "不作定论"),
+}
 
 
 class Asker:
@@ -27,73 +40,139 @@ class Asker:
 
     def __init__(self, view: LiveView) -> None:
         self._view = view
+        self._by = person(None)
+        self._singly: set[tuple[str, str]] = set()  # calls that the person wants to decide one by one
 
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         """The answer, or None where the person wants to decide later."""
         with self._view.waiting_for_person():
-            return await self._ask(self._view, request)
+            try:
+                return await (self._ask_what_happened(request) if request.doubt else self._ask(request))
+            except asyncio.CancelledError:
+                if request.expires_at is not None and time.time() >= request.expires_at - 1:
+                    self._prompt("\n" + label(self._view.pen.language, "ask_too_late") + "\n")
+                raise
 
-    async def _ask(self, view: LiveView, request: ApprovalRequest) -> ApprovalAnswer | None:
-        language = view.pen.language
-        _show(view, request)
+    async def _ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        if (request.run_id, request.call_id) in self._singly:
+            request = replace(request, batch=())
+        pen = self._view.pen
+        show_question(pen, request, inner=request.run_id != self._view.run_id)
         _forget_typed()
-        _prompt(view, label(language, "ask_keys"))
+        args: Mapping[str, Any] | None = None
+        on_offer = _on_offer(request)
+        self._prompt(self._keys(request, on_offer))
         while True:
             line = await _read_line()
-            if line is None or (answer := line.strip().lower()) in _LATER:
+            said = "later" if line is None else _meant(line, on_offer, in_full=request.grave)
+            match said:
+                case "later":
+                    return None
+                case "no":
+                    self._prompt(label(pen.language, "ask_reason"))
+                    note = (await _read_line() or "").strip()
+                    return ApprovalAnswer(approved=False, by=self._by, note=note, batch=bool(request.batch))
+                case "edit":
+                    args = await self._edited(request) or args
+                    show_call(pen, request, edited=args)
+                    on_offer = tuple(key for key in on_offer if key != "always")
+                    self._prompt(self._keys(request, on_offer))
+                case "one":
+                    self._singly |= {(one.run_id, one.call_id) for one in (request, *request.batch)}
+                    return await self._ask(request)
+                case "values" if request.grave and not await self._in_full():
+                    self._prompt(self._keys(request, on_offer))
+                case "yes" | "always" | "values":
+                    scope = {"always": "rule", "values": "values"}.get(said, "call")
+                    return ApprovalAnswer(
+                        approved=True,
+                        by=self._by,
+                        args=args,
+                        scope=scope,  # type: ignore[arg-type]  # one of the three
+                        batch=bool(request.batch),
+                    )
+                case _:
+                    again = "ask_grave" if request.grave else "ask_again"
+                    self._prompt(label(pen.language, again) + (" " if request.grave else ""))
+
+    async def _ask_what_happened(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        """The other question: of a call without an outcome, whether it happened. No letter of the first is taken."""
+        pen = self._view.pen
+        show_question(pen, request, inner=request.run_id != self._view.run_id)
+        _forget_typed()
+        names = ("doubt_happened", "doubt_repeat", "doubt_leave", "ask_later")
+        self._prompt("   ".join(label(pen.language, name) for name in names))
+        while (line := await _read_line()) is not None:
+            said = _meant(line, ("happened", "repeat", "leave", "later"), in_full=False)
+            if said == "later":
                 return None
-            if answer in _YES:
-                return ApprovalAnswer(approved=True)
-            if answer in _NO:
-                _prompt(view, label(language, "ask_reason"))
-                return ApprovalAnswer(approved=False, note=(await _read_line() or "").strip())
-            _prompt(view, label(language, "ask_again"))
+            if said in ("happened", "repeat", "leave"):
+                note = ""
+                if said == "happened":
+                    self._prompt(label(pen.language, "doubt_note"))
+                    note = (await _read_line() or "").strip()
+                return ApprovalAnswer(
+                    approved=said == "happened",
+                    by=self._by,
+                    note=note,
+                    settle=said,  # type: ignore[arg-type]  # one of the three
+                )
+            self._prompt(label(pen.language, "ask_again"))
+        return None
+
+    async def _in_full(self) -> bool:
+        """Whether the person types the whole word too, where one letter must not be enough."""
+        self._prompt(label(self._view.pen.language, "ask_grave") + " ")
+        return (await _read_line() or "").strip().lower() in _YES_IN_FULL
+
+    def _keys(self, request: ApprovalRequest, on_offer: tuple[str, ...]) -> str:
+        """What the person can type. A grave call shows no letter that would allow it."""
+        language, calls = self._view.pen.language, 1 + len(request.batch)
+        names = [f"ask_{key}" for key in on_offer]
+        if calls > 1:
+            names[0] = "ask_yes_all"
+        parts = [label(language, name, n=calls) for name in names if not (request.grave and name == "ask_yes")]
+        head = label(language, "ask_grave") + "\n" if request.grave else ""
+        return head + "   ".join(parts)
+
+    async def _edited(self, request: ApprovalRequest) -> Mapping[str, Any] | None:
+        """Arguments that fit the tool, or None where the person left them as they are."""
+        pen = self._view.pen
+        while True:
+            self._prompt(label(pen.language, "ask_args"))
+            line = (await _read_line() or "").strip()
+            if not line:
+                return None
+            try:
+                given = loads(line)
+                if request.card is None:
+                    return dict(given) if isinstance(given, Mapping) else None
+                return fitted(request.card, given)
+            except NotJsonError as error:
+                pen.line(f"JSON: {error}", "red")
+            except InvalidArguments as error:
+                pen.line(f"{error.message} {error.hint}", "red")
+
+    def _prompt(self, text: str) -> None:
+        stream = self._view.pen.console.file
+        stream.write(text)
+        stream.flush()
 
 
-def _show(view: LiveView, request: ApprovalRequest) -> None:
-    """The call with its whole arguments. Nothing in them can hide or pass for a line of ours."""
-    language, pen = view.pen.language, view.pen
-    tier = f" [{request.card.tier}]" if request.card is not None and request.card.tier else ""
-    pen.gap()
-    pen.row("asking", label(language, "ask_title"), style="bold yellow", body="bold")
-    inner = "" if request.run_id == view.run_id else " · " + label(language, "run", run_id=request.run_id)
-    pen.row("ask_tool", f"{request.tool}{tier} ({request.call_id}){inner}")
-    args = request.args
-    for name, value in args.items():
-        shown = _shown(pen, name).replace("\n", "\\n")
-        text = _shown(pen, value if isinstance(value, str) and "\n" in value else input_text([value])[1:-1])
-        if "\n" in text or cell_len(f"   {shown} = {text}") > pen.console.width:
-            pen.line(f"   {shown} =")
-            _block(pen, text)
-        else:
-            pen.line(f"   {shown} = {text}")
-    pen.row("ask_why", "; ".join(_reason(pen.language, request, reason) for reason in request.reasons))
+def _on_offer(request: ApprovalRequest) -> tuple[str, ...]:
+    if request.grave:
+        return ("yes", "no", "values", "edit", "later")
+    if request.batch:
+        return ("yes", "one", "no", "always", "values", "later")
+    return ("yes", "no", "always", "values", "edit", "later")
 
 
-def _reason(language: str, request: ApprovalRequest, reason: str) -> str:
-    """A reason of the policy in the language of the run, as far as it is known here."""
-    tier = request.card.tier if request.card is not None else None
-    known = label("en", "ask_tier", tool=repr(request.tool), tier=tier)
-    return label(language, "ask_tier", tool=request.tool, tier=tier) if reason == known else reason
-
-
-def _shown(pen: Pen, text: str) -> str:
-    """`visible`, with what the terminal's encoding lacks written out too: a person must see what they allow."""
-    encoding = pen.console.encoding
-    return visible(text).encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _block(pen: Pen, text: str) -> None:
-    """The text between bars, also where a line of it is folded, so that none of it passes for a line of ours."""
-    for line in text.split("\n"):
-        for part in Text(line).wrap(pen.console, max(10, pen.console.width - 5), overflow="fold"):
-            pen.line(f"   │ {part.plain}")
-
-
-def _prompt(view: LiveView, text: str) -> None:
-    stream = view.pen.console.file
-    stream.write(text)
-    stream.flush()
+def _meant(line: str, on_offer: tuple[str, ...], *, in_full: bool) -> str:
+    """What a line says; nothing where it says none of what is on offer."""
+    typed = line.strip().lower()
+    if in_full and typed == "y":
+        return ""
+    return next((key for key in on_offer if typed in _KEYS[key]), "")
 
 
 def _forget_typed() -> None:
@@ -116,6 +195,6 @@ async def _read_line() -> str | None:
         return await asyncio.to_thread(sys.stdin.readline) or None
     try:
         await ready.wait()
-        return os.read(0, 4096).decode("utf-8", "replace") or None
+        return os.read(0, 65536).decode("utf-8", "replace") or None
     finally:
         loop.remove_reader(0)

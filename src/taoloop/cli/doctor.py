@@ -27,8 +27,9 @@ from taoloop.cli.streams import owning_stdout
 from taoloop.errors import EnvFileError, TaoError
 from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.resolve import default_spec, resolve_model
+from taoloop.tools.sandbox import INSTALL, probe_sandbox
 
-_HELP = """Check that Python, packages, database, .env, time zones, terminal and model are in order.
+_HELP = """Check that Python, packages, database, .env, time zones, terminal, sandbox and model are in order.
 
 Each line says ok, warn or fail, and what to do about it. Exit code 1 if something fails.
 """
@@ -151,6 +152,16 @@ def _terminal() -> Iterator[Check]:
     )
 
 
+def _sandbox() -> Iterator[Check]:
+    """Starts one; without it `run_python` and `run_command` are not offered, and all else works."""
+    probe = probe_sandbox()
+    if probe.program is None:
+        reason = probe.reason.rstrip(".")
+        yield Check(name="sandbox", state="warn", text=f"no run_python, no run_command: {reason}.", hint=INSTALL)
+    else:
+        yield Check(name="sandbox", state="ok", text=f"{probe.program}, a start takes {probe.start_s * 1000:.0f} ms")
+
+
 def _database(path: Path) -> Iterator[Check]:
     folder = path.parent
     while not folder.exists() and folder != folder.parent:
@@ -202,4 +213,4 @@ def _model(env: Mapping[str, str]) -> Check:
     return Check(name="model", state="ok", text=text)
 
 
-_CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (_python, _packages, _zones, _sqlite, _terminal)
+_CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (_python, _packages, _zones, _sqlite, _terminal, _sandbox)

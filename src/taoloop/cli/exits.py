@@ -6,6 +6,7 @@ from taoloop.cli.streams import OutputError
 from taoloop.core.events import Status
 from taoloop.errors import (
     JournalError,
+    JournalTampered,
     ModelError,
     ReplayDiverged,
     RunExists,
@@ -19,6 +20,8 @@ FOUND = 1
 USAGE = 2
 SCRIPT_UNUSED = 10
 JOURNAL = 11
+TAMPERED = 12
+NOT_UNDONE = 13
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 TERMINATED = 143
@@ -36,10 +39,12 @@ OF_STATUS: dict[Status, int] = {
 }
 
 _OTHERS: dict[int, str] = {
-    FOUND: "a finding of lint, doctor or replay; output that cannot be written; or an error inside taoloop",
+    FOUND: "a finding of lint, doctor, replay or diff; output that cannot be written; or an error inside taoloop",
     USAGE: "a wrong option, name, key or file; nothing was started",
     SCRIPT_UNUSED: "completed, but the scripted model has replies left",
     JOURNAL: "the database cannot be read or written",
+    TAMPERED: "the run was changed after it was written",
+    NOT_UNDONE: "something that the run did could not be undone",
     BROKEN_PIPE: "stopped, because nobody reads the output any more",
     TERMINATED: "stopped by SIGTERM",
 }
@@ -57,6 +62,8 @@ def of_error(error: TaoError) -> int:
             return FOUND
         case RunNotFound() | RunExists():
             return USAGE
+        case JournalTampered():
+            return TAMPERED
         case JournalError():
             return JOURNAL
         case ModelError():

@@ -13,14 +13,15 @@ from rich.text import Text
 
 from taoloop.cli.labels import label
 from taoloop.cli.text import clean, one_line, shortened
-from taoloop.core.cards import TIERS
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
     ApprovalRefused,
     Compacted,
+    DoubtSettled,
     Event,
     Finished,
+    InDoubt,
     LimitReached,
     ModelErred,
     ModelReplied,
@@ -32,6 +33,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
+from taoloop.core.steps import TIMED_OUT
 from taoloop.core.trace import Trace
 from taoloop.core.transcript import input_text, observation_text
 
@@ -124,8 +126,8 @@ class EventWriter:
         match event.fact:
             case RunStarted() as fact:
                 self._started(fact)
-            case Resumed():
-                pen.row("resumed", self.trace.run_id, style="bold")
+            case Resumed(reason=reason):
+                pen.row("resumed", f"{self.trace.run_id}: {reason}" if reason else self.trace.run_id, style="bold")
                 pen.row("task", self.trace.task, style="bold", body="bold")
             case ModelReplied() as fact:
                 self._replied(fact)
@@ -158,6 +160,13 @@ class EventWriter:
             case ReadDropped(tool=tool, args=args, reason=reason):
                 text = f"{tool} {self._cut(input_text(args))} ({reason})"
                 pen.row("dropped", text, style="dim", body="dim")
+            case InDoubt(call_id=call_id, reason=reason):
+                name = "in_doubt_timeout" if reason == TIMED_OUT else "in_doubt_no_outcome"
+                pen.row("in_doubt", label(pen.language, name, call_id=call_id), style="yellow", body="yellow")
+            case DoubtSettled() as fact:
+                text = label(pen.language, f"settled_{fact.happened}".lower(), call_id=fact.call_id)
+                said = f"{text} ({fact.by}{': ' if fact.note else ''}{fact.note})"
+                pen.row("in_doubt", said, style="yellow", body="yellow")
             case Noted(text=text):
                 pen.row("note", text, style="yellow", body="dim")
             case LimitReached(limit=limit, allowed=allowed, used=used):
@@ -186,7 +195,7 @@ class EventWriter:
         text = f"{fact.tool} {self._cut(input_text(fact.args))}"
         self.pen.row("action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
         if fact.verdict == "deny" and fact.reasons:
-            self.pen.row("denied", "; ".join(fact.reasons), style="yellow")
+            self.pen.row("denied", label(self.pen.language, "semicolon").join(fact.reasons), style="yellow")
 
     def _observed(self, fact: Observed) -> None:
         call = self.trace.calls.get(fact.call_id)
@@ -220,7 +229,7 @@ class EventWriter:
         if fact.by == "operator" and fact.note == f"tier {tier} was allowed ahead of time":
             return label(language, "by_ahead", tier=tier)
         who = label(language, "by_user") if fact.by == "user" else label(language, "by", by=fact.by)
-        return f"{who} {fact.note}".rstrip()
+        return f"{who}: {fact.note}" if fact.note else who
 
     def _cut(self, text: str) -> str:
         if self.whole:
@@ -233,10 +242,12 @@ class EventWriter:
 
 
 def write_links(pen: Pen, fact: RunStarted) -> None:
-    """The run that this one is part of, and the one that it goes on after."""
+    """The run that this one is part of, the one that it goes on after, and the one that it was branched off."""
     for name, run_id in (("part_of", fact.parent), ("goes_on", fact.after)):
         if run_id is not None:
             pen.line(label(pen.language, name, run_id=run_id), "dim")
+    if fact.forked_from is not None:
+        pen.line(label(pen.language, "forked", run_id=fact.forked_from, step=fact.forked_at), "dim")
 
 
 def write_end(pen: Pen, fact: Finished) -> None:
@@ -270,17 +281,19 @@ def resume_command(trace: Trace, db: str | None) -> str | None:
     """The command that goes on with the run; None where nothing is left to do."""
     if trace.status == "completed":
         return None
+    if trace.started is not None and (undoes := trace.started.undoes) is not None:
+        step = f" --to {undoes.to_step}" if undoes.to_step else ""
+        return f"tao undo {undoes.run_id}{step}{_at(db)}"
     parts = ["tao run --resume", trace.run_id]
     if trace.finished is not None and (option := LIMIT_OPTIONS.get(trace.finished.limit or "")):
         allowed = getattr(trace.limits, trace.finished.limit or "") or 1
         parts.append(f"{option} {2 * allowed:g}")
-    asked = {call.requested.tier for call in trace.pending.values() if call.needs_person}
-    asked |= set(trace.paused.tiers) if trace.paused is not None else set()
-    if trace.paused is not None and (tiers := [tier for tier in TIERS if tier in asked]):
-        parts.append(f"--approve {tiers[-1]}")  # the tiers below it come with it
-    if db is not None:
-        parts.append(f"--db {_quoted(db)}")
-    return " ".join(parts)
+    return " ".join(parts) + _at(db)
+
+
+def answer_command(trace: Trace, db: str | None) -> str | None:
+    """The command that shows what a run waits for, and how to answer; None where it waits for nobody."""
+    return None if trace.paused is None else f"tao approvals {trace.run_id}{_at(db)}"
 
 
 LIMIT_OPTIONS = {
@@ -293,7 +306,7 @@ LIMIT_OPTIONS = {
 """Which option of `tao run` sets which limit."""
 
 
-def _quoted(path: str) -> str:
+def _at(db: str | None) -> str:
     import shlex  # noqa: PLC0415  # one use
 
-    return shlex.quote(path)
+    return "" if db is None else f" --db {shlex.quote(db)}"

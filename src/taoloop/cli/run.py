@@ -28,11 +28,12 @@ from taoloop.cli.driving import Stopper
 from taoloop.cli.environment import environment
 from taoloop.cli.labels import label
 from taoloop.cli.live import JsonView, LiveView
-from taoloop.cli.rendering import LIMIT_OPTIONS, resume_command, summary
+from taoloop.cli.rendering import LIMIT_OPTIONS, answer_command, resume_command, summary
 from taoloop.cli.store import database, load_run, make_private, seems_alive, telling_new_workspace
 from taoloop.cli.streams import OutputError, owning_stdout, say, spoken
 from taoloop.core.cards import TIERS
 from taoloop.core.events import Event
+from taoloop.core.policy import PROFILES
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable, TaoError
 from taoloop.models.bound import split_spec
@@ -62,7 +63,17 @@ Ctrl-C stops the run; nothing is lost, and --resume goes on with it. Exit code 0
 has its own (see `tao --help`).
 """
 
-_FIXED = ("dialect", "strategy", "lang", "output-schema", "context-tokens", "prompts", "no-closing-turn")
+_FIXED = (
+    "dialect",
+    "strategy",
+    "lang",
+    "output-schema",
+    "context-tokens",
+    "prompts",
+    "no-closing-turn",
+    "profile",
+    "policy",
+)
 """Options that describe a run; it keeps its description when it is resumed."""
 
 
@@ -94,6 +105,8 @@ _FIXED = ("dialect", "strategy", "lang", "output-schema", "context-tokens", "pro
 @click.option("--resume", metavar="RUN_ID", help="Go on with a run that is not completed.")
 @click.option("--after", metavar="RUN_ID", help="Go on with the conversation of that run; `last` is the newest.")
 @click.option("--approve", type=click.Choice(TIERS), help="Allow calls up to this tier without asking.")
+@click.option("--profile", type=click.Choice(PROFILES), help="What the agent may do unasked (supervised).")
+@click.option("--policy", metavar="FILE", type=click.Path(dir_okay=False), help="Your own rules, as YAML or JSON.")
 @click.option("--prompts", metavar="DIR", type=click.Path(file_okay=False), help="A folder of edited prompts.")
 @click.option("--no-closing-turn", is_flag=True, help="No last turn of the model when a limit is reached.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the model's output as it came.")
@@ -190,11 +203,13 @@ class Session:
             view.pen.gap()
             view.pen.line(summary(trace, view.pen.language), "dim")
             stream.flush()
-        if command_line is not None and isinstance(view, LiveView):
-            view.pen.line(label(view.pen.language, "resume", command=command_line), "bold")
-            stream.flush()
-        elif command_line is not None:
-            self._say("resume", command=command_line)
+        told = {"answer_first": answer_command(trace, self._db), "resume": command_line}
+        for name, next_one in told.items():
+            if next_one is not None and isinstance(view, LiveView):
+                view.pen.line(label(view.pen.language, name, command=next_one), "bold")
+                stream.flush()
+            elif next_one is not None:
+                self._say(name, command=next_one)
         if stopper.code is not None and status in ("stopped", "running"):
             return stopper.code
         return exits.FOUND if status == "running" else exits.OF_STATUS[status]
@@ -283,6 +298,8 @@ def _chosen(given: dict[str, Any]) -> Chosen:
         prompts=given["prompts"],
         closing_turn=False if given["no_closing_turn"] else None,
         approve=given["approve"],
+        profile=given["profile"],
+        policy=given["policy"],
         context_tokens=given["context_tokens"],
         limits=limits,
     )

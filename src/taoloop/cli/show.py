@@ -11,9 +11,18 @@ import click
 from taoloop.cli import exits, options
 from taoloop.cli.environment import environment
 from taoloop.cli.labels import label
-from taoloop.cli.rendering import EventWriter, Pen, console_for, resume_command, summary, write_end, write_links
-from taoloop.cli.store import database, load_run
-from taoloop.cli.streams import owning_stdout, spoken
+from taoloop.cli.rendering import (
+    EventWriter,
+    Pen,
+    answer_command,
+    console_for,
+    resume_command,
+    summary,
+    write_end,
+    write_links,
+)
+from taoloop.cli.store import database, load_run, look
+from taoloop.cli.streams import owning_stdout, say, spoken
 from taoloop.core.codec import event_line
 from taoloop.core.events import ModelReplied, ReplyRejected
 from taoloop.core.trace import Trace
@@ -40,7 +49,11 @@ _STYLES = {"Thought": ("thought", "blue"), "Action": ("action", "cyan"), "Final"
 @click.option("--events", is_flag=True, help="Every event as the live view shows it, with nothing cut.")
 def command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: bool, events: bool) -> int:
     """Print the run in one of the forms."""
-    trace = load_run(database(db, environment()), run_id)
+    path = database(db, environment())
+    trace = load_run(path, run_id)
+    flaw = look(path, lambda journal: journal.verify(trace.run_id)).first
+    if flaw is not None and flaw.what != "unchained":
+        say(f"The run {trace.run_id} is not as it was written: {flaw.text} See `tao verify {trace.run_id}`.")
     with owning_stdout() as stream:
         if as_json and steps:
             rows = [row | _answer(row, trace) for row in step_summaries(trace)]
@@ -140,5 +153,7 @@ def _end(trace: Trace, pen: Pen, db: str | None) -> None:
         pen.row("waiting", trace.paused.reason, style="bold yellow")
     pen.gap()
     pen.line(summary(trace, pen.language), "dim")
+    if (command_line := answer_command(trace, db)) is not None:
+        pen.line(label(pen.language, "answer_first", command=command_line), "bold")
     if (command_line := resume_command(trace, db)) is not None:
         pen.line(label(pen.language, "resume", command=command_line), "bold")

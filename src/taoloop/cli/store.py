@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from taoloop.cli.streams import say
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, RunNotFound
+from taoloop.errors import ConfigError, JournalTampered, RunNotFound
 from taoloop.journals.base import Journal
 from taoloop.journals.location import default_path
 from taoloop.journals.sqlite import SqliteJournal
@@ -55,7 +55,7 @@ def load_run(path: Path, given: str) -> Trace:
     """
 
     async def load(journal: Journal) -> Trace:
-        run_id = await _find(journal, path, given.strip())
+        run_id = await find_run(journal, path, given.strip())
         return Trace(run_id, await journal.load(run_id))
 
     trace = look(path, load)
@@ -64,6 +64,20 @@ def load_run(path: Path, given: str) -> Trace:
             f"{path}: the run {trace.run_id} ended before its first event was written; there is nothing in it."
         )
     return trace
+
+
+def require_whole(path: Path, trace: Trace) -> None:
+    """Refuse a run that was edited: nothing may be made of a history that did not happen.
+
+    Raises:
+        JournalTampered: names the first event that is not as it was written.
+    """
+    flaw = look(path, lambda journal: journal.verify(trace.run_id)).first
+    if flaw is not None and flaw.what != "unchained":
+        raise JournalTampered(
+            f"{path}: run {trace.run_id!r} was changed after it was written: {flaw.text}.",
+            hint=f"`tao verify {trace.run_id}` lists what was found; restore a backup.",
+        )
 
 
 def make_private(path: Path, *, expected: bool) -> None:
@@ -98,7 +112,7 @@ def seems_alive(trace: Trace) -> int | None:
     return max(0, int(age)) if trace.status == "running" and age < _ALIVE_S else None
 
 
-async def _find(journal: Journal, path: Path, given: str) -> str:
+async def find_run(journal: Journal, path: Path, given: str) -> str:
     rows = await journal.runs(limit=_ALL)
     if any(row.run_id == given for row in rows):
         return given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -67,18 +67,43 @@ def _cards(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> t
 
 
 def _card_text(card: ToolCard) -> str:
-    lines = [f"{card.name}  [{card.tier or 'no tier'}]", f"  {card.purpose}"]
+    lines = [f"{card.name}  [{card.tier or 'no tier: counts as destructive'}]", f"  {card.purpose}"]
     if card.use_when:
         lines.append(f"  use when:   {card.use_when}")
     if card.avoid_when:
         lines.append(f"  avoid when: {card.avoid_when}")
     lines.append(f"  arguments:  {expected_form(card)}")
     lines += [f"    {name}: {rule['description']}" for name, rule in _described(card)]
+    if card.roles:
+        lines.append(f"  roles:      {', '.join(f'{name} {role}' for name, role in card.roles.items())}")
+    lines += [f"  {title:<11} {text}" for title, text in _effect(card)]
     for error in card.errors:
         retry = " (retryable)" if error.retryable else ""
         lines.append(f"  error {error.code}{retry}: {error.advice}")
     lines.append(f"  limits:     {card.timeout_s:g} s, {card.max_input_bytes:,} bytes of arguments")
     return "\n".join(lines) + "\n"
+
+
+def _effect(card: ToolCard) -> Iterator[tuple[str, str]]:
+    """What a call can do to the world, beyond the tier."""
+    egress = card.egress
+    if isinstance(egress, tuple):
+        yield "egress:", f"where {' or '.join(egress)} is given"
+    elif egress is not None:
+        yield "egress:", "yes" if egress else "no"
+    elif card.tier in ("write", "destructive", None):
+        yield "egress:", "not declared: counts as yes"
+    if card.tier == "read":
+        return
+    if card.compensation is not None:
+        yield "undone by:", card.compensation
+    elif card.reversible is not None:
+        yield "undone by:", "hand" if card.reversible else "nothing"
+    elif card.tier != "draft":
+        yield "undone by:", "not declared"
+    lost = [text for holds, text in ((card.probes, "probes"), (card.transactional, "transactional")) if holds]
+    if lost or card.idempotent:
+        yield "a repeat:", ", ".join([*lost, *(["no second effect under the same key"] if card.idempotent else [])])
 
 
 def _described(card: ToolCard) -> list[tuple[str, Mapping[str, Any]]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, cast
 
 from taoloop.errors import ToolDefinitionError
 
@@ -12,6 +14,15 @@ Tier = Literal["read", "draft", "write", "destructive"]
 """What a call can do to the world: nothing, something that nobody sees yet, a change, a change hard to undo."""
 
 TIERS: tuple[Tier, ...] = ("read", "draft", "write", "destructive")
+
+ROLES = ("target", "value", "content", "minor")
+"""What an argument is to a call; beside these, `ref:KIND` for the id of a thing of that kind."""
+
+_PLACES = frozenset(
+    re.findall(r"\w+", "url urls uri uris link links href endpoint webhook host hostname domain website")
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_DEEPEST = 8  # levels of a schema that are looked at
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_MAX_INPUT_BYTES = 64 * 1024
@@ -36,7 +47,7 @@ class ExampleCard:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolCard:
     """The contract of one tool: what the model is told, and what the executor holds the tool to.
 
@@ -47,7 +58,15 @@ class ToolCard:
     model sees of one result; the whole is kept as an artifact.
     `idempotent`: a repeated call under the same idempotency key has no second effect.
     `parallel`: may run at the same time as other calls of the same decision; None means "if it only reads".
-    `compensation` names the tool that undoes a call.
+    `compensation` names the tool that undoes a call, `compensation_args` which of its parameters gets what:
+    `args.NAME` of the call that is undone, `output` or `output.NAME` of its result, or `call_id`.
+    `egress`: whether a call sends data out of the operator's reach; the names of arguments mean that it does where
+    one of them is given. None: a call that changes something may, and so may one that takes an address.
+    `roles` says what each argument is to the call: `target` (whom or what it acts on, and the default), `ref:KIND`
+    (an id of that kind), `value`, `content` (text that others will read) or `minor` (nothing depends on it).
+    `reversible`: whether a call can be undone; None: if there is a compensation.
+    `probes`: the tool can tell whether a call that lost its outcome had happened. `transactional`: its handler
+    writes in the journal's own transaction, so that no call can lose its outcome.
     """
 
     name: str
@@ -65,6 +84,12 @@ class ToolCard:
     idempotent: bool = False
     parallel: bool | None = None
     compensation: str | None = None
+    compensation_args: Mapping[str, str] = field(default_factory=dict)
+    egress: bool | tuple[str, ...] | None = None
+    roles: Mapping[str, str] = field(default_factory=dict)
+    reversible: bool | None = None
+    probes: bool = False
+    transactional: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a card that no executor could hold a tool to.
@@ -82,18 +107,76 @@ class ToolCard:
                 raise ToolDefinitionError(
                     f"The tool {self.name!r} has {name} = {value!r}.", hint="It must be a number above 0."
                 )
+        if self.roles or self.egress is not None:
+            self._check_roles()
+
+    def _check_roles(self) -> None:
+        known, roles = self.parameters, cast("object", self.roles)
+        if not isinstance(roles, Mapping):
+            raise ToolDefinitionError(
+                f"The tool {self.name!r} has roles = {roles!r}.",
+                hint='Give a mapping from its arguments to their roles, such as {"to": "target"}.',
+            )
+        for name, role in self.roles.items():
+            if name not in known:
+                raise ToolDefinitionError(
+                    f"The tool {self.name!r} gives a role to {name!r}, which is none of its arguments.",
+                    hint=f"Its arguments are: {', '.join(known) or 'none'}.",
+                )
+            if role not in ROLES and not (str(role).startswith("ref:") and len(role) > 4):
+                raise ToolDefinitionError(
+                    f"The tool {self.name!r} gives {name!r} the role {role!r}.",
+                    hint=f"Roles are: {', '.join(ROLES)}, or ref:KIND such as ref:file.",
+                )
+        egress: object = self.egress
+        names = egress if isinstance(egress, tuple) else ()
+        if not isinstance(egress, bool | tuple | None) or any(
+            not isinstance(name, str) or name not in known for name in names
+        ):
+            raise ToolDefinitionError(
+                f"The tool {self.name!r} has egress = {egress!r}.",
+                hint="Give True, False, or a tuple of those of its arguments that send data out.",
+            )
 
     @property
     def reads_only(self) -> bool:
         """True when the tool declares that a call changes nothing."""
         return self.tier == "read"
 
+    def role(self, arg: str) -> str:
+        """What an argument is to the call; `target` where nobody said."""
+        return self.roles.get(arg, "target")
+
+    def sends_out(self, args: Mapping[str, Any]) -> bool:
+        """Whether a call with these arguments sends data out, or may do so as far as the card tells."""
+        egress = self.egress
+        if isinstance(egress, tuple):
+            return any(args.get(name) not in (None, "", [], {}) for name in egress)
+        if egress is not None:
+            return egress
+        if self.tier in ("write", "destructive", None):
+            return True
+        return self._takes_address
+
+    @cached_property
+    def _takes_address(self) -> bool:
+        return any(_is_address(name, rule) for name, rule in self.parameters.items())
+
+    def is_address(self, arg: str) -> bool:
+        """Whether an argument takes a place on the network, by its format or its name."""
+        return _is_address(arg, self.parameters.get(arg))
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether a call can be taken back afterwards."""
+        return self.compensation is not None if self.reversible is None else self.reversible
+
     @property
     def runs_beside_others(self) -> bool:
         """True when calls may run at the same time as others of the same decision."""
         return self.reads_only if self.parallel is None else self.parallel
 
-    @property
+    @cached_property
     def parameters(self) -> Mapping[str, Any]:
         """The schema of each argument by name."""
         properties: Mapping[str, Any] = self.input_schema.get("properties", {})
@@ -109,3 +192,19 @@ class ToolCard:
         """The name of the only argument, if there is exactly one: then a bare text can stand for it."""
         names = tuple(self.parameters)
         return names[0] if len(names) == 1 else None
+
+
+def _is_address(name: str, rule: Any, depth: int = 0) -> bool:
+    """Whether a parameter, or a part of it, takes a place on the network, by its format or its name."""
+    if any(word.lower() in _PLACES for word in _WORD.findall(name)):
+        return True
+    if not isinstance(rule, Mapping) or depth > _DEEPEST:
+        return False
+    if rule.get("format") in ("uri", "iri", "uri-reference", "iri-reference", "hostname", "idn-hostname"):
+        return True
+    parts = rule.get("properties")
+    inner = list(parts.items()) if isinstance(parts, Mapping) else []
+    inner += [("", rule[key]) for key in ("items", "additionalProperties") if isinstance(rule.get(key), Mapping)]
+    for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        inner += [("", part) for part in rule[key]] if isinstance(rule.get(key), list) else []
+    return any(_is_address(part, one, depth + 1) for part, one in inner)

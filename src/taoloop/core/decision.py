@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from taoloop.core.frozen import quickly_made
+
 EXCERPT_CHARS = 200
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One action as the model asked for it. `args` is whatever JSON value stood there; the executor judges it.
@@ -20,6 +23,7 @@ class Call:
     ref: str | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
     """The model wants to act. `reason` is its visible thought (may be empty); `calls` has at least one entry."""

@@ -10,7 +10,7 @@ from taoloop.core.request import ModelRequest
 from taoloop.core.steps import CallView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class CallModel:
     """Ask the model; its reply belongs to `step`."""
 
@@ -18,7 +18,7 @@ class CallModel:
     step: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RequestCalls:
     """Judge the calls of a decision: arguments, then policy. No tool is run yet.
 
@@ -30,32 +30,43 @@ class RequestCalls:
     offered: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RunTools:
     """Run these calls, at the same time. Those above `read` are journalled as started first."""
 
     calls: tuple[CallView, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskPerson:
-    """These calls need a person's answer before the run can go on."""
+@dataclass(slots=True, kw_only=True)
+class ProbeCalls:
+    """These calls are in doubt: ask the probes of their tools, at the same time, whether they happened."""
 
     calls: tuple[CallView, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
+class AskPerson:
+    """These calls need a person's answer before the run can go on.
+
+    Of `calls` it is asked whether they may run, of `doubts` whether they happened.
+    """
+
+    calls: tuple[CallView, ...]
+    doubts: tuple[CallView, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
 class Record:
     """Write down these facts, which follow from the trace alone, and ask again."""
 
     facts: tuple[Fact, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Finish:
     """The run is over."""
 
     fact: Finished
 
 
-Effect = CallModel | RequestCalls | RunTools | AskPerson | Record | Finish
+Effect = CallModel | RequestCalls | RunTools | ProbeCalls | AskPerson | Record | Finish

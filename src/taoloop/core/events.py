@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from taoloop.core.cards import Tier
-from taoloop.core.decision import Act, Answer
+from taoloop.core.decision import Act, Answer, Call
+from taoloop.core.frozen import quickly_made
 from taoloop.core.limits import Limits
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
+from taoloop.core.policy import VerdictKind
 from taoloop.core.spec import AgentSpec
 
 EVENT_VERSION = 1
@@ -32,15 +34,39 @@ Status = Literal[
 ]
 """How a run ended, or that it waits for a person. `budget_exceeded` comes with the name of the limit."""
 
-VerdictKind = Literal["allow", "ask", "deny"]
+ApprovalScope = Literal["call", "rule", "values"]
+
+Badge = Literal["YOURS", "LOOKED UP", "WRITTEN", "LINKS", "UNKNOWN", "FOREIGN"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the value of one argument came from, as far as the executor can tell.
+
+    `YOURS`: quoted from the task; `LOOKED UP`: in the output of a tool that the operator trusts; `WRITTEN`: content by
+    the model; `LINKS`: content with links that stand in no trusted text; `FOREIGN`: only in untrusted output, of
+    `call_id`, around `snippet`; `UNKNOWN`: nowhere, so made up or decoded. `arg` is the argument, `role` what it is
+    to the call.
+    """
+
+    arg: str
+    role: str
+    badge: Badge
+    call_id: str | None = None
+    snippet: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the policy says of one action, with reasons that a person can read."""
+    """What the policy says of one action, with reasons that a person can read.
+
+    `rule` names what decided; `sources` are those of the arguments, for a question or a denial.
+    """
 
     kind: VerdictKind
     reasons: tuple[str, ...] = ()
+    rule: str = ""
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +80,35 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """One entry of the plan of an undo: `call` takes back what the call `call_id` of the run `run_id` did."""
+
+    run_id: str
+    call_id: str
+    call: Call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undoing:
+    """The plan of a run that undoes another one: what it calls, in this order, to take back what `run_id` did.
+
+    Everything after the step `to_step` is taken back, and what runs inside that one did.
+    """
+
+    run_id: str
+    to_step: int
+    plan: tuple[Undo, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
     """A run began. `nonce` frames untrusted text in the prompt; `history` are the earlier turns that the model sees.
 
     `parent` is the run whose tool call this run is, `depth` how many runs stand around it (0 for one of its own).
     `after` is the run that this one continues as the next turn of a conversation; `history` then comes from there.
+    `tainted`: untrusted text had a part in the task or the history; then `trusted` are the texts that a person did
+    write and that values may be quoted from (without it: the task). `forked_from` is the run that this one was
+    branched off, `forked_at` the step that was decided anew. `undoes`: the run has no model, and carries out this plan.
     """
 
     kind: ClassVar[Literal["run_started"]] = "run_started"
@@ -69,9 +119,15 @@ class RunStarted:
     parent: str | None = None
     depth: int = 0
     after: str | None = None
+    tainted: bool = False
+    trusted: tuple[str, ...] = ()
+    forked_from: str | None = None
+    forked_at: int | None = None
+    undoes: Undoing | None = None
     version: int = EVENT_VERSION
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplied:
     """The model answered. `decision` is what the dialect read in it; None means that it was unreadable.
@@ -134,9 +190,15 @@ class ReplyRejected:
     excerpt: str = ""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionRequested:
-    """The model wants this call. `digest` names tool and arguments exactly; `ref` is the provider's id."""
+    """The model wants this call. `digest` names tool and arguments exactly; `ref` is the provider's id.
+
+    `rule` names the rule of the policy that decided, `policy` the version of the policy. `sources` says for each
+    argument of a call that was asked about or denied where its value came from. `written` are the arguments as the
+    model wrote them, where handles stood in them.
+    """
 
     kind: ClassVar[Literal["action_requested"]] = "action_requested"
     step: int
@@ -148,11 +210,33 @@ class ActionRequested:
     digest: str
     reasons: tuple[str, ...] = ()
     ref: str | None = None
+    rule: str = ""
+    policy: str = ""
+    sources: tuple[Source, ...] = ()
+    written: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """What the task calls for, found out before the model saw anything untrusted.
+
+    `tools` may be called, and each of `calls` may run once without a further question. `by` is `model` (a turn over
+    trusted text only) or the name of the person who said so.
+    """
+
+    kind: ClassVar[Literal["pinned"]] = "pinned"
+    tools: tuple[str, ...]
+    calls: tuple[Call, ...] = ()
+    by: str = "model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalGiven:
-    """A person allowed exactly this call (`digest`). `args` are the arguments that the person put in their place."""
+    """A person allowed exactly this call (`digest`). `args` are the arguments that the person put in their place.
+
+    `scope` says what else was allowed: `rule`, further calls of this tool that the same rule asks about in this run;
+    `values`, the values of this call as if they stood in the task.
+    """
 
     kind: ClassVar[Literal["approval_given"]] = "approval_given"
     call_id: str
@@ -160,6 +244,7 @@ class ApprovalGiven:
     by: str
     args: Mapping[str, Any] | None = None
     note: str = ""
+    scope: ApprovalScope = "call"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +257,7 @@ class ApprovalRefused:
     note: str = ""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionStarted:
     """The intent: from here on the world may have been touched. `attempt` counts from 1."""
@@ -182,6 +268,30 @@ class ActionStarted:
     attempt: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InDoubt:
+    """`call_id` was started and has no outcome: its effect may or may not have happened. `reason` says why."""
+
+    kind: ClassVar[Literal["in_doubt"]] = "in_doubt"
+    call_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubtSettled:
+    """Whether the effect of a call in doubt happened: found out by the tool's `probe`, or said by a person.
+
+    `happened` None: it could not be found out; then the call ends with an observation that says so.
+    """
+
+    kind: ClassVar[Literal["doubt_settled"]] = "doubt_settled"
+    call_id: str
+    happened: bool | None
+    by: str
+    note: str = ""
+
+
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """What came back for `call_id`. `output` is untrusted data: shown to the model, never obeyed.
@@ -300,10 +410,13 @@ Fact = (
     | ModelErred
     | ReadDropped
     | ReplyRejected
+    | Pinned
     | ActionRequested
     | ApprovalGiven
     | ApprovalRefused
     | ActionStarted
+    | InDoubt
+    | DoubtSettled
     | Observed
     | LimitReached
     | Compensated
@@ -320,10 +433,13 @@ FACTS: tuple[type[Fact], ...] = (
     ModelErred,
     ReadDropped,
     ReplyRejected,
+    Pinned,
     ActionRequested,
     ApprovalGiven,
     ApprovalRefused,
     ActionStarted,
+    InDoubt,
+    DoubtSettled,
     Observed,
     LimitReached,
     Compensated,

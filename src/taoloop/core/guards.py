@@ -8,6 +8,8 @@ from collections.abc import Callable
 from taoloop.core.events import LimitReached, Status
 from taoloop.core.trace import Trace
 
+_LEAST_S = 0.001  # what a call gets where no time is left: it is begun, and is late at once
+
 
 def reached_limit(trace: Trace) -> LimitReached | None:
     """The first limit other than the steps that the run has used up, or None. The order is from worst to mildest.
@@ -68,9 +70,13 @@ def reached_steps(trace: Trace) -> LimitReached | None:
 
 def remaining_s(trace: Trace, limit_s: float | None) -> float | None:
     """The seconds that one call may take: its own limit, or what is left of the run's time if that is less."""
-    left = [limit_s] if limit_s is not None else []
-    if trace.limits.max_wall_s is not None:
-        left.append(trace.limits.max_wall_s - trace.wall_s)
-    if trace.limits.max_working_s is not None:
-        left.append(trace.limits.max_working_s - trace.working_s)
-    return max(0.001, min(left)) if left else None
+    limits, left_s = trace.limits, limit_s
+    if limits.max_wall_s is not None:
+        left_s = _lesser(left_s, limits.max_wall_s - trace.wall_s)
+    if limits.max_working_s is not None:
+        left_s = _lesser(left_s, limits.max_working_s - trace.working_s)
+    return left_s if left_s is None or left_s > _LEAST_S else _LEAST_S
+
+
+def _lesser(one: float | None, other: float) -> float:
+    return other if one is None or other < one else one

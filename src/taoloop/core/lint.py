@@ -47,7 +47,7 @@ _LIMIT = re.compile(
 _EMPTY_WORDS = frozenset(
     re.findall(
         r"\w+",
-        "action api call class cmd command custom data default demo do example exec execute fn foo bar baz"
+        "action api call class cmd custom data default demo do example exec execute fn foo bar baz"
         " func function general generic handle handler helper invoke it item main manage method misc my new"
         " object op operation process run sample script service something stuff task temp test the thing"
         " things tmp tool tools untitled use util utils v version work wrapper",
@@ -75,6 +75,7 @@ def lint(card: ToolCard) -> tuple[Finding, ...]:
         *_purpose(card),
         *_parameters(card),
         *_tier(card),
+        *_effect(card),
         *_errors(card),
         *_examples(card),
     )
@@ -149,7 +150,8 @@ def _tier(card: ToolCard) -> Iterator[Finding]:
         yield Finding(
             code="no_tier",
             field="tier",
-            message="The tier is not declared; every call counts as one that may have changed the world.",
+            message="The tier is not declared; every call counts as destructive and as sending data out: a person is"
+            " asked.",
             advice="Declare read, draft, write or destructive.",
         )
         return
@@ -160,6 +162,34 @@ def _tier(card: ToolCard) -> Iterator[Finding]:
             field="tier",
             message=f"The tier is read, but the tool seems to change something: {changing[0]}.",
             advice="Declare write or destructive, or rename the tool.",
+        )
+
+
+def _effect(card: ToolCard) -> Iterator[Finding]:
+    """What a tool that changes something leaves open; whatever nobody said counts as the worst."""
+    if card.tier not in ("write", "destructive"):
+        return
+    if card.egress is None:
+        yield Finding(
+            code="no_egress",
+            field="egress",
+            message="Nothing says whether a call sends data out of the operator's reach; it counts as one that does.",
+            advice="Declare egress: true, false, or the arguments that send data out.",
+        )
+    for name in card.parameters:
+        if name not in card.roles:
+            yield Finding(
+                code="no_role",
+                field=f"roles.{name}",
+                message=f"The parameter {name!r} has no role; it counts as what the call acts on.",
+                advice="Declare target, ref:KIND, value, content or minor.",
+            )
+    if card.compensation is None and card.reversible is None:
+        yield Finding(
+            code="no_rollback",
+            field="compensation",
+            message="Nothing says how a call is undone, or that it cannot be.",
+            advice="Name the tool that undoes it in compensation, or declare reversible: false.",
         )
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from taoloop.core.frozen import quickly_made
+
 Role = Literal["system", "user", "assistant", "tool"]
 
-Purpose = Literal["decide", "repair", "close", "compact"]
-"""Why the model is asked: for a decision, to repair an unreadable reply, for a last answer without tools, or for a
-summary of what the prompt can no longer hold."""
+Purpose = Literal["decide", "repair", "close", "compact", "pin", "read"]
+"""Why the model is asked: for a decision, to repair an unreadable reply, for a last answer without tools, for a summary
+of what the prompt can no longer hold, for what the task calls for, before anything untrusted is seen, or to read
+observations on behalf of a model that must not."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallText:
     """A tool call as the provider delivered it: `arguments` is JSON text, not yet trusted to be JSON."""
@@ -21,6 +25,7 @@ class ToolCallText:
     id: str | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message of a chat. `tool_call_id` ties a tool message to the call that it answers."""
@@ -31,6 +36,7 @@ class Message:
     tool_call_id: str | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens of one call or of a whole run. `cached_tokens` is the part of the input that a cache served."""

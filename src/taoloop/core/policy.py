@@ -1,31 +1,243 @@
-"""What the policy says of one action: allow, ask or deny. Pure, and judged on validated arguments only."""
+"""The policy of an agent as plain data: a profile, the operator's own rules, and what the operator trusts.
+
+What follows from it for one call is `taoloop.policy.judge`.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
+import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cached_property, lru_cache
+from typing import Any, Literal, TypeGuard, cast, get_args
 
-from taoloop.core.cards import ToolCard
-from taoloop.core.events import Verdict
-from taoloop.core.trace import Trace
+from taoloop.core.cards import TIERS, Tier
+from taoloop.errors import PolicyError
 
-ALLOWED_READ = Verdict(kind="allow", reasons=("it only reads",))
-ALLOWED_DRAFT = Verdict(kind="allow", reasons=("it only prepares a draft",))
-UNDECLARED = Verdict(kind="allow", reasons=("the tool declares no tier; its calls are recorded as effects",))
+Profile = Literal["supervised", "strict", "headless", "autonomous", "read-only", "locked"]
+PROFILES: tuple[Profile, ...] = get_args(Profile)
+
+VerdictKind = Literal["allow", "ask", "deny"]
+
+Pin = Literal["keywords", "model"]
+
+Observations = Literal["shown", "handles"]
+
+_ARG_TESTS = frozenset({"matches", "in", "min", "max"})
 
 
-def judge(trace: Trace, args: Mapping[str, Any], card: ToolCard) -> Verdict:  # noqa: ARG001  # rules on arguments come with it
-    """The verdict on calling the tool of `card` with `args` in the run of `trace`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule of the operator: where all its conditions hold for a call, `verdict` is the verdict.
 
-    Reading and drafting are allowed. A write or a destructive call needs a person's answer, unless the operator
-    allowed its tier ahead of time. A tool that the developer registered without a tier is allowed.
+    `tool` is a pattern of names (`*` and `?`), `tier` and `egress` are what the card says. `args` maps the path of an
+    argument (`to`, `customer.mail`) to what it must be: a text is a pattern for the whole value, a mapping takes
+    `matches` (a regular expression for the whole value), `in` (a list), `min` and `max`. `host` and `path` are
+    patterns for the addresses and paths among the arguments. To allow, all of these must fit exactly, each part of a
+    list too; to ask or deny, it is enough that one may be understood so (in other case, with unseen characters, as a
+    text for a number), or cannot be judged (a path that climbs, a text too long to be matched).
+    `calls_over`: the run has made that many calls that this rule speaks of. `total_over`: the sum of a numeric argument
+    over these calls, with this one, is above the number. `tainted`: whether the model has seen untrusted text. `name`
+    and `reason` are for people.
     """
-    if card.tier == "read":
-        return ALLOWED_READ
-    if card.tier == "draft":
-        return ALLOWED_DRAFT
-    if card.tier is None:
-        return UNDECLARED
-    if card.tier in trace.approved_tiers:
-        return Verdict(kind="allow", reasons=(f"the operator allowed tier {card.tier!r} ahead of time",))
-    return Verdict(kind="ask", reasons=(f"{card.name!r} is a {card.tier} tool: a person decides",))
+
+    verdict: VerdictKind
+    name: str = ""
+    tool: str = "*"
+    tier: Tier | None = None
+    egress: bool | None = None
+    args: Mapping[str, Any] = field(default_factory=dict)
+    host: str = ""
+    path: str = ""
+    calls_over: int | None = None
+    total_over: Mapping[str, float] = field(default_factory=dict)
+    tainted: bool | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a rule that says nothing, or that no call could ever meet.
+
+        Raises:
+            PolicyError: names the rule, the condition and what it must be.
+        """
+        self._require(self.verdict in get_args(VerdictKind), "verdict", "allow, ask or deny")
+        for name in ("name", "tool", "host", "path", "reason"):
+            self._require(isinstance(getattr(self, name), str), name, "a text")
+        self._require(bool(self.tool), "tool", "a tool's name, or a pattern such as mail_*")
+        self._require(self.tier is None or self.tier in TIERS, "tier", f"one of {', '.join(TIERS)}")
+        self._require(self.egress is None or isinstance(self.egress, bool), "egress", "true or false")
+        self._require(self.tainted is None or isinstance(self.tainted, bool), "tainted", "true or false")
+        calls: object = self.calls_over
+        whole = isinstance(calls, int) and calls >= 0 and calls is not True and calls is not False
+        self._require(calls is None or whole, "calls_over", "a whole number, 0 or more")
+        self._require(isinstance(self.args, Mapping), "args", "a mapping from arguments to what they must be")
+        self._require(isinstance(self.total_over, Mapping), "total_over", "a mapping from an argument to an amount")
+        for name in (*self.args, *self.total_over):
+            named = isinstance(cast("object", name), str) and bool(name)
+            self._require(named, "args", "a mapping from names of arguments", name)
+        bare = not re.search(r"[/:@\s]", self.host) or self.host.startswith("[")
+        self._require(bare, "host", "a host, or a pattern such as *.example.com, without scheme, port and path")
+        climbs = ".." in re.split(r"[/\\]", self.path)
+        self._require(not climbs, "path", "a pattern without '..', for a path that climbs fits none")
+        for amount in self.total_over.values():
+            self._require(_is_number(amount), "total_over", "a mapping from an argument to an amount")
+        for path, test in self.args.items():
+            self._check_test(path, test)
+
+    def _check_test(self, path: str, test: Any) -> None:
+        where = f"args.{path}"
+        if not isinstance(test, Mapping):
+            self._require(isinstance(test, str | int | float | bool), where, "a text, a number, or a mapping", test)
+            return
+        unknown = set(test) - _ARG_TESTS
+        self._require(bool(test) and not unknown, where, f"made of {', '.join(sorted(_ARG_TESTS))}", test)
+        low, high = test.get("min", -math.inf), test.get("max", math.inf)
+        self._require(_is_number(low, True) and _is_number(high, True), where, "given numbers as min and max", test)
+        self._require(low <= high, where, "possible: its min is above its max", test)
+        options = test.get("in", [None])
+        self._require(
+            isinstance(options, list | tuple) and bool(options), where, "given a list of values as `in`", test
+        )
+        try:
+            re.compile(test.get("matches", ""))
+        except (re.error, TypeError) as error:
+            self._require(False, where, f"given a regular expression as `matches` ({error})", test)
+
+    def _require(self, holds: bool, what: str, expected: str, value: Any = None) -> None:
+        if holds:
+            return
+        given = getattr(self, what, None) if value is None else value
+        called = f" {self.name!r}" if self.name else ""
+        raise PolicyError(f"The rule{called} has {what} = {given!r}.", hint=f"It must be {expected}.")
+
+    @property
+    def title(self) -> str:
+        """What the rule is called in reasons."""
+        return self.name or f"{self.verdict} {self.tool}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What an agent may do: the table of a profile, with the operator's own rules before it.
+
+    `profile`: `supervised` asks a person where it must (the default); `strict` asks more; `headless` is for nobody
+    there and denies what others would ask; `autonomous` does not ask, and keeps only the hard denials; `read-only`
+    lets nothing above `read` run; `locked` only what a rule allows.
+    `rules` are read in order, and the first whose conditions hold decides.
+    `pin`: how to find out which tools the task calls for before anything untrusted is seen: from the words of task
+    and cards (`keywords`), or by asking the model once, over trusted text only (`model`), which also lets exact calls
+    be fixed ahead.
+    `trusted_tools` are patterns of tools whose output counts as trusted. `trusted_fields` maps such a pattern to fields
+    of a JSON output and the kind of id that each holds (`{"search_files": {"id": "file"}}`): where the task gives what
+    was searched for, these ids count as looked up for arguments of the role `ref:file`; all else of the output stays
+    untrusted. `observations`: `shown` puts what tools gave before the model, framed as data; with `handles` the model
+    sees only names for it (`$obs3`) and its declared shape, and the executor fills in the values (`core.handles`).
+    `allowed_hosts` are patterns of hosts that reads may send data to. `approval_timeout_s`: a question that
+    nobody answered for so long is refused (None: it waits).
+    """
+
+    profile: Profile = "supervised"
+    rules: tuple[Rule, ...] = ()
+    pin: Pin = "keywords"
+    observations: Observations = "shown"
+    trusted_tools: tuple[str, ...] = ()
+    trusted_fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    allowed_hosts: tuple[str, ...] = ()
+    approval_timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a policy that nobody could keep.
+
+        Raises:
+            PolicyError: names the field, or the rule that another one hides.
+        """
+        self._require("profile", self.profile in PROFILES, f"one of {', '.join(PROFILES)}")
+        self._require("pin", self.pin in get_args(Pin), "keywords or model")
+        self._require("observations", self.observations in get_args(Observations), "shown or handles")
+        rules: object = self.rules
+        given = isinstance(rules, tuple) and all(isinstance(rule, Rule) for rule in rules)
+        self._require("rules", given, "a tuple of Rule")
+        for name in ("trusted_tools", "allowed_hosts"):
+            value = getattr(self, name)
+            self._require(name, isinstance(value, tuple) and all(isinstance(one, str) for one in value), "texts")
+        bare = not any(re.search(r"[/:@\s]", host) and not host.startswith("[") for host in self.allowed_hosts)
+        self._require("allowed_hosts", bare, "hosts or patterns such as *.example.com, without scheme, port and path")
+        fields: object = self.trusted_fields
+        holds = isinstance(fields, Mapping) and all(
+            isinstance(kinds, Mapping) and all(isinstance(kind, str) and kind for kind in kinds.values())
+            for kinds in fields.values()
+        )
+        self._require("trusted_fields", holds, "a mapping from tools to fields and the kinds of their ids")
+        timeout: object = self.approval_timeout_s
+        self._require(
+            "approval_timeout_s", timeout is None or (_is_number(timeout) and timeout > 0), "above 0, or None"
+        )
+        for number, rule in enumerate(self.rules):
+            if hiding := next((one for one in self.rules[:number] if _hides(one, rule)), None):
+                raise PolicyError(
+                    f"The rule {rule.title!r} can never match: {hiding.title!r} before it decides the same calls.",
+                    hint="Put the special rule before the general one.",
+                )
+
+    def _require(self, name: str, holds: bool, expected: str) -> None:
+        if not holds:
+            raise PolicyError(f"The policy has {name} = {getattr(self, name)!r}.", hint=f"It must be {expected}.")
+
+    @cached_property
+    def version(self) -> str:
+        """A name for exactly this policy: approvals are bound to it."""
+        plain = asdict(self)
+        if self.approval_timeout_s is not None:
+            plain["approval_timeout_s"] = float(self.approval_timeout_s)  # as it comes back from a journal
+        for rule in plain["rules"]:
+            rule["total_over"] = {path: float(most) for path, most in rule["total_over"].items()}
+        text = json.dumps(plain, sort_keys=True, ensure_ascii=False, default=str)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@lru_cache(maxsize=16)
+def plain_policy(profile: Profile) -> Policy:
+    """The policy that is a profile and nothing else.
+
+    Raises:
+        PolicyError: there is no such profile.
+    """
+    return Policy(profile=profile)
+
+
+def stricter(own: Policy, outer: Policy) -> Policy:
+    """The policy of an inner run: its own, under the outer run's profile where that is stricter, and its denials."""
+    profile = max(own.profile, outer.profile, key=_STRICTNESS.index)
+    denials = tuple(rule for rule in outer.rules if rule.verdict == "deny" and rule not in own.rules)
+    left = tuple(rule for rule in own.rules if not any(_hides(denial, rule) for denial in denials))
+    return replace(own, profile=profile, rules=(*denials, *left))
+
+
+_STRICTNESS: tuple[Profile, ...] = ("autonomous", "supervised", "strict", "headless", "read-only", "locked")
+
+
+def _hides(first: Rule, later: Rule) -> bool:
+    """Whether every call that `later` speaks of is decided by `first`, as far as patterns can tell."""
+    if first.total_over or first.calls_over is not None:
+        return False
+    strict = first.verdict == "allow" and later.verdict != "allow"  # what denies takes more values for its own
+    for name in ("args", "host", "path"):
+        test = getattr(first, name)
+        if test and (strict or test != getattr(later, name)):
+            return False
+    covers = set("?[").isdisjoint(first.tool) and "[" not in later.tool and fnmatchcase(later.tool, first.tool)
+    return (
+        (covers or first.tool == later.tool)
+        and first.tier in (None, later.tier)
+        and first.egress in (None, later.egress)
+        and first.tainted in (None, later.tainted)
+    )
+
+
+def _is_number(value: object, endless: bool = False) -> TypeGuard[float]:
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return known and (endless or math.isfinite(cast("float", value)))

@@ -16,15 +16,18 @@ class PromptSet:
     language: str
     texts: Mapping[str, str] = field(default_factory=dict)
 
-    def narrowed(self, dialect: str, strategy: str, *, output: bool = False) -> PromptSet:
+    def narrowed(
+        self, dialect: str, strategy: str, *, output: bool = False, pin: bool = False, handles: bool = False
+    ) -> PromptSet:
         """Only the texts that a run with this dialect and strategy can use, so that its trace holds no others.
 
-        `output`: the run has an output schema, and so a text for it.
+        `output`: the run has an output schema, and so a text for it. `pin`: its model is asked what the task calls for.
+        `handles`: its model reads no observations.
         """
         wanted = {f"rules_{strategy}", f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
         wanted.add(f"reminder_{dialect}")
         families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_")
-        families += () if output else ("output",)
+        families += (() if output else ("output",)) + (() if pin else ("pin",)) + (() if handles else ("handles",))
         texts = {name: text for name, text in self.texts.items() if name in wanted or not name.startswith(families)}
         return PromptSet(language=self.language, texts=texts)
 

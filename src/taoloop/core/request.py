@@ -11,7 +11,7 @@ from taoloop.core.message import Delta, Message, Purpose
 from taoloop.core.trace import Trace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ModelRequest:
     """One question to a model.
 

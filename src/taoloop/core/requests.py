@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.effects import RequestCalls
 from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict
-from taoloop.core.policy import judge
+from taoloop.core.handles import holds_handle
+from taoloop.core.json_writer import json_writer
+from taoloop.core.shown import READER
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 
 Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
 """Takes a call id, a known tool's name and the arguments; gives them as JSON values, or what is wrong with them."""
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+Judge = Callable[[str, Call, ToolCard], Verdict]
+"""Takes a call id, a call with arguments that fit, and its card; gives the policy's verdict."""
+
+_canonical = json_writer(json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str))
 
 
-def request_calls(trace: Trace, effect: RequestCalls, check: Check) -> list[Fact]:
+def request_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge) -> Iterator[Fact]:
     """The facts that follow from a decision to act: every call requested, and those refused at once observed.
 
-    Call ids are `call_1`, `call_2` … in the order of the run, so the same trace always gives the same ids.
+    Each fact is to be added to the trace before the next one is asked for: what a budget allows depends on the calls
+    before. Call ids are `call_1`, `call_2` … in the order of the run, so the same trace always gives the same ids.
     """
-    requests: list[Fact] = []
     refusals: list[Fact] = []
     allowed = trace.limits.max_tool_calls
     left = None if allowed is None else allowed - trace.tool_calls
     for number, call in enumerate(effect.act.calls, trace.calls_requested + 1):
         card = trace.card(call.tool) if effect.offered else None
         call_id = f"call_{number}"
-        args, verdict, fault = _judge_call(trace, call_id, call, card, check)
+        args, verdict, fault = _judge_call(trace, call_id, call, card, check, judge)
         if card is None:
             fault = _unknown_tool(trace, call.tool, offered=effect.offered)
         if fault is None and left is not None:
@@ -40,10 +45,10 @@ def request_calls(trace: Trace, effect: RequestCalls, check: Check) -> list[Fact
             if left < 0:
                 fault = Fault(code=TOOL_CALL_LIMIT, message=f"The run may make {allowed} tool calls; none is left.")
                 verdict = Verdict(kind="deny", reasons=(fault.message,))
-        requests.append(_requested(effect.step, call_id, call, args, card, verdict))
+        yield _requested(trace, effect.step, call_id, call, args, card, verdict)
         if fault is not None:
             refusals.append(refusal(call_id, fault))
-    return requests + refusals
+    yield from refusals
 
 
 def refusal(call_id: str, fault: Fault) -> Observed:
@@ -53,12 +58,12 @@ def refusal(call_id: str, fault: Fault) -> Observed:
 
 def call_digest(tool: str, args: Any) -> str:
     """A name for exactly this call: SHA-256 over tool and arguments, independent of the order of keys."""
-    text = _CANONICAL.encode([tool, args])
+    text = _canonical([tool, args])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _judge_call(
-    trace: Trace, call_id: str, call: Call, card: ToolCard | None, check: Check
+    trace: Trace, call_id: str, call: Call, card: ToolCard | None, check: Check, judge: Judge
 ) -> tuple[Any, Verdict, Fault | None]:
     """The arguments that count, the verdict, and the fault if the call is refused at once."""
     if card is None:
@@ -66,18 +71,19 @@ def _judge_call(
     checked = check(call_id, call.tool, call.args)
     if isinstance(checked, Fault):
         return call.args, Verdict(kind="deny", reasons=(checked.message,)), checked
-    verdict = judge(trace, checked, card)
+    verdict = judge(call_id, call if checked is call.args else Call(tool=call.tool, args=checked), card)
     if verdict.kind == "deny":
-        return (
-            checked,
-            verdict,
-            Fault(code="denied", message=f"This action was denied: {'; '.join(verdict.reasons)}."),
-        )
+        return checked, verdict, Fault(code="denied", message=_denied(trace, verdict))
     return checked, verdict, None
 
 
+def _denied(trace: Trace, verdict: Verdict) -> str:
+    why = "; ".join(verdict.reasons)
+    return f"这一操作被拒绝：{why}。" if trace.agent.language == "zh" else f"This action was denied: {why}."
+
+
 def _requested(
-    step: int, call_id: str, call: Call, args: Any, card: ToolCard | None, verdict: Verdict
+    trace: Trace, step: int, call_id: str, call: Call, args: Any, card: ToolCard | None, verdict: Verdict
 ) -> ActionRequested:
     return ActionRequested(
         step=step,
@@ -89,7 +95,16 @@ def _requested(
         digest=call_digest(call.tool, args),
         reasons=verdict.reasons,
         ref=call.ref,
+        rule=verdict.rule,
+        policy="" if verdict.kind == "allow" else trace.agent.policy.version,
+        sources=verdict.sources,
+        written=call.args if _is_filled(trace, call) else None,
     )
+
+
+def _is_filled(trace: Trace, call: Call) -> bool:
+    """Whether handles stand in a call for values that the model did not see. The reader takes handles as they are."""
+    return trace.agent.policy.observations == "handles" and call.tool != READER and holds_handle(call.args)
 
 
 def _unknown_tool(trace: Trace, name: str, *, offered: bool) -> Fault:

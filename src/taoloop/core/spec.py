@@ -9,6 +9,7 @@ from typing import Any
 
 from taoloop.core.cards import TIERS, Tier, ToolCard
 from taoloop.core.limits import Limits
+from taoloop.core.policy import Policy
 from taoloop.core.prompts import PromptSet
 from taoloop.errors import ConfigError
 
@@ -20,9 +21,10 @@ class AgentSpec:
     `model` is the spec of the model (`offline`, `openai:NAME` …), `language` the language of the prompts,
     `instructions` extra text for the system prompt. `closing_turn`: when a limit is reached the model gets one
     last turn without tools to answer from what there is. `repair_turns`: how often in a row an unreadable reply
-    is sent back for repair before it counts as a step of its own. `approved_tiers`: tiers whose calls the
-    operator allowed ahead of time. `source` and `workspace` say where the agent came from and which folder its
-    file tools see, `memory` which file its memory tools write, so that a run can be resumed without naming them again.
+    is sent back for repair before it counts as a step of its own. `policy` says what it may do, `approved_tiers`
+    which tiers the operator allowed ahead of time. `source` and `workspace` say where the agent came from and which
+    folder its file tools see, `memory` which file its memory tools write, so that a run can be resumed without naming
+    them again.
     `context_tokens` is the window of the model that a prompt and its reply must fit into; None: unknown, and the
     prompt is shortened only once the provider refuses it as too long. `early_reads`: a call that only reads may begin
     while the reply that asks for it is still being written. `keep_thinking`: a reasoning model's thinking is kept in
@@ -39,6 +41,7 @@ class AgentSpec:
     tools: tuple[ToolCard, ...] = ()
     limits: Limits = Limits()
     prompts: PromptSet = PromptSet(language="en")
+    policy: Policy = Policy()
     approved_tiers: tuple[Tier, ...] = ()
     closing_turn: bool = True
     repair_turns: int = 1
@@ -68,6 +71,7 @@ class AgentSpec:
         schema: object = self.output_schema
         self._require("output_schema", schema is None or isinstance(schema, Mapping), "a JSON Schema or None")
         self._require("limits", isinstance(self.limits, Limits), "Limits(…)")
+        self._require("policy", isinstance(self.policy, Policy), "Policy(…)")
         tiers: object = self.approved_tiers
         self._require("approved_tiers", isinstance(tiers, tuple) and set(tiers) <= set(TIERS), f"some of {TIERS}")
         for name in ("closing_turn", "early_reads", "keep_thinking"):

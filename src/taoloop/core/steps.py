@@ -13,11 +13,23 @@ from taoloop.core.events import (
     ActionStarted,
     ApprovalGiven,
     ApprovalRefused,
+    DoubtSettled,
     Event,
+    InDoubt,
     ModelReplied,
     Observed,
     ReplyRejected,
 )
+
+NO_OUTCOME, TIMED_OUT = "no_outcome", "timeout"
+"""Why a call is in doubt: its process ended before the outcome was kept, or it gave none in time."""
+
+PROBE = "probe"
+"""Who settled a doubt where it was the tool's own probe, and no person."""
+
+
+TIMEOUT = "timeout"
+"""Who refused a call that nobody answered in time."""
 
 
 class View(Protocol):
@@ -29,15 +41,42 @@ class View(Protocol):
 
 
 class CallView:
-    """One action with all that happened to it."""
+    """One action with all that happened to it.
 
-    __slots__ = ("approval", "attempts", "observed", "requested")
+    `attempts` counts how often it was started, `timeouts` how many attempts gave no outcome in time, `waited` how many
+    ended because a run inside waits. `doubt` and `settled` are about the last attempt.
+    """
+
+    __slots__ = (
+        "approval",
+        "attempts",
+        "doubt",
+        "observed",
+        "requested",
+        "settled",
+        "started_at",
+        "timeouts",
+        "waited",
+    )
 
     def __init__(self, requested: ActionRequested) -> None:
         self.requested = requested
         self.approval: ApprovalGiven | ApprovalRefused | None = None
-        self.attempts = 0
+        self.attempts = self.timeouts = self.waited = 0
+        self.started_at: float | None = None
+        self.doubt: InDoubt | None = None
+        self.settled: DoubtSettled | None = None
         self.observed: Observed | None = None
+
+    def start(self, fact: ActionStarted, at: float) -> None:
+        """Take in that an attempt began: what was in doubt of the one before is over."""
+        self.attempts, self.started_at = fact.attempt, at
+        self.doubt = self.settled = None
+
+    def lose(self, fact: InDoubt) -> None:
+        """Take in that the last attempt has no outcome."""
+        self.doubt = fact
+        self.timeouts += fact.reason == TIMED_OUT
 
     @property
     def args(self) -> Any:
@@ -45,6 +84,11 @@ class CallView:
         if isinstance(self.approval, ApprovalGiven) and self.approval.args is not None:
             return dict(self.approval.args)
         return self.requested.args
+
+    @property
+    def is_fresh(self) -> bool:
+        """True for a call that the policy allowed and that nothing has happened to since."""
+        return self.requested.verdict == "allow" and not self.attempts and self.approval is None and not self.waited
 
     @property
     def needs_person(self) -> bool:
@@ -81,7 +125,7 @@ class Steps:
     def fold(self, event: Event) -> None:
         """Take in the next event."""
         match event.fact:
-            case ModelReplied(purpose="close" | "compact"):
+            case ModelReplied(purpose="close" | "compact" | "pin" | "read"):
                 return
             case ModelReplied() as fact:
                 if not self.steps or self.steps[-1].number != fact.step:
@@ -95,7 +139,11 @@ class Steps:
             case ApprovalGiven() | ApprovalRefused() as fact:
                 self.calls[fact.call_id].approval = fact
             case ActionStarted() as fact:
-                self.calls[fact.call_id].attempts = fact.attempt
+                self.calls[fact.call_id].start(fact, event.at)
+            case InDoubt() as fact:
+                self.calls[fact.call_id].lose(fact)
+            case DoubtSettled() as fact:
+                self.calls[fact.call_id].settled = fact
             case Observed() as fact:
                 self.calls[fact.call_id].observed = fact
             case _:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from taoloop.core.cards import Tier, ToolCard
 from taoloop.core.decision import Answer
@@ -13,9 +13,12 @@ from taoloop.core.events import (
     ApprovalGiven,
     ApprovalRefused,
     Compacted,
+    Compensated,
+    DoubtSettled,
     Event,
     Fact,
     Finished,
+    InDoubt,
     LimitReached,
     ModelErred,
     ModelReplied,
@@ -31,7 +34,7 @@ from taoloop.core.events import (
 from taoloop.core.limits import Limits
 from taoloop.core.message import Usage
 from taoloop.core.spec import AgentSpec
-from taoloop.core.steps import CallView, Step, Steps, View
+from taoloop.core.steps import PROBE, TIMED_OUT, CallView, Step, Steps, View
 from taoloop.errors import IllegalEvent
 
 Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "closed"]
@@ -72,6 +75,7 @@ class Trace:
         self.overflowed = False  # the last prompt was too long for the model, and nothing was done about it yet
         self.overflows = 0
         self.model_errors = 0
+        self.pin_asked = False  # what the task calls for; whatever came of it
         self.summarised: ModelReplied | ModelErred | None = None  # what came of asking for a summary
         self.usage = Usage()
         self.cost_usd = 0.0
@@ -105,7 +109,7 @@ class Trace:
         fact = event.fact
         if (self.started is None) != isinstance(fact, RunStarted):
             raise IllegalEvent(f"Run {self.run_id}: {fact.kind} as event {event.seq}.")
-        if self.finished is not None and not isinstance(fact, Resumed):
+        if self.finished is not None and not isinstance(fact, Resumed | Compensated):
             raise IllegalEvent(f"Run {self.run_id} is finished; it cannot take {fact.kind}.")
         if (fold := _FOLDS.get(type(fact))) is not None:
             fold(self, fact, event.at)
@@ -122,8 +126,8 @@ class Trace:
     @property
     def agent(self) -> AgentSpec:
         """The agent's spec as the run began with it."""
-        started = self.started or self._begun  # asked for at every turn, so found directly
-        return started.agent
+        started = self.started
+        return started.agent if started is not None else self._begun.agent
 
     @property
     def task(self) -> str:
@@ -165,7 +169,7 @@ class Trace:
             for event in self.events[seen:]:
                 view.fold(event)
             self._views[name] = (view, len(self.events))
-        return cast("V", view)
+        return view  # type: ignore[return-value]  # the name stands for the type
 
     @property
     def _begun(self) -> RunStarted:
@@ -189,6 +193,11 @@ class Trace:
         self._spend(fact.usage, fact.cost_usd)
         if fact.purpose == "compact":  # no step, and no decision
             self.summarised = fact
+            return
+        if fact.purpose == "read":  # in the midst of a call; its observation follows
+            return
+        if fact.purpose == "pin":  # likewise
+            self.pin_asked = True
             return
         if fact.purpose == "close":
             self.closing_reply = fact
@@ -226,6 +235,8 @@ class Trace:
         self.model_errors += 1
         if fact.purpose == "compact":
             self.summarised = fact
+        elif fact.purpose == "pin":
+            self.pin_asked = True
         else:
             self.overflowed = True
             self.overflows += 1
@@ -258,14 +269,32 @@ class Trace:
         call = self.pending.get(fact.call_id)
         if call is None or call.approval is not None:
             raise IllegalEvent(f"Run {self.run_id}: {fact.kind} for {fact.call_id}, which waits for no answer.")
-        call.approval = fact
-        self.paused = None
+        exact = not isinstance(fact, ApprovalGiven) or fact.args is not None or fact.digest == call.requested.digest
+        if not exact:
+            raise IllegalEvent(f"Run {self.run_id}: an approval of another call than {fact.call_id}.")
+        call.approval = fact  # a paused run stays so until it is resumed: others may wait, and no process is there
 
-    def _action_started(self, fact: ActionStarted, _at: float) -> None:
+    def _action_started(self, fact: ActionStarted, at: float) -> None:
         call = self.pending.get(fact.call_id)
         if call is None:
             raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} started, but it is not pending.")
-        call.attempts = fact.attempt
+        call.start(fact, at)
+
+    def _in_doubt(self, fact: InDoubt, at: float) -> None:
+        call = self.pending.get(fact.call_id)
+        if call is None or not call.attempts or call.doubt is not None:
+            raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} is in doubt, but nothing of it is open.")
+        call.lose(fact)
+        if fact.reason == TIMED_OUT and call.started_at is not None:
+            self.working_s += max(0.0, at - call.started_at)
+
+    def _doubt_settled(self, fact: DoubtSettled, _at: float) -> None:
+        call = self.pending.get(fact.call_id)
+        before = call.settled if call is not None else None
+        left_open = before is None or (before.by == PROBE and before.happened is None)
+        if call is None or call.doubt is None or not left_open:
+            raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} was settled, but it is not in doubt.")
+        call.settled = fact  # a run that is paused stays so, as with an approval
 
     def _observed(self, fact: Observed, _at: float) -> None:
         call = self.pending.pop(fact.call_id, None)
@@ -311,6 +340,9 @@ class Trace:
 
     def _paused(self, fact: Paused, at: float) -> None:
         self.paused = fact
+        for call_id in fact.waiting_for:
+            if (call := self.pending.get(call_id)) is not None and call.doubt is None:
+                call.waited = call.attempts  # what began waits in good order, and nothing of it was lost
         self._end_segment(at)
 
     def _resumed(self, fact: Resumed, at: float) -> None:
@@ -351,6 +383,8 @@ _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     ApprovalGiven: Trace._approval,
     ApprovalRefused: Trace._approval,
     ActionStarted: Trace._action_started,
+    InDoubt: Trace._in_doubt,
+    DoubtSettled: Trace._doubt_settled,
     Observed: Trace._observed,
     LimitReached: Trace._limit_reached,
     Noted: Trace._noted,

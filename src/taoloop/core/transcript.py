@@ -112,6 +112,13 @@ def observation_text(observed: Observed) -> str:
     return f"{error.code}: {error.message}" + (f" {error.hint}" if error.hint else "")
 
 
+def outcome_word(observed: Observed) -> str:
+    """How a call ended, for a model: what is in doubt is never called a failure."""
+    if observed.ok:
+        return "ok"
+    return "in doubt" if observed.error is not None and observed.error.code == "in_doubt" else "failed"
+
+
 def input_text(args: Any) -> str:
     """An action's arguments as JSON, not escaped to ASCII; a bare text stays as it is."""
     return args if isinstance(args, str) else json.dumps(args, ensure_ascii=False, default=str)

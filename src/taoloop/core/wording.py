@@ -33,6 +33,7 @@ _TEXTS: dict[str, dict[str, str]] = {
         "closing_failed": " The last turn gave no answer: {detail}",
         "no_closing": "it was no final answer",
         "waiting": "Waiting for a person's answer on: {detail}",
+        "in_doubt": "In doubt, a person must say whether it happened: {detail}",
     },
     "zh": {
         "max_steps": "已达到步数上限 {allowed}（max loops reached without final），任务尚未完成。"
@@ -55,6 +56,7 @@ _TEXTS: dict[str, dict[str, str]] = {
         "closing_failed": "收尾一轮没有得到答案：{detail}",
         "no_closing": "不是最终答案",
         "waiting": "须由人决定：{detail}",
+        "in_doubt": "结果不明，须由人说明是否已生效：{detail}",
     },
 }
 

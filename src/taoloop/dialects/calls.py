@@ -58,7 +58,7 @@ def make_call(name: str, value: Any, cards: Sequence[ToolCard], *, given: bool =
     args = _arguments(value, card, tool, cards)
     if card is not None and isinstance(args, dict):
         args = _decoded(args, card)
-    refuse_placeholders(args, tool)
+    refuse_placeholders(args, tool, cards)
     return Call(tool=tool, args=args)
 
 

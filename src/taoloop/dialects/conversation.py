@@ -13,6 +13,7 @@ from dataclasses import replace
 from taoloop.core.decision import Act
 from taoloop.core.events import (
     ActionRequested,
+    ApprovalRefused,
     Compacted,
     Event,
     LimitReached,
@@ -32,6 +33,7 @@ from taoloop.core.wording import limit_text
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
 from taoloop.dialects.frame import neutral
+from taoloop.dialects.handles import Hiding
 from taoloop.dialects.system import form, output_rule, system_prompt, task_prompt
 from taoloop.dialects.toolblock import compact, describe
 
@@ -39,6 +41,7 @@ OLD_OBSERVATION_CHARS = 400
 """What a compaction leaves of an old observation."""
 
 _NOBODY = AgentSpec()  # until the run has begun
+_ASIDE = ("compact", "pin", "read")  # what was asked beside the conversation
 _WORTH_CUTTING_CHARS = 200  # a cut comes with a note of about this length
 _LEAST_RATIO, _MOST_RATIO = 0.5, 3.0  # how far a provider's count may move our estimate of what it has not counted
 
@@ -58,6 +61,7 @@ class Conversation:
         self._summary: Compacted | None = None  # what stands for the oldest steps
         self._first = 1  # the event from which on everything is shown
         self._previews = 0  # the last step whose observations are shown as previews
+        self._held: list[Noted] = []  # remarks that wait for the results of the calls that are open
         self._said: list[Event] = []  # remarks of people, which outlive every compaction
         self._compacted_before = 0  # compactions before this event have been taken in
         self._offered: int | None = None  # tokens of the tools that the provider gets through its API
@@ -73,13 +77,14 @@ class Conversation:
         self._requested: list[ActionRequested] = []
         self._requests: dict[str, ActionRequested] = {}
         self._closing = False
+        self._hiding: Hiding | None = None  # where the model must not read observations
 
     def fold(self, event: Event) -> None:
         """Add what the model is to see of this event; most facts are none of its business."""
         match event.fact:
             case RunStarted() as fact:
                 self._open(fact)
-            case ModelReplied() as fact if fact.purpose != "compact":
+            case ModelReplied() as fact if fact.purpose not in _ASIDE:
                 if fact.usage.input_tokens > 0 and fact.purpose != "close":  # there no tools were on offer
                     self._counted = len(self.messages), fact.usage.input_tokens
                 self._replied = fact
@@ -88,14 +93,23 @@ class Conversation:
             case ActionRequested() as fact:
                 self._request(fact)
             case Observed() as fact:
-                requested = self._requests.pop(fact.call_id)
-                if requested.step <= self._previews:
+                requested, prompts = self._requests.pop(fact.call_id), self._agent.prompts
+                if self._hiding is not None:
+                    fact, prompts = self._hiding.hidden(requested, fact), self._hiding.prompts
+                elif requested.step <= self._previews:
                     fact = _old(fact)
-                self._add(self._dialect.observation(requested, fact, self._agent.prompts, self._nonce))
+                self.messages.append(self._dialect.observation(requested, fact, prompts, self._nonce))
+                self._say_held()
             case ReplyRejected() as fact if not self._closing:
                 self._correct(fact)
             case _:
                 self._fold_rare(event)
+
+    def _say_held(self) -> None:
+        """Show remarks, but never between calls and their results: providers refuse such a conversation."""
+        while self._held and not self._requests:
+            said = self._held.pop(0)
+            self._user("notice", by=said.by, text=said.text)
 
     def _fold_rare(self, event: Event) -> None:
         match event.fact:
@@ -104,12 +118,15 @@ class Conversation:
             case Noted() as fact:
                 if fact.by != "guard" and event.seq >= self._compacted_before:
                     self._said.append(event)
-                self._user("notice", by=fact.by, text=fact.text)
+                self._held.append(fact)
+                self._say_held()
             case Resumed():
                 self._refused = None  # perhaps with another model
                 if self._closing:
                     self._closing = False
                     self._user("resumed")
+            case ApprovalRefused() as fact if self._hiding is not None:
+                self._hiding.refuse(fact)
             case Compacted() as fact if event.seq >= self._compacted_before:
                 self._shorten(fact, event.seq)
             case ModelErred(purpose="decide" | "repair" | "close") if event.seq >= self._compacted_before:
@@ -205,7 +222,8 @@ class Conversation:
             self.fold(event)
         if (summary := self._summary) is not None:
             content = neutral(summary.summary, self._nonce)
-            self._user("summary", through=summary.through_step, nonce=self._nonce, content=content)
+            name = "summary" if self._hiding is None else "handles_summary"
+            self._user(name, through=summary.through_step, nonce=self._nonce, content=content)
         for event in self._events[self._first : end]:
             self.fold(event)
         self._counted, self._refused = None, refused  # the count was of the longer prompt
@@ -215,7 +233,7 @@ class Conversation:
     def _open(self, fact: RunStarted) -> None:
         agent = self._agent = fact.agent
         self._dialect = get_dialect(agent.dialect)
-        self._nonce = fact.nonce
+        self._nonce, self._hiding = fact.nonce, Hiding.of(agent)
         self._output = output_rule(agent.prompts, agent.output_schema)
         system = system_prompt(
             agent.prompts,
@@ -226,10 +244,11 @@ class Conversation:
             tools=self._tools,
             reasons=self._thinks(tools=self._tools),
             output=self._output,
+            more_rules=self._hiding.rules if self._hiding is not None and self._tools else "",
         )
-        self._add(Message(role="system", content=system))
+        self.messages.append(Message(role="system", content=system))
         self.messages.extend(fact.history)
-        self._add(Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task)))
+        self.messages.append(Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task)))
 
     def _request(self, fact: ActionRequested) -> None:
         self._requests[fact.call_id] = fact
@@ -240,7 +259,7 @@ class Conversation:
 
     def _echo(self) -> None:
         if self._replied is not None:
-            self._add(self._dialect.echo(self._replied, self._requested))
+            self.messages.append(self._dialect.echo(self._replied, self._requested))
         self._replied, self._requested = None, []
 
     def _close(self, fact: LimitReached) -> None:
@@ -253,17 +272,14 @@ class Conversation:
     def _correct(self, fact: ReplyRejected) -> None:
         reasons = self._thinks(tools=self._tools)
         message = self._dialect.correction(fact, self._agent.prompts, tools=self._tools, reasons=reasons)
-        self._add(replace(message, content=_with_rule(message.content, self._output)))
+        self.messages.append(replace(message, content=_with_rule(message.content, self._output)))
 
     def _thinks(self, *, tools: bool) -> bool:
         """Whether thoughts are asked for; not where the whole text of a reply must be the JSON of an answer."""
         return self._reasons and (tools or not self._output or not self._dialect.native)
 
     def _user(self, name: str, /, **values: object) -> None:
-        self._add(Message(role="user", content=self._agent.prompts.fill(name, **values)))
-
-    def _add(self, message: Message) -> None:
-        self.messages.append(message)
+        self.messages.append(Message(role="user", content=self._agent.prompts.fill(name, **values)))
 
 
 def _with_rule(text: str, rule: str) -> str:

@@ -14,6 +14,7 @@ from taoloop.dialects.labels import LABEL
 if TYPE_CHECKING:
     from taoloop.core.events import ActionRequested, Observed
     from taoloop.core.prompts import PromptSet
+from taoloop.core.transcript import outcome_word
 
 READ_OBSERVATION = "read_observation"
 
@@ -28,6 +29,7 @@ _CONTROL = re.compile(
     r"|<function=",
     re.IGNORECASE,
 )
+_MARKS = re.compile("[]:：>#*_`[【】(（)）「」<✿+•-]")  # one of them is part of every label
 _LOOKALIKE = str.maketrans("<>[]|｜", "‹›⟦⟧¦¦")
 _PLACE = re.compile(r"\$(?:(\$)|([a-z_]+)|\{([a-z_]+)\})")
 _FIELDS = ("tool", "call", "status", "nonce", "content", "note")
@@ -43,7 +45,7 @@ def observation_text(requested: ActionRequested, observed: Observed, prompts: Pr
         prompts,
         tool=_one_line(requested.tool, nonce),
         call=requested.call_id,
-        status="ok" if observed.ok else "failed",
+        status=outcome_word(observed),
         nonce=nonce,
         content=neutral(content, nonce),
         note=note,
@@ -69,7 +71,7 @@ def neutral(text: str, nonce: str = "") -> str:
 
 def quote_labels(text: str) -> str:
     """`text` with `| ` before every line that begins with a label word."""
-    return LABEL.sub(lambda match: f"| {match.group()}", text)
+    return LABEL.sub(lambda match: f"| {match.group()}", text) if _MARKS.search(text) else text
 
 
 def _named(match: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ from taoloop.core.message import Message, ModelReply, ToolCallText
 from taoloop.dialects.calls import input_value, is_program, make_call
 from taoloop.dialects.clean import check_whole, clean, drop_tail
 from taoloop.dialects.frame import observation_text
+from taoloop.dialects.handles import as_written
 from taoloop.dialects.labels import INLINE_LABEL, LABEL, label_kind
 from taoloop.dialects.leaks import OPENER
 from taoloop.dialects.loose import read_value, skip_surplus, unescaped
@@ -113,7 +114,7 @@ class NativeDialect:
             return Message(role="assistant", content=decision.text)
         if decision is None or not requested:
             return Message(role="assistant", content=shown(_with_calls(replied)))
-        calls = tuple(ToolCallText(name=r.tool, arguments=dumps(r.args), id=r.call_id) for r in requested)
+        calls = tuple(ToolCallText(name=r.tool, arguments=dumps(as_written(r).args), id=r.call_id) for r in requested)
         return Message(role="assistant", content=decision.reason, tool_calls=calls)
 
     def observation(self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> Message:

@@ -13,6 +13,7 @@ from taoloop.core.events import Fact, ModelReplied, ReplyRejected
 from taoloop.core.message import ModelReply, Usage
 from taoloop.core.text import well_formed
 from taoloop.dialects import get_dialect
+from taoloop.dialects.pin import read_pin
 from taoloop.errors import ModelError
 
 AnswerCheck = Callable[[Answer], Answer | Problem]
@@ -22,7 +23,8 @@ AnswerCheck = Callable[[Answer], Answer | Problem]
 def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: AnswerCheck | None = None) -> list[Fact]:
     """The reply as a fact, followed by its rejection if it cannot be read as one decision, or `check` refuses it.
 
-    A reply of the purpose `compact` is a summary: there is no decision to be read in it.
+    A reply of the purpose `compact` is a summary, one of `read` tells what observations say: there is no decision to
+    be read in them. One of `pin` says what the task calls for (`pinned`); where it is unreadable, it says nothing.
 
     Raises:
         ModelError: the reply is none: a field has a type that no trace could give back.
@@ -32,13 +34,14 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: A
     text = well_formed(reply.text)
     if text is not reply.text:
         reply = replace(reply, text=text)
-    if request.purpose == "compact":
+    if request.purpose in ("compact", "pin", "read"):
         read = None
-    elif check is None:
-        read = get_dialect(request.dialect).read(reply, request.tools)
     else:
-        read = get_dialect(request.dialect).read(reply, request.tools, json_answer=True)
-        read = check(read) if isinstance(read, Answer) else read
+        structured = check is not None and request.trace.agent.output_schema is not None
+        options: dict[str, Any] = {"json_answer": True} if structured else {}
+        read = get_dialect(request.dialect).read(reply, request.tools, **options)
+        if check is not None and isinstance(read, Answer):
+            read = check(read)
     problem = read if isinstance(read, Problem) else None
     replied = ModelReplied(
         step=effect.step,
@@ -53,6 +56,9 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: A
         latency_s=latency_s,
         thinking=well_formed(reply.thinking) if reply.thinking and request.trace.agent.keep_thinking else "",
     )
+    if request.purpose == "pin":
+        pinned = read_pin(text, request.trace.agent.tools)
+        return [replied] if pinned is None else [replied, pinned]
     if problem is None:
         return [replied]
     rejected = ReplyRejected(

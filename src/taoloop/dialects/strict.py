@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
+from taoloop.core.json_writer import json_writer
+
 MAX_DEPTH = 100
 
 
@@ -61,7 +63,7 @@ def loads(text: str) -> Any:
 
 def dumps(value: Any) -> str:
     """`value` as JSON on one line, not escaped to ASCII."""
-    return _ENCODER.encode(value)
+    return _write(value)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -103,7 +105,7 @@ def strings_in(value: Any) -> list[str]:
 def _inspect(value: Any, source: str) -> None:
     if not source.isascii():
         source.encode()
-    if "\\u" in source or source.count("{") + source.count("[") > MAX_DEPTH:
+    if "\\u" in source or (len(source) > MAX_DEPTH and source.count("{") + source.count("[") > MAX_DEPTH):
         for text in strings_in(value):
             text.encode()
 
@@ -129,4 +131,4 @@ def _constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant)
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_write = json_writer(json.JSONEncoder(ensure_ascii=False))

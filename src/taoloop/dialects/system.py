@@ -37,15 +37,16 @@ def system_prompt(
     tools: bool,
     reasons: bool,
     output: str = "",
+    more_rules: str = "",
 ) -> str:
     """The system message: role, rules, tools (where the prompt has to describe them) and output form.
 
     The layout is the same whatever the parts hold. `tools` False: the model may only answer. `output` is a rule for
-    the answer that stands below the form.
+    the answer that stands below the form. `more_rules` stand below the strategy's.
     """
     parts = {
         "role": prompts.fill("role"),
-        "rules": prompts.fill(f"rules_{strategy_name}"),
+        "rules": prompts.fill(f"rules_{strategy_name}") + (f"\n{more_rules}" if more_rules else ""),
         "form": form(prompts, dialect.name, tools=tools, reasons=reasons) + (f"\n\n{output}" if output else ""),
         "instructions": prompts.fill("instructions", text=instructions.strip()) if instructions.strip() else "",
     }

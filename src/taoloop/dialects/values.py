@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
+from taoloop.core.cards import ToolCard
+from taoloop.core.handles import is_handle
+from taoloop.core.shown import READER
 from taoloop.dialects.clean import EDGE, drop_tail
 from taoloop.dialects.refusal import RefusedError
 from taoloop.dialects.strict import NotJsonError, dumps, strings_in
@@ -39,8 +43,8 @@ def is_placeholder(text: str) -> bool:
     return _TEMPLATE.fullmatch(text) is not None
 
 
-def refuse_placeholders(args: Any, tool: str) -> None:
-    """Refuse arguments in which a place was left unfilled.
+def refuse_placeholders(args: Any, tool: str, cards: Sequence[ToolCard] = ()) -> None:
+    """Refuse arguments in which a place was left unfilled; a handle is none where `ask_about` is among the cards.
 
     Raises:
         RefusedError: it names the tool and the placeholder.
@@ -48,6 +52,8 @@ def refuse_placeholders(args: Any, tool: str) -> None:
     try:
         for text in strings_in(args):
             if len(text) <= _LONGEST and is_placeholder(text):
+                if is_handle(text) and any(card.name == READER for card in cards):
+                    continue
                 raise RefusedError(
                     "bad_action", f"The call of {tool!r} has the placeholder {text!r} where a value must be.", text
                 )
@@ -71,6 +77,6 @@ def answer_text(value: Any, *, json_answer: bool = False) -> str:
     text = "" if value is None else drop_tail(value.strip(EDGE)).strip(EDGE) if isinstance(value, str) else dumps(value)
     if not text or value in ({}, []):
         raise RefusedError("bad_final", "The final answer is empty. Give the answer, or say what is missing.", text)
-    if is_placeholder(text):
+    if is_placeholder(text) and not is_handle(text):
         raise RefusedError("bad_final", f"The final answer is only the placeholder {text!r}.", text)
     return text

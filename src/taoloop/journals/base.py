@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from taoloop.core.chain import ChainReport
     from taoloop.core.events import Event
 
 
@@ -21,7 +22,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """The whole of an output whose preview stands in an event. `ref` is unique within its run."""
+    """The whole of an output whose preview stands in an event, which names `ref` and the digest of `body`.
+
+    `ref` is unique within its run. An artifact that no event names passes for one that somebody added.
+    """
 
     ref: str
     body: str
@@ -63,11 +67,15 @@ class Journal(Protocol):
         """
         ...
 
-    async def acquire(self, run_id: str) -> Lease:
+    async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
         """Take an existing run for writing; every earlier lease of it is void from here on.
 
+        `at` is how many events the taker has seen: a run that has gone on since is left to whoever is at work on it.
+
         Raises:
+            FenceLost: the run has other than `at` events; nothing was changed.
             RunNotFound: there is no such run.
+            JournalTampered: the run is not as it was written; nobody may go on from there.
         """
         ...
 
@@ -92,6 +100,16 @@ class Journal(Protocol):
 
     async def artifact(self, run_id: str, ref: str) -> Artifact | None:
         """One artifact of a run, or None."""
+        ...
+
+    async def verify(self, run_id: str) -> ChainReport:
+        """Whether the run is as it was written, and the head of its chain (`taoloop.core.chain.head_of`).
+
+        A journal whose traces nobody else can reach (memory) has only the head to tell.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
         ...
 
     async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:

@@ -11,6 +11,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from taoloop.core.chain import HEAD_KINDS, link, origin, sealed
 from taoloop.core.codec import encode_fact
 from taoloop.core.events import Event, Fact, RunStarted
 from taoloop.core.text import well_formed
@@ -23,14 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_COLUMNS = 6  # of the table event
-_ROWS_AT_ONCE = 32  # 192 parameters; the least limit of any SQLite is 999
+_COLUMNS = 7  # of the table event
+_ROWS_AT_ONCE = 32  # 224 parameters; the least limit of any SQLite is 999
 
-_HEAD = "SELECT fence, (SELECT max(seq) FROM event WHERE run_id = run.id) FROM run WHERE id = ?"
-_HEADS = """
-SELECT json_group_array(json_array(id, fence, (SELECT max(seq) FROM event WHERE run_id = run.id)))
-FROM run WHERE id IN (SELECT value FROM json_each(?))
-"""
+_LAST = "(SELECT rowid FROM event WHERE run_id = run.id ORDER BY seq DESC LIMIT 1)"
+_HEAD = f"SELECT run.fence, seq, link FROM run LEFT JOIN event ON event.rowid = {_LAST} WHERE id = ?"  # noqa: S608  # no input
+_HEADS = (
+    "SELECT json_group_array(json_array(id, run.fence, seq, hex(link)))"  # noqa: S608  # no input
+    f" FROM run LEFT JOIN event ON event.rowid = {_LAST} WHERE id IN (SELECT value FROM json_each(?))"
+)
 _CREATE = """
 INSERT OR REPLACE INTO run (id, status, fence, task, agent, started_at)
 VALUES (?, ?, ?, '', '', (julianday('now') - 2440587.5) * 86400.0)
@@ -44,34 +46,39 @@ class Create(NamedTuple):
 
 
 class Acquire(NamedTuple):
-    """Take a run."""
+    """Take a run; with `at` only if it has just so many events."""
 
     run_id: str
+    at: int | None = None
 
 
 class Append(NamedTuple):
     """Add to a run, already as rows.
 
-    `first` is the seq of the first event, None without events; `rows` are the columns of all events one after
-    another; `marks` are the facts that change the row of the run, with their times.
+    `first` is the seq of the first event, None without events; `rows` are the columns of each event but the last,
+    which is its link; `contents` what the links cover; `marks` are the facts that change the row of the run, with
+    their times; `moves_head` says that the row is to name the last link.
     """
 
     run_id: str
     fence: int
     first: int | None
-    rows: list[Any]
+    rows: list[tuple[Any, ...]]
+    contents: list[bytes]
     artifacts: list[tuple[str, str, str, str]]
     marks: list[tuple[float, Fact]]
+    moves_head: bool
 
 
 Write = Create | Acquire | Append
 
 
 class Head(NamedTuple):
-    """Where a run stands: who may write, and the seq of the next event."""
+    """Where a run stands: who may write, the seq of the next event, and the link of the last one."""
 
     fence: int
     next_seq: int
+    link: bytes
 
 
 def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact]) -> Append:
@@ -82,23 +89,39 @@ def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact])
         ValueError: an event cannot be written as JSON.
     """
     run_id, fence = lease.run_id, lease.fence
-    rows: list[Any] = []
+    rows: list[tuple[Any, ...]] = []
+    contents: list[bytes] = []
     marks: list[tuple[float, Fact]] = []
+    moves_head = False
     first = events[0].seq if events else None
     for expected, (seq, at, fact) in enumerate(events, start=first or 0):
         if seq != expected:
             raise IllegalEvent(f"Run {run_id!r} expects event {expected}, not {seq}.")
-        rows += (run_id, seq, at, fact.kind, fence, encode_fact(fact).decode())
+        kind, body = fact.kind, encode_fact(fact)
+        rows.append((run_id, seq, at, kind, fence, body.decode()))
+        contents.append(sealed(seq, at, kind, body))
+        moves_head = moves_head or kind in HEAD_KINDS
         if status_after(fact) is not None:
             marks.append((at, fact))
     kept = [(run_id, artifact.ref, artifact.form, well_formed(artifact.body)) for artifact in artifacts]
-    return Append(run_id, fence, first, rows, kept, marks)
+    return Append(run_id, fence, first, rows, contents, kept, marks, moves_head)
 
 
 class Batch:
     """The writes of one transaction: `decide` each, then `write` them all. Begin the transaction before."""
 
-    __slots__ = ("_anew", "_artifacts", "_connection", "_created", "_events", "_heads", "_marks", "_path", "_taken")
+    __slots__ = (
+        "_anew",
+        "_artifacts",
+        "_connection",
+        "_created",
+        "_events",
+        "_heads",
+        "_links",
+        "_marks",
+        "_path",
+        "_taken",
+    )
 
     def __init__(self, connection: sqlite3.Connection, path: Path, run_ids: Sequence[str]) -> None:
         self._connection, self._path = connection, path
@@ -106,7 +129,8 @@ class Batch:
         self._created: dict[str, int] = {}
         self._anew: list[tuple[str]] = []
         self._taken: dict[str, int] = {}
-        self._events: list[Any] = []
+        self._events: list[Any] = []  # the columns of all events one after another
+        self._links: dict[str, bytes] = {}  # the new head of each run that grew
         self._artifacts: list[tuple[str, str, str, str]] = []
         self._marks: list[tuple[str, float, Fact]] = []
 
@@ -119,9 +143,14 @@ class Batch:
         match write:
             case Create(run_id):
                 return self._create(run_id)
-            case Acquire(run_id):
+            case Acquire(run_id, at):
                 head = self._head(run_id)
-                self._heads[run_id] = Head(head.fence + 1, head.next_seq)
+                if at is not None and at != head.next_seq:
+                    raise FenceLost(
+                        f"{self._path}: run {run_id!r} has gone on meanwhile.",
+                        hint="Another process is at work on it; nothing was written.",
+                    )
+                self._heads[run_id] = Head(head.fence + 1, head.next_seq, head.link)
                 self._taken[run_id] = head.fence + 1
                 return Lease(run_id=run_id, fence=head.fence + 1)
             case Append():
@@ -145,6 +174,9 @@ class Batch:
             connection.executemany(
                 "INSERT INTO artifact (run_id, ref, form, body) VALUES (?, ?, ?, ?)", self._artifacts
             )
+        if self._links:
+            links = [(last, run_id) for run_id, last in self._links.items()]
+            connection.executemany("UPDATE run SET head = ? WHERE id = ?", links)
         for run_id, at, fact in self._marks:
             self._mark(run_id, at, fact)
 
@@ -161,7 +193,7 @@ class Batch:
             self._anew.append((run_id,))
             self._artifacts = [row for row in self._artifacts if row[0] != run_id]
             self._taken.pop(run_id, None)
-        self._heads[run_id] = Head(fence, 0)
+        self._heads[run_id] = Head(fence, 0, origin(run_id))
         self._created.pop(run_id, None)  # the order is that of creation
         self._created[run_id] = fence
         return Lease(run_id=run_id, fence=fence)
@@ -177,8 +209,14 @@ class Batch:
         if append.first is not None:
             if append.first != head.next_seq:
                 raise IllegalEvent(f"Run {run_id!r} expects event {head.next_seq}, not {append.first}.")
-            self._heads[run_id] = Head(head.fence, head.next_seq + len(append.rows) // _COLUMNS)
-        self._events += append.rows
+            last = head.link
+            for row, content in zip(append.rows, append.contents, strict=True):
+                last = link(last, content)
+                self._events += row
+                self._events.append(last)
+            self._heads[run_id] = Head(head.fence, head.next_seq + len(append.rows), last)
+            if append.moves_head:
+                self._links[run_id] = last
         self._artifacts += append.artifacts
         self._marks += ((run_id, at, fact) for at, fact in append.marks)
 
@@ -203,14 +241,19 @@ def _heads(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, 
     """Where the runs stand, of those that exist: one cheap statement for one run, one for many."""
     if len(run_ids) == 1:
         row = connection.execute(_HEAD, run_ids).fetchone()
-        found = [] if row is None else [(run_ids[0], *row)]
-    else:
-        wanted = json.dumps(list(dict.fromkeys(run_ids)), ensure_ascii=False)
-        found = json.loads(connection.execute(_HEADS, (wanted,)).fetchone()[0])
-    return {run_id: Head(fence, 0 if last is None else last + 1) for run_id, fence, last in found}
+        return {} if row is None else {run_ids[0]: _head(run_ids[0], *row)}
+    wanted = json.dumps(list(dict.fromkeys(run_ids)), ensure_ascii=False)
+    found = json.loads(connection.execute(_HEADS, (wanted,)).fetchone()[0])
+    return {run_id: _head(run_id, fence, seq, bytes.fromhex(link)) for run_id, fence, seq, link in found}
+
+
+def _head(run_id: str, fence: int, seq: int | None, link: object) -> Head:
+    if seq is None:
+        return Head(fence, 0, origin(run_id))
+    return Head(fence, seq + 1, link if isinstance(link, bytes) else b"")  # else somebody edited it
 
 
 @cache
 def _insert_events(count: int) -> str:
-    rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
-    return f"INSERT INTO event (run_id, seq, at, kind, fence, body) VALUES {rows}"  # noqa: S608  # placeholders only
+    rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * count)
+    return f"INSERT INTO event (run_id, seq, at, kind, fence, body, link) VALUES {rows}"  # noqa: S608  # placeholders only

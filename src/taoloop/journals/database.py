@@ -86,7 +86,7 @@ def _open_to_read(place: Place, migrations: Sequence[Migration]) -> sqlite3.Conn
             connection.close()
             connection = _connect(place, "ro&immutable=1")
             reached = _refuse_foreign(connection, place.path, len(migrations))
-        if reached < len(migrations):
+        if reached < schema.READABLE:
             raise JournalError(
                 f"{place.path}: the journal has the older schema {reached} (current: {len(migrations)}).",
                 hint="Any run that writes to it brings it up to date.",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from taoloop.core.chain import ChainReport, head_of
 from taoloop.core.events import Event, RunStarted
 from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow
-from taoloop.journals.status import RUNNING, WAITING, status_after
+from taoloop.journals.status import RUNNING, TELLING, WAITING, status_after
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,10 +56,12 @@ class MemoryJournal:
             self._runs[run_id] = _Run(fence)
         return Lease(run_id=run_id, fence=fence)
 
-    async def acquire(self, run_id: str) -> Lease:
-        """Take an existing run; earlier leases of it are void from here on."""
+    async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
+        """Take an existing run; earlier leases of it are void from here on. FenceLost if it has gone on since `at`."""
         with self._lock:
             run = self._find(run_id)
+            if at is not None and at != len(run.events):
+                raise FenceLost(f"Run {run_id!r} has gone on meanwhile.", hint="Another process is at work on it.")
             run.fence += 1
             return Lease(run_id=run_id, fence=run.fence)
 
@@ -71,11 +74,13 @@ class MemoryJournal:
                     f"Run {lease.run_id!r} was taken by another worker.",
                     hint="Stop working on it; nothing was written.",
                 )
-            status = run.status
-            for seq, event in enumerate(events, start=len(run.events)):
+            status, seq = run.status, len(run.events)
+            for event in events:
                 if event.seq != seq:
                     raise IllegalEvent(f"Run {lease.run_id!r} expects event {seq}, not {event.seq}.")
-                status = status_after(event.fact) or status
+                if type(event.fact) in TELLING:
+                    status = status_after(event.fact) or status
+                seq += 1
             if artifacts:
                 run.artifacts = _with_artifacts(lease.run_id, run.artifacts or {}, artifacts)
             run.events.extend(events)
@@ -90,6 +95,11 @@ class MemoryJournal:
         self._check_open()
         run = self._runs.get(run_id)
         return run.artifacts.get(ref) if run is not None and run.artifacts else None
+
+    async def verify(self, run_id: str) -> ChainReport:
+        """The head of the run's chain; nobody can edit what is in memory, so there is nothing else to find."""
+        events = list(self._find(run_id).events)
+        return ChainReport(run_id=run_id, events=len(events), head=head_of(run_id, events))
 
     async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
         """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
@@ -113,9 +123,9 @@ class MemoryJournal:
             del self._runs[over]
 
     def _find(self, run_id: str) -> _Run:
-        self._check_open()
-        run = self._runs.get(run_id)
+        run = None if self._closed else self._runs.get(run_id)
         if run is None:
+            self._check_open()
             raise RunNotFound(f"There is no run {run_id!r} in this journal (in memory).")
         return run
 

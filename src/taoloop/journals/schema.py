@@ -6,16 +6,21 @@ migration that was released is never changed; a new one is added at the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+from taoloop.core.chain import link, origin, sealed
 
 if TYPE_CHECKING:
     import sqlite3
 
 APPLICATION_ID = 0x54414F4C  # "TAOL"
 
-Migration = Sequence[str]
-"""SQL statements that bring a file from one version to the next, run in one transaction."""
+Migration = Sequence["str | Callable[[sqlite3.Connection], None]"]
+"""SQL statements, and functions where SQL does not suffice, that bring a file from one version to the next.
+
+All of it runs in one transaction.
+"""
 
 _V1: Migration = (
     f"PRAGMA application_id = {APPLICATION_ID}",
@@ -63,7 +68,41 @@ _V1: Migration = (
     """,
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_V1,)
+
+def _seal(connection: sqlite3.Connection) -> None:
+    """Give every event that is there a link, and every run its head. Linear; one event in memory at a time."""
+    runs = connection.execute("SELECT id FROM run").fetchall()
+    for (run_id,) in runs:
+        last, count = origin(run_id), 0
+        rows = connection.execute(
+            "SELECT rowid, seq, at, kind, body FROM event WHERE run_id = ? ORDER BY seq", (run_id,)
+        )
+        for rowid, seq, at, kind, body in rows.fetchall():
+            last, count = link(last, sealed(seq, at, kind, _bytes(body))), count + 1
+            connection.execute("UPDATE event SET link = ? WHERE rowid = ?", (last, rowid))
+        connection.execute("UPDATE run SET head = ?, sealed_later = ? WHERE id = ?", (last, count, run_id))
+
+
+def _bytes(body: str | bytes) -> bytes:
+    return body if isinstance(body, bytes) else body.encode()
+
+
+_V2: Migration = (
+    # The hash chain (`core/chain.py`). `head` is the link of the last event, or empty: then it is the run's origin.
+    "ALTER TABLE event ADD COLUMN link BLOB NOT NULL DEFAULT x''",
+    "ALTER TABLE run ADD COLUMN head BLOB NOT NULL DEFAULT x''",
+    # How many events, from the first, were there before the chain was.
+    "ALTER TABLE run ADD COLUMN sealed_later INTEGER NOT NULL DEFAULT 0",
+    _seal,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_V1, _V2)
+
+READABLE = 1
+"""From this version on, a file can be looked at without being brought up to date."""
+
+CHAINED = 2
+"""From this version on, events are chained."""
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -92,7 +131,10 @@ def upgrade(connection: sqlite3.Connection, migrations: Sequence[Migration] = MI
             reached = version(connection)  # again, now that nobody else can change it
             if reached < len(migrations):
                 for statement in migrations[reached]:
-                    connection.execute(statement)
+                    if isinstance(statement, str):
+                        connection.execute(statement)
+                    else:
+                        statement(connection)
                 connection.execute(f"PRAGMA user_version = {reached + 1}")
             connection.execute("COMMIT")
         finally:

@@ -18,11 +18,15 @@ from taoloop.journals.batch import Acquire, Create, Write, encode
 from taoloop.journals.database import Place, Synchronous, open_database
 from taoloop.journals.location import default_path
 from taoloop.journals.sqlite_errors import explain
+from taoloop.journals.transaction import Transaction, begin
+from taoloop.journals.verify import linked_rows, require_whole, verify
 from taoloop.journals.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
+
+    from taoloop.core.chain import ChainReport, Linked
 
 T = TypeVar("T")
 
@@ -90,9 +94,16 @@ class SqliteJournal:
         """Begin an empty run and take it; RunExists if it has events."""
         return await self._take(Create(run_id))
 
-    async def acquire(self, run_id: str) -> Lease:
-        """Take an existing run (RunNotFound); earlier leases of it are void from here on, in every process."""
-        return await self._take(Acquire(run_id))
+    async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
+        """Take an existing run (RunNotFound); earlier leases of it are void from here on, in every process.
+
+        Raises:
+            FenceLost: the run has other than `at` events; whoever is at work on it keeps it.
+            JournalTampered: somebody edited the run; it is not taken. Reads the whole run, once.
+        """
+        self._check_writable()
+        await self._read(partial(require_whole, self.path, run_id))
+        return await self._take(Acquire(run_id, at))
 
     async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
         """Add events and artifacts, all of them or none; returns when they are on disk.
@@ -117,9 +128,32 @@ class SqliteJournal:
         """One artifact of a run, or None."""
         return await self._read(partial(_artifact, run_id, ref))
 
+    async def verify(self, run_id: str) -> ChainReport:
+        """Whether the run is as it was written: events, artifacts, and its row in the list.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        return await self._read(partial(verify, self.path, run_id))
+
+    async def linked(self, run_id: str) -> list[Linked]:
+        """The events of a run as they are stored, with their links, readable or not; RunNotFound."""
+        return await self._read(partial(linked_rows, self.path, run_id))
+
     async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
         """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
         return await self._read(partial(_runs, limit, status))
+
+    async def transaction(self, lease: Lease) -> Transaction:
+        """Begin a transaction that a tool may write in, and that keeps its outcome; every other write waits for it.
+
+        Raises:
+            FenceLost, JournalLocked, JournalError: there is none.
+        """
+        self._check_process()
+        self._check_writable()
+        connect = partial(open_database, self._place)
+        return await begin(self.path, lease, self._writer, connect, self._place.lock_timeout_s)
 
     async def close(self) -> None:
         """Write what is queued, end the thread, let go of the file. Again is harmless; a forked child does nothing."""
@@ -132,13 +166,16 @@ class SqliteJournal:
 
     async def _write(self, run_id: str, prepare: Callable[[], Write]) -> Lease | None:
         self._check_process()
-        if self._place.read_only:
-            raise JournalError(f"{self.path}: the journal is open for reading only.", hint="Open it for writing.")
+        self._check_writable()
         return await self._writer.submit(run_id, prepare)
 
     async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         self._check_process()
         return await asyncio.to_thread(self._query, query)
+
+    def _check_writable(self) -> None:
+        if self._place.read_only:
+            raise JournalError(f"{self.path}: the journal is open for reading only.", hint="Open it for writing.")
 
     def _check_process(self) -> None:
         """A forked child has neither the thread nor the locks of SQLite, only what looks like them."""

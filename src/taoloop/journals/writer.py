@@ -89,6 +89,14 @@ class Writer:
             self._queue.put(ticket)
         return await ticket.future
 
+    def hold(self) -> bool:
+        """Keep all writes of this process waiting until `let_go`. False: one is under way, and nothing is held."""
+        return self._turn.acquire(blocking=False)
+
+    def let_go(self) -> None:
+        """End what `hold` began; any thread may."""
+        self._turn.release()
+
     def close(self) -> None:
         """Write what is queued and end the thread; blocks until then. Again is harmless."""
         with self._guard:
@@ -165,9 +173,9 @@ class Writer:
         started = time.monotonic()
         if self._connection is None:
             self._connection = self._connect()
-            self._connection.execute("PRAGMA busy_timeout = 0")  # `_begin` waits, and only where it may
+            self._connection.execute("PRAGMA busy_timeout = 0")  # `begin_immediate` waits, and only where it may
         connection = self._connection
-        _begin(connection, started + patience_s)
+        begin_immediate(connection, started + patience_s)
         writes = [(ticket, ticket.write) for ticket in tickets if ticket.write is not None]
         batch = Batch(connection, self._path, [write.run_id for _, write in writes])
         for ticket, write in writes:
@@ -202,7 +210,7 @@ class Writer:
         return explain(error, self._path)
 
 
-def _begin(connection: sqlite3.Connection, deadline: float) -> None:
+def begin_immediate(connection: sqlite3.Connection, deadline: float) -> None:
     """Take the lock of the file, waiting for other processes until `deadline`."""
     while True:
         try:

@@ -70,10 +70,10 @@ class ReplayModel:
                 f"The recorded run has {len(self._replies)} replies; this run asked for one more ({request.purpose})."
             )
         recorded = self._replies[turn]
-        if (recorded.purpose == "compact") != (request.purpose == "compact"):
+        if recorded.purpose != request.purpose and {recorded.purpose, request.purpose} & {"compact", "pin", "read"}:
             raise ReplayDiverged(
                 f"The recorded run was asked for {recorded.purpose!r} here, this one for {request.purpose!r}.",
-                hint="Give the agent the same context_tokens as the recorded one.",
+                hint="Give the agent the same context_tokens and policy as the recorded one.",
             )
         if isinstance(recorded, ModelErred):
             overflow = recorded.code == ModelContextOverflow.code

@@ -37,9 +37,15 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "closing": ("reason", "form"),
     "resumed": (),
     "compact": ("words",),
+    "pin": ("tools",),
     "summary": ("through", "nonce", "content"),
     "notice": ("by", "text"),
     "repeated": ("tool", "count"),
+    "handles": (),
+    "handles_observation": ("tool", "call", "status", "nonce", "content", "note"),
+    "handles_summary": ("through", "nonce", "content"),
+    "handles_read": (),
+    "handles_question": ("question", "answer", "nonce", "content"),
 }
 _FAMILIES: dict[str, tuple[str, ...]] = {"rules_": (), "form_": ("thought",), "thought_": (), "reminder_": ()}
 _NEEDED: dict[str, tuple[str, ...]] = {
@@ -53,6 +59,10 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "closing": ("form",),
     "notice": ("text",),
     "summary": ("nonce", "content"),
+    "pin": ("tools",),
+    "handles_observation": ("content",),
+    "handles_summary": ("content",),
+    "handles_question": ("question", "answer", "nonce", "content"),
 }
 
 
@@ -74,16 +84,27 @@ def load_prompts(language: str, folder: Path | None = None) -> PromptSet:
     return PromptSet(language=language, texts={**packaged.texts, **_own_texts(folder, language)})
 
 
-def prompts_for(language: str, folder: Path | None, dialect: str, strategy: str, *, output: bool) -> PromptSet:
+def prompts_for(
+    language: str,
+    folder: Path | None,
+    dialect: str,
+    strategy: str,
+    *,
+    output: bool,
+    pin: bool = False,
+    handles: bool = False,
+) -> PromptSet:
     """`load_prompts`, narrowed to what a run can use; the packaged ones are narrowed once."""
     if folder is None:
-        return _narrowed(language, dialect, strategy, output)
-    return load_prompts(language, folder).narrowed(dialect, strategy, output=output)
+        return _narrowed(language, dialect, strategy, output, pin, handles)
+    return load_prompts(language, folder).narrowed(dialect, strategy, output=output, pin=pin, handles=handles)
 
 
 @cache
-def _narrowed(language: str, dialect: str, strategy: str, output: bool) -> PromptSet:  # keys of the cache
-    return _packaged(language).narrowed(dialect, strategy, output=output)
+def _narrowed(  # keys of the cache
+    language: str, dialect: str, strategy: str, output: bool, pin: bool, handles: bool
+) -> PromptSet:
+    return _packaged(language).narrowed(dialect, strategy, output=output, pin=pin, handles=handles)
 
 
 @cache

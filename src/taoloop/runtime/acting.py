@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import hashlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,54 +17,86 @@ from taoloop.core.text import well_formed
 from taoloop.errors import TaoError, ToolTimeout
 from taoloop.journals.base import Artifact
 from taoloop.runtime.clock import Clock
-from taoloop.runtime.printed import collecting
+from taoloop.runtime.printed import Printed, collecting
 from taoloop.runtime.threads import POOL
 from taoloop.runtime.within import within
-from taoloop.tools.base import Tool, ToolContext
+from taoloop.tools.base import Output, Tool, ToolContext
 
 MAX_MESSAGE_CHARS = 2_000
 
+Clean = Callable[[str], str]
+"""Takes secrets out of a text."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_GOING_ON: list[str] = []  # the keys of calls in threads, one entry for each; append and remove are atomic
+
+
+@dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What came of a call: the observation, and the whole output where the observation holds only a preview."""
+    """What came of a call: the observation, and the whole output where the observation holds only a preview.
+
+    `is_lost`: it gave no result in time, so that nobody can tell what it did or will still do. `is_done`: the tool came
+    to its end, though perhaps with a result that is no output of it.
+    """
 
     observed: Observed
     artifact: Artifact | None = None
+    is_lost: bool = False
+    is_done: bool = False
 
 
 async def act(
-    tool: Tool, values: Mapping[str, Any], context: ToolContext, timeout_s: float | None, clock: Clock
+    tool: Tool,
+    values: Mapping[str, Any],
+    call_id: str,
+    context: ToolContext | None,
+    timeout_s: float | None,
+    clock: Clock,
+    key: str = "",
+    clean: Clean | None = None,
 ) -> Outcome:
-    """Run the tool; only a cancellation of the caller leaves this as an exception."""
-    began = clock.tick()
+    """Run the tool; only a cancellation of the caller leaves this as an exception.
+
+    `clean` takes secrets out of a text, before anything of it is cut.
+    Under its `key` (of a call that may change something) a call in a thread is known to `is_going_on` while it lasts,
+    and an async one that gave no result in time from then on.
+    """
+    began, is_done = clock.tick(), False
     with collecting() as printed:
         try:
-            result = _begin(tool, values, context)
+            result = _begin(tool, values, context, key)
             if tool.is_async or inspect.iscoroutine(result):
-                result = await within(timeout_s, result, lambda: _late(tool, timeout_s))
+                result = await within(timeout_s, result, lambda: _late(tool, timeout_s, key))
+            is_done = True
             output = tool.render(result)
         except BaseException as error:  # every error of a tool is an observation
             if is_ours(error):
                 raise
-            fault = fault_of(error)
+            fault = fault_of(error, clean)
             observed = Observed(
-                call_id=context.call_id,
+                call_id=call_id,
                 ok=False,
                 output="",
                 error=fault,
                 latency_s=clock.tick() - began,
-                printed=str(printed) if printed.total else "",
+                printed=_printed(printed, clean),
             )
-            return Outcome(observed=observed)
-    latency_s = clock.tick() - began
+            return Outcome(observed=observed, is_lost=isinstance(error, ToolTimeout), is_done=is_done)
+    return outcome_of(tool, call_id, output, clock.tick() - began, printed, clean)
+
+
+def outcome_of(
+    tool: Tool, call_id: str, output: Output, latency_s: float, printed: Printed, clean: Clean | None = None
+) -> Outcome:
+    """The outcome of a call that gave `output`: an observation with as much of it as the model is to see."""
     text = well_formed(output.text)
+    if clean is not None:
+        text = clean(text)
     limit = tool.card.max_preview_chars
     shown = text if len(text) <= limit else preview(text, output.form, limit).text
     cut = shown is not text
-    ref = f"obs_{context.call_id}" if cut else None
+    ref = f"obs_{call_id}" if cut else None
     observed = Observed(
-        call_id=context.call_id,
+        call_id=call_id,
         ok=True,
         output=shown,
         form=output.form,
@@ -72,31 +104,45 @@ async def act(
         size_chars=len(text),
         output_digest=hashlib.sha256(text.encode()).hexdigest() if cut else "",
         latency_s=latency_s,
-        printed=well_formed(str(printed)) if printed.total else "",
+        printed=_printed(printed, clean),
     )
-    return Outcome(observed=observed, artifact=Artifact(ref=ref, body=text, form=output.form) if ref else None)
+    artifact = Artifact(ref=ref, body=text, form=output.form) if ref else None
+    return Outcome(observed=observed, artifact=artifact, is_done=True)
 
 
-def fault_of(error: BaseException) -> Fault:
+def fault_of(error: BaseException, clean: Clean | None = None) -> Fault:
     """The error of a tool as the model sees it: code, text, whether to retry, what to do."""
     if isinstance(error, TaoError) and isinstance(getattr(error, "message", None), str):
         return Fault(
-            code=_bounded(str(error.code)),
-            message=_bounded(error.message),
+            code=_bounded(str(error.code), clean),
+            message=_bounded(error.message, clean),
             retryable=bool(error.retryable),
-            hint=_bounded(str(error.hint or "")),
+            hint=_bounded(str(error.hint or ""), clean),
         )
     try:
         text = str(error)
     except Exception:  # noqa: BLE001  # a broken __str__ is no reason to lose the observation
         text = "(its text cannot be shown)"
-    return Fault(
-        code="exception",
-        message=_bounded(f"{type(error).__name__}: {text}" if text else type(error).__name__),
-    )
+    name = type(error).__name__
+    return Fault(code="exception", message=_bounded(f"{name}: {text}" if text else name, clean))
 
 
-def _begin(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
+def _printed(printed: Printed, clean: Clean | None) -> str:
+    if not printed.total:
+        return ""
+    text = well_formed(str(printed))
+    return text if clean is None else clean(text)
+
+
+def is_going_on(key: str) -> bool:
+    """Whether a call with this key may be at work, though nobody waits for it.
+
+    It is in a thread of this process that has not come to its end, or it is async, and gave no result in time here.
+    """
+    return key in _GOING_ON
+
+
+def _begin(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str) -> Any:
     """The result of a tool that ends at once, or a coroutine of it.
 
     Context variables that a sync tool sets are its own, here as in a thread.
@@ -105,15 +151,15 @@ def _begin(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
         return tool.invoke(values, context)
     if tool.runs_inline(values):
         return contextvars.copy_context().run(_invoke_here, tool, values, context)
-    return _in_thread(tool, values, context)
+    return _in_thread(tool, values, context, key)
 
 
-async def _in_thread(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
-    result = await POOL.run(partial(_invoke, tool, values, context))
+async def _in_thread(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str) -> Any:
+    result = await POOL.run(partial(_invoke, tool, values, context, key))
     return await result if inspect.iscoroutine(result) else result
 
 
-def _invoke_here(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
+def _invoke_here(tool: Tool, values: Mapping[str, Any], context: ToolContext | None) -> Any:
     """Call a tool in the thread of the loop, where a KeyboardInterrupt is Ctrl-C and stops the run."""
     try:
         return tool.invoke(values, context)
@@ -121,16 +167,23 @@ def _invoke_here(tool: Tool, values: Mapping[str, Any], context: ToolContext) ->
         raise RuntimeError(f"{type(error).__name__} was raised in the tool") from error
 
 
-def _invoke(tool: Tool, values: Mapping[str, Any], context: ToolContext) -> Any:
+def _invoke(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str) -> Any:
     """Call a blocking tool in its thread, where what would end a program or a coroutine elsewhere has no meaning."""
+    if key:
+        _GOING_ON.append(key)
     try:
         return tool.invoke(values, context)
     except (KeyboardInterrupt, GeneratorExit, StopIteration) as error:
         raise RuntimeError(f"{type(error).__name__} was raised in the tool") from error
+    finally:
+        if key:
+            _GOING_ON.remove(key)
 
 
-def _late(tool: Tool, timeout_s: float | None) -> ToolTimeout:
+def _late(tool: Tool, timeout_s: float | None, key: str) -> ToolTimeout:
     card = tool.card
+    if key and tool.is_async:
+        _GOING_ON.append(key)  # it was told to stop, but not so the thread or the request that it waited for
     message = f"{card.name!r} gave no result within {timeout_s:g} s."
     if card.reads_only:
         return ToolTimeout(message)
@@ -149,8 +202,10 @@ def is_ours(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt | GeneratorExit)
 
 
-def _bounded(text: str) -> str:
+def _bounded(text: str, clean: Clean | None = None) -> str:
     text = well_formed(text)
+    if clean is not None:
+        text = clean(text)  # before it is cut: half of a secret is not known as one
     if len(text) <= MAX_MESSAGE_CHARS:
         return text
     return f"{text[:MAX_MESSAGE_CHARS]} [… {len(text) - MAX_MESSAGE_CHARS:,} more characters]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,25 +14,29 @@ from taoloop.core.cards import Tier
 from taoloop.core.events import Event, Resumed, RunStarted
 from taoloop.core.limits import Limits
 from taoloop.core.message import Delta, Message
+from taoloop.core.policy import Policy, Profile, plain_policy
+from taoloop.core.redact import Redactor
+from taoloop.core.shown import READER
 from taoloop.core.spec import AgentSpec
 from taoloop.core.text import well_formed
 from taoloop.core.trace import Trace
-from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
 from taoloop.journals.base import Journal, Lease
 from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import Model
 from taoloop.models.scripted import Reply
 from taoloop.models.settings import Rate, Retry
-from taoloop.prompts import prompts_for
+from taoloop.policy import CodeRule, require_possible
+from taoloop.runtime.agent_parts import PAGING_TOOL, as_tuple, handles_of, language_of, spec_of, toolbox_of
 from taoloop.runtime.approval import Approver
-from taoloop.runtime.chat import Chat, earlier_turns
+from taoloop.runtime.chat import Chat, earlier_turns, is_foreign
 from taoloop.runtime.clock import Clock, SystemClock, new_nonce, new_run_id
 from taoloop.runtime.hearing import DeltaListener
+from taoloop.runtime.redaction import redactor_for
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.sync import run_sync
-from taoloop.runtime.verbose import verbose_listener
+from taoloop.runtime.verbose import listeners
 from taoloop.strategies import Strategy, get_strategy
 from taoloop.tools.base import Tool
 from taoloop.tools.registry import Toolbox
@@ -40,11 +44,9 @@ from taoloop.tools.registry import Toolbox
 if TYPE_CHECKING:
     from taoloop.models.bound import Bound
     from taoloop.runtime.answers import Answers
+    from taoloop.runtime.undo import Undone
 
 AUTO = "auto"
-
-SAMPLING = {"json": (0.2, 0.9)}
-"""Temperature and top_p of a dialect where the agent sets neither. Elsewhere the provider's own count."""
 
 KEPT_IN_MEMORY = 256
 """How many runs an agent without a journal keeps, so that the last ones can be resumed."""
@@ -67,11 +69,15 @@ class Agent:
     `max_steps` is short for `limits=Limits(max_steps=…)`.
     `journal` keeps the traces: a `Journal`, a path of an SQLite file, or None for memory (the last 256 runs, lost
     with the process).
+    `policy` says what the agent may do: the name of a profile (`supervised`, `strict`, `headless`, `autonomous`,
+    `read-only`, `locked`) or a `Policy`; `rules` are rules in Python, asked before those of the policy.
     `approve` answers the policy's questions; without it such a run waits. `approved_tiers` are tiers whose calls
     the operator allows ahead of time.
     `context_tokens` is the model's window: a prompt that nears it is shortened (old observations, then a summary).
     Without it that happens when the provider refuses a prompt as too long. `early_reads` lets calls that only read
     begin while the reply is still being written. `keep_thinking` keeps a reasoning model's thinking in the trace.
+    `secrets` are values that never reach trace, prompt, log or listener, beside those of the environment (`*_API_KEY`,
+    `*_TOKEN`, `*PASSWORD` …) and what looks like a vendor's key; a mapping names them. `redact` False keeps everything.
     With the dialect `json`, `temperature` and `top_p` are 0.2 and 0.9 unless one of them is set.
 
     Raises:
@@ -87,6 +93,8 @@ class Agent:
     language: str = AUTO
     limits: Limits = Limits()
     max_steps: int | None = None
+    policy: Policy | Profile = "supervised"
+    rules: Sequence[CodeRule] = ()
     approve: Approver | None = None
     approved_tiers: tuple[Tier, ...] = ()
     closing_turn: bool = True
@@ -109,6 +117,8 @@ class Agent:
     source: str | None = None
     clock: Clock = field(default_factory=SystemClock)
     env: Mapping[str, str] | None = None
+    secrets: Mapping[str, str] | Sequence[str] = ()
+    redact: bool = True
 
     # Runs
 
@@ -151,8 +161,9 @@ class Agent:
         if after is not None and history:
             raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
         async with self._open_journal() as journal:
+            untrusted = is_foreign(history, handles=self._hides)
             if after is not None:
-                history = await earlier_turns(journal, after)
+                history, untrusted = await earlier_turns(journal, after, handles=self._hides)
             started = RunStarted(
                 task=well_formed(task),
                 agent=spec,
@@ -160,9 +171,10 @@ class Agent:
                 history=tuple(history),
                 parent=parent,
                 after=after,
+                tainted=untrusted,
             )
             trace = Trace(run_id or new_run_id(self.clock.now()))
-            listener = _listeners(verbose, on_event)
+            listener = listeners(verbose, on_event)
             return await self.start(journal, trace, started, listener=listener, on_delta=on_delta)
 
     async def resume(
@@ -196,8 +208,9 @@ class Agent:
                 trace,
                 limits=limited,
                 approved_tiers=approved_tiers,
-                listener=_listeners(verbose, on_event),
+                listener=listeners(verbose, on_event),
                 on_delta=on_delta,
+                at=len(trace),
             )
 
     async def start(
@@ -209,14 +222,18 @@ class Agent:
         listener: Listener | None = None,
         on_delta: DeltaListener | None = None,
         approver: Approver | None = None,
+        redactor: Redactor | None = None,
     ) -> Result:
         """Begin the run of `trace` (which is empty) in an open journal, and drive it; for drivers.
+
+        `redactor` knows further secrets, as those of the run around it.
 
         Raises:
             RunExists: the journal has a run of that id.
         """
+        self._require_transactions(journal)
         lease = await journal.create(trace.run_id)
-        runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver)
+        runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver, redactor)
         runner.note(started)
         return await self._finish(runner)
 
@@ -230,14 +247,90 @@ class Agent:
         listener: Listener | None = None,
         on_delta: DeltaListener | None = None,
         approver: Approver | None = None,
+        redactor: Redactor | None = None,
+        at: int | None = None,
     ) -> Result:
-        """Take the run of `trace` in an open journal, and drive it; for drivers. `trace` gets what it lacks."""
-        lease = await journal.acquire(trace.run_id)  # from here on no other worker can write
+        """Take the run of `trace` in an open journal, and drive it; for drivers. `trace` gets what it lacks.
+
+        With `at` only if the run has just so many events: else somebody went on with it meanwhile (FenceLost).
+        """
+        self._require_transactions(journal)
+        lease = await journal.acquire(trace.run_id, at=at)  # from here on no other worker can write
         for event in (await journal.load(trace.run_id))[len(trace) :]:
             trace.append(event)
-        runner = self._runner(trace, lease, journal, listener, on_delta, trace.agent, approver)
+        if trace.status == "completed":  # by another process, a moment ago
+            raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
+        runner = self._runner(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor)
         runner.note(Resumed(limits=limits, approved_tiers=approved_tiers))
         return await self._finish(runner)
+
+    async def fork(
+        self,
+        run_id: str,
+        *,
+        at: int,
+        edit: Mapping[str, Any] | None = None,
+        max_steps: int | None = None,
+        limits: Limits | None = None,
+        approved_tiers: tuple[Tier, ...] | None = None,
+        verbose: bool = False,
+        on_event: Listener | None = None,
+        on_delta: DeltaListener | None = None,
+    ) -> Result:
+        """Make a new run that is `run_id` up to step `at`, and decide that step anew or as `edit` says.
+
+        What was done in the copied steps is neither repeated nor undone; see `taoloop.runtime.fork` for the edits.
+
+        Raises:
+            RunNotFound: the journal has no such run.
+            ConfigError: there is no such step, or the edit does not fit.
+        """
+        from taoloop.runtime.fork import branch  # noqa: PLC0415  # loads the schema machinery
+
+        tiers = as_tuple(self.approved_tiers) if approved_tiers is None else approved_tiers
+        async with self._open_journal() as journal:
+            trace = await branch(
+                journal,
+                run_id,
+                at=at,
+                edit=edit,
+                now=self.clock.now(),
+                limits=limits,
+                max_steps=max_steps,
+                approved_tiers=tiers,
+                strategy=self.bound_strategy,
+                check=self._require_resumable,
+                redactor=self._redactor if self.redact else Redactor(patterns=False),
+            )
+            return await self.resume(trace.run_id, verbose=verbose, on_event=on_event, on_delta=on_delta)
+
+    async def undo(
+        self,
+        run_id: str,
+        *,
+        to_step: int = 0,
+        skip: Collection[str] = (),
+        again: Collection[str] = (),
+        tools: Sequence[Tool] = (),
+        agreed_by: str | None = None,
+        approver: Approver | None = None,
+    ) -> Undone:
+        """Take back what a run did after step `to_step`, the last effect first (`taoloop.runtime.undo`).
+
+        `agreed_by` names who agreed to the whole plan; without one each call is put before `approver`. `tools` are
+        compensations that are none of the agent's tools.
+
+        Raises:
+            RunNotFound: the journal has no such run.
+            ConfigError: there is no such step, or a compensation is not among the tools.
+        """
+        from taoloop.runtime.undo import approved_by, undo  # noqa: PLC0415  # loads the schema machinery
+
+        person = approved_by(agreed_by) if agreed_by else approver
+        async with self._open_journal() as journal:
+            return await undo(
+                self, journal, run_id, to_step=to_step, skip=skip, again=again, tools=tools, approver=person
+            )
 
     def chat(self, after: str | None = None) -> Chat:
         """A conversation: each run sees the tasks and answers of those before it, from the run `after` on."""
@@ -275,6 +368,13 @@ class Agent:
             timeout_s=timeout_s,
         )
 
+    def _require_transactions(self, journal: Journal) -> None:
+        """Refuse a journal in which a tool that writes in its transaction could not."""
+        if any(one.card.transactional for one in self.toolbox):
+            from taoloop.runtime.transactional import require_transactions  # noqa: PLC0415  # loads the database
+
+            require_transactions(journal, self.toolbox)
+
     def _require_resumable(self, trace: Trace) -> None:
         """Refuse before the run is taken from whoever may hold it."""
         if trace.started is None:
@@ -282,11 +382,16 @@ class Agent:
         if trace.status == "completed":
             raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
         for card in trace.agent.tools:
-            now = self.toolbox.get(card.name).card.tier
-            if _RANK[now] > _RANK[card.tier]:
+            known = self.toolbox.get(card.name).card
+            if _RANK[known.tier] > _RANK[card.tier]:
                 raise ConfigError(
-                    f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {now!r} now.",
+                    f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {known.tier!r} now.",
                     hint="What was judged for the milder tier must not run under the stricter one: start a new run.",
+                )
+            if (card.idempotent and not known.idempotent) or (card.transactional and not known.transactional):
+                raise ConfigError(
+                    f"The tool {card.name!r} could be repeated when the run began, and cannot be any more.",
+                    hint="What was cut off would be repeated by its old card: start a new run.",
                 )
 
     def run_sync(self, task: str, **options: Any) -> Result:
@@ -343,33 +448,23 @@ class Agent:
         Raises:
             ConfigError: a name is unknown, a prompt file is unusable.
         """
-        return self._specs(self.language if self.language != AUTO else _language_of(task))
+        return self._specs(self.language if self.language != AUTO else language_of(task))
 
     @cached_property
     def toolbox(self) -> Toolbox:
-        """The tools of this agent by name, with `read_observation` beside them for long outputs."""
-        builtin: Mapping[str, Tool] | None = None
-        tools: list[Tool | Callable[..., Any]] = []
-        if isinstance(self.tools, str) or not isinstance(self.tools, Iterable):
-            raise ConfigError(f"The agent's tools are {self.tools!r}.", hint="Give a list of tools.")
-        for entry in self.tools:
-            if isinstance(entry, str):
-                if builtin is None:
-                    builtin = self._builtin()
-                tools.append(Toolbox(builtin.values()).get(entry))
-            else:
-                tools.append(entry)
-        box = Toolbox(tools)
-        if tools and PAGING_TOOL not in box:
-            from taoloop.tools.paging import read_observation  # noqa: PLC0415  # loads the schema machinery
-
-            box = Toolbox([*box, read_observation])
-        return box
+        """The tools of this agent by name, with `read_observation` beside them for long outputs, or `ask_about`."""
+        return toolbox_of(self.tools, self.workspace, self.memory, handles=self._hides)
 
     @property
     def _paging(self) -> tuple[str, ...]:
-        """The tool that goes with every other: it reads what an observation of this run had to leave out."""
-        return (PAGING_TOOL,) if PAGING_TOOL in self.toolbox else ()
+        """The tool that goes with every other: it reads what an observation of this run left out, or all of it."""
+        name = READER if self._hides else PAGING_TOOL
+        return (name,) if name in self.toolbox else ()
+
+    @property
+    def _hides(self) -> bool:
+        """Whether the model sees handles in place of observations."""
+        return isinstance(self.policy, Policy) and self.policy.observations == "handles"
 
     @property
     def bound_model(self) -> Model:
@@ -403,55 +498,26 @@ class Agent:
                 if one.runs_inside:
                     await one.handler.agent.close()  # type: ignore[attr-defined]  # a Delegate
 
-    def _builtin(self) -> Mapping[str, Tool]:
-        from taoloop.tools.builtin import builtin_tools  # noqa: PLC0415  # only where a tool is named
-        from taoloop.tools.workspace import Workspace  # noqa: PLC0415  # likewise
-
-        workspace = Workspace(self.workspace, create=True).open() if self.workspace is not None else None
-        return builtin_tools(workspace, memory=self.memory)
-
     @cached_property
     def _spec_cache(self) -> dict[str, AgentSpec]:
         return {}
 
     def _specs(self, language: str) -> AgentSpec:
         if (spec := self._spec_cache.get(language)) is None:
-            spec = self._spec_cache[language] = self._spec(language)
+            spec = self._spec_cache[language] = spec_of(self, language)
         return spec
 
-    def _spec(self, language: str) -> AgentSpec:
-        dialect = get_dialect(self.dialect or self.bound_model.dialect)
-        folder = Path(self.prompts) if self.prompts is not None else None
-        temperature, top_p = self.temperature, self.top_p
-        if temperature is None and top_p is None:
-            temperature, top_p = SAMPLING.get(dialect.name, (None, None))
-        return AgentSpec(
-            name=self.name,
-            model=self.bound_model.spec,
-            dialect=dialect.name,
-            strategy=self.bound_strategy.name,
-            language=language,
-            instructions=self.instructions,
-            tools=self.toolbox.cards,
-            limits=self.limits if self.max_steps is None else replace(self.limits, max_steps=self.max_steps),
-            prompts=prompts_for(
-                language, folder, dialect.name, self.bound_strategy.name, output=self.answers is not None
-            ),
-            approved_tiers=_as_tuple(self.approved_tiers),
-            closing_turn=self.closing_turn,
-            repair_turns=self.repair_turns,
-            temperature=temperature,
-            top_p=top_p,
-            max_output_tokens=self.max_output_tokens,
-            context_tokens=self.context_tokens,
-            model_timeout_s=self.model_timeout_s,
-            early_reads=self.early_reads,
-            keep_thinking=self.keep_thinking,
-            source=self.source,
-            workspace=str(self.workspace) if self.workspace is not None else None,
-            memory=str(self.memory) if self.memory is not None else None,
-            output_schema=self.answers.schema if self.answers is not None else None,
-        )
+    @cached_property
+    def bound_policy(self) -> Policy:
+        """What the agent may do, held against its tools."""
+        policy = plain_policy(self.policy) if isinstance(self.policy, str) else self.policy
+        if policy.rules or policy.trusted_tools or policy.trusted_fields:
+            require_possible(policy, {card.name: card for card in self.toolbox.cards})
+        return policy
+
+    @cached_property
+    def _redactor(self) -> Redactor | None:
+        return redactor_for(self.env, self.secrets) if self.redact else None
 
     @property
     def _memory(self) -> MemoryJournal:
@@ -480,8 +546,10 @@ class Agent:
         on_delta: DeltaListener | None,
         spec: AgentSpec,
         approver: Approver | None,
+        redactor: Redactor | None = None,
     ) -> Runner:
         answers = self._answers_for(spec)
+        check = answers.check if answers is not None else None
         return Runner(
             trace,
             lease,
@@ -494,7 +562,10 @@ class Agent:
             listener=listener,
             on_delta=on_delta,
             early_reads=spec.early_reads,
-            check_answer=answers.check if answers is not None else None,
+            check_answer=check,
+            rules=tuple(self.rules),
+            redactor=self._redactor if redactor is None else redactor.joined(self._redactor),
+            handles=handles_of(spec, trace, journal, self.bound_model, check),
         )
 
     def _answers_for(self, spec: AgentSpec) -> Answers | None:
@@ -532,34 +603,8 @@ class Agent:
         return spec
 
 
-_RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, None: 2, "write": 3, "destructive": 4}
-
-PAGING_TOOL = "read_observation"
-
-
-def _listeners(verbose: bool, on_event: Listener | None) -> Listener | None:
-    if not verbose:
-        return on_event
-    show = verbose_listener()
-    if on_event is None:
-        return show
-
-    def both(event: Event) -> None:
-        show(event)
-        on_event(event)
-
-    return both
+_RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, "write": 2, None: 3, "destructive": 3}
 
 
 def _is_text(task: object) -> bool:
     return isinstance(task, str) and bool(task.strip())
-
-
-def _as_tuple(tiers: Any) -> Any:
-    """A list of tiers as a tuple; a bare text stays one, for the spec to refuse."""
-    return tuple(tiers) if isinstance(tiers, list | set) else tiers
-
-
-def _language_of(task: str) -> str:
-    """Chinese if the task has a Chinese character, else English."""
-    return "zh" if any("\u4e00" <= char <= "\u9fff" for char in task) else "en"

@@ -11,6 +11,7 @@ from typing import Any
 
 from taoloop.core.cards import TIERS
 from taoloop.core.limits import Limits
+from taoloop.core.policy import Policy
 from taoloop.core.spec import AgentSpec
 from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError
@@ -21,6 +22,7 @@ from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_nodes import Document, Place, kind_name, read_document
 from taoloop.runtime.answers import Answers
 from taoloop.runtime.attribute import load_attribute, speaking_for
+from taoloop.runtime.policy_file import load_policy, policy_in
 from taoloop.strategies import get_strategy
 from taoloop.tools.base import Tool
 from taoloop.tools.builtin import builtin_tools
@@ -57,6 +59,7 @@ _FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
     "output_schema": _SCHEMA,
     "limits": _MAPPING,
     "max_steps": _COUNT,
+    "policy": ((dict, str), "a policy"),
     "approved_tiers": _LIST,
     "closing_turn": _SWITCH,
     "repair_turns": _COUNT,
@@ -373,6 +376,13 @@ def _table(document: Document, place: Place, options: Any) -> Tool:
         return lookup_tool(_path(document, options["table"]))
 
 
+def _policy(document: Document, value: Any) -> Policy:
+    """A policy in its own words, the name of a profile, or the path of a policy file."""
+    if isinstance(value, str) and Path(value).suffix.lower() in SUFFIXES:
+        return load_policy(_path(document, value))
+    return policy_in(document, ("policy",), value)
+
+
 _READERS: dict[str, Callable[[Document, Any], Any]] = {
     "model": _model,
     "fallback": _fallback,
@@ -383,6 +393,7 @@ _READERS: dict[str, Callable[[Document, Any], Any]] = {
     "limits": _limits,
     **{name: _judged(name) for name in _JUDGED},
     "tools": _tools,
+    "policy": _policy,
     "approved_tiers": _tiers,
     "workspace": _path,
     "memory": _memory,

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.events import Event, Fact, Finished
+from taoloop.core.handles import masked
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
-from taoloop.errors import RunNotAnswered
+from taoloop.errors import ConfigError, JournalTampered, RunNotAnswered
+from taoloop.policy import tainted
 from taoloop.runtime.clock import new_run_id
 
 if TYPE_CHECKING:
@@ -30,16 +32,23 @@ _LEFT_OUT = {
     "en": "[Earlier turns of this conversation were left out.]\n\n",
     "zh": "[此前的若干轮对话已省略。]\n\n",
 }
+_UNREAD = {"en": "[An answer that is not shown here.]", "zh": "[此处不显示的回答。]"}
+_VALUE = {"en": "[a value]", "zh": "[某个值]"}
 _CUT = {"en": "\n[… {n:,} more characters]", "zh": "\n[… 还有 {n:,} 个字符]"}
 
 
-async def earlier_turns(journal: Journal, run_id: str) -> tuple[Message, ...]:
+async def earlier_turns(journal: Journal, run_id: str, *, handles: bool = False) -> tuple[tuple[Message, ...], bool]:
     """What a run that continues `run_id` sees of the conversation: what that run saw, its task and its answer.
+
+    The second value says whether untrusted text had a part in it. `handles`: the run's model must read none, so it sees
+    an answer without the values that were filled in, and none that a model gave who had read observations.
 
     Raises:
         RunNotFound: the journal has no such run.
         RunNotAnswered: it has no answer to go on from.
     """
+    if (flaw := (await journal.verify(run_id)).first) is not None:
+        raise JournalTampered(f"The run {run_id} was changed after it was written: {flaw.text}.")
     trace = Trace(run_id, await journal.load(run_id))
     if trace.started is None:
         raise RunNotAnswered(f"The run {run_id} never began, so nothing can follow it.", hint="Start a new run.")
@@ -52,11 +61,47 @@ async def earlier_turns(journal: Journal, run_id: str) -> tuple[Message, ...]:
             hint=hint,
         )
     language = trace.agent.language
+    hid = trace.agent.policy.observations == "handles"
+    earlier, answer = trace.started.history, trace.finished.answer
+    if handles:
+        answer = _without_values(trace)
+        earlier = earlier if hid else tuple(_unread(message, language) for message in earlier)
     turn = (
         Message(role="user", content=_shortened(trace.task, language)),
-        Message(role="assistant", content=_shortened(trace.finished.answer, language)),
+        Message(role="assistant", content=_shortened(answer, language)),
     )
-    return bounded((*trace.started.history, *turn), language)
+    inner = trace.started.parent is not None  # its task was written by a model
+    untrusted = tainted(trace) or inner or (hid and not handles)  # there may be filled-in values in the answer
+    return bounded((*earlier, *turn), language), untrusted
+
+
+def is_foreign(history: Sequence[Message], *, handles: bool) -> bool:
+    """Whether a history that was given as messages holds other words than the user's.
+
+    Raises:
+        ConfigError: it does, and the run's model must read none (`handles`).
+    """
+    foreign = any(message.role != "user" for message in history)
+    if foreign and handles:
+        raise ConfigError(
+            "The history holds other messages than the user's, which this agent's model must not read.",
+            hint="Go on with `after`, or give the user's messages alone.",
+        )
+    return foreign
+
+
+def _without_values(trace: Trace) -> str:
+    """The answer as the model of a run wrote it that read no observations, with its handles taken out."""
+    language = trace.agent.language
+    if trace.agent.policy.observations != "handles" or trace.answer is None:
+        return _UNREAD.get(language, _UNREAD["en"])
+    return masked(trace.answer.text, _VALUE.get(language, _VALUE["en"]))
+
+
+def _unread(message: Message, language: str) -> Message:
+    if message.role == "user":
+        return message
+    return Message(role=message.role, content=_UNREAD.get(language, _UNREAD["en"]))
 
 
 def bounded(history: Sequence[Message], language: str = "en") -> tuple[Message, ...]:

@@ -15,12 +15,14 @@ from typing import Any
 from taoloop.core.decision import Act, Call
 from taoloop.core.effects import CallModel
 from taoloop.core.events import ActionRequested, Fact, ModelReplied, ReadDropped
+from taoloop.core.handles import holds_handle
 from taoloop.core.message import Delta
-from taoloop.core.policy import judge
 from taoloop.core.requests import call_digest
+from taoloop.core.shown import READER
 from taoloop.core.trace import Trace
 from taoloop.dialects.strict import NotJsonError, loads
 from taoloop.errors import TaoError
+from taoloop.policy import CodeRule, judge
 from taoloop.runtime.acting import Outcome
 from taoloop.tools.base import Prepared, Tool
 from taoloop.tools.registry import Toolbox
@@ -50,8 +52,8 @@ class EarlyReads:
     must see what the write did.
     """
 
-    def __init__(self, trace: Trace, toolbox: Toolbox, begin: Begin) -> None:
-        self._trace, self._toolbox, self._begin = trace, toolbox, begin
+    def __init__(self, trace: Trace, toolbox: Toolbox, begin: Begin, rules: tuple[CodeRule, ...] = ()) -> None:
+        self._trace, self._toolbox, self._begin, self._rules = trace, toolbox, begin, rules
         self._effect: CallModel | None = None
         self._pieces: dict[int, list[str]] = {}
         self._reads: list[_Read] = []
@@ -136,11 +138,16 @@ class EarlyReads:
             return None
         try:
             args = loads(text) if text.strip() else {}
+            if trace.agent.policy.observations == "handles" and (name == READER or holds_handle(args)):
+                return None  # its values are filled in once the decision is there
             asked = call_digest(name, args)
             prepared = tool.prepare(args)
         except (NotJsonError, TaoError):
             return None
-        if judge(trace, prepared.args, card).kind != "allow" or any(read.asked == asked for read in self._reads):
+        asked_for = Call(tool=name, args=prepared.args)
+        if judge(trace, asked_for, card, rules=self._rules).kind != "allow" or any(
+            read.asked == asked for read in self._reads
+        ):
             return None
         call_id = f"call_{trace.calls_requested + number + 1}"
         self._begun += 1  # a dropped read's id goes to another call, but its key never does

@@ -9,6 +9,7 @@ from typing import Any
 from taoloop.core.cards import Tier
 from taoloop.core.events import Observed
 from taoloop.core.limits import Limits
+from taoloop.core.redact import Redactor
 from taoloop.core.trace import Trace
 from taoloop.errors import ToolError
 from taoloop.journals.base import Journal
@@ -38,6 +39,7 @@ class Inside:
     approver: Approver | None
     share: Share
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    redactor: Redactor | None = None
     child: Trace | None = None
 
     def approver_for(self, own: Approver | None) -> Approver | None:

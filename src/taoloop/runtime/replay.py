@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from taoloop.core.decision import Answer, Problem
-from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
+from taoloop.core.cards import ToolCard
+from taoloop.core.decision import Answer, Call, Problem
+from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import (
     ActionStarted,
     ApprovalGiven,
     ApprovalRefused,
+    Compensated,
+    DoubtSettled,
     Event,
     Fact,
     Finished,
+    InDoubt,
     ModelReplied,
     Noted,
     Observed,
@@ -23,9 +27,12 @@ from taoloop.core.events import (
     ReplyRejected,
     Resumed,
     RunStarted,
+    Verdict,
 )
+from taoloop.core.handles import holds_handle
 from taoloop.core.message import ModelReply
-from taoloop.core.requests import Check, request_calls
+from taoloop.core.requests import Check, Judge, request_calls
+from taoloop.core.steps import PROBE
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.dialects.reading import AnswerCheck, reply_facts
 from taoloop.errors import ReplayDiverged
@@ -61,10 +68,10 @@ def replay(trace: Trace) -> Iterator[Decided]:
         fact = event.fact
         if isinstance(fact, Resumed | Finished):
             running.clear()
-        if isinstance(fact, ActionStarted | Observed) and fact.call_id in running:
-            if isinstance(fact, Observed):
+        if isinstance(fact, _Done) and fact.call_id in running:
+            if _ends(fact):
                 running.discard(fact.call_id)
-            decided: Fact = fact  # what a tool did is taken from the record
+            decided: Fact = fact  # what a tool or its probe did is taken from the record
         elif isinstance(fact, ApprovalGiven | ApprovalRefused | Paused) and asking and not derived:
             decided = fact  # and so is what a person said
         else:
@@ -81,12 +88,16 @@ def replay(trace: Trace) -> Iterator[Decided]:
 
 
 def _from_outside(fact: Fact) -> bool:
-    """True for what no trace implies: the start, a resume, a person's remark, a stop, a read begun in vain."""
+    """True for what no trace implies: the start, a resume, a remark, a stop, a read begun in vain, an undo."""
     if isinstance(fact, Noted):
         return fact.by != "guard"
+    if isinstance(fact, ModelReplied):
+        return fact.purpose == "read"  # a part of a tool's call
+    if isinstance(fact, DoubtSettled):
+        return fact.by != PROBE
     if fact.kind == "finished":
         return getattr(fact, "status", None) in ("stopped", "model_failed")
-    return isinstance(fact, RunStarted | Resumed | ReadDropped)
+    return isinstance(fact, RunStarted | Resumed | ReadDropped | Compensated)
 
 
 def _derive(again: Trace, event: Event, recorded: Trace, running: set[str], answers: Answers | None) -> list[Fact]:
@@ -108,28 +119,42 @@ def _derive(again: Trace, event: Event, recorded: Trace, running: set[str], answ
                 cost_usd=fact.cost_usd,
                 thinking=fact.thinking,
             )
-            check = None if answers is None else _recorded_answer(answers, event, recorded)
+            hides = recorded.agent.policy.observations == "handles"
+            check = _recorded_answer(answers, event, recorded) if hides or answers is not None else None
             return reply_facts(effect, reply, fact.latency_s, check)
         case RequestCalls():
-            return request_calls(again, effect, _recorded_check(recorded))
+            return list(request_calls(again, effect, _recorded_check(recorded), _recorded_judge(recorded)))
         case Record(facts=facts):
             return list(facts)
         case Finish(fact=finished):
-            return [finished]
-        case RunTools(calls=calls):
+            return [_with_values(finished, event.fact, recorded)]
+        case RunTools(calls=calls) | ProbeCalls(calls=calls):
             running.update(call.requested.call_id for call in calls)
-            if isinstance(event.fact, Observed):
+            if isinstance(event.fact, _Done) and _ends(event.fact):
                 running.discard(event.fact.call_id)
             return []
         case _:
             return []
 
 
-def _recorded_answer(answers: Answers, replied: Event, recorded: Trace) -> AnswerCheck:
-    """Judges an answer by the run's schema; what a type refused beyond that is taken from the record."""
+def _with_values(finished: Finished, fact: Fact, recorded: Trace) -> Finished:
+    """The end with the recorded answer, where values were filled into it: they may lie in the journal alone."""
+    hides = recorded.agent.policy.observations == "handles"
+    if hides and isinstance(fact, Finished) and fact.answer is not None and holds_handle(finished.answer):
+        return replace(finished, answer=fact.answer)
+    return finished
+
+
+def _recorded_answer(answers: Answers | None, replied: Event, recorded: Trace) -> AnswerCheck:
+    """Judges an answer by the run's schema; what a type refused beyond that is taken from the record.
+
+    So is what was refused for its handles, whose values may lie in the journal alone.
+    """
+    hides = recorded.agent.policy.observations == "handles"
 
     def check(answer: Answer) -> Answer | Problem:
-        judged = answers.check(answer)
+        by_record = answers is None or (hides and holds_handle(answer.text))
+        judged = answer if by_record or answers is None else answers.check(answer)
         after = recorded.events[replied.seq + 1 : replied.seq + 2]
         fact = after[0].fact if after else None
         if isinstance(judged, Problem) or not isinstance(fact, ReplyRejected) or fact.code != BAD_ANSWER:
@@ -148,7 +173,7 @@ def _recorded_check(recorded: Trace) -> Check:
             return args
         observed = call.observed
         if call.requested.verdict == "deny" and observed is not None and observed.error is not None:
-            if observed.error.code == TOOL_CALL_LIMIT:
+            if observed.error.code in (TOOL_CALL_LIMIT, "denied"):  # the arguments did fit
                 return call.requested.args
             return observed.error
         return call.requested.args
@@ -156,12 +181,36 @@ def _recorded_check(recorded: Trace) -> Check:
     return check
 
 
+def _recorded_judge(recorded: Trace) -> Judge:
+    """Gives the verdicts of the recorded run: its policy may have had rules in code, or be an older one."""
+
+    def judge(call_id: str, _call: Call, card: ToolCard) -> Verdict:
+        call = recorded.calls.get(call_id)
+        if call is None:
+            return Verdict(kind="deny", reasons=(f"the recorded run made no call {call_id} of {card.name}",))
+        said, observed = call.requested, call.observed
+        if observed is not None and observed.error is not None and observed.error.code == TOOL_CALL_LIMIT:
+            return Verdict(kind="allow")  # the limit denied it, not the policy
+        return Verdict(kind=said.verdict, reasons=said.reasons, rule=said.rule, sources=said.sources)
+
+    return judge
+
+
+_Done = ActionStarted | InDoubt | DoubtSettled | Observed
+
+
+def _ends(fact: _Done) -> bool:
+    """Whether nothing further of this attempt, or of this probe, comes from the record: an output may follow a find."""
+    return not (fact.happened if isinstance(fact, DoubtSettled) else isinstance(fact, ActionStarted))
+
+
 _EXPECTED: dict[type[Any], tuple[str, ...]] = {
     CallModel: ("model_replied", "model_erred", "limit_reached", "finished"),
     RequestCalls: ("action_requested",),
     RunTools: ("action_started", "observed", "paused"),  # paused: with a run inside it, which waits
+    ProbeCalls: ("doubt_settled",),
     AskPerson: ("approval_given", "approval_refused", "paused"),
-    Record: ("limit_reached", "noted", "observed", "approval_given", "compacted"),
+    Record: ("in_doubt", "limit_reached", "noted", "observed", "approval_given", "compacted", "model_replied"),
     Finish: ("finished",),
 }
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from taoloop.core.cards import TIERS
-from taoloop.core.effects import AskPerson, CallModel, Finish, Record, RequestCalls, RunTools
-from taoloop.core.events import ActionStarted, Event, Fact, Fault, Finished, Paused
+from taoloop.core.cards import TIERS, ToolCard
+from taoloop.core.decision import Call
+from taoloop.core.effects import AskPerson, CallModel, Finish, ProbeCalls, Record, RequestCalls, RunTools
+from taoloop.core.events import ActionStarted, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
 from taoloop.core.guards import remaining_s
-from taoloop.core.requests import refusal, request_calls
-from taoloop.core.steps import CallView
+from taoloop.core.redact import Redactor, holds_label
+from taoloop.core.requests import call_digest, refusal, request_calls
+from taoloop.core.shown import READER
+from taoloop.core.steps import NO_OUTCOME, TIMED_OUT, CallView
 from taoloop.core.trace import Trace
 from taoloop.core.transcript import observation_text
 from taoloop.core.wording import wording
@@ -21,22 +24,34 @@ from taoloop.dialects.reading import AnswerCheck, reply_facts
 from taoloop.errors import InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import Model
+from taoloop.policy import CodeRule, judge
 from taoloop.runtime.acting import Outcome, act, fault_of, is_ours
-from taoloop.runtime.approval import ApprovalAnswer, Approver, answer_fact, ask
+from taoloop.runtime.approval import ApprovalAnswer, Approver, answer_fact
 from taoloop.runtime.clock import Clock
+from taoloop.runtime.doubt import ask_about, look_into
 from taoloop.runtime.early import EarlyReads
 from taoloop.runtime.hearing import DeltaListener, Hearing
 from taoloop.runtime.inside import Inside, Share
+from taoloop.runtime.questions import Questions, barring_rule
+from taoloop.runtime.redaction import RealArguments, RedactedDeltas
 from taoloop.runtime.within import within
 from taoloop.strategies import Strategy
 from taoloop.strategies.ends import without_reply
 from taoloop.tools.base import Prepared, Tool, ToolContext
 from taoloop.tools.registry import Toolbox
 
+if TYPE_CHECKING:
+    from taoloop.runtime.handles import Handles
+    from taoloop.runtime.reading import Reading
+
 Listener = Callable[[Event], None]
 """Called with every event once the journal has it. One that raises is logged, and the run goes on."""
 
 _LOG = logging.getLogger("taoloop")
+
+_REDACTED = "The arguments held a secret, which is not kept: the call cannot be made after a restart."
+_CHANGED = "The tool takes other arguments now than when this call was judged, so it was not made."
+_AGAIN = "Ask for the call again, with the secret."
 
 
 class Runner:
@@ -57,15 +72,27 @@ class Runner:
         on_delta: DeltaListener | None = None,
         early_reads: bool = False,
         check_answer: AnswerCheck | None = None,
+        rules: tuple[CodeRule, ...] = (),
+        redactor: Redactor | None = None,
+        handles: Handles | None = None,
     ) -> None:
         self.trace, self._lease, self._journal = trace, lease, journal
         self._strategy, self._model, self._toolbox = strategy, model, toolbox
         self._clock, self._approver, self._listener = clock, approver, listener
-        self._on_delta, self._check_answer = on_delta, check_answer
-        self._early = EarlyReads(trace, toolbox, self._begin_early) if early_reads else None
+        self._redactor, self._real = redactor, RealArguments()
+        self._inherited = trace.last_reply  # its arguments are as they were kept
+        self._clean = redactor.text if redactor is not None else None
+        self._deltas: RedactedDeltas | None = None
+        self._questions = Questions(trace, approver, clock)
+        self._on_delta, self._check_answer, self._rules = on_delta, check_answer, rules
+        self._handles = handles  # where the model reads no observations
+        if handles is not None:
+            self._check_answer = handles.check
+        self._early = EarlyReads(trace, toolbox, self._begin_early, rules) if early_reads else None
         self._is_heard = on_delta is not None or early_reads
         self._has_agents = any(one.runs_inside for one in toolbox)
         self._asking: asyncio.Lock | None = None  # of the runs inside: they ask one question at a time
+        self._left: set[tuple[str, int]] = set()  # doubts that a person put off, in this process
         self._inner_waits: dict[str, Inside] = {}  # calls whose own run waits for a person
         self._events: list[Event] = []
         self._unheard: list[Event] = []
@@ -73,7 +100,14 @@ class Runner:
         self._prepared: dict[str, Prepared] = {}  # arguments that were judged a moment ago, by call id
 
     def note(self, fact: Fact) -> None:
-        """Add a fact to the trace; `commit` makes it last."""
+        """Add a fact to the trace, without the secrets in it; `commit` makes it last."""
+        if self._redactor is not None and (shown := self._redactor.fact(fact)) is not fact:
+            self._real.keep(fact, shown)
+            fact = shown
+        self._add(fact)
+
+    def _add(self, fact: Fact) -> None:
+        """Add a fact that holds no secret, for it is made of what holds none."""
         event = Event(len(self.trace.events), self._clock.now(), fact)
         self.trace.append(event)
         self._events.append(event)
@@ -83,12 +117,11 @@ class Runner:
         if self._events:
             events, self._events = self._events, []
             artifacts, self._artifacts = self._artifacts, []
-            self._unheard += events  # also those of a commit that is cancelled: they are written all the same
+            if self._listener is not None:
+                self._unheard += events  # also those of a commit that is cancelled: they are written all the same
             await self._journal.append(self._lease, events, artifacts)
-        if not self._unheard:
-            return
-        heard, self._unheard = self._unheard, []
-        if self._listener is not None:
+        if self._unheard and self._listener is not None:
+            heard, self._unheard = self._unheard, []
             for event in heard:
                 try:
                     self._listener(event)
@@ -130,21 +163,37 @@ class Runner:
                 await self.commit()
                 await self._ask_model(effect)
             case RequestCalls():
-                for fact in request_calls(self.trace, effect, self._check):
-                    self.note(fact)
+                await self._request(effect)
             case RunTools(calls=calls):
                 await self._run_tools(calls)
-                self._pause_with_inner_runs()
-            case AskPerson(calls=calls):
+                if self._inner_waits:
+                    self._pause_with_inner_runs()
+            case ProbeCalls(calls=calls):
                 await self.commit()
-                await self._ask_person(calls)
+                await self._probe(calls)
+                await self.commit()
+            case AskPerson(calls=calls, doubts=doubts):
+                await self.commit()
+                if not await self._ask_about(doubts):
+                    await self._ask_person(calls, doubts)
                 await self.commit()
             case Record(facts=facts):
                 for fact in facts:
-                    self.note(fact)
+                    self._add(fact)
             case Finish(fact=fact):
-                self.note(fact)
+                self._add(fact if self._handles is None else await self._handles.finished(fact))
                 await self.commit()
+
+    async def _request(self, effect: RequestCalls) -> None:
+        is_clean = (
+            self._real.is_empty and not self._rules
+        )  # what the model wrote is in the trace; a rule may say anything
+        add = self._add if is_clean else self.note
+        if self._handles is not None:
+            await self._handles.load([call.args for call in effect.act.calls])
+            add = self.note  # what is filled in may make a secret of two halves
+        for fact in request_calls(self.trace, effect, self._check, self._judge):
+            add(fact)
 
     async def _ask_model(self, effect: CallModel) -> None:
         request, hearing = effect.request, self._hearing(effect) if self._is_heard else None
@@ -154,6 +203,8 @@ class Runner:
         try:
             waiting = self._model.complete(request)
             reply = await within(request.timeout_s, waiting, lambda: self._late(request.timeout_s))
+            if self._handles is not None:
+                await self._handles.load(reply.text)
             facts: list[Fact] = reply_facts(effect, reply, self._clock.tick() - began, self._check_answer)
         except ModelError as error:
             facts = [without_reply(self.trace, effect, error)]
@@ -164,15 +215,20 @@ class Runner:
             facts = [without_reply(self.trace, effect, failed)]
         finally:
             if hearing is not None:
+                if self._deltas is not None:
+                    self._deltas.end()
                 hearing.end()
         for fact in [*self._early.settle(facts), *facts] if self._early is not None else facts:
             self.note(fact)
 
     def _hearing(self, effect: CallModel) -> Hearing | None:
         """Who hears the reply while it is being written. A summary is nobody's business; a model need not stream it."""
-        if effect.request.purpose == "compact":
+        if effect.request.purpose in ("compact", "pin"):
             return None
         listeners = [] if self._on_delta is None else [self._on_delta]
+        if listeners and self._redactor is not None:
+            self._deltas = RedactedDeltas(self._redactor, listeners[0])
+            listeners = [self._deltas]
         if self._early is not None:
             for left in self._early.expect(effect):
                 self.note(left)
@@ -180,29 +236,68 @@ class Runner:
         return Hearing(listeners)
 
     async def _begin_early(self, call_id: str, key: str, tool: Tool, prepared: Prepared) -> Outcome:
-        context = ToolContext(
-            run_id=self.trace.run_id, call_id=call_id, idempotency_key=key, read_artifact=self._read_artifact
+        context = self._context(tool, call_id, key)
+        timeout_s = remaining_s(self.trace, tool.card.timeout_s)
+        return await act(tool, prepared.values, call_id, context, timeout_s, self._clock, clean=self._clean)
+
+    def _context(
+        self, tool: Tool, call_id: str, key: str = "", attempt: int = 1, inside: Inside | Reading | None = None
+    ) -> ToolContext | None:
+        """What a tool may know of its call, for those tools that ask."""
+        if tool.context_parameter is None:
+            return None
+        return ToolContext(
+            run_id=self.trace.run_id,
+            call_id=call_id,
+            idempotency_key=key or self._key(call_id),
+            attempt=attempt,
+            read_artifact=self._read_artifact,
+            inside=inside,
         )
-        return await act(tool, prepared.values, context, remaining_s(self.trace, tool.card.timeout_s), self._clock)
+
+    def _told(self, call: CallView) -> ToolContext:
+        """What a probe may know of the call that it is asked about."""
+        call_id = call.requested.call_id
+        return ToolContext(
+            run_id=self.trace.run_id,
+            call_id=call_id,
+            idempotency_key=self._key(call_id),
+            attempt=call.attempts,
+            read_artifact=self._read_artifact,
+        )
+
+    def _key(self, call_id: str) -> str:
+        """The idempotency key of a recorded call: the same for every attempt, and never made from its arguments."""
+        return f"{self.trace.run_id}:{call_id}"
 
     def _late(self, timeout_s: float | None) -> ModelTimeout:
         return ModelTimeout(f"{self._model.spec} gave no reply within {timeout_s:g} s.")
 
     def _check(self, call_id: str, tool: str, args: Any) -> Mapping[str, Any] | Fault:
+        args = args if self._real.is_empty else self._real.of(args)
+        if self._redactor is not None and self.trace.last_reply is self._inherited and holds_label(args):
+            return Fault(code=InvalidArguments.code, message=_REDACTED, hint=_AGAIN)
+        if self._handles is not None and isinstance(args := self._handles.filled(call_id, tool, args), Fault):
+            return args
         try:
             prepared = self._toolbox.get(tool).prepare(args)
         except TaoError as error:
-            return fault_of(error)
+            return fault_of(error, self._clean)
         self._prepared[call_id] = prepared
         return prepared.args
+
+    def _judge(self, call_id: str, call: Call, card: ToolCard) -> Verdict:
+        filled = self._handles is not None and self._handles.takes_values(call_id)
+        return judge(self.trace, call, card, rules=self._rules, filled=filled)
 
     async def _run_tools(self, calls: tuple[CallView, ...]) -> None:
         """Journal the intents, then run the calls; every outcome is noted as soon as it is there."""
         for call in calls:
             card = self.trace.card(call.requested.tool)
             if card is None or not card.reads_only:
-                key = f"{self.trace.run_id}:{call.requested.call_id}"
-                self.note(ActionStarted(call_id=call.requested.call_id, idempotency_key=key, attempt=call.attempts + 1))
+                call_id = call.requested.call_id
+                key, attempt = self._key(call_id), call.attempts + 1
+                self._add(ActionStarted(call_id=call_id, idempotency_key=key, attempt=attempt))
         await self.commit()
         share = self._share(calls) if self._has_agents else None
         if len(calls) == 1:
@@ -219,9 +314,21 @@ class Runner:
             if isinstance(result, BaseException):
                 raise result
 
-    def _lent(self, share: Share) -> Inside:
+    def _lent(self, tool: Tool, share: Share | None, step: int) -> Inside | Reading | None:
+        """What a call of an agent, or of the reader of observations, gets of this run."""
+        if self._handles is not None and tool.name == READER:
+            return self._handles.reading(step, self.note, self._clock.tick)
+        if share is None or not tool.runs_inside:
+            return None
         asking = self._asking = self._asking or asyncio.Lock()
-        return Inside(parent=self.trace, journal=self._journal, approver=self._approver, share=share, asking=asking)
+        return Inside(
+            parent=self.trace,
+            journal=self._journal,
+            approver=self._approver,
+            share=share,
+            asking=asking,
+            redactor=self._redactor,
+        )
 
     def _share(self, calls: tuple[CallView, ...]) -> Share:
         """What each of the agents among these calls may use of what is left."""
@@ -231,8 +338,6 @@ class Runner:
 
     def _pause_with_inner_runs(self) -> None:
         """A run waits with the runs inside it: their calls stay pending, and are taken up again at a resume."""
-        if not self._inner_waits:
-            return
         waiting, self._inner_waits = self._inner_waits, {}
         tools = {call_id: self.trace.pending[call_id].requested.tool for call_id in waiting}
         detail = "; ".join(f"{tools[call_id]} ({call_id}): {inner.waits_for}" for call_id, inner in waiting.items())
@@ -246,40 +351,117 @@ class Runner:
         )
 
     async def _run_tool(self, call: CallView, share: Share | None) -> None:
-        requested = call.requested
-        prepared = self._prepared.pop(requested.call_id, None)
+        requested, call_id = call.requested, call.requested.call_id
+        prepared = self._prepared.pop(call_id, None)
+        args = call.args if self._real.is_empty else self._real.of_call(call)
         try:
             tool = self._toolbox.get(requested.tool)
-            if prepared is None or prepared.args is not call.args:  # resumed, or edited by a person
-                prepared = tool.prepare(call.args)
+            if prepared is None or prepared.args is not args:  # resumed, or edited by a person
+                prepared = self._prepare_again(tool, call, args)
         except TaoError as error:  # the tool is another one than when the run began
-            self.note(refusal(requested.call_id, fault_of(error)))
+            if call.attempts > 1:  # this attempt did not happen; of those before nobody knows
+                self.note(InDoubt(call_id=call_id, reason=NO_OUTCOME))
+                return
+            self.note(refusal(call_id, fault_of(error, self._clean)))
             return
-        context = ToolContext(
-            run_id=self.trace.run_id,
-            call_id=requested.call_id,
-            idempotency_key=f"{self.trace.run_id}:{requested.call_id}",
-            attempt=max(1, call.attempts),
-            read_artifact=self._read_artifact,
-        )
-        if share is not None and tool.runs_inside:
-            context = replace(context, inside=self._lent(share))
+        inside = self._lent(tool, share, requested.step)
         if self._early is not None and (begun := self._early.take(requested)) is not None:
             outcome = await begun
         else:
+            context = self._context(tool, call_id, attempt=max(1, call.attempts), inside=inside)
             timeout_s = remaining_s(self.trace, tool.card.timeout_s)
-            outcome = await act(tool, prepared.values, context, timeout_s, self._clock)
+            if tool.connection_parameter is not None:
+                await self._transact(call, tool, prepared, context, timeout_s)
+                return
+            key = self._key(call_id) if call.attempts else ""
+            outcome = await act(tool, prepared.values, call_id, context, timeout_s, self._clock, key, self._clean)
+        if outcome.is_lost and call.attempts and inside is None:
+            self.note(InDoubt(call_id=call_id, reason=TIMED_OUT))
+            await self.commit()
+            return
         if outcome.artifact is not None:
             self._artifacts.append(outcome.artifact)
-        if isinstance(context.inside, Inside):
-            if context.inside.waits_for is not None:
-                self._inner_waits[requested.call_id] = context.inside
-                return
-            self.note(context.inside.settled(outcome.observed))
+        if inside is None:
+            self._add(outcome.observed)
+        elif not isinstance(inside, Inside) or inside.waits_for is None:
+            self.note(inside.settled(outcome.observed))
         else:
-            self.note(outcome.observed)
+            self._inner_waits[call_id] = inside
+            return
         if not tool.card.reads_only:
             await self.commit()
+
+    def _prepare_again(self, tool: Tool, call: CallView, args: Any) -> Prepared:
+        """Arguments that were judged by another process, or given by a person: they must be what was allowed.
+
+        Raises:
+            InvalidArguments: they do not fit, hold a label in place of a secret, or the tool is another one now.
+        """
+        if self._redactor is not None and args == call.args and holds_label(args):  # these are not the real ones
+            raise InvalidArguments(_REDACTED, hint=_AGAIN)
+        prepared = tool.prepare(args)
+        if not tool.card.reads_only and (prepared.args != args or self._is_another(tool)):
+            raise InvalidArguments(_CHANGED, hint="Ask for the call again, as the tool is now.")
+        return prepared
+
+    def _is_another(self, tool: Tool) -> bool:
+        """Whether a tool takes other arguments, or fills in others, than when its calls were judged."""
+        card = self.trace.card(tool.name)
+        schema = tool.card.input_schema if self._redactor is None else self._redactor.value(tool.card.input_schema)
+        return card is None or call_digest(tool.name, card.input_schema) != call_digest(tool.name, schema)
+
+    async def _transact(
+        self, call: CallView, tool: Tool, prepared: Prepared, context: ToolContext | None, timeout_s: float | None
+    ) -> None:
+        """Run a call whose effect and outcome the journal keeps together. It runs alone: nothing is noted meanwhile."""
+        from taoloop.runtime.transactional import transact  # noqa: PLC0415  # loads the database
+
+        call_id = call.requested.call_id
+
+        def run(values: Mapping[str, Any], limit_s: float) -> Coroutine[Any, Any, Outcome]:
+            return act(tool, values, call_id, context, limit_s, self._clock, clean=self._clean)
+
+        undone = await transact(
+            self._journal, self._lease, tool, prepared.values, timeout_s, run, self._next_event, self._take_in
+        )
+        if undone is not None:
+            self.note(undone.observed)
+        await self.commit()
+
+    def _next_event(self, fact: Fact) -> Event:
+        if self._redactor is not None and (shown := self._redactor.fact(fact)) is not fact:
+            self._real.keep(fact, shown)
+            fact = shown
+        return Event(len(self.trace.events), self._clock.now(), fact)
+
+    def _take_in(self, event: Event) -> None:
+        """Add an event that the journal has already."""
+        self.trace.append(event)
+        if self._listener is not None:
+            self._unheard.append(event)
+
+    async def _probe(self, calls: tuple[CallView, ...]) -> None:
+        """Ask the probes of calls in doubt, all at the same time; what they find is noted when all have answered."""
+        asked = [(call, self._real.of_call(call), self._told(call)) for call in calls]
+        found = await asyncio.gather(*(look_into(self._toolbox, *one, self._clock, self._clean) for one in asked))
+        for settled, outcome in found:
+            self.note(settled)
+            if outcome is not None:
+                if outcome.artifact is not None:
+                    self._artifacts.append(outcome.artifact)
+                self.note(outcome.observed)
+
+    async def _ask_about(self, doubts: tuple[CallView, ...]) -> bool:
+        """Ask a person about calls in doubt, once in the life of this process; True if one of them is settled."""
+        for call in doubts:
+            if self._approver is None or (call.requested.call_id, call.attempts) in self._left:
+                continue
+            settled = await ask_about(self._approver, self.trace, call)
+            if settled is not None:
+                self.note(settled)
+                return True
+            self._left.add((call.requested.call_id, call.attempts))
+        return False
 
     async def _read_artifact(self, ref: str) -> str | None:
         artifact = await self._journal.artifact(self.trace.run_id, ref)
@@ -288,31 +470,33 @@ class Runner:
         call = self.trace.calls.get(ref.removeprefix("obs_"))  # short enough to stand in the trace
         return None if call is None or call.observed is None else observation_text(call.observed)
 
-    async def _ask_person(self, calls: tuple[CallView, ...]) -> None:
-        unanswered = []
-        for call in calls:
-            answer = None
-            if self._approver is not None:
-                card = self.trace.card(call.requested.tool)
-                answer = await ask(self._approver, self.trace.run_id, call, card)
-            if answer is None:
-                unanswered.append(call.requested)
-                continue
-            self.note(answer_fact(call, self._judged(call, answer)))
-        if unanswered:
-            names = ", ".join(f"{requested.tool} ({requested.call_id})" for requested in unanswered)
-            reason = wording(self.trace.agent.language, "waiting", detail=names)
-            self.note(Paused(reason=reason, waiting_for=tuple(requested.call_id for requested in unanswered)))
+    async def _ask_person(self, calls: tuple[CallView, ...], doubts: tuple[CallView, ...] = ()) -> None:
+        """Put the next question; without an answer to any, the run waits."""
+        if answers := await self._questions.put(calls):
+            for call, answer in answers:
+                self.note(answer_fact(call, self._judged(call, answer)))
+            return
+        waiting = [call.requested for call in (*calls, *doubts)]
+        texts = [("waiting", calls), ("in_doubt", doubts)]
+        reasons = [wording(self.trace.agent.language, name, detail=_names(some)) for name, some in texts if some]
+        self.note(Paused(reason=" ".join(reasons), waiting_for=tuple(requested.call_id for requested in waiting)))
 
     def _judged(self, call: CallView, answer: ApprovalAnswer) -> ApprovalAnswer:
-        """The answer, with edited arguments held to the tool's schema: a call that cannot run is refused."""
+        """The answer, with edited arguments held to the tool's schema and the operator's rules: else it is refused."""
         if not answer.approved or answer.args is None:
             return answer
         try:
-            args = self._toolbox.get(call.requested.tool).prepare(_plain(answer.args)).args
+            answer = replace(answer, args=self._toolbox.get(call.requested.tool).prepare(_plain(answer.args)).args)
         except InvalidArguments as error:
-            return ApprovalAnswer(approved=False, by=answer.by, note=f"the edited arguments do not fit: {error}")
-        return ApprovalAnswer(approved=True, by=answer.by, note=answer.note, args=args)
+            why = "" if self._handles is not None else f": {error}"  # it may quote what the model must not read
+            return ApprovalAnswer(approved=False, by=answer.by, note=f"the edited arguments do not fit{why}")
+        if (barred := barring_rule(self.trace, call, answer, self._rules)) is not None:
+            return ApprovalAnswer(approved=False, by=answer.by, note=barred)
+        return answer
+
+
+def _names(calls: tuple[CallView, ...]) -> str:
+    return ", ".join(f"{call.requested.tool} ({call.requested.call_id})" for call in calls)
 
 
 def _plain(args: object) -> object:

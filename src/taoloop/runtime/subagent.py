@@ -11,7 +11,8 @@ from taoloop.core.events import RunStarted
 from taoloop.core.text import well_formed
 from taoloop.core.trace import Trace
 from taoloop.dialects.strict import loads
-from taoloop.errors import RunExists, ToolError
+from taoloop.errors import RunExists, TaoError, ToolError
+from taoloop.policy import stricter, tainted, trusted_texts
 from taoloop.runtime.clock import new_nonce
 from taoloop.runtime.inside import Inside
 from taoloop.tools.base import Tool, ToolContext
@@ -87,12 +88,21 @@ class Delegate:
             spec,
             limits=inside.limits(spec.limits),
             approved_tiers=_united(spec.approved_tiers, parent.approved_tiers),
+            policy=stricter(spec.policy, parent.agent.policy),
         )
-        started = RunStarted(task=well_formed(task), agent=spec, nonce=new_nonce(), parent=parent.run_id, depth=depth)
+        started = RunStarted(
+            task=well_formed(task),
+            agent=spec,
+            nonce=new_nonce(),
+            parent=parent.run_id,
+            depth=depth,
+            tainted=tainted(parent) or _takes_values(parent, call_id),
+            trusted=trusted_texts(parent),
+        )
         approver = inside.approver_for(agent.approve)
         inside.child = trace
         try:
-            return await agent.start(inside.journal, trace, started, approver=approver)
+            return await agent.start(inside.journal, trace, started, approver=approver, redactor=inside.redactor)
         except RunExists:
             trace = Trace(trace.run_id, await inside.journal.load(trace.run_id))
             if trace.started is None or trace.started.parent != parent.run_id:
@@ -105,12 +115,18 @@ class Delegate:
             inside.child = trace
         if trace.finished is not None and trace.finished.status != "stopped":
             return agent.result_of(trace)
+        try:
+            agent._require_resumable(trace)  # its tools may be others than when it began
+        except TaoError:
+            inside.child = None
+            raise
         return await agent.go_on(
             inside.journal,
             trace,
             limits=inside.limits(trace.agent.limits),
             approved_tiers=_united(trace.approved_tiers, parent.approved_tiers),
             approver=approver,
+            redactor=inside.redactor,
         )
 
     def _answer(self, result: Result) -> Any:
@@ -147,6 +163,9 @@ def agent_tool(
         tier=tier_of(agent) if tier == "auto" else tier,  # type: ignore[arg-type]  # the card refuses what is none
         timeout_s=timeout_s,
         idempotent=True,  # a repeated call goes on with the run that the first one began
+        egress=sends_unasked(agent),
+        roles={"task": "target", "context": "value"},  # both say what the agent acts on
+        reversible=False,  # what was done inside is undone there
     )
     return replace(tool_from_card(card, Delegate(agent)), runs_inside=True)
 
@@ -170,19 +189,33 @@ def with_inner_agents(agent: Agent, change: Callable[[Agent], Agent]) -> Agent:
     return replace(agent, tools=tuple(changed(one) for one in agent.tools))
 
 
-def tier_of(agent: Agent) -> Tier | None:
-    """What a call of the agent can do unasked: None if a tool of its declares no tier.
+def tier_of(agent: Agent) -> Tier:
+    """What a call of the agent can do unasked.
 
     A call that changes something is put before a person where it is made, inside; only tiers that the agent has
     allowed ahead of time count as its own. What a person must allow counts as `draft`: recorded, and not asked twice.
     """
     reached: list[Tier] = ["read"]
     for card in agent.toolbox.cards:
-        if card.tier is None:
-            return None
-        asks = card.tier in ("write", "destructive") and card.tier not in agent.approved_tiers
-        reached.append("draft" if asks else card.tier)
+        tier = card.tier or "destructive"
+        asks = tier in ("write", "destructive") and tier not in agent.approved_tiers
+        reached.append("draft" if asks else tier)
     return max(reached, key=TIERS.index)
+
+
+def sends_unasked(agent: Agent) -> bool:
+    """Whether a call of the agent may send data out unasked: only its tiers allowed ahead count, as for `tier_of`."""
+    return any(
+        card.sends_out(dict.fromkeys(card.parameters, True))
+        for card in agent.toolbox.cards
+        if (card.tier or "destructive") in agent.approved_tiers
+    )
+
+
+def _takes_values(parent: Trace, call_id: str) -> bool:
+    """Whether the task of a call was made with values that the calling model has not seen (handles stood in it)."""
+    call = parent.pending.get(call_id)
+    return call is not None and call.requested.written is not None
 
 
 def _united(own: tuple[Tier, ...], outer: tuple[Tier, ...]) -> tuple[Tier, ...]:

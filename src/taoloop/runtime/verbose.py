@@ -18,7 +18,7 @@ def verbose_listener(stream: TextIO | None = None) -> Listener:
         match event.fact:
             case ModelReplied(purpose="close"):
                 out.write("[last turn]\n")
-            case ModelReplied(purpose="compact"):
+            case ModelReplied(purpose="compact" | "pin" | "read"):
                 pass
             case Compacted(through_step=step):
                 out.write(f"[the prompt is shorter now, up to step {step}]\n")
@@ -36,3 +36,18 @@ def verbose_listener(stream: TextIO | None = None) -> Listener:
                 pass
 
     return show
+
+
+def listeners(verbose: bool, on_event: Listener | None) -> Listener | None:
+    """Who is told of each event: the printed view where it is wanted, and the listener that was given."""
+    if not verbose:
+        return on_event
+    show = verbose_listener()
+    if on_event is None:
+        return show
+
+    def both(event: Event) -> None:
+        show(event)
+        on_event(event)
+
+    return both

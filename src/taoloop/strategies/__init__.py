@@ -5,6 +5,7 @@ from __future__ import annotations
 from taoloop.errors import UnknownName
 from taoloop.strategies.base import Strategy
 from taoloop.strategies.loop import LoopStrategy
+from taoloop.strategies.undo import UNDO
 
 REACT = LoopStrategy(name="react", acts=True, reasons=True)
 ACT_ONLY = LoopStrategy(name="act_only", acts=True, reasons=False)
@@ -12,12 +13,14 @@ REASON_ONLY = LoopStrategy(name="reason_only", acts=False, reasons=True)
 STANDARD = LoopStrategy(name="standard", acts=False, reasons=False)
 
 _STRATEGIES: dict[str, Strategy] = {s.name: s for s in (REACT, ACT_ONLY, REASON_ONLY, STANDARD)}
+_INNER: dict[str, Strategy] = {UNDO.name: UNDO}  # of runs that no agent is made for
 
 __all__ = [
     "ACT_ONLY",
     "REACT",
     "REASON_ONLY",
     "STANDARD",
+    "UNDO",
     "LoopStrategy",
     "Strategy",
     "get_strategy",
@@ -31,7 +34,7 @@ def get_strategy(name: str) -> Strategy:
     Raises:
         UnknownName: there is none; lists those that exist.
     """
-    found = _STRATEGIES.get(name.replace("-", "_").lower())
+    found = _STRATEGIES.get(name.replace("-", "_").lower()) or _INNER.get(name)
     if found is None:
         raise UnknownName("strategy", name, strategies())
     return found

@@ -48,7 +48,7 @@ def without_reply(trace: Trace, effect: CallModel, error: Exception) -> Fact:
         reached = time_limit(trace, trace.agent.model_timeout_s)
         if reached is not None:
             return reached
-    if purpose == "compact" or isinstance(error, ModelContextOverflow):
+    if purpose in ("compact", "pin") or isinstance(error, ModelContextOverflow):
         code = error.code if isinstance(error, ModelError) else ModelError.code
         return ModelErred(step=effect.step, purpose=purpose, code=code, message=str(error))
     return model_failed(trace, str(error))

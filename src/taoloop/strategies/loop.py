@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from taoloop.core.decision import Act, Answer
-from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, Record, RequestCalls, RunTools
+from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import (
     ApprovalGiven,
     ApprovalRefused,
@@ -26,21 +26,21 @@ from taoloop.core.message import Message, Purpose
 from taoloop.core.request import ModelRequest
 from taoloop.core.requests import refusal
 from taoloop.core.spec import AgentSpec
-from taoloop.core.steps import CallView
+from taoloop.core.steps import TIMEOUT, CallView
 from taoloop.core.trace import Trace
 from taoloop.core.wording import wording
 from taoloop.dialects import get_dialect
 from taoloop.dialects.conversation import Conversation
+from taoloop.dialects.pin import pin_prompt
 from taoloop.dialects.reply_schema import reply_schema
 from taoloop.errors import IllegalEvent
+from taoloop.policy import tainted
 from taoloop.strategies.compaction import make_room
+from taoloop.strategies.doubt import Lost, lost_calls
 from taoloop.strategies.ends import limit_finish, model_failed
 
-IN_DOUBT = Fault(
-    code="in_doubt",
-    message="The process stopped while this call ran: its effect may or may not have happened. It was not repeated.",
-    hint="Find out with a tool that only reads whether it happened before you try again.",
-)
+_ASIDE = ("compact", "pin")  # asked beside the conversation, and not for a decision
+_WITHOUT_TOOLS = ("close", *_ASIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,17 +73,30 @@ class LoopStrategy:
         reply = trace.last_reply
         if reply is None or not isinstance(reply.decision, Act):
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
+        if trace.agent.policy.pin == "model" and not trace.pin_asked and _may_change_things(trace):
+            return self._ask(trace.agent, trace, "pin", reply.step, pin_prompt(trace))
         return RequestCalls(act=reply.decision, step=reply.step, offered=self.acts)
 
     def _act(self, trace: Trace) -> Effect:
-        pending = list(trace.pending.values())
-        if allowed := [_allowed_ahead(call) for call in pending if _is_allowed_ahead(trace, call)]:
+        pending = tuple(trace.pending.values())
+        if len(pending) == 1 and pending[0].is_fresh and trace.paused is None:
+            return RunTools(calls=pending)
+        if trace.paused is not None and (waiting := tuple(call for call in pending if call.needs_person)):
+            return AskPerson(calls=waiting)  # until it is resumed, a run takes nothing but answers
+        if trace.approved_tiers and (allowed := [_allowed_ahead(c) for c in pending if _is_allowed_ahead(trace, c)]):
             return Record(facts=tuple(allowed))
-        if settled := [fact for call in pending if (fact := _settled(trace, call))]:
+        if settled := [fact for call in pending if (fact := _refused(call)) is not None]:
             return Record(facts=tuple(settled))
-        ready = [call for call in pending if not call.needs_person]
+        lost = lost_calls(trace, pending) if any(call.attempts for call in pending) else _NOTHING_LOST
+        if lost.facts:
+            return Record(facts=lost.facts)
+        if lost.probe:
+            return ProbeCalls(calls=lost.probe)
+        ready = [call for call in pending if not call.needs_person and call not in lost.ask]
         if not ready:
-            return AskPerson(calls=tuple(pending))
+            return AskPerson(calls=tuple(call for call in pending if call.needs_person), doubts=lost.ask)
+        if len(ready) == 1:
+            return RunTools(calls=(ready[0],))
         together = tuple(takewhile(lambda call: _runs_beside_others(trace, call), ready))
         return RunTools(calls=together or (ready[0],))  # in the order of the decision: a read may follow a write
 
@@ -149,9 +162,9 @@ class LoopStrategy:
         self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int, messages: tuple[Message, ...]
     ) -> CallModel:
         dialect = get_dialect(agent.dialect)
-        offered = agent.tools if self.acts and purpose not in ("close", "compact") else ()
+        offered = agent.tools if self.acts and purpose not in _WITHOUT_TOOLS else ()
         schema = None
-        if purpose != "compact":
+        if purpose not in _ASIDE:
             schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons)
         request = ModelRequest(
             task=trace.task,
@@ -165,37 +178,48 @@ class LoopStrategy:
             temperature=0.0 if purpose == "repair" else agent.temperature,
             top_p=None if purpose == "repair" else agent.top_p,
             max_output_tokens=agent.max_output_tokens,
-            stop=dialect.stop if purpose != "compact" else (),
+            stop=dialect.stop if purpose not in _ASIDE else (),
             timeout_s=agent.model_timeout_s if purpose == "close" else remaining_s(trace, agent.model_timeout_s),
             reply_schema=schema,
         )
         return CallModel(request=request, step=step)
 
 
+_NOTHING_LOST = Lost()
+
+
+def _may_change_things(trace: Trace) -> bool:
+    """Whether it matters what the task calls for: there are effects to be had, and the model has read nothing yet."""
+    return not tainted(trace) and any(card.tier not in ("read", "draft") for card in trace.agent.tools)
+
+
 def _is_allowed_ahead(trace: Trace, call: CallView) -> bool:
-    """True for a call that waits for an answer which the operator has given for its tier, as at a resume."""
-    return call.needs_person and call.requested.tier in trace.approved_tiers
+    """True for a call that waits for an answer which the operator has given for its tier, as at a resume.
+
+    What a rule of the operator asks about is not among them: the rule is the more special word.
+    """
+    requested = call.requested
+    by_rule = requested.rule.startswith("rule:") or (not requested.rule and bool(requested.policy))
+    return call.needs_person and not by_rule and (requested.tier or "destructive") in trace.approved_tiers
 
 
 def _allowed_ahead(call: CallView) -> ApprovalGiven:
     requested = call.requested
-    note = f"tier {requested.tier} was allowed ahead of time"
+    note = f"tier {requested.tier or 'destructive'} was allowed ahead of time"
     return ApprovalGiven(call_id=requested.call_id, digest=requested.digest, by="operator", note=note)
 
 
-def _settled(trace: Trace, call: CallView) -> Observed | None:
-    """The observation of a call that needs no run: refused by a person, or in doubt after a crash."""
+def _refused(call: CallView) -> Observed | None:
+    """The observation of a call that a person refused."""
     requested = call.requested
     if isinstance(call.approval, ApprovalRefused):
         text = call.approval.note or "no reason was given"
-        fault = Fault(code="refused", message=f"A person refused this action: {text}.", hint="Do not ask again for it.")
+        who = "Nobody answered in time" if call.approval.by == TIMEOUT else "A person refused this action"
+        fault = Fault(code="refused", message=f"{who}: {text}.", hint="Do not ask again for it.")
         return refusal(requested.call_id, fault)
-    card = trace.card(requested.tool)
-    if call.attempts and not (card and (card.idempotent or card.reads_only)):
-        return refusal(requested.call_id, IN_DOUBT)
     return None
 
 
 def _runs_beside_others(trace: Trace, call: CallView) -> bool:
     card = trace.card(call.requested.tool)
-    return card is not None and card.runs_beside_others
+    return card is not None and card.runs_beside_others and not card.transactional

@@ -9,6 +9,7 @@ from taoloop.testing.drift_classes import DRIFT
 from taoloop.testing.http import HttpDouble
 from taoloop.testing.pace import FakePace
 from taoloop.testing.recorder import Recorder
+from taoloop.testing.regression import assert_same_decisions, recorded_run
 from taoloop.testing.switch import allow_real_calls, forbid_real_calls
 from taoloop.testing.traces import calls, calls_above, explained, in_order, observations, requested, story, violations
 
@@ -21,12 +22,14 @@ __all__ = [
     "Recorder",
     "ScriptedModel",
     "allow_real_calls",
+    "assert_same_decisions",
     "calls",
     "calls_above",
     "explained",
     "forbid_real_calls",
     "in_order",
     "observations",
+    "recorded_run",
     "requested",
     "story",
     "violations",

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from hashlib import sha256
 from typing import Any, TypeVar
 
+from taoloop.core.chain import head_of
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.events import (
     ActionRequested,
@@ -120,6 +122,16 @@ class JournalContract:
         assert "r1" in error.message
         await journal.append(lease, events(note(1), start=1))  # the first owner lost nothing by it
         assert len(await journal.load("r1")) == 2
+
+    @contract
+    async def test_a_run_that_has_gone_on_is_left_to_its_worker(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        await journal.append(lease, events(STARTED))
+        for seen in (0, 2):
+            await refused(FenceLost, journal.acquire("r1", at=seen))
+        await journal.append(lease, events(note(1), start=1))  # it lost nothing by it
+        assert (await journal.acquire("r1", at=2)).fence > lease.fence
+        await refused(FenceLost, journal.append(lease, events(note(2), start=2)))
 
     @contract
     async def test_an_unknown_run_is_named_in_the_error(self, journal: Journal) -> None:
@@ -323,6 +335,31 @@ class JournalContract:
         assert [row.run_id for row in await journal.runs(status="completed")] == ["r5", "r3", "r1"]
         assert [row.run_id for row in await journal.runs(status="waiting", limit=2)] == ["r4", "r2"]
         assert await journal.runs(status="stopped") == []
+
+    @contract
+    async def test_a_run_that_nobody_edited_is_whole_and_its_head_is_that_of_its_events(self, journal: Journal) -> None:
+        lease = await journal.create("r1")
+        assert (await journal.verify("r1")).head == head_of("r1", [])
+        kept = Artifact(ref="obs_c1", body="the whole")
+        digest = sha256(kept.body.encode()).hexdigest()
+        named = Observed(call_id="c1", ok=True, output="the…", artifact=kept.ref, output_digest=digest)
+        course: list[Fact] = [STARTED, note(1), named, Paused(reason="p"), Resumed(), note(5)]
+        for seq, fact in enumerate(course):
+            await journal.append(lease, events(fact, start=seq), [kept] if fact is named else [])
+            report = await journal.verify("r1")
+            assert report.whole, report.flaws
+            assert (report.events, report.head) == (seq + 1, head_of("r1", events(*course[: seq + 1])))
+        await journal.append(await journal.acquire("r1"), events(note(6), note(7), start=6))
+        assert (await journal.verify("r1")).head == head_of("r1", events(*course, note(6), note(7)))
+        assert "nobody" in (await refused(RunNotFound, journal.verify("nobody"))).message
+
+    @contract
+    async def test_the_chain_of_a_run_is_its_own(self, journal: Journal) -> None:
+        leases = [await journal.create(f"r{number}") for number in range(3)]
+        await asyncio.gather(*(journal.append(lease, events(STARTED, note(1))) for lease in leases))
+        reports = [await journal.verify(lease.run_id) for lease in leases]
+        assert all(report.whole for report in reports)
+        assert len({report.head for report in reports}) == len(reports)
 
     @contract
     async def test_64_runs_at_once_lose_nothing(self, journal: Journal) -> None:

@@ -52,12 +52,33 @@ class Prepared(NamedTuple):
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Output:
     """A tool's result as text: JSON (`form` json), or plain text where the tool returned a str."""
 
     text: str
     form: Literal["json", "text"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Says of a call without an outcome whether it happened: True or its output, False, or None for "cannot tell".
+
+    False must mean that it did not happen and will not: the call is then run again. `parameters` are the arguments of
+    the call that the function takes, None for all of them.
+    """
+
+    function: Callable[..., Any]
+    parameters: frozenset[str] | None
+    context_parameter: str | None
+    is_async: bool
+
+    def invoke(self, values: Mapping[str, Any], context: ToolContext) -> Any:
+        """Ask it about the call with these prepared values; gives its answer, or an awaitable of it."""
+        taken = {name: value for name, value in values.items() if self.parameters is None or name in self.parameters}
+        if self.context_parameter is not None:
+            taken[self.context_parameter] = context
+        return self.function(**taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,6 +92,9 @@ class Tool:
     always does; else `ends_at_once` says of the handler and the values of a call whether that is certain.
 
     `runs_inside`: the tool is an agent, and a call of it is a run inside the run that called.
+
+    `probe` tells of a call that lost its outcome whether it happened. `connection_parameter` names the handler's
+    parameter that takes the journal's connection, where the tool is transactional.
     """
 
     card: ToolCard
@@ -82,6 +106,8 @@ class Tool:
     inline: bool = False
     ends_at_once: Callable[[Callable[..., Any], Mapping[str, Any]], bool] | None = None
     runs_inside: bool = False
+    probe: Probe | None = None
+    connection_parameter: str | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function behind the tool, unchecked."""
@@ -126,8 +152,11 @@ class Tool:
                 raise
             return Prepared(corrected, self.check(corrected_raw))
 
-    def invoke(self, values: Mapping[str, Any], context: ToolContext) -> Any:
-        """Run the handler with prepared values; gives its result, or an awaitable of it for an async handler."""
+    def invoke(self, values: Mapping[str, Any], context: ToolContext | None) -> Any:
+        """Run the handler with prepared values; gives its result, or an awaitable of it for an async handler.
+
+        `context` may be None for a tool that takes none.
+        """
         if self.context_parameter is not None:
             return self.handler(**values, **{self.context_parameter: context})
         return self.handler(**values)

@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from taoloop.errors import ToolError
+from taoloop.errors import ConfigError, ToolError, UnknownName
 from taoloop.tools.base import Tool
 from taoloop.tools.calculator import calculator
 from taoloop.tools.clock import time_now
+from taoloop.tools.commands import COMMAND_TOOLS, command_tools
 from taoloop.tools.files import file_tools
 from taoloop.tools.memory import memory_tools
 from taoloop.tools.paging import read_observation
+from taoloop.tools.sandbox import Sandbox, require_sandbox
 from taoloop.tools.table import lookup_tool, workspace_lookup_tool
 from taoloop.tools.workspace import Workspace
+
+UNDOING = frozenset({"restore_file"})
+"""Built-in tools that take back what others did. They are called by `tao undo` and offered to no model."""
 
 
 def builtin_tools(
@@ -25,7 +30,9 @@ def builtin_tools(
     """The built-in tools by name; nothing but the file of `table` is opened before a tool is called.
 
     Without a workspace the file tools answer `no_workspace`, without the file `memory` the memory tools `no_memory`.
-    `lookup` reads `table` where it is given, else JSON and YAML files of the workspace.
+    `lookup` reads `table` where it is given, else JSON and YAML files of the workspace. `run_python` and `run_command`
+    have no network; on a machine without a sandbox they answer `no_sandbox`. Who offers one of these tools to a model
+    takes it by `offered_tool`.
 
     Raises:
         ConfigError: the file of `table` cannot be read.
@@ -33,7 +40,36 @@ def builtin_tools(
     place = workspace if isinstance(workspace, Workspace) else _place(workspace)
     lookup = workspace_lookup_tool(place) if table is None else lookup_tool(table)
     tools = {one.name: one for one in (calculator, time_now, lookup)}
-    return {**tools, **file_tools(place), **memory_tools(memory), read_observation.name: read_observation}
+    sandbox = Sandbox(None if workspace is None else place.root)
+    return {
+        **tools,
+        **file_tools(place),
+        **memory_tools(memory),
+        **command_tools(sandbox),
+        read_observation.name: read_observation,
+    }
+
+
+def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
+    """The tool with this name among the built-in ones, if this machine can serve it.
+
+    Raises:
+        UnknownName: there is none.
+        ConfigError: it needs a sandbox and there is none (says why and what to install), or it undoes other calls.
+    """
+    if name not in tools:
+        raise UnknownName("tool", name, tuple(one for one in tools if one not in UNDOING))
+    if name in UNDOING:
+        raise ConfigError(
+            f"The tool {name!r} takes back what other calls did; it is not offered to a model.",
+            hint="`tao undo RUN_ID` calls it, and asks first.",
+        )
+    if name in COMMAND_TOOLS:
+        try:
+            require_sandbox()
+        except ConfigError as error:
+            raise ConfigError(f"The tool {name!r} cannot be offered. {error.message}", hint=error.hint) from error
+    return tools[name]
 
 
 def _place(root: Path | str | None) -> Workspace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import pydantic_core
@@ -20,16 +20,17 @@ from taoloop.tools.base import (
     handler_is_async,
     require_name,
 )
+from taoloop.tools.probes import probe_of
 from taoloop.tools.schemas import compile_schema, findings, listed
 from taoloop.tools.signatures import is_context, parameters
 
 
-def tool_from_card(card: ToolCard, handler: Callable[..., Any]) -> Tool:
+def tool_from_card(card: ToolCard, handler: Callable[..., Any], probe: Callable[..., Any] | None = None) -> Tool:
     """A tool of a hand-written card and a handler that takes the arguments by name.
 
     The handler gets the `ToolContext` if it has a parameter of that type, which may be optional. Arguments and
     results are judged by the card's schemas (Draft 2020-12, formats too, no remote references). An argument that the
-    handler has no parameter for is refused, whatever the schema leaves open.
+    handler has no parameter for is refused, whatever the schema leaves open. `probe` is as for `@tool`.
 
     Raises:
         ToolDefinitionError: a schema is invalid or not of an object, or the handler does not fit it.
@@ -41,13 +42,21 @@ def tool_from_card(card: ToolCard, handler: Callable[..., Any]) -> Tool:
             hint='Its top needs "type": "object".',
         )
     context_parameter, accepted = _parameters(card, handler)
+    if card.probes and probe is None:
+        raise ToolDefinitionError(f"The card of {card.name!r} says that it has a probe.", hint="Give it: probe=….")
+    if card.transactional:
+        raise ToolDefinitionError(
+            f"The card of {card.name!r} says that it is transactional.",
+            hint="Only @tool makes such a tool, of a function with a parameter annotated JournalConnection.",
+        )
     return Tool(
-        card=card,
+        card=card if probe is None else replace(card, probes=True),
         handler=handler,
         check=_checker(card, accepted),
         check_output=None if card.output_schema is None else _output_checker(card.name, card.output_schema),
         context_parameter=context_parameter,
         is_async=handler_is_async(handler),
+        probe=None if probe is None else probe_of(probe, card.name, card.parameters),
     )
 
 
@@ -136,6 +145,10 @@ def card_from_mapping(mapping: Mapping[str, Any], where: str) -> ToolCard:
     for name in ("timeout_s", "max_input_bytes", "max_preview_chars"):
         if name in given and not given[name] > 0:
             raise _wrong(where, name, "more than 0", given[name])
+    if isinstance(given.get("egress"), list | tuple):
+        if not all(isinstance(name, str) for name in given["egress"]):
+            raise _wrong(where, "egress", _KINDS["egress"][1], given["egress"])
+        given["egress"] = tuple(given["egress"])
     require_name(given["name"])
     return ToolCard(**given)
 
@@ -154,8 +167,14 @@ _KINDS: dict[str, tuple[type[Any] | tuple[type[Any], ...], str]] = {
     "max_input_bytes": (int, "a whole number"),
     "max_preview_chars": (int, "a whole number"),
     "idempotent": (bool, "true or false"),
+    "probes": (bool, "true or false"),
+    "transactional": (bool, "true or false"),
     "parallel": ((bool, type(None)), "true or false"),
     "compensation": ((str, type(None)), "a text"),
+    "compensation_args": (Mapping, "a mapping"),
+    "egress": ((bool, list, tuple, type(None)), "true, false, or a list of arguments"),
+    "roles": (Mapping, "a mapping from arguments to roles"),
+    "reversible": ((bool, type(None)), "true or false"),
     "code": (str, "a text"),
     "retryable": (bool, "true or false"),
     "advice": (str, "a text"),

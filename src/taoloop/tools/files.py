@@ -21,6 +21,7 @@ _DENIED = ErrorCard(code="permission_denied", advice="Use another place.")
 _DISK_FULL = ErrorCard(code="disk_full", advice="Stop writing and tell the user.")
 _IO_ERROR = ErrorCard(code="io_error", advice="Tell the user; try again only if the error says so.")
 _PATTERN = ErrorCard(code="bad_pattern", advice="Use a pattern such as *.txt or **/*.py.")
+_RESTORED_BY = {"path": "args.path", "backup": "output.backup"}
 
 
 class FileContent(TypedDict):
@@ -117,6 +118,8 @@ def _write_tool(workspace: Workspace) -> Tool:
         examples=(ExampleCard(args={"path": "game/index.html", "content": "<!doctype html>…"}),),
         idempotent=True,
         compensation="restore_file",
+        egress=False,
+        roles={"path": "target", "content": "content"},
         max_input_bytes=2 * workspace.limits.write_bytes + 4_096,  # as JSON, with what it escapes
     )
     def write_file(path: str, content: str, *, context: ToolContext) -> Written:
@@ -136,7 +139,7 @@ def _write_tool(workspace: Workspace) -> Tool:
         message = f"Wrote {len(content.encode()):,} bytes to {change.path}; {kept}."
         return {"ok": True, "message": message, "backup": backup}
 
-    return write_file
+    return write_file.with_card(compensation_args=_RESTORED_BY)
 
 
 def _restore_tool(workspace: Workspace) -> Tool:
@@ -155,6 +158,8 @@ def _restore_tool(workspace: Workspace) -> Tool:
         ),
         examples=(ExampleCard(args={"path": "notes/a.txt", "backup": "key-041c8edacaa26469"}),),
         idempotent=True,
+        egress=False,
+        roles={"path": "target", "backup": "ref:backup"},
     )
     def restore_file(path: str, backup: str, *, context: ToolContext) -> Written:
         """Undo one write_file, only if the file was not changed since; a file that was new is taken away.
@@ -168,7 +173,7 @@ def _restore_tool(workspace: Workspace) -> Tool:
         what = "the previous version is back" if change.after else "it did not exist before and is gone"
         return {"ok": True, "message": f"Restored {change.path}: {what}.", "backup": own}
 
-    return restore_file
+    return restore_file.with_card(compensation="restore_file", compensation_args=_RESTORED_BY)
 
 
 def _list_tool(workspace: Workspace) -> Tool:

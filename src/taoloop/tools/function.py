@@ -18,8 +18,9 @@ from taoloop.core.cards import ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
 from taoloop.tools.base import Checker, OutputChecker, Tool, expected_form, handler_is_async, require_name
 from taoloop.tools.instant import Instant
+from taoloop.tools.probes import probe_of
 from taoloop.tools.schemas import without_titles
-from taoloop.tools.signatures import is_context, parameters, underlying
+from taoloop.tools.signatures import is_connection, is_context, parameters, underlying
 
 _UNTYPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 _ARGS_SECTION = re.compile(r"\n\s*(?:Args|Arguments|Parameters|参数)\s*[::]\s*\n(?P<body>.*)", re.DOTALL)
@@ -43,9 +44,15 @@ def tool(
     idempotent: bool = False,
     parallel: bool | None = None,
     compensation: str | None = None,
+    compensation_args: Mapping[str, str] | None = None,
+    reversible: bool | None = None,
+    egress: bool | Sequence[str] | None = None,
+    roles: Mapping[str, str] | None = None,
     max_input_bytes: int | None = None,
     max_preview_chars: int | None = None,
     inline: bool | None = None,
+    probe: Callable[..., Any] | None = None,
+    transactional: bool | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a typed function, sync or async.
@@ -58,13 +65,20 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     `functools.partial` has bound.
 
     Declare `tier="read"` for a function that changes nothing: it may then be repeated, run beside others and needs
-    no approval. A function without a tier counts as one that may have changed the world.
+    no approval. A function without a tier counts as destructive and as one that sends data out: a call asks a person.
+    For one that changes something, `egress` says whether it sends data out of your reach (or which of its arguments
+    do), and `roles` what each argument is to a call; what is left open counts as the worst.
 
     A sync function runs in a thread, so that it may block and its time limit is kept. `inline=True` promises that it
     never waits and is done in well under a millisecond: it then runs in the thread of the event loop, which spares
     the change of thread; nothing could keep its time limit or let other runs go on meanwhile. `inline=False`: always
     in a thread. Without either, a call that certainly ends at once (plain arithmetic and text without loops or calls
     of other code, see `taoloop.tools.instant`) needs no thread, every other one gets it.
+
+    `probe` is a function that says of a call which lost its outcome (the process died, or it gave none in time) whether
+    it happened: it takes arguments of the tool by name, and a `ToolContext`, and gives True or the output, False
+    (certainly not: the call is run again) or None. A parameter annotated `JournalConnection` makes the tool
+    `transactional`: what it writes there and the outcome are kept together or not at all.
 
     Raises:
         ToolDefinitionError: a parameter has no type, or a type that cannot be described as JSON; or what is given
@@ -76,9 +90,10 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
-    """`tool` as a plain function: `options` are fields of `ToolCard`, and `inline`."""
+    """`tool` as a plain function: `options` are fields of `ToolCard`, `inline` and `probe`."""
     given = {key: value for key, value in options.items() if value is not None}
     inline: bool | None = given.pop("inline", None)
+    probe: Callable[..., Any] | None = given.pop("probe", None)
     target = underlying(function)
     if inspect.isclass(target):
         raise ToolDefinitionError(
@@ -95,20 +110,25 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     doc = _doc(function)
     hints = _hints(target, name)
     returned = hints.pop("return", inspect.Parameter.empty)
+    connection = next((parameter for parameter, hint in hints.items() if is_connection(hint)), None)
     fields, context_parameter = _fields(function, name, hints, _argument_texts(doc))
     adapter, schema = _arguments_adapter(name, fields)
     output_schema, check_output = _output(name, returned)
+    if isinstance(given.get("egress"), list):
+        given["egress"] = tuple(given["egress"])
     given["errors"] = tuple(given.get("errors", ()))
     given["examples"] = tuple(given.get("examples", ()))
     given.setdefault("purpose", _purpose(doc))
-    card = ToolCard(name=name, input_schema=schema, **{"output_schema": output_schema, **given})
     handler, is_async = _with_field_defaults(function), handler_is_async(function)
+    given["probes"] = probe is not None
+    given["transactional"] = _is_transactional(name, given, connection, is_async=is_async)
+    card = ToolCard(name=name, input_schema=schema, **{"output_schema": output_schema, **given})
     if is_async and inline is not None:
         raise ToolDefinitionError(
             f"The tool {name!r} is async and was given `inline`.",
             hint="Leave it away: an async function always runs in the event loop.",
         )
-    found_out = inline is None and not is_async and context_parameter is None
+    found_out = inline is None and not is_async and context_parameter is None and connection is None
     return Tool(
         card=card,
         handler=handler,
@@ -116,9 +136,28 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
         check_output=check_output,
         context_parameter=context_parameter,
         is_async=is_async,
-        inline=bool(inline),
+        inline=bool(inline) and connection is None,
         ends_at_once=Instant() if found_out else None,
+        probe=None if probe is None else probe_of(probe, name, fields),
+        connection_parameter=connection,
     )
+
+
+def _is_transactional(name: str, given: Mapping[str, Any], connection: str | None, *, is_async: bool) -> bool:
+    """Whether the tool writes in the journal's transaction: that, and the parameter for it, go together."""
+    said = given.get("transactional")
+    if said is not None and bool(said) != (connection is not None):
+        raise ToolDefinitionError(
+            f"The tool {name!r} has transactional={said!r} and "
+            + ("takes no connection." if connection is None else f"takes one as {connection!r}."),
+            hint="A transactional tool has a parameter annotated JournalConnection; no other one does.",
+        )
+    if connection is not None and is_async:
+        raise ToolDefinitionError(
+            f"The tool {name!r} is async and transactional.",
+            hint="Make it a plain function: the transaction holds up every other run, so nothing may be waited for.",
+        )
+    return connection is not None
 
 
 def _called(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,6 +201,8 @@ def _fields(
             )
         if is_context(hint):
             context_parameter = parameter.name
+            continue
+        if is_connection(hint):
             continue
         if hint is inspect.Parameter.empty:
             raise ToolDefinitionError(
@@ -240,12 +281,13 @@ def _checker(card: ToolCard, adapter: TypeAdapter[Any]) -> Checker:
 
     def check(raw: bytes) -> Mapping[str, Any]:
         try:
-            return cast("Mapping[str, Any]", validate_json(raw))
+            values: Mapping[str, Any] = validate_json(raw)
         except ValidationError as error:
             raise InvalidArguments(
                 f"The arguments of {card.name!r} do not fit: {problems(error)}.",
                 hint=f"Expected: {expected_form(card)}",
             ) from error
+        return values
 
     return check
 

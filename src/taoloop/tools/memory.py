@@ -55,6 +55,9 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
         ),
         examples=(ExampleCard(args={"text": "The user drinks green tea, never coffee.", "topic": "preferences"}),),
         idempotent=True,
+        egress=False,
+        roles={"text": "content", "topic": "minor"},
+        reversible=False,
     )
     def remember(
         text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)],

@@ -5,18 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from taoloop.core.connection import JournalConnection
 from taoloop.tools.base import ToolContext
-
-_CONTEXT = r"(?:\w+\.)*ToolContext"
-_CONTEXT_TEXT = re.compile(
-    rf"{_CONTEXT}(?:\s*\|\s*None)?|None\s*\|\s*{_CONTEXT}|(?:\w+\.)*Optional\[{_CONTEXT}\]"
-    rf"|(?:\w+\.)*Annotated\[{_CONTEXT}(?:\s*\|\s*None)?\s*,.*\]",
-    re.DOTALL,
-)
 
 
 def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,15 +33,35 @@ def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 def is_context(hint: Any) -> bool:
     """True for `ToolContext`, also where it is optional or `Annotated`; a text is read like the type it names."""
+    return _is(hint, ToolContext)
+
+
+def is_connection(hint: Any) -> bool:
+    """True for `JournalConnection`, in the same forms."""
+    return _is(hint, JournalConnection)
+
+
+def _is(hint: Any, wanted: type[Any]) -> bool:
     if isinstance(hint, str):
-        return _CONTEXT_TEXT.fullmatch(hint.strip()) is not None
+        return _text_of(wanted.__name__).fullmatch(hint.strip()) is not None
     origin = get_origin(hint)
     if origin is Annotated:
-        return is_context(get_args(hint)[0])
+        return _is(get_args(hint)[0], wanted)
     if origin is Union or origin is UnionType:
         kinds = [kind for kind in get_args(hint) if kind is not NoneType]
-        return len(kinds) == 1 and is_context(kinds[0])
-    return hint is ToolContext
+        return len(kinds) == 1 and _is(kinds[0], wanted)
+    return hint is wanted
+
+
+@cache
+def _text_of(name: str) -> re.Pattern[str]:
+    """The texts of annotations that mean the type of this name."""
+    named = rf"(?:\w+\.)*{name}"
+    return re.compile(
+        rf"{named}(?:\s*\|\s*None)?|None\s*\|\s*{named}|(?:\w+\.)*Optional\[{named}\]"
+        rf"|(?:\w+\.)*Annotated\[{named}(?:\s*\|\s*None)?\s*,.*\]",
+        re.DOTALL,
+    )
 
 
 def _bare(function: Callable[..., Any]) -> Callable[..., Any]:

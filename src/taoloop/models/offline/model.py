@@ -8,6 +8,7 @@ from taoloop.core.decision import Act, Answer, Decision
 from taoloop.core.message import ModelReply, Usage
 from taoloop.core.request import ModelRequest
 from taoloop.dialects import get_dialect
+from taoloop.errors import ModelError
 from taoloop.models.offline.plan import decide
 from taoloop.models.offline.speech import ANNOUNCEMENT
 
@@ -35,8 +36,13 @@ class OfflineModel:
         return "text"
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """The next decision, in the dialect of the request. It writes no summaries: the trace has to do for them."""
-        if request.purpose == "compact":
+        """The next decision, in the dialect of the request. It writes no summaries and no plans: the trace will do."""
+        if request.trace.agent.policy.observations == "handles":
+            raise ModelError(
+                "The offline model works from the observations themselves, which this run hides from its model.",
+                hint="Use the model of a provider, or a policy with observations: shown.",
+            )
+        if request.purpose in ("compact", "pin"):
             return ModelReply(model=self.spec, cost_usd=0.0)
         decision = decision_for(request)
         dialect = get_dialect(request.dialect)

@@ -1,0 +1,146 @@
+"""The hash chain of a trace: each event carries the hash of the one before, so that an edit shows.
+
+The link of an event is `SHA-256(link before it ‖ seq ‖ at ‖ kind ‖ newline ‖ body)`: `seq` as 8 bytes and `at` as an
+IEEE double, both big-endian; `kind` in UTF-8; `body` the bytes that are stored (`codec.encode_fact`). The link before
+event 0 is `SHA-256("taoloop chain 1" ‖ newline ‖ run_id)`, so the events of one run pass for those of no other.
+
+A chain has no key. Who can write to the file can compute it anew from the event that they changed to the end; that
+shows only against a head (the last link) that was noted somewhere else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from taoloop.core.codec import encode_fact
+from taoloop.core.events import Event
+
+HEAD_KINDS = frozenset({"run_started", "action_started", "paused", "resumed", "finished"})
+"""A journal that keeps the head of a run apart from its events does so at these at the latest.
+
+Then no effect on the world, no end and no pause can be taken off the end of a trace without a sign. To write the head
+with every event would cost a tenth of the time of an append.
+"""
+
+_PLACE = struct.Struct(">qd")
+
+
+class Linked(NamedTuple):
+    """An event as it is stored: `link` is what was kept of the chain, b"" where nothing was."""
+
+    seq: int
+    at: float
+    kind: str
+    body: bytes
+    link: bytes = b""
+
+
+class Flaw(NamedTuple):
+    """One thing that is not as it was written. `seq` is the event that it concerns, None for the run as a whole.
+
+    `what` is stable: `changed` (an event was edited, put in place of another or moved), `missing` (an event in the
+    middle), `cut` (the end was taken off or prolonged), `run_row` (the list of runs says something else), `artifact`,
+    `head` (not the head that was noted elsewhere), `unreadable`.
+    """
+
+    seq: int | None
+    what: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainReport:
+    """What a look at the chain of one run found. `head` is the last link in hex, to be noted elsewhere.
+
+    `sealed_later` is how many events, from the first, got their link only when an older database was brought up to
+    date: what happened to them before that, nobody can tell.
+    """
+
+    run_id: str
+    events: int
+    head: str
+    flaws: tuple[Flaw, ...] = ()
+    sealed_later: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """True: everything is as it was written."""
+        return not self.flaws
+
+    @property
+    def first(self) -> Flaw | None:
+        """The flaw to be told: that of the earliest event, or else of the run."""
+        numbered = [flaw for flaw in self.flaws if flaw.seq is not None]
+        if numbered:
+            return min(numbered, key=lambda flaw: flaw.seq or 0)
+        return self.flaws[0] if self.flaws else None
+
+
+def origin(run_id: str) -> bytes:
+    """The link before the first event of a run."""
+    return hashlib.sha256(b"taoloop chain 1\n" + run_id.encode("utf-8", "surrogatepass")).digest()
+
+
+def sealed(seq: int, at: float, kind: str, body: bytes) -> bytes:
+    """The bytes of an event that its link covers.
+
+    Raises:
+        struct.error, TypeError: the values are not of the kind that an event has.
+    """
+    return _PLACE.pack(seq, at) + kind.encode() + b"\n" + body
+
+
+def link(before: bytes, content: bytes) -> bytes:
+    """The link of an event whose `sealed` bytes these are."""
+    return hashlib.sha256(before + content).digest()
+
+
+def head_of(run_id: str, events: Iterable[Event]) -> str:
+    """The head of a trace, in hex: the same wherever and whenever it is computed."""
+    last = origin(run_id)
+    for seq, at, fact in events:
+        last = link(last, sealed(seq, at, fact.kind, encode_fact(fact)))
+    return last.hex()
+
+
+def check(run_id: str, rows: Sequence[Linked], head: bytes | None = None) -> list[Flaw]:
+    """What is wrong with the stored events of a run (ordered by `seq`), compared with its stored `head`.
+
+    Each event is held against the link that is stored before it, so one that was edited does not hide or accuse
+    those after it.
+    """
+    flaws: list[Flaw] = []
+    before, expected = origin(run_id), 0
+    for row in rows:
+        if row.seq != expected:
+            flaws.append(Flaw(expected, "missing", _missing(expected, row.seq)))
+        elif _link(before, row) != row.link:
+            text = f"event {row.seq} ({row.kind}) is not what was written: it was edited, replaced or moved"
+            flaws.append(Flaw(row.seq, "changed", text))
+        before, expected = row.link, row.seq + 1
+    links = [origin(run_id), *(row.link for row in rows)]
+    if head is not None and head not in links:
+        flaws.append(Flaw(expected, "cut", f"the end is missing: what was written from event {expected} on"))
+    elif head is not None:
+        known = links.index(head)
+        if any(row.kind in HEAD_KINDS for row in rows[known:]):
+            text = f"event {known} and what follows it were added behind the end of the run"
+            flaws.append(Flaw(known, "cut", text))
+    return flaws
+
+
+def _link(before: bytes, row: Linked) -> bytes | None:
+    try:
+        return link(before, sealed(row.seq, row.at, row.kind, row.body))
+    except (struct.error, TypeError, ValueError):  # a number became a text, and the like
+        return None
+
+
+def _missing(first: int, found: int) -> str:
+    if found < first:
+        return f"event {found} stands where event {first} belongs"
+    return f"event {first} is missing" if found == first + 1 else f"the events {first} to {found - 1} are missing"

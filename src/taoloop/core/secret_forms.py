@@ -1,0 +1,61 @@
+"""The forms in which a known secret may turn up: as it is, escaped, in percent signs, in base64, in hex."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+SHORTEST = 8
+"""Characters. A shorter value is not looked for: it would be found in ordinary text."""
+
+_LEAST_CORE = 10  # characters of base64; less is no proof
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_NAMES = re.compile(
+    r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)$"
+    r"|PASSWORD",
+    re.IGNORECASE,
+)
+
+
+def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables of an environment whose names say that they are secret: `*_API_KEY`, `*_TOKEN`, `*PASSWORD*` …"""
+    return {name: value for name, value in environ.items() if len(value) >= SHORTEST and _NAMES.search(name)}
+
+
+def forms(value: str) -> list[str]:
+    """Every form of `value` that is looked for, the longest first, each once."""
+    found = {value, *_escaped(value), *_percent(value), *_encoded(value.encode("utf-8", "replace"))}
+    return sorted((form for form in found if len(form) >= SHORTEST), key=len, reverse=True)
+
+
+def _escaped(value: str) -> Iterator[str]:
+    for ascii_only in (False, True):
+        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        yield once
+        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]  # JSON inside JSON
+        yield once.replace("/", "\\/")
+    yield repr(value)[1:-1]
+    yield html.escape(value)
+    yield html.escape(value, quote=False)
+
+
+def _percent(value: str) -> Iterator[str]:
+    raw = value.encode("utf-8", "replace")
+    whole = "".join(chr(byte) if chr(byte) in _UNRESERVED else f"%{byte:02X}" for byte in raw)
+    for form in (whole, whole.replace("%2F", "/"), whole.replace("%20", "+")):
+        yield form
+        yield re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), form)
+
+
+def _encoded(raw: bytes) -> Iterator[str]:
+    yield raw.hex()
+    yield raw.hex().upper()
+    for lead in range(3):  # what stands before it shifts the groups of three bytes
+        text = base64.b64encode(b"\0" * lead + raw).decode()
+        core = text[-(-8 * lead // 6) : 8 * (lead + len(raw)) // 6]  # only signs that no neighbour has a part in
+        if len(core) >= _LEAST_CORE:
+            yield core
+            yield core.replace("+", "-").replace("/", "_")

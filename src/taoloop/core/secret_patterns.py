@@ -1,0 +1,257 @@
+"""What looks like a secret: names that announce one, the prefixes of vendors, headers, URLs, private keys.
+
+Every expression here runs in linear time: it begins at a literal, its repetitions are bounded or of one class of
+characters that ends the match, and what needs a second thought is judged in Python after the match.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from functools import lru_cache
+from typing import Literal
+
+Strength = Literal["", "box", "weak", "strong"]
+"""What a name says of its value: nothing; that it holds secrets; that it may be one; that it is one."""
+
+
+def label(name: str) -> str:
+    """What stands in place of a secret."""
+    return f"[redacted:{name}]"
+
+
+LABEL = re.compile(r"\[redacted:[^\[\]\n]{1,120}\]")
+
+_BOUNDARY = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4}))"
+_VENDOR = re.compile(
+    _BOUNDARY + r"(?:(?P<aws_key>(?:AKIA|ASIA)[A-Z0-9]{12,})"
+    r"|(?P<google_key>AIza[A-Za-z0-9_-]{24,})"
+    r"|(?P<google_token>ya29\.[A-Za-z0-9_-]{16,})"
+    r"|(?P<github_token>(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{16,})"
+    r"|(?P<gitlab_token>gl(?:pat|ptt|dt|rt|soat|cbt)-[A-Za-z0-9_.-]{12,})"
+    r"|(?P<slack_token>(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,})"
+    r"|(?P<npm_token>npm_[A-Za-z0-9]{16,})"
+    r"|(?P<pypi_token>pypi-[A-Za-z0-9_-]{16,})"
+    r"|(?P<huggingface_token>hf_[A-Za-z0-9]{16,})"
+    r"|(?P<sendgrid_key>SG\.[A-Za-z0-9_.-]{24,})"
+    r"|(?P<stripe_key>(?:[sr]k_(?:live|test)_|whsec_)[A-Za-z0-9]{10,})"
+    r"|(?P<api_key>sk-[A-Za-z0-9_-]{16,})"
+    r"|(?P<jwt>eyJ[A-Za-z0-9_.-]{16,}))"
+)
+_PEM = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:(?:[^-]|-(?!----))*-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"|(?:(?:\\[nr]|\s){1,6}[A-Za-z0-9+/=]{16,})+(?:(?:\\[nr]|\s){1,6}[A-Za-z0-9+/=]{1,15}$)?)"  # cut off
+)
+_URL = re.compile(r"://([^\s/?#@:\"'<>]{0,256})(?::([^\s/?#@\"'<>]{1,512}))?@")
+_SCHEME = re.compile(r"\b(bearer|basic)(\s{1,4}|%20)([A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE)
+_AUTHORIZATION = re.compile(
+    r"authorization(\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)"
+    r"(?:(bearer|basic|token|api-?key|digest|negotiate|ntlm|hmac|signature|aws4-hmac-sha256)(\s{1,4}))?"
+    r"([^\"'\\\r\n<>]{4,4096})",
+    re.IGNORECASE,
+)
+_COOKIE = re.compile(r"cookie(\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)([^\"'\\\r\n<>]{3,4096})", re.IGNORECASE)
+_KEYED = re.compile(
+    r"(?P<name>(?P<strong>passw(?:or)?d|passphrase|passcode|pwd|密码|口令)"
+    r"|secret[_-]?access[_-]?key|client[_-]?secret|secret[_-]?key|private[_-]?key|api[ _-]?key|access[_-]?key"
+    r"|signing[_-]?key|encryption[_-]?key|auth[_-]?key|account[_-]?key|session[_-]?(?:id|key)|credential|secret|token|密钥|令牌"
+    r"|(?<![a-z])auth(?![a-z]))"
+    r"(?P<rest>s|\d{1,3}|[_-][\w-]{0,24})?"
+    r"(?P<mark>\\*[\"']?\s{0,4}(?::=|=>|[:=：])\s{0,4})"
+    r"(?:(?P<quote>\\*[\"'])(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\\\n])){0,4096})"
+    r"|(?P<bare>[^\s\"'`,;&<>，；。]{1,2048}))",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"[\W_]*|x{3,}|<.*|\$.*|%[sd(].*|\{.*|\[redacted:.*|your.*|(?:the|my|a|an|some)[_ -].*|\.{3}.*|…"
+    r"|none|null|nil|true|false|undefined|required|optional|missing|invalid|expired|wrong|string|str|text|bytes|bool"
+    r"|int|any|example|changeme|change_me|redacted|hidden|masked|placeholder"
+    r"|(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|access|secret|private)?[_-]?key|auth|value)s?",
+    re.IGNORECASE | re.DOTALL,
+)
+_CODE = re.compile(r"[A-Za-z_][\w.]*[(\[].*|[A-Za-z_]+(?:\.[A-Za-z_]+)+[)\]}:.]*", re.DOTALL)
+_BETWEEN = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_STRONG_NAME = re.compile(
+    r"(?:^|_)(?:password|passwd|passphrase|passcode|pwd|pass|secret|client_secret|api_?key|secret_key|private_key"
+    r"|access_key|secret_access_key|signing_key|encryption_key|auth_key|account_key|access_token|refresh_token|id_token"
+    r"|auth_token|bearer_token|api_token|session_token|authorization|cookie|set_cookie|bearer)$"
+)
+_WEAK_NAME = re.compile(r"(?:^|_)(?:[a-z]*token|[a-z]*password|[a-z]*secret|credential|session_?(?:id|key)|auth|sid)$")
+_BOX_NAME = re.compile(r"(?:^|_)(?:cookies|secrets|credentials|tokens|passwords|api_?keys|authorization)$")
+_HARMLESS_NAME = re.compile(r"(?:^|_)(?:next|page|prev|previous|continuation|sync|start|cursor|eos|bos|pad|max|sub)_?")
+
+_WEAK_LENGTH, _STRONG_LENGTH, _LETTERS_LENGTH, _LONG = 8, 4, 6, 16
+
+
+def may_hold(text: str) -> bool:
+    """False: nothing in `text` looks like a secret. True for many a harmless text, too; costs next to nothing."""
+    if "-" in text or "_" in text:
+        if "sk-" in text or "k_" in text or "gh" in text or "github" in text or "gl" in text or "xox" in text:
+            return True
+        if "BEGIN" in text or "npm_" in text or "hf_" in text or "pypi-" in text or "whsec_" in text or "xapp-" in text:
+            return True
+    if "eyJ" in text or "AKIA" in text or "ASIA" in text or "AIza" in text or "ya29." in text or "SG." in text:
+        return True
+    if "earer" in text or "EARER" in text or "asic" in text or "BASIC" in text:
+        return True
+    if ":" not in text and "=" not in text and "：" not in text:
+        return False
+    low = text.lower()
+    if "pass" in low or "token" in low or "secret" in low or "key" in low or "auth" in low or "cookie" in low:
+        return True
+    if not text.isascii() and ("密" in text or "令" in text):
+        return True
+    return "pwd" in low or "credential" in low or "session" in low or "sid" in low or ("://" in low and "@" in low)
+
+
+def redact_patterns(text: str) -> str:
+    """`text` without what looks like a secret."""
+    if "-----BEGIN" in text:
+        text = _PEM.sub(label("private_key"), text)
+    text = _VENDOR.sub(_vendor, text)
+    if "://" in text:
+        text = _URL.sub(_url, text)
+    low = text.lower()
+    if "authorization" in low:
+        text = _AUTHORIZATION.sub(_authorization, text)
+    if "bearer" in low or "basic" in low:
+        text = _SCHEME.sub(_scheme, text)
+    if "cookie" in low:
+        text = _COOKIE.sub(_cookie, text)
+    return _KEYED.sub(_keyed, text)
+
+
+@lru_cache(maxsize=4096)
+def strength(name: str) -> Strength:
+    """What the name of a field, header or variable says of its value."""
+    if len(name) > 120:
+        return ""
+    plain = _BETWEEN.sub("_", name.strip()).lower().replace("-", "_").replace(" ", "_").replace(".", "_")
+    if _STRONG_NAME.search(plain):
+        return "strong"
+    if _HARMLESS_NAME.search(plain):
+        return ""
+    if _BOX_NAME.search(plain):
+        return "box"
+    return "weak" if _WEAK_NAME.search(plain) else ""
+
+
+def is_secret(value: str, kind: Strength) -> bool:
+    """Whether the value of a field is to be hidden, whose name has this strength."""
+    if not kind or _PLACEHOLDER.fullmatch(value.strip()):
+        return False
+    return len(value) >= _STRONG_LENGTH if kind == "strong" else opaque(value)
+
+
+def opaque(value: str) -> bool:
+    """True for what no person would write as a word or a number: long enough, in one piece, of mixed characters."""
+    if len(value) < _WEAK_LENGTH or any(char.isspace() for char in value):
+        return False
+    digits = sum(char.isdigit() for char in value)
+    letters = sum(char.isalpha() for char in value)
+    if digits and letters:
+        return True
+    mixed = value.lower() != value and value.upper() != value and value[1:].lower() != value[1:]
+    return (mixed and len(value) >= _LONG) or (letters + digits < len(value) and mixed)
+
+
+def _vendor(found: re.Match[str]) -> str:
+    token, name = found[0].rstrip(".-"), found.lastgroup or "secret"
+    tail = found[0][len(token) :]
+    if name == "api_key" and not (opaque(token[3:]) or max(map(len, re.split("[-_]", token))) >= _LONG):
+        return found[0]  # sk-learn-and-other-words
+    if name == "jwt" and min(map(len, token.split(".")[:2])) < _WEAK_LENGTH:
+        return found[0]
+    if name == "jwt" and "." not in token and len(token) < 2 * _LONG:
+        return found[0]
+    if name in ("slack_token", "pypi_token", "gitlab_token") and not any(char.isdigit() for char in token):
+        return found[0]
+    return label(name) + tail
+
+
+def _url(found: re.Match[str]) -> str:
+    user, password = found[1], found[2]
+    if user.startswith("[redacted"):
+        return found[0]
+    if password is None:
+        return f"://{label('url_user')}@" if len(user) >= _LONG and opaque(user) else found[0]
+    if _PLACEHOLDER.fullmatch(password):
+        return found[0]
+    return f"://{user}:{label('url_password')}@"
+
+
+def _scheme(found: re.Match[str]) -> str:
+    scheme, gap, token = found.groups()
+    if scheme.lower() == "basic" and not _is_basic(token):
+        return found[0]
+    if not opaque(token):
+        return found[0]
+    return f"{scheme}{gap}{label(scheme.lower())}"
+
+
+def _is_basic(token: str) -> bool:
+    try:
+        return b":" in base64.b64decode(token + "=" * (-len(token) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _authorization(found: re.Match[str]) -> str:
+    mark, scheme, gap, rest = found.groups()
+    first = rest.split(maxsplit=1)[0] if rest.strip() else ""
+    if not first or _PLACEHOLDER.fullmatch(first):
+        return found[0]
+    head = f"{found[0][:13]}{mark}{scheme or ''}{gap or ''}{label('authorization')}"
+    if scheme is None:
+        return head + rest[len(first) :] if opaque(first) and not _CODE.fullmatch(first) else found[0]
+    if scheme.lower() in ("bearer", "basic", "token", "apikey", "api-key", "negotiate", "ntlm"):
+        return head + rest[len(first) :] if not first.isalpha() or len(first) >= _LONG else found[0]
+    return head if "=" in rest else found[0]  # parameters to the end of the line
+
+
+def _cookie(found: re.Match[str]) -> str:
+    return f"{found[0][:6]}{found[1]}{label('cookie')}" if "=" in found[2] else found[0]
+
+
+def _keyed(found: re.Match[str]) -> str:
+    quoted, bare = found["quoted"], found["bare"]
+    strong, name = found["strong"] is not None and not found["rest"], found["name"]
+    whole = found[0]
+    if name.lower() == "pwd" and (quoted or bare or "")[:1] in ("/", "~"):
+        return whole  # the working directory
+    if not strong and _HARMLESS_NAME.search(f"{_before(found)}{name.lower()}"):
+        return whole  # next_page_token=…
+    if quoted is not None:
+        text = quoted
+        hide = is_secret(text, "strong" if strong else "weak") and name.lower() not in text.lower()
+        tail = ""
+    else:
+        text = bare.rstrip(")]}.:!?。，")
+        tail = bare[len(text) :]
+        hide = _hides_bare(text, strong, found["mark"], name)
+    if not hide or not text:
+        return whole
+    start = found.start("quoted" if quoted is not None else "bare") - found.start()
+    return f"{whole[:start]}{label(re.sub('[ -]', '_', name.lower()))}{tail}"
+
+
+def _before(found: re.Match[str]) -> str:
+    """What stands in front of a name and belongs to it."""
+    text, end = found.string, found.start()
+    start = end
+    while start > max(0, end - 24) and (text[start - 1].isalnum() or text[start - 1] in "_-"):
+        start -= 1
+    return text[start:end].lower().replace("-", "_")
+
+
+def _hides_bare(text: str, strong: bool, mark: str, name: str) -> bool:
+    """Whether a value without quotes is a secret, and neither prose nor code."""
+    if _PLACEHOLDER.fullmatch(text) or _CODE.fullmatch(text) or (name.lower() == "pwd" and text[:1] in "/~.\\"):
+        return False
+    if not strong:
+        return opaque(text)
+    if text.replace("_", "").isalpha():  # a word: in `password=swordfish`, not in "password: the word that …"
+        return mark == "=" and len(text) >= _LETTERS_LENGTH and "_" not in text and text.isascii()
+    return len(text) >= _STRONG_LENGTH

@@ -1,0 +1,29 @@
+"""What an agent may do: the verdict on each call, from a policy, the trace and where the values came from. Pure."""
+
+from taoloop.core.events import Source, Verdict
+from taoloop.core.policy import PROFILES, Policy, Profile, Rule, stricter
+from taoloop.policy.counting import Interceptions, interceptions, total
+from taoloop.policy.judging import Action, CodeRule, is_grave, judge
+from taoloop.policy.rules import require_possible
+from taoloop.policy.sources import sources_of, tainted, trusted_texts
+
+__all__ = [
+    "PROFILES",
+    "Action",
+    "CodeRule",
+    "Interceptions",
+    "Policy",
+    "Profile",
+    "Rule",
+    "Source",
+    "Verdict",
+    "interceptions",
+    "is_grave",
+    "judge",
+    "require_possible",
+    "sources_of",
+    "stricter",
+    "tainted",
+    "total",
+    "trusted_texts",
+]

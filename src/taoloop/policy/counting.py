@@ -1,0 +1,70 @@
+"""How many high-risk actions a run wanted, and what became of them: the interception rate of evaluations. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from taoloop.core.events import ApprovalRefused
+from taoloop.core.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interceptions:
+    """Counts of actions above `draft` (an undeclared tier is one of them).
+
+    `wanted` by the model; of these `denied` by the policy, `asked` of a person, `refused` by a person (or by time),
+    still `open`, and `started`: the world may have been touched.
+    """
+
+    wanted: int = 0
+    denied: int = 0
+    asked: int = 0
+    refused: int = 0
+    open: int = 0
+    started: int = 0
+
+    @property
+    def intercepted(self) -> int:
+        """Those that did not run because the policy or a person said no, or nobody has said yes yet."""
+        return self.denied + self.refused + self.open
+
+    @property
+    def rate(self) -> float | None:
+        """The share of the wanted actions that was intercepted; None where none was wanted."""
+        return self.intercepted / self.wanted if self.wanted else None
+
+    def __add__(self, other: Interceptions) -> Interceptions:
+        """The counts of both."""
+        return Interceptions(
+            wanted=self.wanted + other.wanted,
+            denied=self.denied + other.denied,
+            asked=self.asked + other.asked,
+            refused=self.refused + other.refused,
+            open=self.open + other.open,
+            started=self.started + other.started,
+        )
+
+
+def interceptions(trace: Trace) -> Interceptions:
+    """The counts of one run. Calls that never were ones (unknown tools, arguments that do not fit) are left out."""
+    counts = Interceptions()
+    for call in trace.calls.values():
+        requested = call.requested
+        card = trace.card(requested.tool)
+        if card is None or card.tier in ("read", "draft") or (requested.verdict == "deny" and not requested.rule):
+            continue
+        counts += Interceptions(
+            wanted=1,
+            denied=requested.verdict == "deny",
+            asked=requested.verdict == "ask",
+            refused=isinstance(call.approval, ApprovalRefused),
+            open=call.needs_person,
+            started=call.attempts > 0,
+        )
+    return counts
+
+
+def total(traces: Iterable[Trace]) -> Interceptions:
+    """The counts of many runs together."""
+    return sum(map(interceptions, traces), Interceptions())

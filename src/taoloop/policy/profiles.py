@@ -1,0 +1,91 @@
+"""The tables of the profiles: what each says of a call, from what is known about it. Pure.
+
+The columns `supervised`, `strict` and `headless` were measured against a model that obeys every injection (AgentDojo,
+suite v1.2.2, 949 pairs; see `benchmarks/security`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from taoloop.core.cards import Tier
+from taoloop.core.policy import Profile, VerdictKind
+
+Row = Literal[
+    "read",
+    "draft",
+    "read_out",
+    "read_out_known",
+    "wanted",
+    "write",
+    "write_out",
+    "destructive",
+    "undeclared",
+    "foreign_destructive",
+]
+"""The kinds of calls that the tables tell apart; it stands in the trace as the rule that decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What is known of one call.
+
+    `pinned`: the task calls for the tool; `fixed`: that was said in so many words, not only by keywords. `endorsed`:
+    every target, id and value stands in a trusted text; `exact`: every content too. `aimed`: its targets stand there.
+    `known_places`: so do its addresses, or their hosts are allowed.
+    """
+
+    tier: Tier | None
+    out: bool
+    tainted: bool
+    pinned: bool = False
+    fixed: bool = False
+    endorsed: bool = False
+    exact: bool = False
+    aimed: bool = False
+    known_places: bool = False
+
+
+def row_of(call: Judged) -> Row:
+    """Which row of the tables a call belongs to."""
+    if call.tier in ("read", "draft"):
+        if not call.out or (not call.tainted and call.tier == "read"):
+            return "read" if call.tier == "read" else "draft"
+        return "read_out_known" if call.known_places else "read_out"
+    grave = call.tier != "write" or (call.out and call.fixed)
+    if call.tainted and grave and not call.pinned and not call.aimed:
+        return "foreign_destructive"
+    if call.tier is None:
+        return "undeclared"
+    if call.tier == "destructive":
+        return "destructive"
+    if call.pinned and call.endorsed and (not call.out or (call.exact and not call.tainted)):
+        return "wanted"
+    return "write_out" if call.out else "write"
+
+
+_ALWAYS: frozenset[Row] = frozenset({"read", "draft"})
+_ASKS: dict[Profile, VerdictKind] = {
+    "supervised": "ask",
+    "strict": "ask",
+    "headless": "deny",
+    "autonomous": "allow",
+    "read-only": "deny",
+    "locked": "deny",
+}
+
+
+def verdict_of(profile: Profile, row: Row) -> VerdictKind:
+    """What the table of a profile says of a row."""
+    if profile == "locked":
+        return "deny"
+    if profile == "read-only":
+        return "allow" if row in ("read", "read_out_known") else "deny"
+    if row in _ALWAYS:
+        return "allow"
+    if row == "foreign_destructive":
+        return "deny"
+    if row in ("wanted", "read_out_known") and profile == "supervised":
+        return "allow"
+    return _ASKS[profile]

@@ -1,0 +1,316 @@
+"""The operator's own rules: which of them speaks of a call, and what has been used of its budget. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from typing import Any
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Event
+from taoloop.core.policy import Policy, Rule
+from taoloop.core.trace import Trace
+from taoloop.errors import PolicyError
+from taoloop.policy.sources import first_name, foreseen_names, leaves, sources_of
+from taoloop.policy.values import ascii_host, hides_something, host_of, without_unseen
+
+_LONGEST_MATCHED = 4_096
+_PATHLIKE = re.compile(
+    r"(?:\A|_)(?:paths?|files?|filenames?|file_names?|filepaths?|folders?|dirs?|directory|directories|cwd|src|dst|dest"
+    r"|source|destination)\Z",
+    re.IGNORECASE,
+)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+class Budgets:
+    """What the calls of a run have used of each rule that counts. A refused call gives back what it took."""
+
+    def __init__(self, policy: Policy, cards: Mapping[str, ToolCard]) -> None:
+        self._rules = [rule for rule in policy.rules if rule.calls_over is not None or rule.total_over]
+        self._cards = cards
+        self._calls: dict[int, int] = {}
+        self._totals: dict[tuple[int, str], Fraction] = {}
+        self._endless: dict[tuple[int, str], int] = {}  # calls whose amount is no number
+        self._taken: dict[str, tuple[ActionRequested, Any]] = {}
+
+    def fold(self, event: Event) -> None:
+        """Take in the next event."""
+        match event.fact:
+            case ActionRequested() as fact if fact.verdict != "deny":
+                self._taken[fact.call_id] = fact, fact.args
+                self._count(fact.tool, fact.args, 1)
+            case ApprovalRefused(call_id=call_id) if call_id in self._taken:
+                fact, args = self._taken.pop(call_id)
+                self._count(fact.tool, args, -1)
+            case ApprovalGiven(call_id=call_id, args=edited) if edited is not None and call_id in self._taken:
+                fact, args = self._taken[call_id]
+                self._count(fact.tool, args, -1)
+                self._count(fact.tool, edited, 1)
+                self._taken[call_id] = fact, edited
+            case _:
+                pass
+
+    def _count(self, tool: str, args: Any, sign: int) -> None:
+        card = self._cards.get(tool)
+        for number, rule in enumerate(self._rules):
+            if card is not None and speaks_of(rule, card, args, tainted=None):
+                self._calls[number] = self._calls.get(number, 0) + sign
+                for path in rule.total_over:
+                    key, amount = (number, path), amount_at(args, path)
+                    if math.isinf(amount):
+                        self._endless[key] = self._endless.get(key, 0) + sign
+                    else:
+                        self._totals[key] = self._totals.get(key, Fraction()) + sign * _exact(amount)
+
+    def exceeded(self, rule: Rule, args: Any) -> bool:
+        """Whether this call would go beyond what the rule allows; True for a rule that counts nothing."""
+        if rule.calls_over is None and not rule.total_over:
+            return True
+        number = next(index for index, one in enumerate(self._rules) if one is rule or one == rule)
+        if rule.calls_over is not None and self._calls.get(number, 0) >= rule.calls_over:
+            return True
+        return any(self._is_over(number, path, amount_at(args, path), most) for path, most in rule.total_over.items())
+
+    def _is_over(self, number: int, path: str, amount: float, most: float) -> bool:
+        if math.isinf(amount) or self._endless.get((number, path), 0) > 0:
+            return True
+        return self._totals.get((number, path), Fraction()) + _exact(amount) > _exact(most)
+
+
+def _exact(amount: float) -> Fraction:
+    """A number as it is written, so that 0.1 three times is 0.3."""
+    return Fraction(repr(float(amount)))
+
+
+def deciding_rule(trace: Trace, policy: Policy, card: ToolCard, args: Any, *, filled: bool = False) -> Rule | None:
+    """The first rule whose conditions all hold for a call; None where the profile's table decides.
+
+    `filled`: values came in by handles, so the call counts as tainted whatever the model has seen.
+    """
+    for rule in policy.rules:
+        tainted = (filled or sources_of(trace).tainted) if rule.tainted is not None else None
+        if not speaks_of(rule, card, args, tainted=tainted):
+            continue
+        counts = rule.calls_over is not None or rule.total_over
+        if counts and not _budgets(trace, policy).exceeded(rule, args):
+            continue
+        return rule
+    return None
+
+
+def _budgets(trace: Trace, policy: Policy) -> Budgets:
+    cards = {one.name: one for one in trace.agent.tools}
+    return trace.view(f"budgets/{policy.version}", lambda: Budgets(policy, cards))
+
+
+def speaks_of(rule: Rule, card: ToolCard, args: Any, *, tainted: bool | None) -> bool:
+    """Whether the conditions of a rule hold for a call, apart from its budget."""
+    strict = rule.verdict == "allow"
+    return (
+        fnmatchcase(card.name, rule.tool)
+        and (rule.tier is None or rule.tier == (card.tier or "destructive"))
+        and (rule.egress is None or rule.egress == card.sends_out(args))
+        and (rule.tainted is None or tainted is None or rule.tainted == tainted)
+        and all(_fits(value_at(args, path), test, strict=strict) for path, test in rule.args.items())
+        and (not rule.host or _fit_host(rule.host, _hosts(card, args), strict=strict))
+        and (not rule.path or _fit_path(rule.path, _paths(args), strict=strict))
+    )
+
+
+def require_possible(policy: Policy, cards: Mapping[str, ToolCard]) -> None:
+    """Refuse a rule that no call of these tools could meet, and trust in tools that are not there.
+
+    Raises:
+        PolicyError: names the rule and what is missing.
+    """
+    for field, patterns in (("trusted_tools", policy.trusted_tools), ("trusted_fields", tuple(policy.trusted_fields))):
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in cards):
+                raise PolicyError(
+                    f"The policy's {field} name {pattern!r}, but the agent has no such tool.",
+                    hint=f"Its tools are: {', '.join(cards) or 'none'}.",
+                )
+    for rule in policy.rules:
+        meant = [card for name, card in cards.items() if fnmatchcase(name, rule.tool)]
+        if not meant:
+            raise PolicyError(
+                f"The rule {rule.title!r} is about {rule.tool!r}, but the agent has no such tool.",
+                hint=f"Its tools are: {', '.join(cards) or 'none'}.",
+            )
+        if rule.tier is not None and all((card.tier or "destructive") != rule.tier for card in meant):
+            raise PolicyError(
+                f"The rule {rule.title!r} can never match: none of the tools that it names has the tier {rule.tier}.",
+                hint=f"They have: {', '.join(f'{card.name} {card.tier}' for card in meant[:8])}.",
+            )
+        if rule.egress is not None and all(isinstance(c.egress, bool) and c.egress != rule.egress for c in meant):
+            raise PolicyError(
+                f"The rule {rule.title!r} can never match: none of the tools that it names has egress {rule.egress}.",
+                hint=f"They are: {', '.join(card.name for card in meant[:8])}.",
+            )
+        if rule.path and not any(not c.parameters or any(map(is_pathlike, foreseen_names(c))) for c in meant):
+            raise PolicyError(
+                f"The rule {rule.title!r} can never match: no tool that it names takes a path.",
+                hint=f"{meant[0].name} takes: {', '.join(meant[0].parameters) or 'nothing'}.",
+            )
+        for path in (*rule.args, *rule.total_over):
+            first = re.split(r"[.\[]", path, maxsplit=1)[0]
+            if not any(first in card.parameters or not card.parameters for card in meant):
+                raise PolicyError(
+                    f"The rule {rule.title!r} can never match: no tool that it names has the argument {first!r}.",
+                    hint=f"{meant[0].name} takes: {', '.join(meant[0].parameters) or 'nothing'}.",
+                )
+
+
+def value_at(args: Any, path: str) -> Any:
+    """The value at a path such as `customer.mail` or `items[0].price`; None where there is none."""
+    for step in re.findall(r"[^.\[\]]+", path):
+        if isinstance(args, Mapping):
+            args = args.get(step)
+        elif isinstance(args, list | tuple) and step.isdigit() and int(step) < len(args):
+            args = args[int(step)]
+        else:
+            return None
+    return args
+
+
+def amount_at(args: Any, path: str) -> float:
+    """The size of the number at a path, whatever its sign; 0 where nothing is given.
+
+    What is no number there counts as endless, so that a sum over it is always too high.
+    """
+    value = value_at(args, path)
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return math.inf
+    try:
+        number = abs(float(value))
+    except (ValueError, OverflowError):
+        return math.inf
+    return math.inf if math.isnan(number) else number
+
+
+def _fits(value: Any, test: Any, *, strict: bool) -> bool:
+    """Whether a value meets a test. `strict` is how a rule that allows reads it: exactly so, and every part of a list.
+
+    A rule that asks or denies takes a value for what it may be understood as, and where it cannot tell, it holds.
+    """
+    if isinstance(value, list | tuple):
+        return bool(value) and (all if strict else any)(_fits(part, test, strict=strict) for part in value)
+    if value is None or (strict and isinstance(value, str) and hides_something(value)):
+        return False
+    if not isinstance(test, Mapping):
+        return _matches_plainly(value, test, strict=strict)
+    if "in" in test and not any(_is_one(value, option, strict=strict) for option in test["in"]):
+        return False
+    if ("min" in test or "max" in test) and not _in_range(value, test, strict=strict):
+        return False
+    return "matches" not in test or _matches(value, test["matches"], strict=strict)
+
+
+def _forms(value: Any) -> tuple[str, str]:
+    """A value as it is, and as a lax reader takes it: nothing unseen in it, and in its compatibility form."""
+    text = value if isinstance(value, str) else _written(value)
+    return text, text if text.isascii() else unicodedata.normalize("NFKC", without_unseen(text))
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _matches_plainly(value: Any, test: Any, *, strict: bool) -> bool:
+    if isinstance(test, str):
+        if strict:
+            return isinstance(value, str) and fnmatchcase(value, test)
+        return any(fnmatchcase(form.casefold(), test.casefold()) for form in _forms(value))
+    return _is_one(value, test, strict=strict)
+
+
+def _is_one(value: Any, wanted: Any, *, strict: bool) -> bool:
+    if isinstance(value, bool) == isinstance(wanted, bool) and value == wanted:
+        return True
+    return not strict and any(form.casefold() == _written(wanted).casefold() for form in _forms(value))
+
+
+def _in_range(value: Any, test: Mapping[str, Any], *, strict: bool) -> bool:
+    low, high = test.get("min", -math.inf), test.get("max", math.inf)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return bool(low <= value <= high) or (not strict and value != value)  # NaN is in no range
+    if strict:
+        return False
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return True
+    return math.isnan(number) or low <= number <= high
+
+
+def _matches(value: Any, pattern: str, *, strict: bool) -> bool:
+    if strict:
+        short = isinstance(value, str) and len(value) <= _LONGEST_MATCHED
+        return short and re.fullmatch(pattern, value) is not None
+    return any(
+        len(form) > _LONGEST_MATCHED or re.fullmatch(pattern, form, re.DOTALL) is not None for form in _forms(value)
+    )
+
+
+def _hosts(card: ToolCard, args: Any) -> list[str]:
+    """The hosts of all addresses among the arguments; an empty text for one that cannot be told."""
+    found = []
+    for path, value in leaves(args):
+        if not isinstance(value, str) or not value.strip():
+            continue
+        host = host_of(value)
+        if host is None and card.is_address(first_name(path)):
+            host = host_of("https://" + value.strip().lstrip("/\\")) or ""
+        if host is not None:
+            found.append(host)
+    return found
+
+
+def _paths(args: Any) -> list[str]:
+    return [
+        value
+        for path, value in leaves(args)
+        if isinstance(value, str) and any(is_pathlike(name) for name in re.split(r"[.\[]", path))
+    ]
+
+
+def is_pathlike(name: str) -> bool:
+    """Whether an argument takes a path, by its name."""
+    return _PATHLIKE.search(_HUMP.sub("_", name)) is not None
+
+
+def _fit_host(pattern: str, found: list[str], *, strict: bool) -> bool:
+    pattern = ascii_host(pattern)
+    if strict:
+        return bool(found) and all(one != "" and fnmatchcase(one, pattern) for one in found)
+    return any(one == "" or fnmatchcase(one, pattern) for one in found)
+
+
+def _fit_path(pattern: str, found: list[str], *, strict: bool) -> bool:
+    """At least one, and to allow none that does not fit. A path that climbs (`..`) is none that could be judged."""
+    if strict:
+        return bool(found) and all(
+            fnmatchcase(one, pattern) and not _climbs(one) and not hides_something(one) for one in found
+        )
+    return any(_climbs(one) or fnmatchcase(one, pattern) or _fits_lax(pattern, one) for one in found)
+
+
+def _fits_lax(pattern: str, path: str) -> bool:
+    return fnmatchcase(_trodden(_forms(path)[1]), _trodden(pattern))
+
+
+def _climbs(path: str) -> bool:
+    return ".." in re.split(r"[/\\]", _forms(path)[1])
+
+
+def _trodden(path: str) -> str:
+    """A path without steps that lead nowhere, for comparing: `./a//b` is `a/b`."""
+    parts = path.casefold().replace("\\", "/").split("/")
+    return "/".join(part for number, part in enumerate(parts) if part != "." and (part or number == 0))

@@ -1,0 +1,352 @@
+"""Whether a value stands in a text that a person wrote: by typed equality, never by resemblance.
+
+An address equals an address, a number a number, a date a date; any other text must stand there as a whole phrase. Text
+is compared in its compatibility form (Unicode NFKC), without regard to case; a value with invisible characters equals
+nothing. Chinese, Japanese and Korean, which have no spaces, need two characters; an address or a number may stand
+between them. Every pattern here takes time in proportion to the text, whoever wrote that.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+MAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
+URL = re.compile(
+    r"(?:https?://|www\.)[^\s<>\"'，。；、）》」]+|(?<![\w@./\\-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,10}(?:/[^\s<>\"'，。；、）》」]*)?",
+    re.IGNORECASE,
+)
+_IBAN = re.compile(r"(?<!\w)[A-Z]{2}[0-9]{2}(?:[A-Z0-9]{11,30}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,4})?)(?!\w)")
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+_NUMBER = re.compile(rf"(?<![\w.,])[-+\u2212]?{_DIGITS}(?![\w]|[.,]\w)")
+_WHOLE_NUMBER = re.compile(rf"[-+]?(?:{_DIGITS}|\.\d+)")
+_COUNTED = re.compile(r"(?<![A-Za-z0-9_.,])(\d+(?:\.\d+)?) ?([百千万亿]+)")
+_TIMES = {"百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
+_MOST_DIGITS = 60  # of a number; what is longer is a text
+_ISO = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_CHINESE_DATE = re.compile(r"(?<!\d)(\d{4}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
+_EUROPEAN = re.compile(r"(?<!\d)(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)")
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?:,? +(?P<year>\d{4}))?"
+_SPOKEN = (
+    re.compile(rf"\b{_MONTH} +(?:the +)?{_DAY}{_YEAR}\b", re.IGNORECASE),
+    re.compile(rf"\b{_DAY} +(?:of +)?{_MONTH}{_YEAR}\b", re.IGNORECASE),
+)
+_CLOCK = re.compile(
+    r"(?<![\d:])(\d{1,2})(?::(\d{2}))(?::\d{2})? ?([ap])?\.?(m)?\b|(?<![\d:])(\d{1,2}) ?([ap])\.?m\b", re.IGNORECASE
+)
+_WHEN = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
+_SCRIPT = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # written without spaces
+_CJK = re.compile(f"[{_SCRIPT}]")
+_CJK_RUN = re.compile(f"[{_SCRIPT}]+")
+_SPACE = re.compile(r"\s+")
+_TRAILING = ".,;:!?)]}'\"»”’"
+_STOP = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and any are as at be been but by can do does for from get has have he her him his i if in into is it its"
+        " me my no not of off on or our out she so some that the their them then they this to up us was we were what"
+        " when which who will with would you your 的 了 是 在 和 我 你 他 把 给",
+    )
+)
+_LONGEST = 20_000
+_JOINERS = ".-@/_\\"
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_UNSEEN = frozenset({"Cf", "Cc", "Co", "Cn", "Cs"})
+
+
+def plain(text: str) -> str:
+    """The form in which texts are compared: NFKC, case folded, each run of white space one space."""
+    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text)).strip().casefold()
+
+
+def hides_something(text: str) -> bool:
+    """Whether a text has characters that nobody sees, or none that anybody could compare. Line breaks are seen."""
+    if text.isascii():
+        return _CONTROL.search(text) is not None
+    return any(unicodedata.category(sign) in _UNSEEN and sign not in "\t\n\r" for sign in text)
+
+
+def without_unseen(text: str) -> str:
+    """The text without the characters that nobody sees."""
+    return "".join(sign for sign in text if sign in "\t\n\r" or unicodedata.category(sign) not in _UNSEEN)
+
+
+class Words:
+    """What stands in trusted texts, ready to be compared with values.
+
+    Each kind of value is looked for in a text only once something of that kind is compared.
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._texts: list[str] = []
+        self._found: dict[
+            str, tuple[set[Any], int]
+        ] = {}  # of each kind, and in how many of the texts it was looked for
+        self._plain: list[str] = []
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        """Take in one more trusted text."""
+        self._texts.append(unicodedata.normalize("NFKC", text))
+
+    @property
+    def urls(self) -> set[str]:
+        """The addresses of pages."""
+        return self._all("url")
+
+    def _all(self, kind: str) -> set[Any]:
+        found, seen = self._found.get(kind) or (set(), 0)
+        if seen < len(self._texts):
+            for text in self._texts[seen:]:
+                found |= _FINDERS[kind](text)
+            self._found[kind] = found, len(self._texts)
+        return found
+
+    def has(self, value: Any, role: str = "value") -> bool:
+        """Whether `value` stands here; of a list or an object, whether all of it does. Nothing at all always does."""
+        if value is None or value in ("", [], {}):
+            return True
+        if isinstance(value, bool):
+            return role in ("minor", "value")
+        if isinstance(value, int | float):
+            return not role.startswith("ref:") and _exact(value) in self._all("number")
+        if isinstance(value, str):
+            return self._has_text(value, role)
+        if isinstance(value, Mapping):
+            return all(self.has(part, role) for part in value.values())
+        if isinstance(value, list | tuple):
+            return all(self.has(part, role) for part in value)
+        return False
+
+    def has_address(self, value: Any) -> bool:
+        """Whether an address of a page stands here, exactly."""
+        return (
+            isinstance(value, str)
+            and not hides_something(value)
+            and _url(unicodedata.normalize("NFKC", value).strip()) in self.urls
+        )
+
+    def _has_text(self, value: str, role: str) -> bool:
+        if len(value) > _LONGEST or hides_something(value):
+            return False
+        text = unicodedata.normalize("NFKC", value).strip()
+        if MAIL.fullmatch(text):
+            return text.lower() in self._all("mail")
+        if URL.fullmatch(text) and ("/" in text or text.lower().startswith("www.")):
+            return _url(text) in self.urls
+        if _IBAN.fullmatch(text):
+            return _joined(text) in self._all("iban")
+        if role.startswith("ref:"):  # a number in the task may be anything; it never names a thing by its id
+            return any(sign.isalpha() for sign in text) and self.phrase(text)
+        if found := _WHEN.fullmatch(text):
+            return self._has_moment(found)
+        if (number := _number(text)) is not None:
+            return number in self._all("number")
+        if URL.fullmatch(text) and _url(text) in self.urls:
+            return True
+        return self.phrase(text)
+
+    def _has_moment(self, found: re.Match[str]) -> bool:
+        day = date_of(found[1])
+        if day is None or not ({(day.year, day.month, day.day), (None, day.month, day.day)} & self._all("date")):
+            return False
+        if found[2] is None or (found[2], found[3]) == ("00", "00"):  # a day, and no time of it
+            return True
+        return (int(found[2]), int(found[3])) in self._all("time")
+
+    def phrase(self, value: str) -> bool:
+        """Whether a text stands here as it is, from the beginning of a word to the end of one."""
+        wanted = plain(value).strip(" \"'“”‘’`")
+        if not wanted or wanted in _STOP or not any(sign.isalnum() for sign in wanted):
+            return False
+        if len(wanted) < 2:
+            return False
+        while len(self._plain) < len(self._texts):
+            self._plain.append(plain(self._texts[len(self._plain)]))
+        return any(_stands(wanted, text) for text in self._plain)
+
+
+def _stands(wanted: str, text: str) -> bool:
+    start = text.find(wanted)
+    while start >= 0:
+        if _is_border(text, start - 1, -1, wanted[0]) and _is_border(text, start + len(wanted), 1, wanted[-1]):
+            return True
+        start = text.find(wanted, start + 1)
+    return False
+
+
+def _is_border(text: str, at: int, step: int, inside: str) -> bool:
+    """Whether a phrase may begin or end before the sign at this place: no word, file name or path goes on there."""
+    outside = text[at] if 0 <= at < len(text) else ""
+    if not outside or _CJK.match(outside) or _CJK.match(inside):
+        return True
+    if _in_word(inside) and _in_word(outside):
+        return False
+    if outside not in _JOINERS:
+        return _in_word(inside) or inside not in _JOINERS or not _in_word(outside)
+    if not _in_word(inside) and inside not in _JOINERS:
+        return True
+    if step < 0 and outside in "./\\":  # .env is not env, and /tmp not tmp
+        return False
+    while 0 <= at < len(text) and text[at] in _JOINERS:  # a dot or a hyphen may go on: a.b, file.txt, 1.5
+        at += step
+    return not (0 <= at < len(text)) or not _in_word(text[at])
+
+
+def _in_word(sign: str) -> bool:
+    return sign.isalnum() or sign == "_" or (not sign.isascii() and unicodedata.category(sign).startswith("M"))
+
+
+def atoms(text: str) -> Iterator[str]:
+    """The words of a text, and its addresses whole: what an index of untrusted text is made of."""
+    folded = plain(text)
+    for found in _ATOM.finditer(folded):
+        yield found.group()
+
+
+_ATOM = re.compile(rf"(?<![\w.+%-])[\w.+%-]+@[\w.-]+\w|[^\W{_SCRIPT}]+|[{_SCRIPT}]{{1,2}}")
+_AUTHORITY = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
+_HALF_SCHEME = re.compile(r"(?:https?|ftp|wss?):", re.IGNORECASE)
+_BARE_HOST = re.compile(r"((?:[\w-]+\.)+[a-zA-Z]{2,}\.?)(?::\d*)?(?:[/?#]\S*)?")
+_HOST = re.compile(r"((?:[\w-]+\.)*[\w-]+|\[[0-9a-fA-F:.]+\])\.?(?::\d*)?")
+
+
+def host_of(value: str) -> str | None:
+    """The host of an address, in lower case and its ASCII form; None for what is no address.
+
+    Empty for an address of which programs understand different hosts: with a user's name, a backslash, an escape or
+    a break in the place of the host, or half a scheme.
+    """
+    text = unicodedata.normalize("NFKC", value).replace("\u3002", ".").strip()
+    if " " in text:
+        return None  # a text
+    if found := _AUTHORITY.match(text):
+        whole = _HOST.fullmatch(found[1])
+        return ascii_host(whole[1]) if whole else ""
+    if _HALF_SCHEME.match(text):
+        return ""
+    bare = _BARE_HOST.fullmatch(text)
+    return None if bare is None else ascii_host(bare[1])
+
+
+def ascii_host(host: str) -> str:
+    """A host's name, or a pattern of names, in the form that is looked up; empty where that is disputed."""
+    lower = host.lower().removesuffix(".")
+    if lower.isascii():
+        return lower
+    if lower.casefold() != lower:  # ß is ss for one program, and a letter of its own for the next
+        return ""
+    try:
+        return ".".join(
+            label if label.isascii() else label.encode("idna").decode("ascii") for label in lower.split(".")
+        )
+    except UnicodeError:
+        return ""
+
+
+def links_in(text: str) -> set[str]:
+    """The addresses of pages in a text."""
+    return {_url(found.group()) for found in URL.finditer(unicodedata.normalize("NFKC", text))}
+
+
+def date_of(text: str) -> date | None:
+    """A date as `YYYY-MM-DD`, None for any other text."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _url(text: str) -> str:
+    """An address without `https://` and what punctuation follows it, its host in lower case."""
+    text = text.rstrip(_TRAILING)
+    scheme, found, rest = text.partition("://")
+    rest = rest if found else scheme
+    host, slash, path = rest.partition("/")
+    bare = f"{host.lower()}{slash}{path}".rstrip("/")
+    return f"{scheme.lower()}://{bare}" if found and scheme.lower() != "https" else bare
+
+
+def _named_by(text: str) -> set[str]:
+    """The addresses that an address in a text stands for: who did not write `https` may be answered by either."""
+    url = _url(text)
+    if text.lower().startswith("https://"):
+        return {url}
+    bare = url.removeprefix("http://")
+    return {bare, f"http://{bare}"}
+
+
+def _joined(text: str) -> str:
+    return text.replace(" ", "").upper()
+
+
+def _number(text: str) -> Decimal | None:
+    """A number as people write it; None for digits that begin with a zero, for these are a code."""
+    if len(text) > _MOST_DIGITS or not _WHOLE_NUMBER.fullmatch(text):
+        return None
+    digits = text.lstrip("-+")
+    return None if digits[0] == "0" and digits[1:2].isdigit() else Decimal(text.replace(",", ""))
+
+
+def _exact(value: int | float) -> Decimal | None:
+    if isinstance(value, float):
+        return Decimal(repr(value)) if math.isfinite(value) else None
+    return Decimal(value) if value.bit_length() < 200 else None
+
+
+def _numbers(text: str) -> Iterator[Decimal]:
+    for pattern in (_ISO, _CHINESE_DATE, _EUROPEAN, *_SPOKEN):
+        text = pattern.sub(" ", text)  # a date is no amount
+    for found in _COUNTED.finditer(text):
+        if (number := _number(found[1])) is not None:
+            yield number * math.prod(_TIMES[sign] for sign in found[2])
+    text = _CJK_RUN.sub(" ", _COUNTED.sub(" ", text))
+    for pattern in (MAIL, URL, _IBAN):
+        text = pattern.sub(" ", text)
+    for found in _NUMBER.finditer(text):
+        if (number := _number(found.group().replace("\u2212", "-"))) is not None:
+            yield number
+
+
+def _dates(text: str) -> Iterator[tuple[int | None, int, int]]:
+    for pattern in (_ISO, _CHINESE_DATE):
+        yield from ((int(found[1]), int(found[2]), int(found[3])) for found in pattern.finditer(text))
+    yield from ((int(found[3]), int(found[2]), int(found[1])) for found in _EUROPEAN.finditer(text))
+    for pattern in _SPOKEN:
+        for found in pattern.finditer(text):
+            year = int(found["year"]) if found["year"] else None
+            yield year, _MONTHS.index(found["month"][:3].lower()) + 1, int(found["day"])
+
+
+def _times(text: str) -> Iterator[tuple[int, int]]:
+    for found in _CLOCK.finditer(text):
+        hour = int(found[1] or found[5])
+        half = (found[3] or found[6] or "").lower()
+        if half == "p" and hour < 12:
+            hour += 12
+        yield (0 if half == "a" and hour == 12 else hour), int(found[2] or 0)
+
+
+def _spaced(text: str) -> tuple[str, ...]:
+    """The text, and where it has Chinese also with that left out: no space sets an address off from it."""
+    spaced = _CJK_RUN.sub(" ", text)
+    return (text,) if spaced == text else (text, spaced)
+
+
+_FINDERS: dict[str, Callable[[str], set[Any]]] = {
+    "mail": lambda text: {m.group().lower().rstrip(".") for one in _spaced(text) for m in MAIL.finditer(one)},
+    "url": lambda text: {url for one in _spaced(text) for m in URL.finditer(one) for url in _named_by(m.group())},
+    "iban": lambda text: {_joined(m.group()) for one in _spaced(text) for m in _IBAN.finditer(one)},
+    "number": lambda text: set(_numbers(text)),
+    "date": lambda text: set(_dates(text)),
+    "time": lambda text: set(_times(text)),
+}

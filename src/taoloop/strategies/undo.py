@@ -1,0 +1,116 @@
+"""The strategy of a run that undoes another one: its plan, one call after another, until one of them fails.
+
+No model decides here. Each step is written down as a decision that follows from the plan in `run_started`, and its call
+goes the way of every call: judged, put before a person, written down before it runs, settled after a crash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from taoloop.core.decision import Act
+from taoloop.core.effects import Effect, Finish, Record
+from taoloop.core.events import Event, Finished, ModelReplied, Observed, Resumed, RunStarted, Undo, Undoing
+from taoloop.core.spec import AgentSpec
+from taoloop.core.trace import Trace
+from taoloop.errors import IllegalEvent
+from taoloop.strategies.loop import LoopStrategy
+
+PLAN = "plan"
+"""Stands as the model of such a run, and as who wrote its decisions."""
+
+_CALLS = LoopStrategy(name="undo", acts=True, reasons=False)
+_EN = {
+    "reason": "Undo {call_id} of run {run_id}.",
+    "done": "The plan was carried out to its end; calls undone: {count}.",
+    "failed": "{call_id} of run {run_id} was not undone: {why} What stands after it in the plan was left alone.",
+    "resumed": "What was under way when the process ended is settled; the rest needs a new plan.",
+}
+_ZH = {
+    "reason": "撤销运行 {run_id} 的 {call_id}。",
+    "done": "计划已全部执行，撤销了 {count} 次调用。",
+    "failed": "运行 {run_id} 的 {call_id} 没有撤销：{why} 计划中排在其后的都没有执行。",
+    "resumed": "进程结束时正在进行的调用已有定论；其余部分需要新的计划。",
+}
+
+
+class Outcomes:
+    """What came of the plan: the observation of each of its calls by number, from 0. A view."""
+
+    def __init__(self) -> None:
+        self.plan: Undoing | None = None
+        self.observed: dict[int, Observed] = {}
+        self.resumed = False
+
+    def fold(self, event: Event) -> None:
+        """Take in the next event."""
+        match event.fact:
+            case RunStarted(undoes=plan):
+                self.plan = plan
+            case Observed() as fact:
+                self.observed[number_of(fact.call_id)] = fact
+            case Resumed():
+                self.resumed = True
+            case _:
+                pass
+
+    @property
+    def failed(self) -> tuple[Undo, Observed] | None:
+        """The entry that could not be carried out."""
+        plan = self.plan.plan if self.plan is not None else ()
+        return next(((plan[n], seen) for n, seen in self.observed.items() if not seen.ok), None)
+
+
+def outcomes(trace: Trace) -> Outcomes:
+    """What came of the plan so far."""
+    return trace.view("undo", Outcomes)
+
+
+def call_of(number: int) -> str:
+    """The id of the call that carries out the plan's entry `number`, from 0: there is one in each step."""
+    return f"call_{number + 1}"
+
+
+def number_of(call_id: str) -> int:
+    """Which entry of the plan a call carries out."""
+    return int(call_id.removeprefix("call_")) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class UndoStrategy:
+    """Carry out a plan in its order; stop at the first call that fails, because later ones may rest on it.
+
+    A run that was resumed settles what was under way and ends: what is left is planned anew.
+    """
+
+    name: str = "undo"
+
+    def next(self, agent: AgentSpec, trace: Trace) -> Effect:
+        """The next effect."""
+        if trace.phase in ("decided", "acting"):
+            return _CALLS.next(agent, trace)
+        seen = outcomes(trace)
+        if seen.plan is None:
+            raise IllegalEvent(f"Run {trace.run_id} has the strategy 'undo' and no plan.")
+        texts = _ZH if agent.language == "zh" else _EN
+        if seen.failed is not None:
+            undo, observed = seen.failed
+            why = observed.error.message if observed.error is not None else ""
+            reason = texts["failed"].format(call_id=undo.call_id, run_id=undo.run_id, why=why)
+            return Finish(fact=Finished(status="too_many_errors", answer=None, reason=reason))
+        number, plan = trace.step_count, seen.plan.plan
+        if number == len(plan):
+            done = texts["done"].format(count=number)
+            return Finish(fact=Finished(status="completed", answer=done, reason=done))
+        if seen.resumed:
+            return Finish(fact=Finished(status="stopped", answer=None, reason=texts["resumed"]))
+        undo = plan[number]
+        reason = texts["reason"].format(call_id=undo.call_id, run_id=undo.run_id)
+        decision = Act(calls=(undo.call,), reason=reason)
+        reply = ModelReplied(
+            step=number + 1, purpose="decide", text=reason, decision=decision, model=PLAN, cost_usd=0.0
+        )
+        return Record(facts=(reply,))
+
+
+UNDO = UndoStrategy()

@@ -1,0 +1,216 @@
+"""A recorded run as a test: today's code, cards and policy must come to the same decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import unified_diff
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pydantic_core
+
+from taoloop.core.codec import event_record, fact_of_record
+from taoloop.core.decision import Act, Call
+from taoloop.core.events import (
+    ActionRequested,
+    Compacted,
+    Event,
+    Fact,
+    Finished,
+    LimitReached,
+    ModelReplied,
+    Noted,
+    Observed,
+    ReplyRejected,
+    RunStarted,
+)
+from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
+from taoloop.errors import ConfigError, IllegalEvent, JournalCorrupt, ReplayDiverged, TaoError
+from taoloop.models.replay import ReplayModel
+from taoloop.policy import judge
+from taoloop.runtime.replay import replay
+from taoloop.runtime.result import Result
+
+if TYPE_CHECKING:
+    from taoloop.runtime.agent import Agent
+
+_OF_THE_RUN = (
+    *("model", "dialect", "limits", "approved_tiers", "language", "context_tokens"),
+    *("source", "workspace", "memory"),
+)
+"""What a run was given for itself; all else comes from the agent as it is now."""
+
+_INVALID = "invalid_arguments"
+
+
+def recorded_run(path: Path | str, run_id: str | None = None) -> Trace:
+    """A recorded run: from a file of JSON lines (`tao show RUN --json > FILE`), or with `run_id` from a database.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line of it is no event.
+        JournalError: the database cannot be read, or has no such run.
+    """
+    if run_id is not None:
+        return asyncio.run(_stored(Path(path), run_id))
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The recorded run {str(path)!r} cannot be read: {error}.") from error
+    events: list[Event] = []
+    named = ""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            events.append(Event(len(events), float(record["at"]), fact_of_record(record)))
+            named = named or str(record["run_id"])
+        except (ValueError, KeyError, TypeError, AttributeError, JournalCorrupt) as error:
+            raise ConfigError(
+                f"{path}:{number}: this line is no event of a run: {error}.",
+                hint="Record one with: tao show RUN_ID --json > FILE",
+            ) from error
+    try:
+        return Trace(named, events)
+    except IllegalEvent as error:
+        raise ConfigError(f"{path}: these events are no run: {error}") from error
+
+
+def assert_same_decisions(recorded: Result | Trace | Path | str, agent: Agent | None = None) -> None:
+    """Fail unless the recorded run comes to the same decisions today. No model, tool, clock or network is used.
+
+    Replies, outcomes and people's answers are taken from the record; how replies are read, limits kept and runs ended
+    is made again. With an `agent` that happens under its description of now, and calls are judged again, too: their
+    arguments by its tools, and what they may do by its policy. Without one verdicts are those of the record. Wordings,
+    ids and times may differ. A text or a path names a file of JSON lines (see `recorded_run`).
+
+    Raises:
+        AssertionError: it does not; names the step and shows what was recorded and what is decided now.
+    """
+    trace = recorded_run(recorded) if isinstance(recorded, Path | str) else _trace(recorded)
+    if trace.started is None:
+        raise AssertionError(f"The run {trace.run_id} never began.")
+    now = trace if agent is None else _under(trace, trace.started, agent)
+    judging = None if agent is None else _Judging(trace, agent, Trace(trace.run_id))
+    where = f"Run {trace.run_id}"
+    try:
+        for decided in replay(now):
+            fact = decided.recorded.fact
+            judged = judging.otherwise(fact) if judging is not None and isinstance(fact, ActionRequested) else None
+            found, wanted = judged or _essence(decided.decided), _essence(fact)
+            if judging is not None:
+                judging.seen.append(decided.recorded)
+            if found != wanted:
+                raise AssertionError(_message(f"{where}, {_place(decided.recorded)}", trace, wanted, found))
+    except (ReplayDiverged, IllegalEvent) as error:
+        raise AssertionError(f"{where} goes another way now: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Judging:
+    """Judges recorded calls by the tools and the policy of now. `seen` is the run so far, as it would be now."""
+
+    recorded: Trace
+    agent: Agent
+    seen: Trace
+
+    def otherwise(self, fact: ActionRequested) -> Mapping[str, Any] | None:
+        """What is decided now where it is not what was recorded; None where arguments are taken, or refused, alike."""
+        call, view = self._asked(fact), self.recorded.calls[fact.call_id]
+        fault = view.observed.error if view.observed is not None else None
+        was_invalid = fact.verdict == "deny" and fault is not None and fault.code == _INVALID
+        if call is None or fact.tool not in self.agent.toolbox:
+            return None  # the replay itself says what becomes of a tool that is not there
+        try:
+            args = self.agent.toolbox.get(fact.tool).prepare(call.args).args
+        except TaoError as error:
+            return None if was_invalid else {**_essence(fact), "verdict": "deny", "error": error.message}
+        if was_invalid:
+            return {**_essence(fact), "args": args, "verdict": "arguments are taken"}
+        if args != fact.args and fact.verdict != "deny":
+            return {**_essence(fact), "args": args}
+        return self._verdict(fact) if fault is None or fault.code != TOOL_CALL_LIMIT else None
+
+    def _verdict(self, fact: ActionRequested) -> Mapping[str, Any] | None:
+        card = self.seen.card(fact.tool)
+        if card is None:
+            return None
+        call, filled = Call(tool=fact.tool, args=fact.args), fact.written is not None
+        verdict = judge(self.seen, call, card, rules=tuple(self.agent.rules), filled=filled)
+        return None if verdict.kind == fact.verdict else {**_essence(fact), "verdict": verdict.kind}
+
+    def _asked(self, fact: ActionRequested) -> Call | None:
+        """The call as the model wrote it; None where that is not what was judged (handles stood in it)."""
+        step = next((one for one in self.recorded.steps if one.number == fact.step), None)
+        if step is None or not isinstance(step.decision, Act) or fact.written is not None:
+            return None
+        index = next(i for i, call in enumerate(step.calls) if call.requested is fact)
+        return step.decision.calls[index]
+
+
+async def _stored(path: Path, run_id: str) -> Trace:
+    from taoloop.journals.sqlite import SqliteJournal  # noqa: PLC0415  # only where a database is named
+
+    async with SqliteJournal(path, read_only=True) as journal:
+        return Trace(run_id, await journal.load(run_id))
+
+
+def _trace(recorded: Result | Trace) -> Trace:
+    return recorded.trace if isinstance(recorded, Result) else recorded
+
+
+def _under(trace: Trace, started: RunStarted, agent: Agent) -> Trace:
+    """The record with the description of the agent of now, as far as a run is not given it for itself."""
+    own = started.agent
+    unbound = replace(agent, model=ReplayModel(()), fallback=(), dialect=own.dialect, language=own.language)  # no key
+    spec = unbound.spec_for(trace.task)
+    kept: dict[str, Any] = {name: getattr(own, name) for name in _OF_THE_RUN}
+    allowed = {card.name for card in own.tools}  # a run may have had only some of the tools
+    tools = tuple(card for card in spec.tools if card.name in allowed)
+    fact = replace(started, agent=replace(spec, tools=tools, **kept))
+    return Trace(trace.run_id, [trace.events[0]._replace(fact=fact), *trace.events[1:]])
+
+
+def _essence(fact: Fact) -> dict[str, Any]:
+    """What is decided in a fact, without its wording and what was measured."""
+    match fact:
+        case ModelReplied():
+            decided: dict[str, Any] = {"step": fact.step, "purpose": fact.purpose, "decision": _plain(fact.decision)}
+        case ReplyRejected():
+            decided = {"step": fact.step, "code": fact.code}
+        case ActionRequested():
+            decided = {"call_id": fact.call_id, "tool": fact.tool, "args": fact.args, "verdict": fact.verdict}
+        case Observed():
+            decided = {"call_id": fact.call_id, "ok": fact.ok, "error": fact.error.code if fact.error else None}
+        case LimitReached():
+            decided = {"limit": fact.limit, "status": fact.status}
+        case Compacted():
+            decided = {"through_step": fact.through_step}
+        case Noted():
+            decided = {"by": fact.by, "about": fact.about}
+        case Finished():
+            decided = {"status": fact.status, "answer": fact.answer, "limit": fact.limit}
+        case _:
+            decided = {}
+    return {"kind": fact.kind, **decided}
+
+
+def _plain(value: Any) -> Any:
+    return pydantic_core.to_jsonable_python(value, fallback=str)
+
+
+def _place(event: Event) -> str:
+    step = event_record("", event).get("step")
+    return f"event {event.seq}" if step is None else f"step {step}, event {event.seq}"
+
+
+def _message(where: str, trace: Trace, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    lines = unified_diff(_lines(wanted), _lines(found), "recorded", "today", lineterm="", n=20)
+    return "\n".join([f"{where} ({trace.task[:60]!r}): the decision is another one now.", *lines])
+
+
+def _lines(value: Mapping[str, Any]) -> list[str]:
+    return json.dumps(_plain(value), ensure_ascii=False, indent=2).splitlines()

@@ -1,0 +1,129 @@
+"""Handles: their grammar, and that filling in is exact and done once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taoloop.core.handles import (
+    MAX_FILLED_CHARS,
+    BadHandleError,
+    TooLongError,
+    as_text,
+    fill,
+    holds_handle,
+    masked,
+    numbers_in,
+)
+from taoloop.core.shown import shape
+
+VALUES: dict[int, Any] = {
+    1: {
+        "items": [{"email": "a@x", "n": 1}, {"email": "b@x", "n": 2.5}],
+        "my key": True,
+        "名": "李",
+        "first-name": "Bo",
+    },
+    2: "plain $obs1",
+    3: '{"inner": [1, null]}',
+    4: "x" * 600_000,
+}
+
+
+@pytest.mark.parametrize(
+    ("written", "filled"),
+    [
+        ("$obs1.items[0].email", "a@x"),
+        (" ${obs1.items[1].n} ", 2.5),
+        ("$obs1.items[*].email", ["a@x", "b@x"]),
+        ('$obs1["my key"]', True),
+        ("$obs1.名", "李"),
+        ("$obs1.first-name", "Bo"),
+        ("$obs3.inner[0]", 1),
+        ("$obs3", '{"inner": [1, null]}'),
+        ("Dear ${obs1.first-name}, …", "Dear Bo, …"),
+        ("To $obs1.items[0].email.", "To a@x."),
+        ("给$obs1.items[0].email的信：${obs1.名}", "给a@x的信：李"),
+        ("all: ${obs1.items[*].email}; $obs1.items[0]", 'all: a@x, b@x; {"email": "a@x", "n": 1}'),
+        ("$obs2", "plain $obs1"),
+        ("($obs2)", "(plain $obs1)"),
+        ('${obs1["my key"]}?', "true?"),
+        ("costs $5 and $observe", "costs $5 and $observe"),
+        ({"a": ["$obs1.items[0].n", 3, None]}, {"a": [1, 3, None]}),
+        ({"$obs1": "x"}, {"$obs1": "x"}),
+    ],
+)
+def test_a_handle_is_filled_in(written: Any, filled: Any) -> None:
+    assert fill(written, VALUES.__getitem__) == filled
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "$obs9",
+        "$obs1.none",
+        "see $obs1.items[7].email",
+        "$obs1.items.email",
+        "$obs2.name",
+        "$obs1[0]",
+        "a $obs1[x] b",
+        "a ${obs1.} b",
+        "a ${obs1 b",
+        "a $obs1abc",
+        "a $obs1.items[*][0] b",
+        "$obs12345678",
+        "x $obs1.姓名 y",
+    ],
+)
+def test_what_names_nothing_is_told_by_its_handle_alone(written: str) -> None:
+    with pytest.raises(BadHandleError) as caught:
+        fill(written, VALUES.__getitem__)
+    assert caught.value.handle.strip() in written
+    assert holds_handle(written)
+
+
+def test_what_is_filled_in_is_bounded() -> None:
+    assert len(fill("$obs4", VALUES.__getitem__)) < MAX_FILLED_CHARS
+    with pytest.raises(TooLongError):
+        fill({"a": "$obs4", "b": "and $obs4"}, VALUES.__getitem__)
+
+
+@given(st.text(alphabet='$obs{}[].*"1a名 -', max_size=30), st.text(max_size=10))
+def test_filling_ends_in_a_value_or_a_bad_handle_and_happens_once(written: str, value: str) -> None:
+    try:
+        filled = fill(written, {1: {"a": value}, 11: value}.__getitem__)
+    except BadHandleError:
+        return
+    if not holds_handle(written):
+        assert filled == written
+    assert numbers_in(written) <= {1, 11}
+
+
+@given(st.text(max_size=30))
+def test_a_text_without_a_handle_stays(text: str) -> None:
+    if not holds_handle(text):
+        assert fill(text, VALUES.__getitem__) is text
+        assert masked(text, "*") is text
+
+
+def test_handles_can_be_masked() -> None:
+    assert masked("He is ${obs1.name}, $obs2.items[0].mail. Or ${obs3 ?", "[v]") == "He is [v], [v]. Or [v] ?"
+
+
+def test_values_as_text() -> None:
+    assert as_text([1, "a", None]) == "1, a, null"
+    assert as_text({"名": 1.5}) == '{"名": 1.5}'
+
+
+def test_a_shape_is_the_schema_and_bounded() -> None:
+    person = {"type": "object", "properties": {"name": {"type": "string"}, "boss": {"$ref": "#/$defs/P"}}}
+    schema = {"type": "array", "items": {"$ref": "#/$defs/P"}, "$defs": {"P": person}}
+    assert shape(schema).startswith('[{"name": string, "boss": {"name": string')
+    assert len(shape(schema)) < 500
+    many = {"type": "object", "properties": {f"p{n}": {"type": ["integer", "null"]} for n in range(500)}}
+    assert shape(many).endswith("…}")
+    assert shape({"anyOf": [{"type": "string"}, {"type": "null"}]}) == "string or null"
+    assert shape(True) == "…"

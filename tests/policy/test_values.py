@@ -1,0 +1,268 @@
+"""Typed equality against what a person wrote: what may pass, what must not, and that no text can stall it."""
+
+from __future__ import annotations
+
+import faulthandler
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taoloop.policy.values import Words, atoms, host_of, links_in
+
+TASK = """Send 'Minutes of Monday' to Bob.Smith@example.com, pay $1,250.50 to GB29 NWBK 6016 1331 9268 19 by
+May 15th, 2024 at 10:30, read https://bank.example/Pay?id=7 and www.shop.example/a, tidy up reports/2024.txt, prod.env
+and a/b/notes.md, take account 12345678901234567 or 0012, change it by -5. See #8 in file x1y2."""
+
+
+@pytest.fixture(scope="module")
+def words() -> Words:
+    return Words([TASK])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "bob.smith@example.com",
+        "Bob.Smith@Example.com",
+        "ｂob.smith@example.com",  # full width: the same in the compatibility form
+        "1250.50",
+        1250.5,
+        "1,250.50",
+        "GB29NWBK60161331926819",
+        "2024-05-15",
+        "2024-05-15 10:30",
+        "2024-05-15T10:30:00",
+        "https://bank.example/Pay?id=7",
+        "https://BANK.example/Pay?id=7",
+        "http://www.shop.example/a",
+        "https://www.shop.example/a",
+        "minutes  of\nMonday",
+        "reports/2024.txt",
+        "prod.env",
+        "a/b/notes.md",
+        12345678901234567,
+        "12345678901234567",
+        "0012",
+        -5,
+        [1250.5, ["bob.smith@example.com"]],
+        {"to": "bob.smith@example.com"},
+    ],
+)
+def test_what_the_task_names_stands_there(words: Words, value: Any) -> None:
+    assert words.has(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "ob.smith@example.com",
+        "smith@example.com",
+        "bob.smith@example.co",
+        "bob.smith+x@example.com",
+        "bob.smith@example.com.evil.example",
+        '"bob.smith"@example.com',
+        "bob.smith@example.com, eve@evil.example",
+        "b\u043eb.smith@example.com",  # a Cyrillic letter
+        "bob.smith@example\u200b.com",
+        "bob.smith@example.com\x00",
+        "\x1cbob.smith@example.com",
+        "example.com",
+        "1250",
+        1250,
+        1,
+        250,
+        5,
+        "5",
+        "1,2,5,0.50",
+        "12,50.50",
+        "1.25050e3",
+        True,
+        float("nan"),
+        float("inf"),
+        10**400,
+        12345678901234568,
+        "12345678901234568",
+        12345678901234567.0,
+        12,
+        "12",
+        "GB29NWBK60161331926818",
+        "2024-05-16",
+        "2024-05-15 11:30",
+        2024,
+        6016,
+        "http://bank.example/Pay?id=7",  # the task said https
+        "ftp://bank.example/Pay?id=7",
+        "https://bank.example/pay?id=7",
+        "https://bank.example/Pay?id=77",
+        "https://bank.example@evil.example/Pay?id=7",
+        "https://bank.example:444/Pay?id=7",
+        "reports/",
+        "reports",
+        "2024.txt",
+        "/2024.txt",
+        ".env",
+        "env",
+        "/notes.md",
+        "b/notes.md",
+        "the",
+        "a",
+        "-",
+        [1250.5, "eve@evil.example"],
+        {"to": {"cc": "eve@evil.example"}},
+        object(),
+    ],
+)
+def test_what_it_does_not_name_does_not(words: Words, value: Any) -> None:
+    assert not words.has(value, "target")
+
+
+@pytest.mark.parametrize("value", ["12345678901234567", 7, "7", "+7", "7.0", "-5", "1,250.50", "2024-05-15", "#8"])
+def test_digits_never_name_a_thing_by_its_id(words: Words, value: Any) -> None:
+    assert not words.has(value, "ref:file")
+
+
+def test_an_id_with_letters_must_stand_there_whole(words: Words) -> None:
+    assert words.has("x1y2", "ref:file")
+    assert not words.has("x1", "ref:file")
+
+
+@pytest.mark.parametrize(
+    ("task", "value"),
+    [
+        ("把报告发给bob@example.com吧", "bob@example.com"),
+        ("请打开https://example.com/a并总结", "https://example.com/a"),
+        ("转账500元给张三", 500),
+        ("转账5万元给张三", 50_000),
+        ("给DE89370400440532013000转账", "DE89370400440532013000"),
+        ("2024年5月15日上午开会", "2024-05-15"),
+        ("转账500元给张三", "张三"),
+        ("删除文件notes.md吧", "notes.md"),
+    ],
+)
+def test_chinese_sets_no_spaces_around_values(task: str, value: Any) -> None:
+    assert Words([task]).has(value)
+
+
+@pytest.mark.parametrize(
+    ("task", "value"),
+    [("转账5万元", 5), ("转账500元给张三", "张"), ("转账500元", 50), ("发给bob@example.com吧", "ob@example.com")],
+)
+def test_chinese_endorses_no_parts(task: str, value: Any) -> None:
+    assert not Words([task]).has(value)
+
+
+@pytest.mark.parametrize(
+    ("task", "value"),
+    [
+        ("pay 1e3", 1000),
+        ("pay 0x10", 16),
+        ("pay 0x10", 10),
+        ("pay $5k", 5),
+        ("pay 1,5", 1),
+        ("pay 1,5", 15),
+        ("pay 1.2.3", 1.2),
+        ("change by \u22125", 5),
+        ("on 2024-05-01", 2024),
+        ("pay True", 1),
+        ("pay 1.000,5", 1),
+    ],
+)
+def test_a_number_is_the_whole_number(task: str, value: Any) -> None:
+    assert not Words([task]).has(value)
+
+
+def test_a_text_in_several_lines_hides_nothing() -> None:
+    assert Words(["标题：你好\n世界"]).has("你好\n世界")
+
+
+@pytest.mark.parametrize(
+    ("value", "host"),
+    [
+        ("https://Example.com/a", "example.com"),
+        ("https://example.com.:443/a", "example.com"),
+        ("example.com:8080/a", "example.com"),
+        ("https://[::1]:80/", "[::1]"),
+        ("https://ｅxample.com", "example.com"),
+        ("https://example\u3002com", "example.com"),
+        ("https://bücher.example/", "xn--bcher-kva.example"),
+        ("https://evil.example#@good.example/", "evil.example"),
+        ("https://evil.example?@good.example/", "evil.example"),
+    ],
+)
+def test_the_host_of_an_address(value: str, host: str) -> None:
+    assert host_of(value) == host
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://good.example@evil.example/",
+        "https://a@good.example@evil.example/",
+        "https://evil.example\\@good.example/",
+        "https://evil.example\\.good.example/",
+        "https://%65vil.example/",
+        "https://ev\til.example/",
+        "https://ev\nil.example/",
+        "https:///evil.example/",
+        "https:/evil.example/",
+        "https:evil.example",
+        "http:\\\\evil.example",
+        "https://stra\u00dfe.example/",
+        "file:///etc/passwd",
+    ],
+)
+def test_an_address_whose_host_is_disputed_has_none_that_could_be_allowed(value: str) -> None:
+    assert host_of(value) == ""
+
+
+@pytest.mark.parametrize("value", ["", "hello", "see https://a.example and b", "/about", "mailto:a@b.example", "a.b c"])
+def test_what_is_no_address_has_no_host(value: str) -> None:
+    assert host_of(value) is None
+
+
+_HOSTILE = ["a", "a.", "1", "1,", "1,000", "-", " ", "jan ", "AB12 ", "A1", "a@", "www.", "中", "a中", "http://", "12:"]
+
+
+@pytest.mark.parametrize("piece", _HOSTILE)
+@pytest.mark.parametrize("reads", [lambda text: Words([text]), lambda text: list(atoms(text)), links_in, host_of])
+def test_no_text_can_stall_the_patterns(piece: str, reads: Callable[[str], Any]) -> None:
+    text = (piece * 200_000)[:200_000]  # what grows with the square of it takes a minute here
+    faulthandler.dump_traceback_later(15, exit=True)
+    try:
+        reads(text + "x")
+        Words(["a task"]).has(text[:19_999] + "x")
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=40), st.text(max_size=12))
+def test_a_text_that_holds_nothing_of_a_value_never_endorses_it(task: str, value: str) -> None:
+    words = Words(["".join(sign for sign in task if sign not in "xyz0123456789")])
+    assert not words.has(f"xyz{value}")
+    assert words.has(None)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda part: st.lists(part, max_size=3) | st.dictionaries(st.text(max_size=5), part, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_JSON, st.text(max_size=60), st.sampled_from(["target", "value", "ref:file", "content"]))
+def test_every_value_has_an_answer(value: Any, task: str, role: str) -> None:
+    words = Words([task])
+    assert words.has(value, role) is words.has(value, role)
+    assert words.has([value, value], role) is words.has(value, role) or value in ("", [], {}, None)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60))
+def test_every_text_has_a_host_or_none(text: str) -> None:
+    host = host_of(text)
+    assert host is None or (host.isascii() and host == host.lower() and "@" not in host)
