@@ -259,11 +259,13 @@ def test_a_rule_that_another_hides_is_refused(first: dict[str, Any], later: dict
     ],
 )
 def test_a_rule_that_still_has_something_to_say_is_kept(first: dict[str, Any], later: dict[str, Any]) -> None:
-    Policy(rules=(Rule(verdict="deny", **first), Rule(verdict="allow", **later)))
+    kept = (Rule(verdict="deny", **first), Rule(verdict="allow", **later))
+    assert Policy(rules=kept).rules == kept
 
 
 def test_a_denial_after_an_allowance_takes_more_values_so_it_is_kept() -> None:
-    Policy(rules=(Rule(verdict="allow", host="a.example"), Rule(verdict="deny", host="a.example")))
+    kept = (Rule(verdict="allow", host="a.example"), Rule(verdict="deny", host="a.example"))
+    assert Policy(rules=kept).rules == kept
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.cli.labels import label
+from taoloop.cli.store import database
 from taoloop.core.cards import TIERS, Tier
 from taoloop.core.limits import Limits
 from taoloop.core.policy import Policy
@@ -139,6 +140,15 @@ def limits_over(limits: Limits, given: Mapping[str, float]) -> Limits:
     """`limits` with those of the command line in their place."""
     changes: dict[str, Any] = dict(given)
     return replace(limits, **changes)
+
+
+def database_of(chosen: Chosen, env: Mapping[str, str], db: str | None) -> Path:
+    """The database that holds a run that exists: that of `--db`, of the agent, or of the environment."""
+    if db is None and chosen.agent is not None:
+        journal = load_agent(chosen.agent).journal
+        if isinstance(journal, str | Path):
+            return Path(journal)
+    return database(db, env)
 
 
 def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent:

@@ -58,7 +58,7 @@ class Asker:
             request = replace(request, batch=())
         pen = self._view.pen
         show_question(pen, request, inner=request.run_id != self._view.run_id)
-        _forget_typed()
+        forget_typed()
         args: Mapping[str, Any] | None = None
         on_offer = _on_offer(request)
         self._prompt(self._keys(request, on_offer))
@@ -99,7 +99,7 @@ class Asker:
         """The other question: of a call without an outcome, whether it happened. No letter of the first is taken."""
         pen = self._view.pen
         show_question(pen, request, inner=request.run_id != self._view.run_id)
-        _forget_typed()
+        forget_typed()
         names = ("doubt_happened", "doubt_repeat", "doubt_leave", "ask_later")
         self._prompt("   ".join(label(pen.language, name) for name in names))
         while (line := await _read_line()) is not None:
@@ -175,7 +175,7 @@ def _meant(line: str, on_offer: tuple[str, ...], *, in_full: bool) -> str:
     return next((key for key in on_offer if typed in _KEYS[key]), "")
 
 
-def _forget_typed() -> None:
+def forget_typed() -> None:
     """Drop what was typed before the question stood there: it cannot be its answer."""
     try:
         import termios  # noqa: PLC0415  # not on every system

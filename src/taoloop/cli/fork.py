@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from taoloop.cli import exits, options
-from taoloop.cli.agents import Chosen, agent_of_run, limits_over, model_remark, under_mock
+from taoloop.cli.agents import Chosen, agent_of_run, database_of, limits_over, model_remark, under_mock
 from taoloop.cli.environment import environment
 from taoloop.cli.rendering import resume_command
 from taoloop.cli.run import Session
-from taoloop.cli.store import database, load_run, require_whole
+from taoloop.cli.store import load_run, require_whole
 from taoloop.cli.streams import owning_stdout, say, spoken
 from taoloop.core.cards import TIERS
 from taoloop.core.codec import event_line
 from taoloop.core.trace import Trace
 from taoloop.journals.sqlite import SqliteJournal
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.agent_file import load_agent
 from taoloop.runtime.edits import Edits
 from taoloop.runtime.fork import branch
+from taoloop.runtime.resumable import require_resumable
 
 _HELP = """Make a new run that begins as RUN_ID did and decides step N anew, and go on with it.
 
@@ -108,7 +108,7 @@ def command(
     """Fork the run, and go on with the fork."""
     env = environment()
     chosen, parsed = _chosen(given), Edits.parse(edits)
-    path = _place(chosen, env, db)
+    path = database_of(chosen, env, db)
     original = load_run(path, run_id)
     require_whole(path, original)  # else the fork would give an edited history a chain that is whole
     language = original.agent.language
@@ -144,7 +144,7 @@ def _forked(path: Path, original: Trace, at: int, edits: Edits, agent: Agent, ch
                 limits=limits_over(original.limits, chosen.limits),
                 approved_tiers=agent.approved_tiers,
                 strategy=agent.bound_strategy,
-                check=agent._require_resumable,
+                check=partial(require_resumable, toolbox=agent.toolbox),
                 redactor=agent._redactor,
             )
 
@@ -161,15 +161,6 @@ def _chosen(given: dict[str, Any]) -> Chosen:
         approve=given["approve"],
         limits={limit: given[option] for option, limit in _LIMITS.items() if given[option] is not None},
     )
-
-
-def _place(chosen: Chosen, env: Mapping[str, str], db: str | None) -> Path:
-    """The database that holds the run: that of `--db`, of the agent, or of the environment."""
-    if db is None and chosen.agent is not None:
-        journal = load_agent(chosen.agent).journal
-        if isinstance(journal, str | Path):
-            return Path(journal)
-    return database(db, env)
 
 
 def _say(language: str, name: str, **values: object) -> None:

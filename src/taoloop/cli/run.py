@@ -18,6 +18,7 @@ from taoloop.cli.agents import (
     Chosen,
     agent_of_run,
     chosen_agent,
+    database_of,
     limits_over,
     model_remark,
     require_extra,
@@ -38,7 +39,6 @@ from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable, TaoError
 from taoloop.models.bound import split_spec
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.agent_file import load_agent
 from taoloop.runtime.clock import new_run_id
 from taoloop.runtime.hearing import DeltaListener
 from taoloop.runtime.result import Result
@@ -216,7 +216,7 @@ class Session:
 
 
 def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None, after: str | None) -> Session:
-    place = _place(chosen, env, db) if after is not None else None
+    place = database_of(chosen, env, db) if after is not None else None
     earlier = load_run(place, after) if place is not None and after is not None else None
     if earlier is None or chosen.agent is not None:
         named = chosen_agent(chosen, env)
@@ -240,7 +240,7 @@ def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None, afte
 
 
 def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None, asks: bool) -> Session:
-    path = _place(chosen, env, db)
+    path = database_of(chosen, env, db)
     trace = load_run(path, given)
     if trace.status == "completed":
         raise RunNotResumable(f"The run {trace.run_id} is completed.", hint="Start a new run, or look: tao show.")
@@ -261,15 +261,6 @@ def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None,
         if asks and not click.confirm(label(language, "alive_ask"), err=True):
             raise RunNotResumable(f"The run {trace.run_id} was left alone.")
     return Session(agent, trace, trace.agent.language, db, limits=limits, approved_tiers=chosen.approved_tiers)
-
-
-def _place(chosen: Chosen, env: Mapping[str, str], db: str | None) -> Path:
-    """The database that holds an earlier run: that of `--db`, of the agent, or of the environment."""
-    if db is None and chosen.agent is not None:
-        journal = load_agent(chosen.agent).journal
-        if isinstance(journal, str | Path):
-            return Path(journal)
-    return database(db, env)
 
 
 def _chosen(given: dict[str, Any]) -> Chosen:

@@ -15,11 +15,10 @@ import click
 from rich.text import Text
 
 from taoloop.cli import exits, options
-from taoloop.cli.agents import Chosen, agent_of_run, named_tools
-from taoloop.cli.asking import _forget_typed
+from taoloop.cli.agents import Chosen, agent_of_run, database_of, named_tools
+from taoloop.cli.asking import forget_typed
 from taoloop.cli.driving import Stopper
 from taoloop.cli.environment import environment
-from taoloop.cli.fork import _place
 from taoloop.cli.labels import label
 from taoloop.cli.rendering import Pen, console_for
 from taoloop.cli.store import load_run, look, require_whole, seems_alive
@@ -119,7 +118,7 @@ def command(run_id: str, db: str | None, tools: str | None, yes: bool, as_json: 
     """Show the plan, ask, and carry it out."""
     env = environment()
     chosen = Chosen(agent=given["agent"], workspace=given["workspace"], memory=given["memory"])
-    path = _place(chosen, env, db)
+    path = database_of(chosen, env, db)
     trace = load_run(path, run_id)
     require_whole(path, trace)
     agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
@@ -144,7 +143,7 @@ class Session:
             return exits.NOT_UNDONE if plan.left else exits.OK
         asks = not as_json and stream.isatty() and sys.stdin.isatty()
         if asks and not yes:
-            _forget_typed()
+            forget_typed()
         if not yes and not (asks and click.confirm(teller.text("ask", n=len(plan.todo)), err=True)):
             say(teller.text("later", command=f"{self.again} --yes"))
             return exits.OF_STATUS["waiting"]

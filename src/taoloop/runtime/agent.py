@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -27,13 +27,23 @@ from taoloop.models.base import Model
 from taoloop.models.scripted import Reply
 from taoloop.models.settings import Rate, Retry
 from taoloop.policy import CodeRule, require_possible
-from taoloop.runtime.agent_parts import PAGING_TOOL, as_tuple, handles_of, language_of, spec_of, toolbox_of
+from taoloop.runtime.agent_parts import (
+    PAGING_TOOL,
+    as_tuple,
+    handles_of,
+    is_text,
+    language_of,
+    spec_of,
+    toolbox_of,
+    with_limits,
+)
 from taoloop.runtime.approval import Approver
 from taoloop.runtime.chat import Chat, earlier_turns, is_foreign
 from taoloop.runtime.clock import Clock, SystemClock, new_nonce, new_run_id
 from taoloop.runtime.hearing import DeltaListener
 from taoloop.runtime.redaction import redactor_for
 from taoloop.runtime.result import Result
+from taoloop.runtime.resumable import require_resumable
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.sync import run_sync
 from taoloop.runtime.verbose import listeners
@@ -153,9 +163,9 @@ class Agent:
             JournalError: the journal cannot keep the trace.
             ScriptUnused: the run completed, but its scripted model has replies left.
         """
-        if not _is_text(task):
+        if not is_text(task):
             raise ConfigError(f"The task is {task!r}.", hint="Say in a text what the agent should do.")
-        spec = self._limited(self.spec_for(task), limits, max_steps)
+        spec = with_limits(self.spec_for(task), limits, max_steps)
         if allow is not None:
             spec = replace(spec, tools=self.toolbox.allow([*allow, *self._paging]).cards)
         if after is not None and history:
@@ -201,8 +211,8 @@ class Agent:
         """
         async with self._open_journal() as journal:
             trace = Trace(run_id, await journal.load(run_id))
-            self._require_resumable(trace)
-            limited = self._limited(replace(trace.agent, limits=trace.limits), limits, max_steps).limits
+            require_resumable(trace, self.toolbox)
+            limited = with_limits(replace(trace.agent, limits=trace.limits), limits, max_steps).limits
             return await self.go_on(
                 journal,
                 trace,
@@ -299,7 +309,7 @@ class Agent:
                 max_steps=max_steps,
                 approved_tiers=tiers,
                 strategy=self.bound_strategy,
-                check=self._require_resumable,
+                check=partial(require_resumable, toolbox=self.toolbox),
                 redactor=self._redactor if self.redact else Redactor(patterns=False),
             )
             return await self.resume(trace.run_id, verbose=verbose, on_event=on_event, on_delta=on_delta)
@@ -374,25 +384,6 @@ class Agent:
             from taoloop.runtime.transactional import require_transactions  # noqa: PLC0415  # loads the database
 
             require_transactions(journal, self.toolbox)
-
-    def _require_resumable(self, trace: Trace) -> None:
-        """Refuse before the run is taken from whoever may hold it."""
-        if trace.started is None:
-            raise RunNotResumable(f"Run {trace.run_id} never began.", hint="Start a new run.")
-        if trace.status == "completed":
-            raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
-        for card in trace.agent.tools:
-            known = self.toolbox.get(card.name).card
-            if _RANK[known.tier] > _RANK[card.tier]:
-                raise ConfigError(
-                    f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {known.tier!r} now.",
-                    hint="What was judged for the milder tier must not run under the stricter one: start a new run.",
-                )
-            if (card.idempotent and not known.idempotent) or (card.transactional and not known.transactional):
-                raise ConfigError(
-                    f"The tool {card.name!r} could be repeated when the run began, and cannot be any more.",
-                    hint="What was cut off would be repeated by its old card: start a new run.",
-                )
 
     def run_sync(self, task: str, **options: Any) -> Result:
         """`run` for code that is not async; works inside a running loop too (a notebook), in a thread of its own."""
@@ -593,18 +584,3 @@ class Agent:
         result = Result.of(trace)
         answers = self._answers_for(trace.agent) if result.answer is not None else None
         return result if answers is None else replace(result, output=answers.value(result.answer or ""))
-
-    @staticmethod
-    def _limited(spec: AgentSpec, limits: Limits | None, max_steps: int | None) -> AgentSpec:
-        if limits is not None:
-            spec = replace(spec, limits=limits)
-        if max_steps is not None:
-            spec = replace(spec, limits=replace(spec.limits, max_steps=max_steps))
-        return spec
-
-
-_RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, "write": 2, None: 3, "destructive": 3}
-
-
-def _is_text(task: object) -> bool:
-    return isinstance(task, str) and bool(task.strip())

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from taoloop.core.limits import Limits
 from taoloop.core.spec import AgentSpec
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError
@@ -119,6 +120,18 @@ def handles_of(
     from taoloop.runtime.handles import Handles  # noqa: PLC0415  # only in this mode
 
     return Handles(trace, journal, model, check)
+
+
+def with_limits(spec: AgentSpec, limits: Limits | None, max_steps: int | None) -> AgentSpec:
+    """The spec with other limits for one run."""
+    if limits is not None:
+        spec = replace(spec, limits=limits)
+    return spec if max_steps is None else replace(spec, limits=replace(spec.limits, max_steps=max_steps))
+
+
+def is_text(task: object) -> bool:
+    """Whether a task says anything."""
+    return isinstance(task, str) and bool(task.strip())
 
 
 def as_tuple(tiers: Any) -> Any:

@@ -15,6 +15,7 @@ from taoloop.errors import RunExists, TaoError, ToolError
 from taoloop.policy import stricter, tainted, trusted_texts
 from taoloop.runtime.clock import new_nonce
 from taoloop.runtime.inside import Inside
+from taoloop.runtime.resumable import require_resumable
 from taoloop.tools.base import Tool, ToolContext
 from taoloop.tools.declared import tool_from_card
 
@@ -116,7 +117,7 @@ class Delegate:
         if trace.finished is not None and trace.finished.status != "stopped":
             return agent.result_of(trace)
         try:
-            agent._require_resumable(trace)  # its tools may be others than when it began
+            require_resumable(trace, agent.toolbox)  # its tools may be others than when it began
         except TaoError:
             inside.child = None
             raise

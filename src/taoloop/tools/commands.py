@@ -74,7 +74,7 @@ def command_tools(sandbox: Sandbox) -> dict[str, Tool]:
 
 def _python_tool(sandbox: Sandbox) -> Tool:
     async def run_python(code: str) -> Ran:
-        """Placeholder.
+        """Run it; the card says the rest.
 
         Args:
             code: The whole program, such as print(sum(range(10))). Print what you want to see.
@@ -100,7 +100,7 @@ def _python_tool(sandbox: Sandbox) -> Tool:
 
 def _command_tool(sandbox: Sandbox) -> Tool:
     async def run_command(command: str) -> Ran:
-        """Placeholder.
+        """Run it; the card says the rest.
 
         Args:
             command: A script of the POSIX shell, such as sort names.txt | uniq -c. It may have several lines.
