@@ -17,6 +17,7 @@ class HijackedModel:
 
     spec = "hijacked"
     dialect = "native"
+    is_language_model = True  # it stands for a provider's: under `pin: auto` it is asked what the task calls for
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage

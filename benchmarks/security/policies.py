@@ -9,16 +9,22 @@ from taoloop.policy import PROFILES, Policy, Rule
 
 NONE = "none"
 
-KEYWORDS = "supervised-keywords"
+DEFAULT = "default"
+
+KEYWORDS = "keywords"
 
 IDS = {"search_files_by_filename": {"id_": "file"}, "search_calendar_events": {"id_": "event"}}
 """What an operator may trust: ids that the service itself gave, for what the task searched for."""
 
 POLICIES: dict[str, Policy] = {
     NONE: Policy(rules=(Rule(verdict="allow", name="everything"),)),
-    **{profile: Policy(profile=profile, pin="model", trusted_fields=IDS) for profile in PROFILES},
-    KEYWORDS: Policy(profile="supervised", trusted_fields=IDS),
+    DEFAULT: Policy(),
+    f"{DEFAULT}-{KEYWORDS}": Policy(pin="keywords"),
+    **{profile: Policy(profile=profile, trusted_fields=IDS) for profile in PROFILES},
+    f"supervised-{KEYWORDS}": Policy(profile="supervised", pin="keywords", trusted_fields=IDS),
 }
+"""`default` is what an agent has that says nothing of a policy, with a provider's model; with `-keywords`, a model that
+cannot be asked. The profiles have trusted ids besides."""
 
 
 def policy_for(name: str, tools: Collection[str]) -> Policy:

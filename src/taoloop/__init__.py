@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from taoloop.runtime.agent import Agent
     from taoloop.runtime.approval import ApprovalAnswer, ApprovalRequest
     from taoloop.runtime.chat import Chat
+    from taoloop.runtime.recovery import recover
     from taoloop.runtime.result import Result
     from taoloop.tools.base import Tool, ToolContext
     from taoloop.tools.function import tool
@@ -52,6 +53,7 @@ _PLACES = {
     "ToolContext": "taoloop.tools.base",
     "ToolError": "taoloop.errors",
     "Trace": "taoloop.core.trace",
+    "recover": "taoloop.runtime.recovery",
     "tool": "taoloop.tools.function",
 }
 
@@ -77,6 +79,7 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "Trace",
+    "recover",
     "tool",
 ]
 

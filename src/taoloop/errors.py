@@ -5,6 +5,7 @@ TaoError
 │   ├── AgentFileError          an agent file cannot be used; names file, line and field
 │   ├── UnknownName             no tool, model, dialect or strategy has that name
 │   ├── ToolDefinitionError     a function or card cannot become a tool
+│   ├── ToolSourceError         what should give tools is not what it was said to be, or cannot be read
 │   ├── PromptError             a prompt file is missing or has an unknown placeholder
 │   ├── PolicyError             a policy or a rule cannot be kept
 │   ├── EnvFileError            a .env file cannot be read
@@ -27,7 +28,11 @@ TaoError
 ├── ToolError                   a tool's side; tools raise it, the loop turns it into an observation
 │   ├── InvalidArguments        arguments do not fit the tool's schema, or are too large
 │   ├── InvalidOutput           a result does not fit the tool's schema, or cannot be serialised
-│   └── ToolTimeout             no result in time; its effect may still happen
+│   ├── ToolTimeout             no result in time; its effect may still happen
+│   │   └── McpLost                 an MCP server went away during a call
+│   ├── McpFailed               an MCP server is away, refuses a call, or gives no usable answer
+│   ├── EgressRefused           the rules for going out do not let a request go there
+│   └── EgressFailed            a request went out, or tried to, and brought no usable answer
 ├── JournalError                the place where traces are kept
 │   ├── RunNotFound             no run has that id
 │   ├── RunExists               a run with that id exists already
@@ -38,6 +43,7 @@ TaoError
 │   └── JournalCorrupt          the file is not a journal, or an event in it cannot be read
 │       └── JournalTampered     a run is not as it was written
 ├── RunNotResumable             the run has nothing left to do
+├── RunHeld                     another process is at work on the run
 ├── RunNotAnswered              the run has no answer that a conversation could go on from
 └── IllegalEvent                a bug in a driver: the trace cannot take this event
 
@@ -111,6 +117,19 @@ class ToolDefinitionError(ConfigError):
     """A function or a hand-written card cannot become a tool."""
 
     code = "tool_definition"
+
+
+class ToolSourceError(ConfigError):
+    """What should give tools (a document, a server, a database, a folder) is not what it was said to be.
+
+    `source` names it, `place` the spot in it (may be empty).
+    """
+
+    code = "tool_source"
+
+    def __init__(self, message: str, *, source: str, place: str = "", hint: str = "") -> None:
+        self.source, self.place = source, place
+        super().__init__(f"{source}: {place}: {message}" if place else f"{source}: {message}", hint=hint)
 
 
 class PromptError(ConfigError):
@@ -261,9 +280,15 @@ class ToolError(TaoError):
 
 
 class InvalidArguments(ToolError):
-    """The arguments do not fit the tool's input schema or are larger than the tool takes. It was not run."""
+    """The arguments do not fit the tool's input schema or are larger than the tool takes. It was not run.
+
+    A tool of an API says in its `code` what is wrong: `missing_argument`, `unknown_argument` or `invalid_argument`.
+    """
 
     code = "invalid_arguments"
+    codes: ClassVar[frozenset[str]] = frozenset(
+        {"invalid_arguments", "missing_argument", "unknown_argument", "invalid_argument"}
+    )
 
 
 class InvalidOutput(ToolError):
@@ -277,6 +302,49 @@ class ToolTimeout(ToolError):
 
     code = "timeout"
     retryable = True
+
+
+class McpLost(ToolTimeout):
+    """The connection to an MCP server ended during a call. Its effect may or may not have happened."""
+
+    code = "mcp_lost"
+    retryable = False
+
+
+class McpFailed(ToolError):
+    """An MCP server gave no usable answer to a call, and nothing is in doubt.
+
+    `code` says why: `server_away` (it cannot be started or reached), `tool_failed` (the tool itself says so),
+    `tool_changed` and `tool_gone` (it is no longer what was loaded; nothing was sent), `needs_input`, `server_refused`
+    or `bad_answer`.
+    """
+
+    code = "mcp_failed"
+
+
+class EgressRefused(ToolError):
+    """The egress rules do not let a request go to this address; nothing was sent there.
+
+    `code` is `bad_url` for what is no usable address, else `egress_refused`.
+    """
+
+    code = "egress_refused"
+
+
+class EgressFailed(ToolError):
+    """A request that the egress rules allow brought no usable answer.
+
+    `code` says why: `name_not_found`, `connection_failed`, `tls_failed`, `http_timeout`, `http_broken`, `too_large`,
+    `wrong_type` or `too_many_redirects`. `was_sent` is False where it is certain that nothing reached the server.
+    """
+
+    code = "http_failed"
+
+    def __init__(
+        self, message: str, *, code: str = "", retryable: bool | None = None, hint: str = "", was_sent: bool = True
+    ) -> None:
+        self.was_sent = was_sent
+        super().__init__(message, code=code, retryable=retryable, hint=hint)
 
 
 class JournalError(TaoError):
@@ -338,6 +406,13 @@ class RunNotResumable(TaoError):
     """The run completed; there is nothing left to do in it."""
 
     code = "run_not_resumable"
+
+
+class RunHeld(TaoError):
+    """Another process, or another task of this one, is at work on the run. It was left alone."""
+
+    code = "run_held"
+    retryable = True
 
 
 class RunNotAnswered(TaoError):

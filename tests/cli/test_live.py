@@ -121,6 +121,33 @@ agent = Agent(model=Writing())
 '''
 
 
+WORKING = """
+import asyncio, pathlib
+from taoloop import Agent, tool
+from taoloop.models.scripted import ScriptedModel
+from taoloop.tools.base import ToolContext
+
+@tool(tier="read")
+async def copy(context: ToolContext) -> str:
+    \"\"\"Copy everything.\"\"\"
+    context.progress("3 of 7 files")
+    while not pathlib.Path("now").exists():
+        await asyncio.sleep(0.02)
+    return "copied"
+
+agent = Agent(model=ScriptedModel([{"tool_calls": [{"name": "copy", "args": {}}]}, "All is there."]), tools=[copy])
+"""
+
+
+def test_what_a_tool_says_of_its_progress_is_shown_while_it_works(tao: Shell, terminals: list[Terminal]) -> None:
+    tao.write("working.py", WORKING)
+    terminals.append(Terminal(tao, "run", "go", "--agent", "working:agent"))
+    terminals[0].until("copy: 3 of 7 files")
+    (tao.folder / "now").touch()
+    assert terminals[0].end() == 0
+    assert "copied" in terminals[0].seen
+
+
 def test_a_reply_is_shown_while_it_is_being_written(tao: Shell, terminals: list[Terminal]) -> None:
     tao.write("writing.py", WRITING)
     terminals.append(Terminal(tao, "run", "go", "--agent", "writing:agent"))
@@ -181,7 +208,7 @@ def test_the_question_of_a_chinese_run_is_chinese(tao: Shell, terminals: list[Te
     terminal.type("y")
     assert terminal.end() == 0
     screen = plain(terminal.seen)
-    assert "'book' 是会向外发送数据的 write 级工具：由人决定" in screen
+    assert "'book'是会向外发送数据的write级工具：由人决定" in "".join(screen.split())  # it may be broken into lines
     assert "a person decides" not in screen
     assert re.search(f"已允许 +由 {person(None)} 决定", screen)
 
@@ -198,21 +225,24 @@ def test_an_ascii_terminal_gets_english_labels_and_the_exact_arguments(tao: Shel
     assert screen.count("\\u") == 1
 
 
-@pytest.mark.parametrize(("typed", "code", "shown"), [("n", 2, "was left alone"), ("y", 0, "Answer")])
-def test_a_run_that_seems_alive_is_taken_over_only_when_a_person_says_so(
+@pytest.mark.parametrize(("typed", "code", "shown"), [("n", 14, "was left alone"), ("y", 0, "Answer")])
+def test_a_run_that_a_live_process_drives_is_taken_over_only_when_a_person_says_so(
     tao: Shell, terminals: list[Terminal], typed: str, code: int, shown: str
 ) -> None:
     first = started(terminals, tao, call("slow", name="now"), "done")
     first.until("slow…")
-    first.process.kill()
-    first.process.wait()
     run_id = tao("runs", "--json", code=0).events[0]["run_id"]
-    (tao.folder / "now").touch()
     terminals.append(Terminal(tao, "run", "--resume", run_id))
     terminals[-1].until("Take the run over?")
+    assert str(first.process.pid) in plain(terminals[-1].seen)
     terminals[-1].type(typed)
+    if code == 0:
+        terminals[-1].until("slow…")
+        (tao.folder / "now").touch()
     assert terminals[-1].end() == code
     assert shown in plain(terminals[-1].seen)
+    (tao.folder / "now").touch()
+    assert first.end() == (11 if code == 0 else 0)
 
 
 def test_no_color_is_honoured(tao: Shell, terminals: list[Terminal]) -> None:

@@ -21,6 +21,7 @@ from taoloop.cli.app import cli
 from taoloop.models.providers import variables
 from taoloop.runtime.agent_file import load_agent
 from taoloop.runtime.policy_file import load_policy
+from taoloop.runtime.tool_file import load_tools
 
 TAO = (sys.executable, "-c", "from taoloop.cli import main; main()")
 RUNNING = tuple(page for page in PAGES if any(block.language == "python" or block.words for block in blocks(page)))
@@ -55,6 +56,8 @@ def test_the_blocks_of_a_page_run_and_print_what_is_shown(page: str, folder: Pat
                 printed = run_python(block, namespace, where)
             case "yaml", ("policy.yaml",):
                 load_policy(folder / block.file)
+            case "yaml", ("tools.yaml",):
+                load_tools(folder / block.file).close()
             case "yaml", _ if block.text.lstrip().startswith(("name:", "model:", "tools:")):
                 load_agent(str(folder / (block.file or "block.yaml"))) if block.file else load_text(block, folder)
             case "sql", _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import re
@@ -28,7 +29,9 @@ MODULES = sorted(
 READMES = ("README.md", "README.zh.md")
 GUIDES = ("docs/guide.md", "docs/guide.zh.md")
 TESTING = ("docs/testing.md", "docs/testing.zh.md")
-BOTH = [READMES, GUIDES, TESTING]
+TRUST = [(f"docs/{name}.md", f"docs/{name}.zh.md") for name in ("approvals", "recovery", "undo", "audit", "handles")]
+WORLD = [(f"docs/{name}.md", f"docs/{name}.zh.md") for name in ("fetch", "documents", "sql", "tool-file")]
+BOTH = [READMES, GUIDES, TESTING, *TRUST, *WORLD]
 
 
 def text(page: str) -> str:
@@ -143,6 +146,14 @@ def test_both_languages_have_the_same_headings_and_kinds_of_blocks(english: str,
 def test_both_languages_of_a_guide_have_the_same_blocks(pages: tuple[str, str]) -> None:
     english, chinese = ([block.text for block in blocks(page)] for page in pages)
     assert english == chinese
+
+
+@pytest.mark.parametrize("pages", TRUST)
+def test_both_languages_have_the_same_code_but_for_its_comments(pages: tuple[str, str]) -> None:
+    code = [[ast.dump(ast.parse(one.text)) for one in blocks(page) if one.language == "python"] for page in pages]
+    assert code[0] == code[1]
+    shown = [[one.text for one in blocks(page) if one.language not in ("python", "sh")] for page in pages]
+    assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize("page", PAGES)

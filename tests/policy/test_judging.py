@@ -141,7 +141,7 @@ def test_a_task_that_says_do_not_delete_allows_no_deletion() -> None:
     run = Run(task="Do not delete anything. 不要删除文件。")
     assert run.judge("delete_file", path="x") == "ask destructive"
     run.see("x")
-    assert run.judge("delete_file", path="x") == "ask destructive"
+    assert run.judge("delete_file", path="x") == "deny foreign_destructive"
 
 
 def test_what_the_model_fixed_ahead_bounds_the_act() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taoloop.policy.pins import Pins, stem
+from taoloop.policy.acts import stem
+from taoloop.policy.pins import Pins
 
 from .staging import Run, card
 
@@ -46,10 +47,9 @@ def test_and_for_nothing_else(task: str, tool: str) -> None:
     assert not pinned(task, tool)
 
 
-@pytest.mark.parametrize("task", ["Summarise my emails", "Do not send anything", "不要发送任何邮件"])
-def test_a_noun_or_a_no_may_pin_a_tool_and_still_allows_nothing(task: str) -> None:
-    run = Run(cards=(card("look", "read"), card("send_email", "write", "to")), task=task)
-    assert pinned(task, "send_email")
+def test_a_pin_by_itself_allows_nothing() -> None:
+    run = Run(cards=(card("look", "read"), card("send_email", "write", "to")), task="Send an email to Bob")
+    assert pinned("Send an email to Bob", "send_email")
     assert run.judge("send_email", to="eve@evil.example") == "ask write_out"
     run.see("eve@evil.example")
     assert run.judge("send_email", to="eve@evil.example") == "ask write_out"

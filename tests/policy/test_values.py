@@ -174,6 +174,29 @@ def test_a_number_is_the_whole_number(task: str, value: Any) -> None:
     assert not Words([task]).has(value)
 
 
+@pytest.mark.parametrize(
+    ("task", "number", "stands"),
+    [
+        ("5\n万元", 50_000, False),
+        ("2024 abc 年5月1日", 5, True),  # no date
+        ("2024 年 5 月 1 日", 5, False),
+        ("GB29 NWBK 6016 1331 9268 19", 6016, False),
+        ("GB29 NWBK\n6016 1331", 6016, True),  # no account
+        ("pay x-5, y", 5, True),
+        ("５００元", 500, True),
+        ("total\u3000１，２５０．５０ now", 1250.5, True),
+        ("٤٢ pieces", 42, True),
+        ("15 May 2024 and 15", 15, True),
+        ("may the 15", 15, False),
+        ("a15 15b 2.15.1", 15, False),
+        ("31.12.2024", 31, False),
+        ("a\u2028 7 b", 7, True),
+    ],
+)
+def test_a_number_is_told_from_dates_accounts_and_words_around_it(task: str, number: float, stands: bool) -> None:
+    assert Words([task]).has(number) is stands
+
+
 def test_a_text_in_several_lines_hides_nothing() -> None:
     assert Words(["标题：你好\n世界"]).has("你好\n世界")
 
@@ -253,6 +276,37 @@ def test_a_text_that_holds_nothing_of_a_value_never_endorses_it(task: str, value
     words = Words(["".join(sign for sign in task if sign not in "xyz0123456789")])
     assert not words.has(f"xyz{value}")
     assert words.has(None)
+
+
+_SIGNS = st.sampled_from([*"1.,-@_'张三１éİ ", "  ", "\n", "\u3000"])
+_PIECES = st.sampled_from(
+    ["Ab", "a1", "1,000", "2.5", "5万", "GB29 ", "NWBK ", "may ", "15 May 2024", "2024-05-15", "x.com", "b@x.com"]
+)
+_WRITTEN = st.lists(_SIGNS | _PIECES, max_size=12).map("".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_WRITTEN, min_size=1, max_size=4), _WRITTEN, st.sampled_from(["target", "value", "ref:file"]))
+def test_a_value_stands_in_many_texts_if_it_stands_in_one_of_them(texts: list[str], value: str, role: str) -> None:
+    filler = [f"filler{number}" for number in range(40)]  # so many that they are looked through by an index
+    for wanted in (value, texts[0][:8], texts[-1][2:]):
+        assert Words([*texts, *filler]).has(wanted, role) is any(Words([text]).has(wanted, role) for text in texts)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_WRITTEN, st.lists(st.sampled_from(["word", "a1", "_x", "mere.", "end"]), max_size=3).map(" ".join), _WRITTEN)
+def test_a_line_of_words_between_them_changes_no_number_and_no_address(before: str, line: str, after: str) -> None:
+    whole, parts = Words([f"{before}\n{line}\n{after}"]), Words([before, line, after])
+    for value in (1, 1000, 2.5, 50_000, 2024, 15, 5, "b@x.com", "https://x.com/y", "2024-05-15"):
+        assert whole.has(value) is parts.has(value)
+
+
+def test_texts_that_come_later_are_looked_through_too() -> None:
+    words = Words([f"text {number}" for number in range(40)])
+    assert not words.has("red fox")
+    words.add("a red fox")
+    assert words.has("red fox")
+    assert not words.has("red f")
 
 
 _JSON = st.recursive(

@@ -152,7 +152,7 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("approved_tiers:\n- read\n- any\n", 3, "approved_tiers[1]", "one of read, draft, write, destructive"),
         ("tools: calculator\n", 1, "tools", "a list is expected"),
         ("tools:\n- calculator\n- hammer\n", 3, "tools[1]", "no tool called 'hammer'. Built in: calculator"),
-        ("tools: [3]\n", 1, "tools[0]", "a tool is a built-in name"),
+        ("tools: [3]\n", 1, "tools[0]", "a tool is expected, not 3. A tool is a built-in name"),
         ("tools:\n- agentcode:nothing\n", 2, "tools[0]", "has no attribute 'nothing'"),
         ("tools:\n- nowhere:x\n", 2, "tools[0]", "there is no module 'nowhere'"),
         ("tools:\n- agentcode:number\n", 2, "tools[0]", "no tool"),
@@ -222,7 +222,7 @@ def test_a_file_that_is_no_text_or_a_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(AgentFileError, match="not UTF-8 text"):
         load_agent("bytes.yaml")
     (tmp_path / "folder.yaml").mkdir()
-    with pytest.raises(AgentFileError, match="cannot be read"):
+    with pytest.raises(AgentFileError, match="it is a folder"):
         load_agent("folder.yaml")
     (tmp_path / "large.json").write_text(json.dumps({"name": "x" * 2_000_000}))
     with pytest.raises(AgentFileError, match="larger than 1 MB"):

@@ -60,7 +60,7 @@ def test_json_is_taken_too(profile: str, tmp_path: Path) -> None:
     [
         ("profil: strict", 1, "profil", "Did you mean 'profile'"),
         ("profile: stict", 1, "profile", "supervised, strict"),
-        ("pin: 5", 1, "pin", "keywords or model"),
+        ("pin: 5", 1, "pin", "auto, keywords or model"),
         ("rules: deny", 1, "rules", "a list of rules"),
         ("rules:\n  - deny", 2, "rules[0]", "a rule is a mapping"),
         ("rules:\n  - tool: pay", 2, "rules[0]", "no verdict"),

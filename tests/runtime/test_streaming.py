@@ -12,6 +12,7 @@ from taoloop import Agent, Event, ScriptedModel, tool
 from taoloop.core.message import Delta, ModelReply
 from taoloop.core.request import ModelRequest
 from taoloop.runtime.replay import replay
+from taoloop.tools.base import ToolContext
 
 
 @tool(tier="read")
@@ -134,3 +135,35 @@ def test_a_resumed_run_is_heard_too() -> None:
     heard: list[Delta] = []
     asyncio.run(one.resume(first.run_id, max_steps=3, on_delta=heard.append))
     assert joined(heard, "text") == "It is all there, I saw it."
+
+
+@tool(tier="read")
+async def dig(depth: int, context: ToolContext) -> str:
+    """Dig, and say how far it is."""
+    for metre in range(depth):
+        context.progress(f"{metre + 1} of {depth} m, password=hunter2hunter2")
+    return "dug"
+
+
+def test_a_tool_says_how_far_it_is_and_nothing_of_it_is_kept() -> None:
+    heard: list[Delta] = []
+    script: list[Any] = [{"tool_calls": [{"name": "dig", "args": {"depth": 2}}]}, "done"]
+    digger = Agent(model=ScriptedModel(script), tools=[dig])
+    result = asyncio.run(digger.run("Dig.", on_delta=heard.append))
+    told = [(one.name, one.text[:8]) for one in heard if one.kind == "progress"]
+    assert told == [("dig", "1 of 2 m"), ("dig", "2 of 2 m")]
+    assert not any("hunter2" in one.text for one in heard)
+    assert "of 2 m" not in str(result.trace.events)
+    assert asyncio.run(digger.run("Dig.")).status == "completed"  # where nobody watches
+
+
+def test_who_watches_and_fails_does_not_harm_the_tool(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: Delta) -> None:
+        raise ValueError("no more")
+
+    script: list[Any] = [{"tool_calls": [{"name": "dig", "args": {"depth": 1}}]}, "done"]
+    with caplog.at_level(logging.CRITICAL, logger="taoloop"):
+        result = asyncio.run(Agent(model=ScriptedModel(script), tools=[dig]).run("Dig.", on_delta=fail))
+    assert result.status == "completed"
+    assert result.trace.steps[0].calls[0].observed is not None
+    assert result.trace.steps[0].calls[0].observed.ok

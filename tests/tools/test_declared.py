@@ -39,6 +39,7 @@ MAPPING: dict[str, Any] = {
     "reversible": True,
     "probes": False,
     "transactional": False,
+    "listed": False,
 }
 
 

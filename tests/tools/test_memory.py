@@ -22,7 +22,8 @@ from taoloop.core.lint import lint
 from taoloop.errors import InvalidArguments, ToolError
 from taoloop.tools.base import ToolContext
 from taoloop.tools.memory import memory_tools
-from taoloop.tools.notes import Notes, index_words, query_words
+from taoloop.tools.notes import Notes
+from taoloop.tools.words import index_words, query_words
 
 ANN = "Ann drinks green tea, never coffee."
 SHIP = "The ship to Ürümqi leaves on Mondays."

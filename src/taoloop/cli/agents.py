@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from taoloop.cli.labels import label
 from taoloop.cli.store import database
+from taoloop.cli.streams import say
+from taoloop.cli.text import one_line
 from taoloop.core.cards import TIERS, Tier
 from taoloop.core.limits import Limits
 from taoloop.core.policy import Policy
@@ -23,6 +25,8 @@ from taoloop.runtime.agent_parts import PAGING_TOOL
 from taoloop.runtime.attribute import load_attribute
 from taoloop.runtime.policy_file import load_policy
 from taoloop.runtime.subagent import with_inner_agents
+from taoloop.runtime.tool_file import is_tool_file, tools_named
+from taoloop.runtime.tool_source import sources_in
 from taoloop.tools.base import Tool
 from taoloop.tools.builtin import builtin_tools
 
@@ -63,8 +67,15 @@ class Chosen:
 
 def chosen_agent(chosen: Chosen, env: Mapping[str, str]) -> Agent:
     """The agent for a new run: that of `--agent` or a plain one, with the options put over it."""
+    agent = described_agent(chosen, env)
+    tell_problems(agent)
+    return agent
+
+
+def described_agent(chosen: Chosen, env: Mapping[str, str]) -> Agent:
+    """The same, and none of the sources of its tools is loaded yet."""
     if chosen.agent is not None:
-        base = load_agent(chosen.agent)
+        base = load_agent(chosen.agent, env=env)
     else:
         with_files = WORKSPACE_TOOLS if chosen.workspace is not None else ()
         base = Agent(tools=DEFAULT_TOOLS + with_files + (MEMORY_TOOLS if chosen.memory is not None else ()))
@@ -77,7 +88,9 @@ def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Age
     Tools of the run that its source no longer has, but that are built in, are added.
     """
     source = chosen.agent or spec.source
-    base = Agent(model=spec.model) if source is None else load_agent(source)
+    base = Agent(model=spec.model) if source is None else load_agent(source, env=env)
+    if chosen.tools is None and spec.tools_from:
+        base = replace(base, tools=named_tools(spec.tools_from, env))  # in place of its own, as when the run began
     if base.workspace is None or source is None or chosen.agent is None:
         base = replace(base, workspace=spec.workspace)
     if base.memory is None:
@@ -85,6 +98,7 @@ def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Age
     if spec.policy.observations == "handles":
         base = replace(base, policy=spec.policy)  # the run's own anyway; its tools are others in this mode
     agent = _with_options(base, chosen, env)
+    tell_problems(agent)
     if chosen.tools is None:
         builtin = builtin_tools(None)
         present = agent.toolbox.names
@@ -145,7 +159,7 @@ def limits_over(limits: Limits, given: Mapping[str, float]) -> Limits:
 def database_of(chosen: Chosen, env: Mapping[str, str], db: str | None) -> Path:
     """The database that holds a run that exists: that of `--db`, of the agent, or of the environment."""
     if db is None and chosen.agent is not None:
-        journal = load_agent(chosen.agent).journal
+        journal = load_agent(chosen.agent, env=env).journal
         if isinstance(journal, str | Path):
             return Path(journal)
     return database(db, env)
@@ -175,11 +189,11 @@ def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent
     if chosen.policy is not None or chosen.profile is not None:
         changes["policy"] = _policy(agent, chosen)
     if chosen.tools is not None:
-        changes["tools"] = named_tools(chosen.tools)
+        changes["tools"] = named_tools(chosen.tools, env)
     if chosen.limits:
         own = {} if agent.max_steps is None else {"max_steps": agent.max_steps}
         changes |= {"limits": limits_over(agent.limits, own | dict(chosen.limits)), "max_steps": None}
-    changed = replace(agent, env=env, **changes)
+    changed = _knowing_secrets(replace(agent, env=env, **changes))
     return with_inner_agents(changed, lambda inner: _inner(inner, env))
 
 
@@ -196,13 +210,46 @@ def _inner(agent: Agent, env: Mapping[str, str]) -> Agent:
     """An agent that is a tool: in the environment of the command, and under AI_MOCK with no model of a provider."""
     if agent.env is None:
         agent = replace(agent, env=env)
+    tell_problems(agent)
     is_mocked = mock_is_set(env) and any(map(is_provider, split_spec(_model_spec(agent, env))))
     return replace(agent, model=OFFLINE, fallback=()) if is_mocked else agent
 
 
-def named_tools(names: Sequence[str]) -> tuple[Tool | Callable[..., Any] | str, ...]:
-    """Tools by what `--tools` calls them: a built-in name, or module:attribute."""
-    return tuple(load_attribute(name, Path.cwd()) if ":" in name else name for name in dict.fromkeys(names))
+def named_tools(names: Sequence[str], env: Mapping[str, str]) -> tuple[Tool | Callable[..., Any] | str, ...]:
+    """Tools by what `--tools` calls them: a built-in name, module:attribute, or a tool file."""
+    found: list[Any] = []
+    for name in dict.fromkeys(names):
+        if is_tool_file(name):
+            found += tools_named(name, env=env)
+        else:
+            found.append(load_attribute(name, Path.cwd()) if ":" in name else name)
+    return tuple(found)
+
+
+def tell_problems(agent: Agent) -> None:
+    """Say what is wrong with the sources of an agent's tools; the agent has the rest.
+
+    Raises:
+        ConfigError: there is no rest.
+    """
+    problems = [problem for source in sources_in(agent.tools) for problem in source.untold()]
+    for problem in problems:
+        say(one_line(str(problem)))
+    if problems and not agent.toolbox.names:
+        raise ConfigError("There is no tool left.", hint="The lines before this one say what is wrong.")
+
+
+def _knowing_secrets(agent: Agent) -> Agent:
+    """The agent with the values of the environment that its tool files use among its secrets."""
+    used = {name: value for source in sources_in(agent.tools) for name, value in source.secrets.items()}
+    if not used:
+        return agent
+    own = agent.secrets if isinstance(agent.secrets, Mapping) else dict(_numbered(agent.secrets))
+    return replace(agent, secrets={**own, **used})
+
+
+def _numbered(secrets: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return ((f"secret_{number}", value) for number, value in enumerate(secrets, 1))
 
 
 def _path(option: str, given: str) -> Path:

@@ -37,6 +37,8 @@ _COMMANDS = {
     "verify": "Check that a run is still what was written.",
     "export": "Write a run to a file: JSON lines, or a page to read.",
     "tools": "Show the cards of tools, and lint them.",
+    "call": "Call one tool by hand.",
+    "mcp": "Serve tools and agents to MCP hosts.",
     "models": "Which models are configured, and what is missing.",
     "doctor": "Check that everything taoloop needs is in order.",
 }

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import click
+
 from taoloop.cli.labels import label
 from taoloop.cli.live import LiveView
 from taoloop.cli.questions import show_call, show_question
@@ -183,6 +185,16 @@ def forget_typed() -> None:
         return
     with suppress(termios.error, OSError):
         termios.tcflush(0, termios.TCIFLUSH)
+
+
+def confirmed(question: str) -> bool:
+    """Whether the person at the terminal says yes; Ctrl-C and the end of input leave the line."""
+    forget_typed()
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise
 
 
 async def _read_line() -> str | None:

@@ -111,7 +111,7 @@ def _packages() -> Iterator[Check]:
             name="extras",
             state="warn",
             text=f"not installed: {', '.join(dict.fromkeys(optional))}.",
-            hint="For models of providers: pip install 'taoloop[all]'.",
+            hint="For models of providers and all kinds of tools: pip install 'taoloop[all]'.",
         )
 
 

@@ -10,6 +10,7 @@ from taoloop.errors import (
     ModelError,
     ReplayDiverged,
     RunExists,
+    RunHeld,
     RunNotFound,
     ScriptUnused,
     TaoError,
@@ -22,6 +23,7 @@ SCRIPT_UNUSED = 10
 JOURNAL = 11
 TAMPERED = 12
 NOT_UNDONE = 13
+HELD = 14
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 TERMINATED = 143
@@ -39,12 +41,14 @@ OF_STATUS: dict[Status, int] = {
 }
 
 _OTHERS: dict[int, str] = {
-    FOUND: "a finding of lint, doctor, replay or diff; output that cannot be written; or an error inside taoloop",
+    FOUND: "a finding of lint, doctor, replay or diff; a tool that failed when called by hand; output that cannot be"
+    " written; or an error inside taoloop",
     USAGE: "a wrong option, name, key or file; nothing was started",
     SCRIPT_UNUSED: "completed, but the scripted model has replies left",
     JOURNAL: "the database cannot be read or written",
     TAMPERED: "the run was changed after it was written",
     NOT_UNDONE: "something that the run did could not be undone",
+    HELD: "another process is at work on the run; it was left alone",
     BROKEN_PIPE: "stopped, because nobody reads the output any more",
     TERMINATED: "stopped by SIGTERM",
 }
@@ -62,6 +66,8 @@ def of_error(error: TaoError) -> int:
             return FOUND
         case RunNotFound() | RunExists():
             return USAGE
+        case RunHeld():
+            return HELD
         case JournalTampered():
             return TAMPERED
         case JournalError():

@@ -103,7 +103,11 @@ _EN = {
     "mock_instead": "AI_MOCK is set: the offline planner answers in place of {spec}.",
     "alive": "The last event of run {run_id} is {age} s old: another process may be at work on it, "
     "and loses it to this one.",
-    "alive_ask": "Take the run over?",
+    "held": "Another process{number} is at work on run {run_id}, and loses it to this one.",
+    "held_ask": "Take the run over?",
+    "left": "{n} run was left unfinished by a process that died. Go on with it: {command}"
+    "|{n} runs were left unfinished by processes that died. Go on with them: {command}",
+    "recovered": "run {run_id}, left unfinished, is now {status}: {text}",
     "stopping": "stopping… (Ctrl-C again to quit at once)",
 }
 
@@ -206,7 +210,10 @@ _ZH = {
     "mock": "已设置 AI_MOCK：由内置规划器 offline 回答，它不是语言模型。",
     "mock_instead": "已设置 AI_MOCK：由内置规划器 offline 代替 {spec} 回答。",
     "alive": "运行 {run_id} 的最后一个事件是 {age} 秒前的：可能还有别的进程在执行它；接管之后，那个进程会失去它。",
-    "alive_ask": "接管这次运行吗？",
+    "held": "另一个进程{number}正在执行运行 {run_id}；接管之后，那个进程会失去它。",
+    "held_ask": "接管这次运行吗？",
+    "left": "有 {n} 次运行因进程中断而没有结束。继续：{command}",
+    "recovered": "中断的运行 {run_id} 现在是 {status}：{text}",
     "stopping": "正在停止…（再按一次 Ctrl-C 立即退出）",
 }
 

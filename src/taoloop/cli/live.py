@@ -152,6 +152,8 @@ class _Busy:
             self._text = ""
         elif delta.kind == "text":
             self._text = (self._text + delta.text)[-_TAIL_CHARS:]
+        elif delta.kind == "progress":
+            self._text = f"{self._text}\n{delta.name}: {delta.text}"[-_TAIL_CHARS:]
         elif delta.kind == "call" and not delta.done:
             name = f"\n{delta.name} " if self._call != (delta.index, delta.name) or not self._text else ""
             self._call = delta.index, delta.name

@@ -54,6 +54,16 @@ def memory_option(command: F) -> F:
     )(command)
 
 
+def tools_option(text: str) -> Callable[[F], F]:
+    """`--tools NAME,…`, repeatable; what it gives is read by `several`."""
+    return click.option("--tools", metavar="NAME,…", multiple=True, help=text)
+
+
+def several(given: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The names of an option that may stand several times, each time with several; None where it was not given."""
+    return names(",".join(given)) if given else None
+
+
 def names(text: str | None) -> tuple[str, ...] | None:
     """`a,b` as names; None where the option was not given."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
@@ -20,23 +20,23 @@ from taoloop.cli.text import one_line
 from taoloop.core.trace import Trace
 from taoloop.journals.sqlite import SqliteJournal
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.recovery import Recovered, orphans, recover
+from taoloop.runtime.recovery import Recovered, belongs_to, orphans, recover
 
 _HELP = """Go on with every run that lost its process: killed, crashed, or cut off by a power failure.
 
-A run counts as lost when nothing was heard of it for longer than its calls may take; --after SECONDS says otherwise. A
-call that was under way is looked into, repeated if that is safe, or put before you: such a run waits (`tao settle`).
+What a live process is at work on is left alone. A call that was under way is looked into, repeated if that is safe, or
+put before you: such a run waits (`tao settle`).
 
 \b
   tao recover --dry-run          only list them
-  tao recover --after 0          all that are running, now: when no other process is at work
+  tao recover --after 3600       only those of which nothing was heard for an hour
 """
 
 
 @click.command("recover", help=_HELP)
 @options.db_option
 @options.agent_option
-@click.option("--after", type=click.FloatRange(min=0), metavar="SECONDS", help="Silent for so long means lost.")
+@click.option("--after", type=click.FloatRange(min=0), metavar="SECONDS", help="Only runs silent for so long.")
 @click.option("--dry-run", is_flag=True, help="List the runs and leave them alone.")
 @options.json_option("One JSON object per run and line.")
 def command(db: str | None, agent: str | None, after: float | None, dry_run: bool, as_json: bool) -> int:
@@ -51,33 +51,49 @@ def command(db: str | None, agent: str | None, after: float | None, dry_run: boo
             count, failed = len(found), 0
         else:
             look(path, lambda journal: journal.runs(limit=1))  # a database that is not there is not made
-            done = asyncio.run(_recover(path, chosen, env, after, stream, as_json))
-            count, failed = len(done), sum(one.error is not None for one in done)
+
+            def tell(one: Recovered) -> None:
+                _tell(stream, as_json, one.run_id, *outcome(one))
+
+            done = asyncio.run(recover_with(path, chosen, env, tell, silent_s=after))
+            count, failed = len(done), sum(one.error is not None and not one.elsewhere for one in done)
     if not count:
         say(f"{path}: no run has lost its process.")
     return exits.FOUND if failed else exits.OK
 
 
-async def _recover(
-    path: Path, chosen: Chosen, env: Mapping[str, str], after: float | None, stream: TextIO, as_json: bool
+async def recover_with(
+    path: Path,
+    chosen: Chosen,
+    env: Mapping[str, str],
+    tell: Callable[[Recovered], None],
+    *,
+    silent_s: float | None = None,
+    only: Agent | None = None,
 ) -> list[Recovered]:
+    """Go on with what is left in a database, with the agents that the runs name; `only` those of one agent."""
     agents: list[Agent] = []
     async with SqliteJournal(path) as journal:
 
-        def agent_for(trace: Trace) -> Agent:
+        def agent_for(trace: Trace) -> Agent | None:
+            if only is not None and not belongs_to(trace, only):
+                return None
             agents.append(under_mock(replace(agent_of_run(trace.agent, chosen, env), journal=journal), chosen, env))
             return agents[-1]
 
-        def tell(one: Recovered) -> None:
-            status = "failed" if one.result is None else one.result.status
-            text = one.error.message if one.error is not None else one.result.reason if one.result is not None else ""
-            _tell(stream, as_json, one.run_id, status, text)
-
         try:
-            return await recover(journal, agent_for, silent_s=after, on_recovered=tell)
+            return await recover(journal, agent_for, silent_s=silent_s, on_recovered=tell)
         finally:
             for agent in agents:
                 await agent.close()
+
+
+def outcome(one: Recovered) -> tuple[str, str]:
+    """How a run stands that was to be taken up, and why, for people."""
+    if one.result is not None:
+        return one.result.status, one.result.reason
+    text = one.error.message if one.error is not None else ""
+    return ("elsewhere" if one.elsewhere else "failed"), text
 
 
 def _tell(stream: TextIO, as_json: bool, run_id: str, status: str, text: str) -> None:

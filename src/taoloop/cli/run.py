@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import sys
@@ -30,17 +31,19 @@ from taoloop.cli.environment import environment
 from taoloop.cli.labels import label
 from taoloop.cli.live import JsonView, LiveView
 from taoloop.cli.rendering import LIMIT_OPTIONS, answer_command, resume_command, summary
-from taoloop.cli.store import database, load_run, make_private, seems_alive, telling_new_workspace
+from taoloop.cli.store import database, holder_of, left_behind, load_run, make_private, telling_new_workspace
 from taoloop.cli.streams import OutputError, owning_stdout, say, spoken
+from taoloop.cli.text import one_line
 from taoloop.core.cards import TIERS
 from taoloop.core.events import Event
 from taoloop.core.policy import PROFILES
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, RunNotResumable, TaoError
+from taoloop.errors import ConfigError, RunHeld, RunNotResumable, TaoError
 from taoloop.models.bound import split_spec
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.clock import new_run_id
 from taoloop.runtime.hearing import DeltaListener
+from taoloop.runtime.recovery import Recovered
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import inner_agents
@@ -54,6 +57,7 @@ code 8): the last line of --json is then `paused` with `status: waiting`, and no
 \b
   tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
   tao run "What is in notes.md?" --workspace ~/notes
+  tao run "Which orders are late?" --tools tools.yaml,calculator
   tao run "Plan the release" --agent agent.yaml --model openai:gpt-4o-mini --max-cost 0.50
   tao run "And in Tokyo?" --after last             the next turn of a conversation
   tao run --resume 20261104-09 --max-steps 12
@@ -85,7 +89,7 @@ _FIXED = (
 @click.option("--dialect", metavar="NAME", help="How decisions are written: native, json, text or fenced.")
 @click.option("--strategy", metavar="NAME", help="react, act_only, reason_only or standard.")
 @click.option("--lang", type=click.Choice(["auto", "en", "zh"]), help="Language of the prompts. auto follows the task.")
-@click.option("--tools", metavar="NAME,…", help="Only these tools: built-in names, or module:attribute.")
+@options.tools_option("Only these tools: built-in names, module:attribute, or a tool file FILE.yaml; repeatable.")
 @options.workspace_option
 @options.memory_option
 @click.option(
@@ -103,6 +107,8 @@ _FIXED = (
 @options.db_option
 @options.json_option("Events as JSON, one per line, and nothing else; the last is `finished`, or `paused`.")
 @click.option("--resume", metavar="RUN_ID", help="Go on with a run that is not completed.")
+@click.option("--take-over", is_flag=True, help="With --resume: take the run from the process that is at work on it.")
+@click.option("--recover", is_flag=True, help="First go on with the runs of this agent that dead processes left.")
 @click.option("--after", metavar="RUN_ID", help="Go on with the conversation of that run; `last` is the newest.")
 @click.option("--approve", type=click.Choice(TIERS), help="Allow calls up to this tier without asking.")
 @click.option("--profile", type=click.Choice(PROFILES), help="What the agent may do unasked (supervised).")
@@ -114,6 +120,8 @@ def command(
     words: tuple[str, ...],
     db: str | None,
     resume: str | None,
+    take_over: bool,
+    recover: bool,
     after: str | None,
     as_json: bool,
     verbose: bool,
@@ -127,6 +135,10 @@ def command(
         raise click.UsageError(problem)
     if resume is not None and after is not None:
         raise click.UsageError("--resume goes on with a run, --after begins the next one; give one of the two.")
+    if take_over and resume is None:
+        raise click.UsageError("--take-over goes with --resume RUN_ID.")
+    if recover and resume is not None:
+        raise click.UsageError("--recover goes with a TASK; all that is left: tao recover.")
     if resume is not None and (fixed := [option for option in _FIXED if given[option.replace("-", "_")]]):
         raise click.UsageError(f"--resume goes on with the run as it was described; leave --{fixed[0]} away.")
     if len(words) > 1:
@@ -137,8 +149,9 @@ def command(
         asks = stream.isatty() and sys.stdin.isatty() and not as_json
         if words:
             session = _new(chosen, env, _task(words[0]), db, after)
+            session.see_to_the_left(env, recover=recover)
         else:
-            session = _resumed(chosen, env, resume or "", db, asks)
+            session = _resumed(chosen, env, resume or "", db, asks, take_over)
         return session.go(stream, as_json=as_json, verbose=verbose)
 
 
@@ -175,6 +188,25 @@ class Session:
         if failure is not None:
             raise failure
         return code
+
+    def see_to_the_left(self, env: Mapping[str, str], *, recover: bool) -> None:
+        """Tell on standard error what dead processes left in the database; go on with it first where that is wished."""
+        agent, journal = self.agent, self.agent.journal
+        self.agent = replace(agent, recover_on_start=False)  # it is done here
+        if not isinstance(journal, str | Path) or not (left := left_behind(Path(journal))):
+            return
+        if recover or agent.recover_on_start:
+            from taoloop.cli.recover import outcome, recover_with  # noqa: PLC0415  # it is rarely asked for
+
+            def tell(one: Recovered) -> None:
+                status, text = outcome(one)
+                self._say("recovered", run_id=one.run_id, status=status, text=one_line(text))
+
+            asyncio.run(recover_with(Path(journal), Chosen(), env, tell, only=agent))
+            left = left_behind(Path(journal))
+        if left:
+            where = "" if Path(journal) == database(None, env) else f" --db {shlex.quote(str(journal))}"
+            self._say("left", n=left, command=f"tao recover{where}")
 
     def _say(self, name: str, **values: object) -> None:
         say(label(spoken(self.language, sys.stderr), name, **values))
@@ -239,7 +271,9 @@ def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None, afte
     return Session(agent, trace, spec.language, db, task=task, after=None if earlier is None else earlier.run_id)
 
 
-def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None, asks: bool) -> Session:
+def _resumed(
+    chosen: Chosen, env: Mapping[str, str], given: str, db: str | None, asks: bool, take_over: bool
+) -> Session:
     path = database_of(chosen, env, db)
     trace = load_run(path, given)
     if trace.status == "completed":
@@ -256,11 +290,17 @@ def _resumed(chosen: Chosen, env: Mapping[str, str], given: str, db: str | None,
     agent = under_mock(named, chosen, env)
     if agent is not named:
         say(model_remark(named, agent, env, language))
-    if (age := seems_alive(trace)) is not None:
-        say(label(language, "alive", run_id=trace.run_id, age=age))
-        if asks and not click.confirm(label(language, "alive_ask"), err=True):
-            raise RunNotResumable(f"The run {trace.run_id} was left alone.")
-    return Session(agent, trace, trace.agent.language, db, limits=limits, approved_tiers=chosen.approved_tiers)
+    if (holder := holder_of(path, trace.run_id)) is not None and asks and not take_over:
+        number = "" if holder.process is None else f" ({holder.process})"
+        say(label(language, "held", run_id=trace.run_id, number=number))
+        take_over = click.confirm(label(language, "held_ask"), err=True)
+    if holder is not None and not take_over:
+        raise RunHeld(
+            f"Run {trace.run_id} was left alone: {holder} is at work on it.",
+            hint="Wait for it, stop it there, or take the run over: --take-over.",
+        )
+    ask = {"limits": limits, "approved_tiers": chosen.approved_tiers, "take_over": take_over}
+    return Session(agent, trace, trace.agent.language, db, **ask)
 
 
 def _chosen(given: dict[str, Any]) -> Chosen:
@@ -282,7 +322,7 @@ def _chosen(given: dict[str, Any]) -> Chosen:
         dialect=given["dialect"],
         strategy=given["strategy"],
         language=given["lang"],
-        tools=options.names(given["tools"]),
+        tools=options.several(given["tools"]),
         workspace=given["workspace"],
         memory=given["memory"],
         output_schema=given["output_schema"],

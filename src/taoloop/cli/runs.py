@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import time
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -22,14 +21,13 @@ from taoloop.cli.rendering import STATUS_STYLES, console_for
 from taoloop.cli.store import database, look
 from taoloop.cli.streams import owning_stdout, say
 from taoloop.cli.text import one_line
-from taoloop.journals.base import RunRow
-
-_SILENT_S = 5 * 60
+from taoloop.journals.base import Journal, RunRow
+from taoloop.journals.holds import holds_of
 
 _HELP = """List the runs in the database, the newest first.
 
-`running?` is a run without an event for more than five minutes. Its process may be busy, or may have died:
-`tao run --resume RUN_ID` goes on with it. Where standard output is no terminal the header goes to standard error.
+`lost` is a run whose process died while it was under way: `tao recover` goes on with it; for --status and --json it is
+`running`. Where standard output is no terminal the header goes to standard error.
 
 \b
   tao runs --status waiting
@@ -45,40 +43,43 @@ _HELP = """List the runs in the database, the newest first.
 def command(db: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """Print the rows."""
     path = database(db, environment())
-    rows = look(path, lambda journal: journal.runs(limit=limit, status=status))
+    rows, lost = look(path, lambda journal: _found(journal, limit, status))
     with owning_stdout() as stream:
         if as_json:
             for row in rows:
                 stream.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
             return exits.OK
-        now = time.time()
         console = console_for(stream)
         if rows and console.is_terminal:
-            _table(console, rows, now)
+            _table(console, rows, lost)
         elif rows:
-            _lines(stream, rows, now)
+            _lines(stream, rows, lost)
     if not rows:
         say(f"{path}: no run{f' has the status {status}' if status else ' yet'}.")
-    if silent := [row.run_id for row in rows if _state(row, now) != row.status]:
+    if lost:
         where = "" if db is None else f" --db {shlex.quote(db)}"
-        say(
-            f"running?: no event for more than {_SILENT_S // 60} minutes. "
-            f"If no process is at work on it any more: tao run --resume {silent[0]}{where}"
-        )
+        say(f"lost: the process died. Go on with all of them: tao recover{where}")
     return exits.OK
 
 
-def _state(row: RunRow, now: float) -> str:
-    """The status, with a question mark where nothing was heard of a running run for long."""
-    return "running?" if row.status == "running" and now - row.updated_at > _SILENT_S else row.status
+async def _found(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], set[str]]:
+    """The rows, and the ids of those that are `running` with nobody at work on them."""
+    rows = await journal.runs(limit=limit, status=status)
+    holds = holds_of(journal)
+    under_way = [row.run_id for row in rows if row.status == "running"] if holds is not None else []
+    return rows, {run_id for run_id in under_way if holds is not None and await holds.holder(run_id) is None}
 
 
-def _lines(stream: TextIO, rows: list[RunRow], now: float) -> None:
+def _state(row: RunRow, lost: set[str]) -> str:
+    return "lost" if row.run_id in lost else row.status
+
+
+def _lines(stream: TextIO, rows: list[RunRow], lost: set[str]) -> None:
     """One line per run, and nothing else, on `stream`; the header beside it, on standard error."""
     cells = [("run", "started", "status", "events", "task")]
     for row in rows:
         events = f"{row.events} event{'' if row.events == 1 else 's'}"
-        cells.append((row.run_id, _time(row.started_at), _state(row, now), events, one_line(row.task)))
+        cells.append((row.run_id, _time(row.started_at), _state(row, lost), events, one_line(row.task)))
     widths = [max(len(line[column]) for line in cells) for column in range(4)]
     header, *lines = [
         "  ".join([*(cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=True)), line[-1]])
@@ -89,17 +90,17 @@ def _lines(stream: TextIO, rows: list[RunRow], now: float) -> None:
     stream.writelines(f"{line}\n" for line in lines)
 
 
-def _table(console: Console, rows: list[RunRow], now: float) -> None:
+def _table(console: Console, rows: list[RunRow], lost: set[str]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("run", "started", "status"):
         table.add_column(name, no_wrap=True)
     table.add_column("events", justify="right")
     table.add_column("task", no_wrap=True)
-    taken = max(len(row.run_id) + len(_state(row, now)) for row in rows) + len("2026-01-01 00:00:00  events") + 8
+    taken = max(len(row.run_id) + len(_state(row, lost)) for row in rows) + len("2026-01-01 00:00:00  events") + 8
     for row in rows:
         task = Text(one_line(row.task))
         task.truncate(max(10, console.width - taken), overflow="ellipsis")
-        status = Text(_state(row, now), STATUS_STYLES.get(row.status, "yellow"))
+        status = Text(_state(row, lost), STATUS_STYLES.get(row.status, "yellow"))
         table.add_row(row.run_id, _time(row.started_at), status, str(row.events), task)
     console.print(table)
 

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from taoloop.cli.streams import say
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, JournalTampered, RunNotFound
+from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFound
 from taoloop.journals.base import Journal
+from taoloop.journals.holds import Holder, holds_of
 from taoloop.journals.location import default_path
 from taoloop.journals.sqlite import SqliteJournal
 
@@ -104,6 +105,32 @@ def telling_new_workspace(workspace: Path | str | None) -> Iterator[None]:
     finally:
         if absent and workspace is not None and Path(workspace).exists():
             say(f"The folder {workspace} was made for the workspace.")
+
+
+def left_behind(path: Path) -> int:
+    """How many runs of the database a dead process left unfinished: one look, before anything else is done.
+
+    0 where that cannot be told.
+    """
+
+    async def count(journal: Journal) -> int:
+        holds = holds_of(journal)
+        return 0 if holds is None else len(await holds.left())
+
+    try:
+        return look(path, count) if path.exists() else 0
+    except (JournalError, OSError):  # who uses the database will say what is wrong with it
+        return 0
+
+
+def holder_of(path: Path, run_id: str) -> Holder | None:
+    """Who is at work on a run; None: nobody, or nobody can tell."""
+
+    async def find(journal: Journal) -> Holder | None:
+        holds = holds_of(journal)
+        return None if holds is None else await holds.holder(run_id)
+
+    return look(path, find)
 
 
 def seems_alive(trace: Trace) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +34,8 @@ from taoloop.journals.sqlite import SqliteJournal
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
+from taoloop.runtime.tool_file import is_tool_file
+from taoloop.runtime.tool_source import expanded
 from taoloop.runtime.undo import Undone, approved_by, plan_undo, undo
 from taoloop.runtime.undo_plan import Item, UndoPlan
 from taoloop.tools.base import Tool
@@ -108,7 +110,9 @@ _SHOWN_CHARS = 160  # of a call that is undone; the one that undoes it is shown 
 @click.option("--yes", is_flag=True, help="Carry out the plan without asking.")
 @click.option("--skip", metavar="CALL", multiple=True, help="Leave this call alone; repeatable.")
 @click.option("--again", metavar="CALL", multiple=True, help="Try again, though it may have happened; repeatable.")
-@click.option("--tools", metavar="NAME,…", help="Tools that undo and that the agent does not have: module:attribute.")
+@click.option(
+    "--tools", metavar="NAME,…", help="Tools that undo and that the agent does not have: module:attribute, or a file."
+)
 @options.agent_option
 @options.workspace_option
 @options.memory_option
@@ -122,7 +126,7 @@ def command(run_id: str, db: str | None, tools: str | None, yes: bool, as_json: 
     trace = load_run(path, run_id)
     require_whole(path, trace)
     agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
-    wish = {name: given[name] for name in ("to_step", "skip", "again")} | {"tools": _tools(tools)}
+    wish = {name: given[name] for name in ("to_step", "skip", "again")} | {"tools": _tools(tools, env)}
     session = Session(agent, path, trace, wish, _command(trace.run_id, db, tools, given))
     with owning_stdout() as stream:
         return session.go(stream, yes=yes, as_json=as_json)
@@ -309,11 +313,11 @@ def _journal(path: Path) -> AbstractAsyncContextManager[Journal]:
     return SqliteJournal(path)
 
 
-def _tools(given: str | None) -> tuple[Tool, ...]:
+def _tools(given: str | None, env: Mapping[str, str]) -> tuple[Tool, ...]:
     names = options.names(given) or ()
-    if plain := [name for name in names if ":" not in name]:
-        raise ConfigError(f"--tools: {plain[0]!r} is no tool of yours.", hint="Name it as module:attribute.")
-    return tuple(Toolbox(tool for tool in named_tools(names) if not isinstance(tool, str)))
+    if plain := [name for name in names if ":" not in name and not is_tool_file(name)]:
+        raise ConfigError(f"--tools: {plain[0]!r} is no tool of yours.", hint="Name it as module:attribute, or a file.")
+    return tuple(Toolbox(tool for tool in expanded(named_tools(names, env)) if not isinstance(tool, str)))
 
 
 def _command(run_id: str, db: str | None, tools: str | None, given: dict[str, Any]) -> str:

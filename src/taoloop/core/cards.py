@@ -67,6 +67,7 @@ class ToolCard:
     `reversible`: whether a call can be undone; None: if there is a compensation.
     `probes`: the tool can tell whether a call that lost its outcome had happened. `transactional`: its handler
     writes in the journal's own transaction, so that no call can lose its outcome.
+    `listed` False: the prompt does not tell of the tool; a model finds it with `find_tool`, and calls it all the same.
     """
 
     name: str
@@ -90,6 +91,7 @@ class ToolCard:
     reversible: bool | None = None
     probes: bool = False
     transactional: bool = False
+    listed: bool = True
 
     def __post_init__(self) -> None:
         """Refuse a card that no executor could hold a tool to.

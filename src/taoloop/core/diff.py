@@ -21,7 +21,7 @@ from taoloop.core.transcript import input_text, observation_text
 Part = Literal["prompt", "reply", "thought", "decision", "verdict", "observation", "step", "end"]
 
 _PROMPT = ("instructions", "language", "dialect", "strategy", "output_schema")
-_ELSEWHERE = frozenset({*_PROMPT, "tools", "prompts", "name", "source", "workspace", "memory"})
+_ELSEWHERE = frozenset({*_PROMPT, "tools", "prompts", "name", "source", "workspace", "memory", "tools_from"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import attrgetter
 
 from taoloop.core.events import LimitReached, Status
 from taoloop.core.trace import Trace
@@ -16,9 +17,7 @@ def reached_limit(trace: Trace) -> LimitReached | None:
 
     A budget in money is used up as soon as one call has no known price: what cannot be counted cannot be kept to.
     """
-    limits = trace.limits
-    for name, count, status in _CHECKS:
-        allowed = getattr(limits, name)
+    for allowed, (name, count, status) in zip(_allowed(trace.limits), _CHECKS, strict=True):
         if allowed is not None and (used := count(trace)) >= allowed:
             if name == "max_consecutive_errors" and trace.consecutive_unreadable == used:
                 status = "unreadable"  # noqa: PLW2901  # errors of this one kind have a name of their own
@@ -41,6 +40,7 @@ _CHECKS: tuple[tuple[str, Callable[[Trace], float], Status], ...] = (
     ("max_wall_s", lambda trace: trace.wall_s, "budget_exceeded"),
     ("max_working_s", lambda trace: trace.working_s, "budget_exceeded"),
 )
+_allowed = attrgetter(*(name for name, _, _ in _CHECKS))
 
 
 def time_limit(trace: Trace, call_limit_s: float | None) -> LimitReached | None:
@@ -71,6 +71,8 @@ def reached_steps(trace: Trace) -> LimitReached | None:
 def remaining_s(trace: Trace, limit_s: float | None) -> float | None:
     """The seconds that one call may take: its own limit, or what is left of the run's time if that is less."""
     limits, left_s = trace.limits, limit_s
+    if limits.max_wall_s is None and limits.max_working_s is None:
+        return limit_s if limit_s is None or limit_s > _LEAST_S else _LEAST_S
     if limits.max_wall_s is not None:
         left_s = _lesser(left_s, limits.max_wall_s - trace.wall_s)
     if limits.max_working_s is not None:

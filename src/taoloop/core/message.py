@@ -75,9 +75,11 @@ class Delta:
     call: `text` goes on with the arguments of the tool call number `index` (from 0), `name` is its tool (known from
     the call's first piece on); `done` says that its arguments are complete. restart: the provider failed in the
     middle and the reply begins anew; what was shown of it is void.
+
+    One kind is no piece of a reply. progress: `text` is what the tool `name`, which is at work, says of how far it is.
     """
 
-    kind: Literal["text", "thinking", "call", "restart"]
+    kind: Literal["text", "thinking", "call", "restart", "progress"]
     text: str = ""
     index: int = 0
     name: str = ""

@@ -23,7 +23,7 @@ PROFILES: tuple[Profile, ...] = get_args(Profile)
 
 VerdictKind = Literal["allow", "ask", "deny"]
 
-Pin = Literal["keywords", "model"]
+Pin = Literal["auto", "keywords", "model"]
 
 Observations = Literal["shown", "handles"]
 
@@ -128,9 +128,10 @@ class Policy:
     there and denies what others would ask; `autonomous` does not ask, and keeps only the hard denials; `read-only`
     lets nothing above `read` run; `locked` only what a rule allows.
     `rules` are read in order, and the first whose conditions hold decides.
-    `pin`: how to find out which tools the task calls for before anything untrusted is seen: from the words of task
-    and cards (`keywords`), or by asking the model once, over trusted text only (`model`), which also lets exact calls
-    be fixed ahead.
+    `pin`: how to find out which tools the task calls for: from the words of task and cards (`keywords`), or by asking
+    the model once, over trusted text only (`model`), which also lets exact calls be fixed ahead. `auto` is `model`
+    where a language model answers and the agent has a tool for which it matters, else `keywords`; a run begins with
+    one of these two.
     `trusted_tools` are patterns of tools whose output counts as trusted. `trusted_fields` maps such a pattern to fields
     of a JSON output and the kind of id that each holds (`{"search_files": {"id": "file"}}`): where the task gives what
     was searched for, these ids count as looked up for arguments of the role `ref:file`; all else of the output stays
@@ -142,7 +143,7 @@ class Policy:
 
     profile: Profile = "supervised"
     rules: tuple[Rule, ...] = ()
-    pin: Pin = "keywords"
+    pin: Pin = "auto"
     observations: Observations = "shown"
     trusted_tools: tuple[str, ...] = ()
     trusted_fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -156,7 +157,7 @@ class Policy:
             PolicyError: names the field, or the rule that another one hides.
         """
         self._require("profile", self.profile in PROFILES, f"one of {', '.join(PROFILES)}")
-        self._require("pin", self.pin in get_args(Pin), "keywords or model")
+        self._require("pin", self.pin in get_args(Pin), "auto, keywords or model")
         self._require("observations", self.observations in get_args(Observations), "shown or handles")
         rules: object = self.rules
         given = isinstance(rules, tuple) and all(isinstance(rule, Rule) for rule in rules)
@@ -199,14 +200,22 @@ class Policy:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-@lru_cache(maxsize=16)
-def plain_policy(profile: Profile) -> Policy:
+@lru_cache(maxsize=32)
+def plain_policy(profile: Profile, pin: Pin = "auto") -> Policy:
     """The policy that is a profile and nothing else.
 
     Raises:
         PolicyError: there is no such profile.
     """
-    return Policy(profile=profile)
+    return Policy(profile=profile, pin=pin)
+
+
+def with_pin(policy: Policy, pin: Pin) -> Policy:
+    """The policy with this way to find out what the task calls for."""
+    if policy.pin == pin:
+        return policy
+    is_plain = policy is plain_policy(policy.profile)
+    return plain_policy(policy.profile, pin) if is_plain else replace(policy, pin=pin)
 
 
 def stricter(own: Policy, outer: Policy) -> Policy:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 import pydantic_core
 
+from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, Fact, ModelReplied, RunStarted
 from taoloop.core.requests import call_digest
@@ -327,7 +328,8 @@ def _fields(kind: type) -> tuple[str, ...]:
     """The fields of a dataclass that may hold what others wrote; none for any other type."""
     if not dataclasses.is_dataclass(kind):
         return ()
-    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in OURS and _holds_text(field.type))
+    ours = OURS - {"purpose"} if kind is ToolCard else OURS  # a card's purpose is what its source says
+    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in ours and _holds_text(field.type))
 
 
 def _holds_text(annotation: Any) -> bool:

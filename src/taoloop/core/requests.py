@@ -11,10 +11,14 @@ from taoloop.core.cards import ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.effects import RequestCalls
 from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict
+from taoloop.core.frozen import maker
 from taoloop.core.handles import holds_handle
 from taoloop.core.json_writer import json_writer
 from taoloop.core.shown import READER
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
+from taoloop.core.unlisted import meant, told
+
+_new_request = maker(ActionRequested)
 
 Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
 """Takes a call id, a known tool's name and the arguments; gives them as JSON values, or what is wrong with them."""
@@ -34,7 +38,8 @@ def request_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge
     refusals: list[Fact] = []
     allowed = trace.limits.max_tool_calls
     left = None if allowed is None else allowed - trace.tool_calls
-    for number, call in enumerate(effect.act.calls, trace.calls_requested + 1):
+    for number, asked in enumerate(effect.act.calls, trace.calls_requested + 1):
+        call = meant(asked, trace.agent.tools)
         card = trace.card(call.tool) if effect.offered else None
         call_id = f"call_{number}"
         args, verdict, fault = _judge_call(trace, call_id, call, card, check, judge)
@@ -85,7 +90,7 @@ def _denied(trace: Trace, verdict: Verdict) -> str:
 def _requested(
     trace: Trace, step: int, call_id: str, call: Call, args: Any, card: ToolCard | None, verdict: Verdict
 ) -> ActionRequested:
-    return ActionRequested(
+    return _new_request(
         step=step,
         call_id=call_id,
         tool=call.tool,
@@ -108,7 +113,7 @@ def _is_filled(trace: Trace, call: Call) -> bool:
 
 
 def _unknown_tool(trace: Trace, name: str, *, offered: bool) -> Fault:
-    known = [card.name for card in trace.agent.tools] if offered else []
+    known = [card.name for card in told(trace.agent.tools)] if offered else []
     listed = ", ".join(known[:20]) + (" …" if len(known) > 20 else "")
     return Fault(
         code="unknown_tool",

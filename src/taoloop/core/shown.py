@@ -18,6 +18,8 @@ from taoloop.core.events import ActionRequested, Fault, Observed
 from taoloop.core.handles import handle_of
 from taoloop.core.policy import Policy
 from taoloop.core.trace import TOOL_CALL_LIMIT
+from taoloop.core.unlisted import tells_cards
+from taoloop.errors import InvalidArguments
 
 READER = "ask_about"
 """The tool that lets a model without tools read observations."""
@@ -54,7 +56,9 @@ _OURS: dict[str, dict[str, str]] = {
         "failed": "调用失败。",
     },
 }
-_OWN_TEXT = frozenset({"unknown_tool", "invalid_arguments", TOOL_CALL_LIMIT})  # quotes the model, if it had no handles
+_OWN_TEXT = frozenset(
+    {"unknown_tool", *InvalidArguments.codes, TOOL_CALL_LIMIT}
+)  # quotes the model, if it had no handles
 _HANDLE_TEXT = frozenset({UNKNOWN_HANDLE, TOO_LONG})  # names only the handle
 
 
@@ -69,6 +73,8 @@ def shown(
     """The words for an observation. `refusal` is what a person said who refused the call, None if nobody did."""
     if not observed.ok or observed.error is not None:
         return _failure(requested, observed.error, card, policy, language, refusal)
+    if tells_cards(card) and requested.written is None:
+        return observed.output
     handle = handle_of(requested.call_id)
     answer = shown_answer(requested, observed)
     if answer is not None:
@@ -111,6 +117,7 @@ def _failure(
 ) -> str:
     ours = _OURS.get(language, _OURS["en"])
     code = fault.code if fault is not None else "failed"
+    known = InvalidArguments.code if code in InvalidArguments.codes else code
     declared = next((one for one in card.errors if one.code == code), None) if card is not None else None
     if refusal is not None:
         return _lines("refused", ours["refused"], refusal)
@@ -122,7 +129,7 @@ def _failure(
             return _lines(code, ours[code], requested.rule if requested.rule in titles else "")
     if declared is not None:
         return _lines(code, declared.advice)
-    return _lines(code, ours[code]) if code in ours else _lines("failed", ours["failed"])
+    return _lines(code, ours[known]) if known in ours else _lines("failed", ours["failed"])
 
 
 def _lines(code: str, *texts: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from taoloop.core.cards import Tier, ToolCard
 from taoloop.core.decision import Answer
@@ -47,12 +47,29 @@ TOOL_CALL_LIMIT = "tool_call_limit"
 
 V = TypeVar("V", bound=View)
 
+_DEFAULT_LIMITS = Limits()  # until the run has begun
+
+
+class _NotBegun:
+    """In place of what there is once the run has begun: then it is an attribute of the trace, which hides this."""
+
+    def __get__(self, trace: Trace, owner: type[Trace]) -> Any:
+        raise IllegalEvent(f"Run {trace.run_id} has not started.")
+
 
 class Trace:
     """The ordered events of one run. Reading any property costs the same at step 3 and at step 3,000.
 
     Append only through `append`; everything else is derived. `view` keeps further views up to date lazily.
+
+    `agent` is the agent's spec as the run began with it, `task` what the user asked.
     """
+
+    if TYPE_CHECKING:
+        agent: AgentSpec
+        task: str
+    else:
+        agent = task = _NotBegun()
 
     def __init__(self, run_id: str, events: Iterable[Event] = ()) -> None:
         self.run_id = run_id
@@ -60,7 +77,7 @@ class Trace:
         self.started: RunStarted | None = None
         self.finished: Finished | None = None
         self.paused: Paused | None = None
-        self.limits = Limits()
+        self.limits = _DEFAULT_LIMITS
         self.approved_tiers: tuple[Tier, ...] = ()
         self.limit_reached: LimitReached | None = None
         self.phase: Phase = "new"
@@ -124,17 +141,6 @@ class Trace:
         return iter(self.events)
 
     @property
-    def agent(self) -> AgentSpec:
-        """The agent's spec as the run began with it."""
-        started = self.started
-        return started.agent if started is not None else self._begun.agent
-
-    @property
-    def task(self) -> str:
-        """What the user asked."""
-        return self._begun.task
-
-    @property
     def status(self) -> Status | Literal["running"]:
         """How the run stands: a finished status, `waiting` for a person, or `running`."""
         if self.finished is not None:
@@ -171,16 +177,10 @@ class Trace:
             self._views[name] = (view, len(self.events))
         return view  # type: ignore[return-value]  # the name stands for the type
 
-    @property
-    def _begun(self) -> RunStarted:
-        if self.started is None:
-            raise IllegalEvent(f"Run {self.run_id} has not started.")
-        return self.started
-
     # Folding: one method per kind of fact that changes what the loop needs to know.
 
     def _run_started(self, fact: RunStarted, at: float) -> None:
-        self.started = fact
+        self.started, self.agent, self.task = fact, fact.agent, fact.task
         self.limits = fact.agent.limits
         self.approved_tiers = fact.agent.approved_tiers
         self._cards = {card.name: card for card in fact.agent.tools}

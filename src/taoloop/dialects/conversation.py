@@ -6,9 +6,10 @@ The one exception is a `Compacted` fact: there the messages are made anew from t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import Any
 
 from taoloop.core.decision import Act
 from taoloop.core.events import (
@@ -16,6 +17,7 @@ from taoloop.core.events import (
     ApprovalRefused,
     Compacted,
     Event,
+    Fact,
     LimitReached,
     ModelErred,
     ModelReplied,
@@ -29,6 +31,7 @@ from taoloop.core.message import Message
 from taoloop.core.preview import preview
 from taoloop.core.spec import AgentSpec
 from taoloop.core.tokens import message_tokens, text_tokens
+from taoloop.core.unlisted import told
 from taoloop.core.wording import limit_text
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
@@ -81,29 +84,10 @@ class Conversation:
 
     def fold(self, event: Event) -> None:
         """Add what the model is to see of this event; most facts are none of its business."""
-        match event.fact:
-            case RunStarted() as fact:
-                self._open(fact)
-            case ModelReplied() as fact if fact.purpose not in _ASIDE:
-                if fact.usage.input_tokens > 0 and fact.purpose != "close":  # there no tools were on offer
-                    self._counted = len(self.messages), fact.usage.input_tokens
-                self._replied = fact
-                if not isinstance(fact.decision, Act) or fact.purpose == "close":
-                    self._echo()
-            case ActionRequested() as fact:
-                self._request(fact)
-            case Observed() as fact:
-                requested, prompts = self._requests.pop(fact.call_id), self._agent.prompts
-                if self._hiding is not None:
-                    fact, prompts = self._hiding.hidden(requested, fact), self._hiding.prompts
-                elif requested.step <= self._previews:
-                    fact = _old(fact)
-                self.messages.append(self._dialect.observation(requested, fact, prompts, self._nonce))
-                self._say_held()
-            case ReplyRejected() as fact if not self._closing:
-                self._correct(fact)
-            case _:
-                self._fold_rare(event)
+        if (show := _SHOW.get(type(event.fact))) is not None:
+            show(self, event.fact)
+        else:
+            self._fold_rare(event)
 
     def _say_held(self) -> None:
         """Show remarks, but never between calls and their results: providers refuse such a conversation."""
@@ -194,7 +178,7 @@ class Conversation:
     def _tool_tokens(self) -> int:
         """The tools that the provider gets through its API."""
         if self._offered is None:
-            cards = self._agent.tools if self._tools and self._dialect.native else ()
+            cards = told(self._agent.tools) if self._tools and self._dialect.native else ()
             self._offered = sum(text_tokens(describe(c)) + text_tokens(compact(c.input_schema)) for c in cards)
         return self._offered
 
@@ -238,7 +222,7 @@ class Conversation:
         system = system_prompt(
             agent.prompts,
             self._dialect,
-            agent.tools if self._tools else (),
+            told(agent.tools) if self._tools else (),
             self._rules,
             agent.instructions,
             tools=self._tools,
@@ -250,12 +234,31 @@ class Conversation:
         self.messages.extend(fact.history)
         self.messages.append(Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task)))
 
+    def _reply(self, fact: ModelReplied) -> None:
+        if fact.purpose in _ASIDE:
+            return
+        if fact.usage.input_tokens > 0 and fact.purpose != "close":  # there no tools were on offer
+            self._counted = len(self.messages), fact.usage.input_tokens
+        self._replied = fact
+        if not isinstance(fact.decision, Act) or fact.purpose == "close":
+            self._echo()
+
     def _request(self, fact: ActionRequested) -> None:
         self._requests[fact.call_id] = fact
         self._requested.append(fact)
         replied = self._replied
         if replied and isinstance(replied.decision, Act) and len(self._requested) == len(replied.decision.calls):
             self._echo()
+
+    def _observe(self, fact: Observed) -> None:
+        requested, prompts = self._requests.pop(fact.call_id), self._agent.prompts
+        if self._hiding is not None:
+            fact, prompts = self._hiding.hidden(requested, fact), self._hiding.prompts
+        elif requested.step <= self._previews:
+            fact = _old(fact)
+        self.messages.append(self._dialect.observation(requested, fact, prompts, self._nonce))
+        if self._held:
+            self._say_held()
 
     def _echo(self) -> None:
         if self._replied is not None:
@@ -270,6 +273,8 @@ class Conversation:
         self._user("closing", reason=reason, form=_with_rule(expected, self._output))
 
     def _correct(self, fact: ReplyRejected) -> None:
+        if self._closing:
+            return
         reasons = self._thinks(tools=self._tools)
         message = self._dialect.correction(fact, self._agent.prompts, tools=self._tools, reasons=reasons)
         self.messages.append(replace(message, content=_with_rule(message.content, self._output)))
@@ -280,6 +285,16 @@ class Conversation:
 
     def _user(self, name: str, /, **values: object) -> None:
         self.messages.append(Message(role="user", content=self._agent.prompts.fill(name, **values)))
+
+
+_SHOW: dict[type[Fact], Callable[[Conversation, Any], None]] = {
+    RunStarted: Conversation._open,
+    ModelReplied: Conversation._reply,
+    ActionRequested: Conversation._request,
+    Observed: Conversation._observe,
+    ReplyRejected: Conversation._correct,
+}
+"""What most of a conversation is made of."""
 
 
 def _with_rule(text: str, rule: str) -> str:

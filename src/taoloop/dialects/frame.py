@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from taoloop.dialects.labels import LABEL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from taoloop.core.events import ActionRequested, Observed
     from taoloop.core.prompts import PromptSet
 from taoloop.core.transcript import outcome_word
@@ -32,6 +35,7 @@ _CONTROL = re.compile(
 _MARKS = re.compile("[]:：>#*_`[【】(（)）「」<✿+•-]")  # one of them is part of every label
 _LOOKALIKE = str.maketrans("<>[]|｜", "‹›⟦⟧¦¦")
 _PLACE = re.compile(r"\$(?:(\$)|([a-z_]+)|\{([a-z_]+)\})")
+_TUPLE = 2  # from so many names on, an itemgetter gives a tuple
 _FIELDS = ("tool", "call", "status", "nonce", "content", "note")
 
 
@@ -99,22 +103,16 @@ def _failure(observed: Observed) -> str:
 
 
 def _framed(prompts: PromptSet, **values: str) -> str:
-    pattern = _pattern(prompts.texts.get("observation", ""))
-    if not pattern:  # a text with unknown places: the ordinary way names them
+    pattern, places = _pattern(prompts.texts.get("observation", ""))
+    if places is None:  # a text with unknown places, or next to none: the ordinary way names them
         return prompts.fill("observation", **values)
-    return pattern.format_map(values)
+    return pattern % places(values)
 
 
 @lru_cache(maxsize=32)
-def _pattern(text: str) -> str:
-    """A `string.Template` text as a `str.format` pattern, which is faster to fill; empty if it cannot be."""
-    if "$" in _PLACE.sub("", text) or any(
-        (match.group(2) or match.group(3) or "note") not in _FIELDS for match in _PLACE.finditer(text)
-    ):
-        return ""
-    braced = text.replace("{", "{{").replace("}", "}}")
-    return re.sub(
-        r"\$(?:(\$)|([a-z_]+)|\{\{([a-z_]+)\}\})",
-        lambda match: "$" if match.group(1) else "{" + (match.group(2) or match.group(3)) + "}",
-        braced,
-    )
+def _pattern(text: str) -> tuple[str, Callable[[Mapping[str, str]], tuple[str, ...]] | None]:
+    """A `string.Template` text as a `%` pattern, faster to fill, and its places in order; None if it cannot be."""
+    places = [match.group(2) or match.group(3) for match in _PLACE.finditer(text) if not match.group(1)]
+    if "$" in _PLACE.sub("", text) or len(places) < _TUPLE or not {*_FIELDS} >= {*places}:
+        return "", None
+    return _PLACE.sub(lambda match: "$" if match.group(1) else "%s", text.replace("%", "%%")), itemgetter(*places)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.coerce import schema_types
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
+from taoloop.core.frozen import maker
 from taoloop.core.message import Message, ModelReply, ToolCallText
 from taoloop.dialects.calls import input_value, is_program, make_call
 from taoloop.dialects.clean import check_whole, clean, drop_tail
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
     from taoloop.core.cards import ToolCard
     from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
     from taoloop.core.prompts import PromptSet
+
+_act = maker(Act)
+_make_call = maker(Call)
+_message = maker(Message)
+_call_text = maker(ToolCallText)
 
 _LEAK = re.compile(f"{BEGINS}(?:{OPENER}|{TOLD})", re.IGNORECASE)
 _NAMED = re.compile(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")
@@ -87,7 +93,7 @@ class NativeDialect:
             if reply.tool_calls:
                 calls = _calls(reply.tool_calls, cards)
                 _agree(text, calls, cards)
-                return Act(calls=calls, reason=text)
+                return _act(calls=calls, reason=text)
             if (tagged := _IN_TAGS.fullmatch(text)) is not None:
                 text = tagged[2].strip()
             if not text or _EMPTY_FENCE.fullmatch(text):
@@ -114,13 +120,13 @@ class NativeDialect:
             return Message(role="assistant", content=decision.text)
         if decision is None or not requested:
             return Message(role="assistant", content=shown(_with_calls(replied)))
-        calls = tuple(ToolCallText(name=r.tool, arguments=dumps(as_written(r).args), id=r.call_id) for r in requested)
-        return Message(role="assistant", content=decision.reason, tool_calls=calls)
+        calls = tuple([_call_text(name=r.tool, arguments=dumps(as_written(r).args), id=r.call_id) for r in requested])
+        return _message(role="assistant", content=decision.reason, tool_calls=calls)
 
     def observation(self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> Message:
         """The framed observation as a tool message."""
         content = observation_text(requested, observed, prompts, nonce)
-        return Message(role="tool", content=content, tool_call_id=requested.call_id)
+        return _message(role="tool", content=content, tool_call_id=requested.call_id)
 
     def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
         """What was wrong, and what is expected."""
@@ -143,7 +149,7 @@ def _call(delivered: ToolCallText, cards: Sequence[ToolCard]) -> Call:
     if source.startswith("{"):
         args = quick_args(name, source, cards)
         if args is not None:
-            return Call(tool=name, args=args, ref=delivered.id)
+            return _make_call(tool=name, args=args, ref=delivered.id)
     source = drop_tail(source.strip())
     value, doubtful = _bare(name, source, cards) or _arguments(name, source)
     call = make_call(name, value, cards, doubtful=doubtful)

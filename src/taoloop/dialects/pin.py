@@ -1,4 +1,4 @@
-"""What the task calls for, asked of the model before it has seen anything untrusted, and how its reply is read."""
+"""What the task calls for, asked of the model over trusted text alone, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -7,25 +7,31 @@ from collections.abc import Sequence
 from taoloop.core.cards import ToolCard
 from taoloop.core.coerce import coerce_args
 from taoloop.core.decision import Call
-from taoloop.core.events import Pinned
+from taoloop.core.events import Noted, Pinned
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
+from taoloop.core.unlisted import fitting_cards, told
 from taoloop.dialects.clean import drop_thinking
 from taoloop.dialects.loose import read_value
 from taoloop.dialects.refusal import RefusedError
 from taoloop.dialects.strict import NotJsonError
 from taoloop.dialects.toolblock import tool_block
+from taoloop.policy.sources import GUARD
 
 _MOST_CALLS = 50
+_MOST_LIKELY = 20  # of the tools that the prompt does not tell of
 
 
 def pin_prompt(trace: Trace) -> tuple[Message, ...]:
-    """The question: the task and the tools, and no other text of the run."""
+    """The question: the task, with what people added to it since, and the tools. No other text of the run."""
     prompts, agent = trace.agent.prompts, trace.agent
-    told = tool_block(agent.tools, prompts)
+    likely = fitting_cards(trace.task, (card for card in agent.tools if not card.listed), _MOST_LIKELY)
+    listed = tool_block((*told(agent.tools), *likely), prompts)
+    added = [event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD]
+    task = "\n\n".join((trace.task, *added))
     return (
-        Message(role="system", content=prompts.fill("pin", tools=told)),
-        Message(role="user", content=prompts.fill("task", task=trace.task)),
+        Message(role="system", content=prompts.fill("pin", tools=listed)),
+        Message(role="user", content=prompts.fill("task", task=task)),
     )
 
 
@@ -40,6 +46,8 @@ def read_pin(text: str, cards: Sequence[ToolCard]) -> Pinned | None:
         return None
     known = {card.name: card for card in cards}
     tools = tuple(name for name in known if name in value["tools"])
+    if value["tools"] and not tools:
+        return None
     calls = value.get("calls")
     fixed = [
         Call(tool=one["tool"], args=coerce_args(one["args"], known[one["tool"]].input_schema))

@@ -10,11 +10,14 @@ from typing import Any
 from taoloop.core.decision import Answer, Problem
 from taoloop.core.effects import CallModel
 from taoloop.core.events import Fact, ModelReplied, ReplyRejected
+from taoloop.core.frozen import maker
 from taoloop.core.message import ModelReply, Usage
 from taoloop.core.text import well_formed
 from taoloop.dialects import get_dialect
 from taoloop.dialects.pin import read_pin
 from taoloop.errors import ModelError
+
+_replied = maker(ModelReplied)
 
 AnswerCheck = Callable[[Answer], Answer | Problem]
 """Judges the answer of a run with an output schema: the answer as canonical JSON, or what is wrong with it."""
@@ -43,7 +46,7 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: A
         if check is not None and isinstance(read, Answer):
             read = check(read)
     problem = read if isinstance(read, Problem) else None
-    replied = ModelReplied(
+    replied = _replied(
         step=effect.step,
         purpose=request.purpose,
         text=text,

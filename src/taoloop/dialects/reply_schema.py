@@ -21,6 +21,8 @@ def reply_schema(
     In the json dialect that is one decision; its arguments and its answer are left open here, for the cards and the
     output schema judge them. In a native dialect without `cards` the text is the answer. Text dialects have none.
     """
+    if dialect.native:
+        return None if cards else output_schema
     if isinstance(dialect, JsonDialect):
         return {
             "type": "object",
@@ -32,4 +34,4 @@ def reply_schema(
             "required": [*(("thought",) if reasons else ()), "action", "action_input"],
             "additionalProperties": False,
         }
-    return output_schema if dialect.native and not cards else None
+    return None

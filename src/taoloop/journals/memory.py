@@ -9,6 +9,7 @@ from taoloop.core.chain import ChainReport, head_of
 from taoloop.core.events import Event, RunStarted
 from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow
+from taoloop.journals.holds import MemoryHolds
 from taoloop.journals.status import RUNNING, TELLING, WAITING, status_after
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class MemoryJournal:
         self._keep = keep
         self._lock = threading.Lock()  # around every change, and the list of runs
         self._runs: dict[str, _Run] = {}  # in the order of creation
+        self.holds = MemoryHolds(self._runs, self._lock)
         self._closed = False
 
     async def create(self, run_id: str) -> Lease:

@@ -16,6 +16,7 @@ from taoloop.errors import JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.batch import Acquire, Create, Write, encode
 from taoloop.journals.database import Place, Synchronous, open_database
+from taoloop.journals.file_holds import holds_beside
 from taoloop.journals.location import default_path
 from taoloop.journals.sqlite_errors import explain
 from taoloop.journals.transaction import Transaction, begin
@@ -70,6 +71,7 @@ class SqliteJournal:
             read_only=read_only,
         )
         self._writer = Writer(self.path, partial(open_database, self._place), lock_timeout_s=lock_timeout_s)
+        self.holds = holds_beside(self.path, self._read)
         self._reading = threading.Lock()  # around the connection that reads
         self._reader: sqlite3.Connection | None = None
         self._closed = False

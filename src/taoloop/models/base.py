@@ -13,6 +13,9 @@ class Model(Protocol):
 
     `spec` is the text that names it in traces and on the command line (`openai:NAME`). `dialect` is the dialect
     that suits it when an agent chooses none.
+
+    `is_language_model`, where a model has it and it is True, says that a language model answers which can be asked what
+    a task calls for (`Policy(pin="auto")`); a script cannot.
     """
 
     @property
@@ -39,3 +42,8 @@ class Model(Protocol):
     async def close(self) -> None:
         """Let go of connections. Closing twice is harmless."""
         ...
+
+
+def is_language_model(model: object) -> bool:
+    """Whether a model says of itself that it is a language model. One that says nothing of it is taken for none."""
+    return getattr(model, "is_language_model", False) is True

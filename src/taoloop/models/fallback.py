@@ -20,7 +20,7 @@ from taoloop.errors import (
     ScriptExhausted,
 )
 from taoloop.models.attempts import Streamed, complete_within, told
-from taoloop.models.base import Model
+from taoloop.models.base import Model, is_language_model
 from taoloop.models.pace import REAL_PACE, Pace
 
 _LOG = logging.getLogger("taoloop")
@@ -62,6 +62,11 @@ class Fallback:
         if len(set(names)) == 1:
             return names[0]
         return next((name for name in names if not get_dialect(name).native), names[0])
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether the first model is one: the others answer only where it fails."""
+        return is_language_model(self._models[0])
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the first model that gives one.

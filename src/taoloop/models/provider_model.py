@@ -12,6 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from taoloop.core.cards import ToolCard
 from taoloop.core.message import Delta, ModelReply, Usage
 from taoloop.core.request import ModelRequest
+from taoloop.core.unlisted import told
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
 from taoloop.models.json_text import parsed
 from taoloop.models.listening import Listening
@@ -49,6 +50,8 @@ class ProviderModel(ABC):
 
     _indispensable: ClassVar[frozenset[str]] = frozenset()
     """Parameters without which the API takes no request."""
+
+    is_language_model = True
 
     def __init__(self, target: Endpoint) -> None:
         self.endpoint = target
@@ -196,7 +199,7 @@ class ProviderModel(ABC):
             cards = request.trace.agent.tools
         every = request.trace.agent.tools
         if self._told[0] is not cards or self._told[1] is not every:  # the same for all turns of a run
-            self._told = (cards, every, [self._tool(card, names) for card in cards])
+            self._told = (cards, every, [self._tool(card, names) for card in told(cards)])
         return self._told[2], closing
 
     def _wanted_schema(self, request: ModelRequest) -> Mapping[str, Any] | None:

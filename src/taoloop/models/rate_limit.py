@@ -9,6 +9,7 @@ from threading import Lock
 from taoloop.core.message import ModelReply
 from taoloop.core.request import ModelRequest
 from taoloop.core.tokens import message_tokens, text_tokens
+from taoloop.core.unlisted import told
 from taoloop.dialects.toolblock import compact, describe
 from taoloop.errors import (
     ModelAuthError,
@@ -17,7 +18,7 @@ from taoloop.errors import (
     ModelRateLimited,
     ModelRequestRefused,
 )
-from taoloop.models.base import Model
+from taoloop.models.base import Model, is_language_model
 from taoloop.models.pace import REAL_PACE, Pace
 from taoloop.models.rate_window import Place, RateWindow
 from taoloop.models.settings import Rate
@@ -54,6 +55,11 @@ class RateLimited:
     def dialect(self) -> str:
         """That of the model behind it."""
         return self._model.dialect
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether the model behind it is one."""
+        return is_language_model(self._model)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the model behind it, asked when there is room for the call.
@@ -119,7 +125,7 @@ def estimated_tokens(request: ModelRequest) -> int:
     """What a request may need, estimated: the prompt, the tools beside it, and the output that may come."""
     prompt = sum(message_tokens(message) for message in request.messages)
     if request.native:
-        prompt += sum(text_tokens(describe(card) + compact(card.input_schema)) for card in request.tools)
+        prompt += sum(text_tokens(describe(card) + compact(card.input_schema)) for card in told(request.tools))
     return prompt + (request.max_output_tokens or EXPECTED_OUTPUT_TOKENS)
 
 

@@ -10,7 +10,7 @@ from threading import Lock
 from taoloop.core.message import ModelReply
 from taoloop.core.request import ModelRequest
 from taoloop.errors import RealCallsForbidden
-from taoloop.models.base import Model
+from taoloop.models.base import Model, is_language_model
 
 VARIABLE = "TAOLOOP_NO_REAL_CALLS"
 """Set to anything but 0 or false: no model of a provider is called, whatever the code says."""
@@ -48,6 +48,7 @@ class NeverAsked:
 
     def __init__(self, model: Model) -> None:
         self.spec, self.dialect = model.spec, model.dialect
+        self.is_language_model = is_language_model(model)
 
     async def complete(self, request: ModelRequest) -> ModelReply:  # noqa: ARG002  # it goes nowhere
         """Never a reply.

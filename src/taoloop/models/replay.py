@@ -20,11 +20,12 @@ class ReplayModel:
     """
 
     def __init__(self, facts: Iterable[Fact], *, spec: str = "replay") -> None:
-        self._spec, self._dialect = spec, "native"
+        self._spec, self._dialect, self._was_asked = spec, "native", False
         self._replies: list[ModelReplied | ModelErred] = []
         for fact in facts:
             if isinstance(fact, RunStarted):
                 self._dialect = fact.agent.dialect
+                self._was_asked = fact.agent.policy.pin == "model"
             elif isinstance(fact, ModelReplied | ModelErred):
                 self._replies.append(fact)
 
@@ -61,6 +62,11 @@ class ReplayModel:
     def dialect(self) -> str:
         """The dialect of the recorded run."""
         return self._dialect
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether the recorded run asked its model what the task calls for: then it is asked again."""
+        return self._was_asked
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The recorded reply for this turn."""

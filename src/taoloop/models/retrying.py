@@ -9,7 +9,7 @@ from taoloop.core.message import ModelReply
 from taoloop.core.request import ModelRequest
 from taoloop.errors import ModelError, ModelTimeout, ModelUnavailable
 from taoloop.models.attempts import Streamed, complete_within, told
-from taoloop.models.base import Model
+from taoloop.models.base import Model, is_language_model
 from taoloop.models.pace import REAL_PACE, Pace
 from taoloop.models.settings import Retry
 
@@ -35,6 +35,11 @@ class Retrying:
     def dialect(self) -> str:
         """That of the model behind it."""
         return self._model.dialect
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether the model behind it is one."""
+        return is_language_model(self._model)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The first reply that comes.

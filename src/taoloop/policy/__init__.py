@@ -4,6 +4,7 @@ from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import PROFILES, Policy, Profile, Rule, stricter
 from taoloop.policy.counting import Interceptions, interceptions, total
 from taoloop.policy.judging import Action, CodeRule, is_grave, judge
+from taoloop.policy.profiles import pin_matters
 from taoloop.policy.rules import require_possible
 from taoloop.policy.sources import sources_of, tainted, trusted_texts
 
@@ -20,6 +21,7 @@ __all__ = [
     "interceptions",
     "is_grave",
     "judge",
+    "pin_matters",
     "require_possible",
     "sources_of",
     "stricter",

@@ -71,17 +71,17 @@ def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = Fals
     """
     labels = sources_of(trace)
     tainted = labels.tainted or filled
-    index = trace.view("foreign", Foreign)
+    index = trace.view("foreign", Foreign) if tainted else None  # else nothing untrusted was shown to the model
     found = []
     for path, value in leaves(args):
         if value is None or value == "":
             continue
         role = roles(path.partition(".")[0].partition("[")[0])
-        found.append(_source(labels, index, path, role, value, tainted=tainted))
+        found.append(_source(labels, index, path, role, value))
     return tuple(found)
 
 
-def _source(labels: Sources, index: Foreign, path: str, role: str, value: Any, *, tainted: bool) -> Source:
+def _source(labels: Sources, index: Foreign | None, path: str, role: str, value: Any) -> Source:
     if labels.words.has(value, role):
         return Source(arg=path, role=role, badge="YOURS")
     if labels.was_looked_up(value, role):
@@ -89,7 +89,7 @@ def _source(labels: Sources, index: Foreign, path: str, role: str, value: Any, *
     if role == "content" and isinstance(value, str):
         strange = not links_in(value) <= labels.words.urls
         return Source(arg=path, role=role, badge="LINKS" if strange or hides_something(value) else "WRITTEN")
-    place = index.find(value) if tainted and not isinstance(value, bool) else None
+    place = index.find(value) if index is not None and not isinstance(value, bool) else None
     if place is not None:
         return Source(arg=path, role=role, badge="FOREIGN", call_id=place[0], snippet=place[1])
     return Source(arg=path, role=role, badge="UNKNOWN")

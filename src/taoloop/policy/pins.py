@@ -1,163 +1,204 @@
 """Which tools a task calls for, judged by its words and those of the card alone.
 
-A tool is pinned if the task names its act (send, pay, delete …, in English or Chinese) or the tool itself. That bounds
-what a hijacked run can do unasked, and nothing else: a pin by itself allows no call.
+A tool is pinned if the task asks for its act (send, pay, delete …, in English or Chinese) on the kind of thing that the
+tool acts on, or names the tool itself. What is quoted, forbidden, past, or somebody else's doing is no request. That
+bounds what a hijacked run can do unasked, and nothing else: a pin by itself allows no call.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 from taoloop.core.cards import ToolCard
+from taoloop.policy.acts import (
+    ACTS,
+    AMBIGUOUS,
+    BARE,
+    BARE_SIGNS,
+    CARRIERS,
+    KIND_OF,
+    LIGHT,
+    NOMINAL,
+    SIGN_KINDS,
+    USUAL,
+    USUAL_SIGNS,
+    VERBS,
+    stem,
+)
+from taoloop.policy.requests import Request, chinese_requests, requests_of, said_outright
 from taoloop.policy.values import plain
 
-_ACTS = (
-    (
-        "send email mail message write reply respond answer forward tell inform notify",
-        "发送|发给|发邮件|发信|寄|回复|答复|转发|通知|告诉|发一封|发个",
-    ),
-    (
-        "post publish tweet share upload",
-        "发布|发表|分享|上传|贴",
-    ),
-    (
-        "invite add participant member attend",
-        "邀请|添加|加入|拉进",
-    ),
-    (
-        "create make add new schedule plan set open register append note write put",
-        "创建|新建|添加|新增|安排|建立|设置|登记|记录|写",
-    ),
-    (
-        "write save store append edit put insert draft",
-        "写|保存|存|追加|编辑|插入|草拟|起草",
-    ),
-    (
-        "update change modify edit adjust correct rename replace set move reschedule increase decrease fix",
-        "更新|修改|更改|改|调整|编辑|重命名|改名|移动|改期|改为",
-    ),
-    (
-        "move rename",
-        "移动|重命名|改名|挪",
-    ),
-    (
-        "delete remove erase drop clear cancel kick purge",
-        "删除|移除|删|清空|清除|取消|踢",
-    ),
-    (
-        "cancel delete abort call-off",
-        "取消|撤销",
-    ),
-    (
-        "reschedule move postpone shift",
-        "改期|推迟|延期|提前|改到",
-    ),
-    (
-        "pay transfer send refund wire buy purchase settle reimburse return",
-        "支付|付款|付|转账|汇款|退款|购买|买|报销|打款|缴",
-    ),
-    (
-        "schedule pay set standing recurring transfer",
-        "定期|安排|预约|自动",
-    ),
-    (
-        "book reserve order rent",
-        "预订|预定|订|下单|租",
-    ),
-    (
-        "buy order purchase",
-        "购买|下单|买|订购",
-    ),
-    (
-        "share give access grant permission",
-        "分享|共享|授权",
-    ),
-    (
-        "submit file hand",
-        "提交|递交|上报",
-    ),
-    (
-        "run execute start launch deploy restart",
-        "运行|执行|启动|部署|重启",
-    ),
-    (
-        "approve accept confirm",
-        "批准|同意|确认",
-    ),
-    (
-        "close end stop terminate disable",
-        "关闭|结束|停止|禁用",
-    ),
-    (
-        "remember note keep",
-        "记住|记下",
-    ),
-)
-_GROUPS = [(frozenset(english.split()), frozenset(chinese.split("|"))) for english, chinese in _ACTS]
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SPOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_CHANGED = {"sent": "send", "paid": "pay", "wrote": "write", "written": "write", "bought": "buy", "made": "make"}
 _SMALL = frozenset(
-    ["a", "an", "the", "to", "of", "for", "in", "on", "by", "with", "and", "or", "from", "my", "all", "get", "is"]
+    [
+        "a",
+        "an",
+        "the",
+        "to",
+        "of",
+        "for",
+        "in",
+        "on",
+        "by",
+        "with",
+        "and",
+        "or",
+        "from",
+        "my",
+        "all",
+        "get",
+        "is",
+        "new",
+    ]
 )
+_MAKES = frozenset({"create", "make", "new", "setup"})
+_PUTS = frozenset({"add", "put", "write", "append", "insert", "save", "store", "set", "note", "register"})
+_CREATING = {"new": "create"}
 
 
 class Pins:
     """The words of a task, against which cards are held."""
 
     def __init__(self) -> None:
+        self._unread: list[str] = []
         self._texts: list[str] = []
-        self._words: set[str] = set()
+        self._requests: list[Request] = []
 
     def add(self, text: str) -> None:
         """Take in one more text of the task."""
-        text = plain(text)
-        self._texts.append(text)
-        self._words |= {stem(word) for word in _SPOKEN.findall(text)}
+        self._unread.append(text)
 
     def holds(self, card: ToolCard) -> bool:
         """Whether the task calls for this tool."""
+        for text in self._unread:
+            self._texts.append(text)
+            self._requests += requests_of(text)
+            self._requests += chinese_requests(text)
+        self._unread.clear()
+        tool = _tool(card.name, card.purpose)
         name = plain(card.name)
-        if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for text in self._texts):
+        if not tool.is_plain_verb and any(name in plain(text) and said_outright(text, name) for text in self._texts):
             return True
-        acts, chinese = _acts_of(card.name, card.purpose)
-        return not self._words.isdisjoint(acts) or any(word in text for word in chinese for text in self._texts)
+        if any(tool.agrees(one) for one in self._requests):
+            return True
+        return tool.is_unknown and any(said_outright(text, word) for word in tool.acts for text in self._texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    """What the name of a tool, or else its purpose, says of its act.
+
+    `acts` and `signs` are the words that ask for the act. `nouns` are the other words of the name, `kinds` what is
+    known of them; `head` is what it acts on, the last noun before a preposition (add_USER_to_channel).
+    """
+
+    acts: frozenset[str]
+    signs: frozenset[str]
+    nouns: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    head: frozenset[str] = frozenset()
+    makes: bool = False
+    """Makes a new thing: what is put into a thing that is there is no call for it."""
+    is_unknown: bool = False
+    """Its act is in no list: its own words name it."""
+    is_plain_verb: bool = False
+    """Its name is a word of everyday speech."""
+
+    def agrees(self, asked: Request) -> bool:
+        """Whether a request is for this act on this kind of thing."""
+        if asked.act not in (self.signs if asked.is_chinese else self.acts):
+            return False
+        if not self.nouns.isdisjoint(asked.words):
+            return True
+        if asked.is_chinese:
+            return self._agrees_in_chinese(asked)
+        found = asked.direct
+        if not found and not (self.makes and asked.act in _PUTS):
+            found = asked.further
+            known = self.kinds
+        else:
+            known = self.head
+        return self._fits(asked, found, known, USUAL.get(asked.act), bare=asked.act in BARE)
+
+    def _agrees_in_chinese(self, asked: Request) -> bool:
+        usual = USUAL_SIGNS.get(asked.act)
+        return self._fits(asked, asked.direct, self.kinds, usual, bare=asked.act in BARE_SIGNS)
+
+    def _fits(
+        self, asked: Request, found: frozenset[str], known: frozenset[str], usual: frozenset[str] | None, *, bare: bool
+    ) -> bool:
+        """Whether the things that the request names, or those that its act is usually done to, are the tool's."""
+        carries = usual is not None and bool(usual & self.head & CARRIERS)
+        if carries and (found - {"money"} or (asked.to_user and "message" in found)):
+            return True
+        if not self.head:  # nobody knows what it acts on
+            return not asked.to_user and not (bare and found)
+        if found:
+            return not found.isdisjoint(known)
+        if bare or asked.to_user:
+            return False
+        return usual is None or not usual.isdisjoint(self.head)
 
 
 @lru_cache(maxsize=4096)
-def _acts_of(name: str, purpose: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The words by which a task may call for this act: those of the verb in the name, else of the purpose's first."""
+def _tool(name: str, purpose: str) -> _Tool:
+    """The act of a tool: the verb in its name, else the first one of its purpose, with all that means the same."""
     words = [stem(word.lower()) for word in _WORD.findall(name)]
-    verbs = [word for word in words if any(word in english for english, _ in _GROUPS)]
-    if not verbs:
+    listed = [word for word in words if word in VERBS or word in _CREATING]
+    verb = next((word for word in listed if word not in AMBIGUOUS), listed[0] if listed else "")
+    if not verb:
         opening = [stem(word) for word in _SPOKEN.findall(plain(purpose))[:2]]
-        verbs = [word for word in opening if any(word in english for english, _ in _GROUPS)]
-    english: set[str] = set(verbs[:1])  # a name may have more words that are acts elsewhere: delete_email
-    chinese: set[str] = set()
-    for group, signs in _GROUPS:
-        if verbs[:1] and verbs[0] in group:
-            english |= group
-            chinese |= signs
-        if not verbs and any(sign in name + purpose[:12] for sign in signs):
-            english |= group
-            chinese |= signs
-    if not english:  # an act that nobody listed: its own name
-        english = {word for word in words if word not in _SMALL}
-    return frozenset(english), frozenset(chinese)
+        verb = next((word for word in opening if word in VERBS), "")
+    acts, signs = {verb} if verb else set(), set[str]()
+    named = {_CREATING.get(verb, verb)}
+    if not LIGHT.isdisjoint(words):  # make_payment, place_order
+        named |= {NOMINAL[word] for word in words if word in NOMINAL}
+        words = [word for word in words if word not in LIGHT or word in VERBS]
+    for english, chinese in ACTS:
+        if not named.isdisjoint(english):
+            acts |= english
+            signs |= chinese
+        if not verb and any(sign in name + purpose[:12] for sign in chinese):
+            acts |= english
+            signs |= chinese
+    if not acts:  # an act that nobody listed: its own name
+        return _Tool(acts=frozenset(word for word in words if word not in _SMALL), signs=frozenset(), is_unknown=True)
+    nouns, head = _nouns(words, verb)
+    kinds = frozenset().union(*(KIND_OF.get(word, frozenset()) for word in nouns), *_chinese_kinds(name))
+    if not nouns and not kinds:
+        kinds = frozenset().union(
+            *(KIND_OF.get(stem(word), frozenset()) for word in _SPOKEN.findall(plain(purpose))[:12]),
+            *_chinese_kinds(purpose[:40]),
+        )
+    return _Tool(
+        acts=frozenset(acts),
+        signs=frozenset(signs),
+        nouns=frozenset(nouns),
+        kinds=kinds,
+        head=head or kinds,
+        makes=verb in _MAKES,
+        is_plain_verb=len(words) == 1 and plain(name).isascii() and words[0] in VERBS,
+    )
 
 
-def stem(word: str) -> str:
-    """The word without the ending of a plural, a past or a gerund; good enough to compare verbs."""
-    word = _CHANGED.get(word.removesuffix("'s"), word.removesuffix("'s"))
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            short = word[: -len(ending)]
-            if ending in ("ing", "ed") and len(short) > 3 and short[-1] == short[-2] and short[-1] not in "lse":
-                short = short[:-1]
-            single = short[:-1] if short[-2:-1] == short[-1:] else short  # cancelled
-            for whole in (short, short + "e", short[:-1] + "y" if short.endswith("i") else short, single):
-                if any(whole in english for english, _ in _GROUPS):
-                    return whole
-            return short
-    return word
+def _nouns(words: list[str], verb: str) -> tuple[list[str], frozenset[str]]:
+    """The words of a name beside its verb, and the kinds of the last one before a preposition."""
+    rest = list(words)
+    if verb in rest:
+        rest.remove(verb)
+    nouns = [word for word in rest if word not in _SMALL]
+    before: list[str] = []
+    for word in rest:
+        if word in _SMALL and before:
+            break
+        if word not in _SMALL:
+            before.append(word)
+    return nouns, KIND_OF.get(before[-1], frozenset()) if before else frozenset()
+
+
+def _chinese_kinds(text: str) -> Iterator[frozenset[str]]:
+    return (kinds for sign, kinds in SIGN_KINDS.items() if sign in text)

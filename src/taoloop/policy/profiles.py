@@ -7,10 +7,11 @@ suite v1.2.2, 949 pairs; see `benchmarks/security`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal
 
-from taoloop.core.cards import Tier
-from taoloop.core.policy import Profile, VerdictKind
+from taoloop.core.cards import Tier, ToolCard
+from taoloop.core.policy import Policy, Profile, Rule, VerdictKind
 
 Row = Literal[
     "read",
@@ -74,6 +75,32 @@ _ASKS: dict[Profile, VerdictKind] = {
     "read-only": "deny",
     "locked": "deny",
 }
+
+
+def pin_matters(policy: Policy, card: ToolCard) -> bool:
+    """Whether a verdict on calls of this tool can depend on what the task calls for.
+
+    A read is never pinned; one that sends data out may be fixed ahead, where such reads are not free. Where a rule of
+    the operator decides every call of the tool nothing else does.
+    """
+    if policy.profile in ("read-only", "locked"):
+        return False
+    if card.tier in ("read", "draft") and not (card.egress and policy.profile in ("strict", "headless")):
+        return False
+    return not any(_decides_all(rule, card) for rule in policy.rules)
+
+
+def _decides_all(rule: Rule, card: ToolCard) -> bool:
+    """Whether a rule speaks of every call of a tool, whatever its arguments."""
+    conditions = (rule.args, rule.host, rule.path, rule.total_over)
+    return (
+        fnmatchcase(card.name, rule.tool)
+        and rule.tier in (None, card.tier)
+        and rule.egress is None
+        and rule.tainted is None
+        and rule.calls_over is None
+        and not any(conditions)
+    )
 
 
 def verdict_of(profile: Profile, row: Row) -> VerdictKind:

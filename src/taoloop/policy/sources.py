@@ -24,6 +24,7 @@ from taoloop.core.policy import Policy
 from taoloop.core.requests import call_digest
 from taoloop.core.shown import gives_trusted_text, shown_answer
 from taoloop.core.trace import Trace
+from taoloop.core.unlisted import tells_cards
 from taoloop.policy.pins import Pins
 from taoloop.policy.values import Words
 
@@ -63,8 +64,8 @@ class Sources:
             case Pinned() as fact:
                 self.pinned = fact
                 self._committed = Counter(
-                    call_digest(call.tool, call.args) for call in fact.calls if self._stands(call)
-                )
+                    call_digest(call.tool, call.args) for call in fact.calls if self._stands(call, looked_up=False)
+                )  # the model fixed it ahead, and may have made it up: it saw nothing that was looked up
             case ActionRequested() as fact:
                 if fact.verdict != "deny":
                     self._waiting[fact.call_id] = fact
@@ -79,13 +80,13 @@ class Sources:
             case _:
                 pass
 
-    def _stands(self, call: Call) -> bool:
-        """Whether the trusted texts give every argument of a call that a model fixed ahead; it may be made up."""
+    def _stands(self, call: Call, *, looked_up: bool = True) -> bool:
+        """Whether the trusted texts give every argument of a call; `looked_up`: or what trusted tools gave."""
         card = self._cards.get(call.tool)
         return (
             card is not None
             and isinstance(call.args, Mapping)
-            and all(self.stands(card, name, value) for name, value in call.args.items())
+            and all(self.stands(card, name, value, looked_up=looked_up) for name, value in call.args.items())
         )
 
     def _begin(self, started: RunStarted) -> None:
@@ -122,6 +123,8 @@ class Sources:
         requested = self._waiting.pop(fact.call_id, None)
         if requested is None:
             return  # it was not run: what came back is our own text
+        if tells_cards(self._cards.get(requested.tool)):
+            return  # it told of the run's own tools, as the prompt does
         if gives_trusted_text(requested, self._policy):
             if not self.tainted:  # a trusted tool that was given untrusted text gives it back
                 self._unread.append(fact.output)
@@ -158,20 +161,21 @@ class Sources:
         """Whether a person allowed further calls of this tool that this rule asks about."""
         return (tool, rule) in self._granted
 
-    def has(self, value: Any, role: str) -> bool:
+    def has(self, value: Any, role: str, *, looked_up: bool = True) -> bool:
         """Whether a value stands in what a person wrote or a trusted tool gave; each part of it in one of them."""
-        if self.words.has(value, role) or self.was_looked_up(value, role):
+        if self.words.has(value, role) or (looked_up and self.was_looked_up(value, role)):
             return True
         if isinstance(value, Mapping):
-            return all(self.has(part, role) for part in value.values())
-        return isinstance(value, list | tuple) and all(self.has(part, role) for part in value)
+            return all(self.has(part, role, looked_up=looked_up) for part in value.values())
+        return isinstance(value, list | tuple) and all(self.has(part, role, looked_up=looked_up) for part in value)
 
-    def stands(self, card: ToolCard, name: str, value: Any) -> bool:
+    def stands(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
         """Whether an argument of a call stands there, with whatever its card did not foresee the name of."""
         role = card.role(name)
         if role == "minor":
             return True
-        return self.has(value, role) and all(self.words.phrase(one) for one in unforeseen_names(card, {name: value}))
+        has = self.has(value, role, looked_up=looked_up)
+        return has and all(self.words.phrase(one) for one in unforeseen_names(card, {name: value}))
 
     @property
     def looked_up(self) -> Words:

@@ -1,9 +1,10 @@
-"""Whether a value stands in a text that a person wrote: by typed equality, never by resemblance.
+r"""Whether a value stands in a text that a person wrote: by typed equality, never by resemblance.
 
 An address equals an address, a number a number, a date a date; any other text must stand there as a whole phrase. Text
 is compared in its compatibility form (Unicode NFKC), without regard to case; a value with invisible characters equals
 nothing. Chinese, Japanese and Korean, which have no spaces, need two characters; an address or a number may stand
-between them. Every pattern here takes time in proportion to the text, whoever wrote that.
+between them. Every pattern here takes time in proportion to the text, whoever wrote that; one that begins with a digit
+or a capital looks at what stands before it only then (`\d(?<!\d\d)`), for `re` skips from one such sign to the next.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 MAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
@@ -21,32 +23,35 @@ URL = re.compile(
     r"(?:https?://|www\.)[^\s<>\"'，。；、）》」]+|(?<![\w@./\\-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,10}(?:/[^\s<>\"'，。；、）》」]*)?",
     re.IGNORECASE,
 )
-_IBAN = re.compile(r"(?<!\w)[A-Z]{2}[0-9]{2}(?:[A-Z0-9]{11,30}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,4})?)(?!\w)")
+_IBAN = re.compile(r"[A-Z](?<!\w\w)[A-Z][0-9]{2}(?:[A-Z0-9]{11,30}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,4})?)(?!\w)")
+_SPACED_IBAN = re.compile(r"[A-Z][A-Z][0-9]{2} [A-Z0-9]{4} ")  # what one with spaces begins with
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _NUMBER = re.compile(rf"(?<![\w.,])[-+\u2212]?{_DIGITS}(?![\w]|[.,]\w)")
 _WHOLE_NUMBER = re.compile(rf"[-+]?(?:{_DIGITS}|\.\d+)")
 _COUNTED = re.compile(r"(?<![A-Za-z0-9_.,])(\d+(?:\.\d+)?) ?([百千万亿]+)")
 _TIMES = {"百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
 _MOST_DIGITS = 60  # of a number; what is longer is a text
-_ISO = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
-_CHINESE_DATE = re.compile(r"(?<!\d)(\d{4}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
-_EUROPEAN = re.compile(r"(?<!\d)(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)")
+_DIGIT = re.compile(r"\d")
+_PARTED = re.compile(r"\d[-/.]\d{1,2}[-/.]\d")  # what every _ISO and _EUROPEAN has in it
+_ISO = re.compile(r"(\d(?<!\d\d)\d{3})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_CHINESE_DATE = re.compile(r"(\d(?<!\d\d)\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
+_EUROPEAN = re.compile(r"(\d(?<!\d\d)\d?)\.(\d{1,2})\.(\d{4})(?!\d)")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_MONTH = "|".join(_MONTHS)
+_AFTER_ITS_FIRST = "|".join(f"(?<={month[0]}){month[1:]}" for month in _MONTHS)
 _YEAR = r"(?:,? +(?P<year>\d{4}))?"
 _SPOKEN = (
-    re.compile(rf"\b{_MONTH} +(?:the +)?{_DAY}{_YEAR}\b", re.IGNORECASE),
-    re.compile(rf"\b{_DAY} +(?:of +)?{_MONTH}{_YEAR}\b", re.IGNORECASE),
+    re.compile(
+        rf"(?P<month>[JFMASONDjfmasond](?<!\w\w)(?i:{_AFTER_ITS_FIRST}))"
+        rf"(?i:[a-z]*\.? +(?:the +)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?{_YEAR}\b)"
+    ),
+    re.compile(rf"(?P<day>\d(?<!\w\w)\d?)(?i:(?:st|nd|rd|th)? +(?:of +)?(?P<month>{_MONTH})[a-z]*\.?{_YEAR}\b)"),
 )
-_CLOCK = re.compile(
-    r"(?<![\d:])(\d{1,2})(?::(\d{2}))(?::\d{2})? ?([ap])?\.?(m)?\b|(?<![\d:])(\d{1,2}) ?([ap])\.?m\b", re.IGNORECASE
-)
+_CLOCK = re.compile(r"(\d(?<![\d:]\d)\d?)(?::(\d{2})(?::\d{2})? ?([ap])?\.?m?| ?([ap])\.?m)\b", re.IGNORECASE)
 _WHEN = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
 _SCRIPT = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # written without spaces
 _CJK = re.compile(f"[{_SCRIPT}]")
 _CJK_RUN = re.compile(f"[{_SCRIPT}]+")
-_SPACE = re.compile(r"\s+")
 _TRAILING = ".,;:!?)]}'\"»”’"
 _STOP = frozenset(
     re.findall(
@@ -57,6 +62,7 @@ _STOP = frozenset(
     )
 )
 _LONGEST = 20_000
+_FEW = 32  # texts to look through as they are, rather than by an index of their words
 _JOINERS = ".-@/_\\"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _UNSEEN = frozenset({"Cf", "Cc", "Co", "Cn", "Cs"})
@@ -64,7 +70,7 @@ _UNSEEN = frozenset({"Cf", "Cc", "Co", "Cn", "Cs"})
 
 def plain(text: str) -> str:
     """The form in which texts are compared: NFKC, case folded, each run of white space one space."""
-    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text)).strip().casefold()
+    return " ".join(unicodedata.normalize("NFKC", text).split()).casefold()
 
 
 def hides_something(text: str) -> bool:
@@ -79,24 +85,41 @@ def without_unseen(text: str) -> str:
     return "".join(sign for sign in text if sign in "\t\n\r" or unicodedata.category(sign) not in _UNSEEN)
 
 
+class _Text:
+    """A text in its compatibility form, with what is made of it once that is needed."""
+
+    __slots__ = ("_marked", "whole")
+
+    def __init__(self, text: str) -> None:
+        self.whole = unicodedata.normalize("NFKC", text)
+        self._marked: str | None = None
+
+    @property
+    def marked(self) -> str:
+        """The pieces of it that are no mere words."""
+        if self._marked is None:
+            self._marked = _marked(self.whole)
+        return self._marked
+
+
 class Words:
     """What stands in trusted texts, ready to be compared with values.
 
-    Each kind of value is looked for in a text only once something of that kind is compared.
+    Each kind of value is looked for in a text only once something of that kind is compared, and then once.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._texts: list[str] = []
-        self._found: dict[
-            str, tuple[set[Any], int]
-        ] = {}  # of each kind, and in how many of the texts it was looked for
+        self._texts: list[_Text] = []
+        self._found: dict[str, tuple[set[Any], int]] = {}  # of each kind, and in how many texts it was looked for
         self._plain: list[str] = []
+        self._places: dict[str, list[int]] = {}  # of each word, the texts that have it
+        self._indexed = 0  # how many of the texts are in there
         for text in texts:
             self.add(text)
 
     def add(self, text: str) -> None:
         """Take in one more trusted text."""
-        self._texts.append(unicodedata.normalize("NFKC", text))
+        self._texts.append(_Text(text))
 
     @property
     def urls(self) -> set[str]:
@@ -107,7 +130,7 @@ class Words:
         found, seen = self._found.get(kind) or (set(), 0)
         if seen < len(self._texts):
             for text in self._texts[seen:]:
-                found |= _FINDERS[kind](text)
+                found.update(_FINDERS[kind](text))
             self._found[kind] = found, len(self._texts)
         return found
 
@@ -170,9 +193,22 @@ class Words:
             return False
         if len(wanted) < 2:
             return False
-        while len(self._plain) < len(self._texts):
-            self._plain.append(plain(self._texts[len(self._plain)]))
-        return any(_stands(wanted, text) for text in self._plain)
+        return any(_stands(wanted, text) for text in self._where(wanted))
+
+    def _where(self, wanted: str) -> Iterable[str]:
+        """The texts, in plain form, in which a phrase may stand: of many, those that have its rarest word."""
+        for number in range(len(self._plain), len(self._texts)):
+            self._plain.append(plain(self._texts[number].whole))
+        if len(self._plain) <= _FEW:
+            return self._plain
+        for number in range(self._indexed, len(self._plain)):
+            text = self._plain[number]
+            for word in set((_ASCII_WORD if text.isascii() else _WORD).findall(text)):
+                self._places.setdefault(word, []).append(number)
+        self._indexed = len(self._plain)
+        words = (found.group() for found in islice(_WORD.finditer(wanted), _FEW))
+        rarest = min((self._places.get(word, ()) for word in words), key=len)
+        return (self._plain[number] for number in rarest)
 
 
 def _stands(wanted: str, text: str) -> bool:
@@ -206,14 +242,25 @@ def _in_word(sign: str) -> bool:
     return sign.isalnum() or sign == "_" or (not sign.isascii() and unicodedata.category(sign).startswith("M"))
 
 
-def atoms(text: str) -> Iterator[str]:
+def atoms(text: str) -> list[str]:
     """The words of a text, and its addresses whole: what an index of untrusted text is made of."""
     folded = plain(text)
-    for found in _ATOM.finditer(folded):
-        yield found.group()
+    word = _ASCII_WORD if folded.isascii() else _WORD_OR_PAIR
+    found, begin = list[str](), 0
+    while (at := folded.find("@", begin)) >= 0:  # only what has this sign, up to the spaces around it, is no mere words
+        start = folded.rfind(" ", begin, at) + 1 or begin
+        end = folded.find(" ", at)
+        end = len(folded) if end < 0 else end
+        found += word.findall(folded, begin, start)
+        found += _ATOM.findall(folded, start, end)
+        begin = end
+    return found + word.findall(folded, begin)
 
 
-_ATOM = re.compile(rf"(?<![\w.+%-])[\w.+%-]+@[\w.-]+\w|[^\W{_SCRIPT}]+|[{_SCRIPT}]{{1,2}}")
+_ASCII_WORD = re.compile(r"\w+")
+_WORD = re.compile(rf"[^\W{_SCRIPT}]+|[{_SCRIPT}]")
+_WORD_OR_PAIR = re.compile(rf"[^\W{_SCRIPT}]+|[{_SCRIPT}]{{1,2}}")
+_ATOM = re.compile(rf"(?<![\w.+%-])[\w.+%-]+@[\w.-]+\w|{_WORD_OR_PAIR.pattern}")
 _AUTHORITY = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
 _HALF_SCHEME = re.compile(r"(?:https?|ftp|wss?):", re.IGNORECASE)
 _BARE_HOST = re.compile(r"((?:[\w-]+\.)+[a-zA-Z]{2,}\.?)(?::\d*)?(?:[/?#]\S*)?")
@@ -303,37 +350,64 @@ def _exact(value: int | float) -> Decimal | None:
     return Decimal(value) if value.bit_length() < 200 else None
 
 
-def _numbers(text: str) -> Iterator[Decimal]:
-    for pattern in (_ISO, _CHINESE_DATE, _EUROPEAN, *_SPOKEN):
-        text = pattern.sub(" ", text)  # a date is no amount
-    for found in _COUNTED.finditer(text):
-        if (number := _number(found[1])) is not None:
-            yield number * math.prod(_TIMES[sign] for sign in found[2])
-    text = _CJK_RUN.sub(" ", _COUNTED.sub(" ", text))
+def _numbers(text: _Text) -> Iterator[Decimal]:
+    if not _DIGIT.search(text.whole):
+        return
+    left = _without_dates(text.whole)  # a date is no amount
+    if any(sign in left for sign in _TIMES):
+        for found in _COUNTED.finditer(left):
+            if (number := _number(found[1])) is not None:
+                yield number * math.prod(_TIMES[sign] for sign in found[2])
+        left = _COUNTED.sub(" ", left)
+    if not left.isascii():
+        left = _CJK_RUN.sub(" ", left)
+    if not _SPACED_IBAN.search(left):  # all that is left to be looked for has no space in it
+        left = text.marked if left == text.whole else _marked(left)
     for pattern in (MAIL, URL, _IBAN):
-        text = pattern.sub(" ", text)
-    for found in _NUMBER.finditer(text):
+        left = pattern.sub(" ", left)
+    for found in _NUMBER.finditer(left):
         if (number := _number(found.group().replace("\u2212", "-"))) is not None:
             yield number
 
 
-def _dates(text: str) -> Iterator[tuple[int | None, int, int]]:
-    for pattern in (_ISO, _CHINESE_DATE):
-        yield from ((int(found[1]), int(found[2]), int(found[3])) for found in pattern.finditer(text))
-    yield from ((int(found[3]), int(found[2]), int(found[1])) for found in _EUROPEAN.finditer(text))
+def _without_dates(text: str) -> str:
+    parted = _PARTED.search(text) is not None
+    if parted:
+        text = _ISO.sub(" ", text)
+    if "年" in text:
+        text = _CHINESE_DATE.sub(" ", text)
+    if parted:
+        text = _EUROPEAN.sub(" ", text)
     for pattern in _SPOKEN:
-        for found in pattern.finditer(text):
+        text = pattern.sub(" ", text)
+    return text
+
+
+def _dates(text: _Text) -> Iterator[tuple[int | None, int, int]]:
+    for pattern in (_ISO, _CHINESE_DATE):
+        yield from ((int(found[1]), int(found[2]), int(found[3])) for found in pattern.finditer(text.whole))
+    yield from ((int(found[3]), int(found[2]), int(found[1])) for found in _EUROPEAN.finditer(text.whole))
+    for pattern in _SPOKEN:
+        for found in pattern.finditer(text.whole):
             year = int(found["year"]) if found["year"] else None
             yield year, _MONTHS.index(found["month"][:3].lower()) + 1, int(found["day"])
 
 
-def _times(text: str) -> Iterator[tuple[int, int]]:
-    for found in _CLOCK.finditer(text):
-        hour = int(found[1] or found[5])
-        half = (found[3] or found[6] or "").lower()
+def _times(text: _Text) -> Iterator[tuple[int, int]]:
+    for found in _CLOCK.finditer(text.whole):
+        hour = int(found[1])
+        half = (found[3] or found[4] or "").lower()
         if half == "p" and hour < 12:
             hour += 12
         yield (0 if half == "a" and hour == 12 else hour), int(found[2] or 0)
+
+
+def _marked(text: str) -> str:
+    """The pieces of a text between its white space that are no mere words or codes, each on a line.
+
+    Every address or number without a space in it, and whatever stands directly before and after it, is among them.
+    """
+    return "\n".join(piece for piece in text.split() if not (piece.isidentifier() and piece.isascii()))
 
 
 def _spaced(text: str) -> tuple[str, ...]:
@@ -342,11 +416,13 @@ def _spaced(text: str) -> tuple[str, ...]:
     return (text,) if spaced == text else (text, spaced)
 
 
-_FINDERS: dict[str, Callable[[str], set[Any]]] = {
-    "mail": lambda text: {m.group().lower().rstrip(".") for one in _spaced(text) for m in MAIL.finditer(one)},
-    "url": lambda text: {url for one in _spaced(text) for m in URL.finditer(one) for url in _named_by(m.group())},
-    "iban": lambda text: {_joined(m.group()) for one in _spaced(text) for m in _IBAN.finditer(one)},
-    "number": lambda text: set(_numbers(text)),
-    "date": lambda text: set(_dates(text)),
-    "time": lambda text: set(_times(text)),
+_FINDERS: dict[str, Callable[[_Text], Iterable[Any]]] = {
+    "mail": lambda text: (m.group().lower().rstrip(".") for one in _spaced(text.marked) for m in MAIL.finditer(one)),
+    "url": lambda text: (
+        url for one in _spaced(text.marked) for m in URL.finditer(one) for url in _named_by(m.group())
+    ),
+    "iban": lambda text: (_joined(m.group()) for one in _spaced(text.whole) for m in _IBAN.finditer(one)),
+    "number": _numbers,
+    "date": _dates,
+    "time": _times,
 }

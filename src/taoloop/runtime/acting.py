@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from taoloop.core.events import Fault, Observed
+from taoloop.core.frozen import maker
 from taoloop.core.preview import preview
 from taoloop.core.text import well_formed
 from taoloop.errors import TaoError, ToolTimeout
@@ -21,6 +22,8 @@ from taoloop.runtime.printed import Printed, collecting
 from taoloop.runtime.threads import POOL
 from taoloop.runtime.within import within
 from taoloop.tools.base import Output, Tool, ToolContext
+
+_observed = maker(Observed)
 
 MAX_MESSAGE_CHARS = 2_000
 
@@ -42,6 +45,9 @@ class Outcome:
     artifact: Artifact | None = None
     is_lost: bool = False
     is_done: bool = False
+
+
+_outcome = maker(Outcome)
 
 
 async def act(
@@ -95,7 +101,7 @@ def outcome_of(
     shown = text if len(text) <= limit else preview(text, output.form, limit).text
     cut = shown is not text
     ref = f"obs_{call_id}" if cut else None
-    observed = Observed(
+    observed = _observed(
         call_id=call_id,
         ok=True,
         output=shown,
@@ -107,7 +113,7 @@ def outcome_of(
         printed=_printed(printed, clean),
     )
     artifact = Artifact(ref=ref, body=text, form=output.form) if ref else None
-    return Outcome(observed=observed, artifact=artifact, is_done=True)
+    return _outcome(observed=observed, artifact=artifact, is_done=True)
 
 
 def fault_of(error: BaseException, clean: Clean | None = None) -> Fault:

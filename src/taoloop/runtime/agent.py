@@ -28,12 +28,14 @@ from taoloop.models.scripted import Reply
 from taoloop.models.settings import Rate, Retry
 from taoloop.policy import CodeRule, require_possible
 from taoloop.runtime.agent_parts import (
+    FINDERS,
     PAGING_TOOL,
     as_tuple,
     handles_of,
     is_text,
     language_of,
     spec_of,
+    strategy_of,
     toolbox_of,
     with_limits,
 )
@@ -41,6 +43,7 @@ from taoloop.runtime.approval import Approver
 from taoloop.runtime.chat import Chat, earlier_turns, is_foreign
 from taoloop.runtime.clock import Clock, SystemClock, new_nonce, new_run_id
 from taoloop.runtime.hearing import DeltaListener
+from taoloop.runtime.holding import holding, take
 from taoloop.runtime.redaction import redactor_for
 from taoloop.runtime.result import Result
 from taoloop.runtime.resumable import require_resumable
@@ -54,6 +57,7 @@ from taoloop.tools.registry import Toolbox
 if TYPE_CHECKING:
     from taoloop.models.bound import Bound
     from taoloop.runtime.answers import Answers
+    from taoloop.runtime.recovery import Recovered
     from taoloop.runtime.undo import Undone
 
 AUTO = "auto"
@@ -78,7 +82,7 @@ class Agent:
     `list[int]`, `Literal["yes", "no"]` …), or a JSON Schema as a dict. An answer that does not fit is sent back once.
     `max_steps` is short for `limits=Limits(max_steps=…)`.
     `journal` keeps the traces: a `Journal`, a path of an SQLite file, or None for memory (the last 256 runs, lost
-    with the process).
+    with the process). `recover_on_start`: before its first run it goes on with what dead processes left (`recover`).
     `policy` says what the agent may do: the name of a profile (`supervised`, `strict`, `headless`, `autonomous`,
     `read-only`, `locked`) or a `Policy`; `rules` are rules in Python, asked before those of the policy.
     `approve` answers the policy's questions; without it such a run waits. `approved_tiers` are tiers whose calls
@@ -124,6 +128,7 @@ class Agent:
     output_type: Any = None
     prompts: str | Path | None = None
     journal: Journal | str | Path | None = None
+    recover_on_start: bool = False
     source: str | None = None
     clock: Clock = field(default_factory=SystemClock)
     env: Mapping[str, str] | None = None
@@ -170,6 +175,9 @@ class Agent:
             spec = replace(spec, tools=self.toolbox.allow([*allow, *self._paging]).cards)
         if after is not None and history:
             raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
+        if self.recover_on_start and self.__dict__.setdefault("_recovers", True):
+            self.__dict__["_recovers"] = False  # once
+            await self.recover()
         async with self._open_journal() as journal:
             untrusted = is_foreign(history, handles=self._hides)
             if after is not None:
@@ -184,8 +192,7 @@ class Agent:
                 tainted=untrusted,
             )
             trace = Trace(run_id or new_run_id(self.clock.now()))
-            listener = listeners(verbose, on_event)
-            return await self.start(journal, trace, started, listener=listener, on_delta=on_delta)
+            return await self.start(journal, trace, started, listener=listeners(verbose, on_event), on_delta=on_delta)
 
     async def resume(
         self,
@@ -194,6 +201,7 @@ class Agent:
         max_steps: int | None = None,
         limits: Limits | None = None,
         approved_tiers: tuple[Tier, ...] | None = None,
+        take_over: bool = False,
         verbose: bool = False,
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
@@ -201,10 +209,11 @@ class Agent:
         """Go on with a run that was stopped, reached a limit, waits for a person, or lost its process.
 
         The run keeps its own description (prompts, dialect, cards); model, tool functions and approver are this
-        agent's.
+        agent's. `take_over` takes it from a process that is at work on it, which loses it at its next event.
 
         Raises:
             RunNotFound: the journal has no such run.
+            RunHeld: a process is at work on it.
             RunNotResumable: it completed.
             UnknownName: this agent lacks a tool of the run.
             ConfigError: a tool of the run has a stricter tier now.
@@ -221,6 +230,7 @@ class Agent:
                 listener=listeners(verbose, on_event),
                 on_delta=on_delta,
                 at=len(trace),
+                take_over=take_over,
             )
 
     async def start(
@@ -243,9 +253,10 @@ class Agent:
         """
         self._require_transactions(journal)
         lease = await journal.create(trace.run_id)
-        runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver, redactor)
-        runner.note(started)
-        return await self._finish(runner)
+        with holding(journal, lease):
+            runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver, redactor)
+            runner.note(started)
+            return await self._finish(runner)
 
     async def go_on(
         self,
@@ -259,20 +270,30 @@ class Agent:
         approver: Approver | None = None,
         redactor: Redactor | None = None,
         at: int | None = None,
+        take_over: bool = True,
     ) -> Result:
         """Take the run of `trace` in an open journal, and drive it; for drivers. `trace` gets what it lacks.
 
-        With `at` only if the run has just so many events: else somebody went on with it meanwhile (FenceLost).
+        With `at` only if the run has just so many events: else somebody went on with it meanwhile (FenceLost). Without
+        `take_over` only if nobody is at work on it (RunHeld).
         """
         self._require_transactions(journal)
-        lease = await journal.acquire(trace.run_id, at=at)  # from here on no other worker can write
-        for event in (await journal.load(trace.run_id))[len(trace) :]:
-            trace.append(event)
-        if trace.status == "completed":  # by another process, a moment ago
-            raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
-        runner = self._runner(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor)
-        runner.note(Resumed(limits=limits, approved_tiers=approved_tiers))
-        return await self._finish(runner)
+        lease = await take(journal, trace.run_id, at=at, take_over=take_over)  # from here on no other worker can write
+        with holding(journal, lease):
+            for event in (await journal.load(trace.run_id))[len(trace) :]:
+                trace.append(event)
+            if trace.status == "completed":  # by another process, a moment ago
+                raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
+            runner = self._runner(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor)
+            runner.note(Resumed(limits=limits, approved_tiers=approved_tiers))
+            return await self._finish(runner)
+
+    async def recover(self, *, on_recovered: Callable[[Recovered], None] | None = None) -> list[Recovered]:
+        """Go on with the runs of this agent that dead processes left in its journal (`taoloop.recover`)."""
+        from taoloop.runtime.recovery import recover  # noqa: PLC0415  # it imports this module
+
+        async with self._open_journal() as journal:
+            return await recover(journal, [self], on_recovered=on_recovered)
 
     async def fork(
         self,
@@ -448,9 +469,9 @@ class Agent:
 
     @property
     def _paging(self) -> tuple[str, ...]:
-        """The tool that goes with every other: it reads what an observation of this run left out, or all of it."""
-        name = READER if self._hides else PAGING_TOOL
-        return (name,) if name in self.toolbox else ()
+        """The tools that go with every other: they read what an observation left out, or all of it, and find tools."""
+        names = (READER if self._hides else PAGING_TOOL, *FINDERS)
+        return tuple(name for name in names if name in self.toolbox)
 
     @property
     def _hides(self) -> bool:
@@ -489,13 +510,10 @@ class Agent:
                 if one.runs_inside:
                     await one.handler.agent.close()  # type: ignore[attr-defined]  # a Delegate
 
-    @cached_property
-    def _spec_cache(self) -> dict[str, AgentSpec]:
-        return {}
-
     def _specs(self, language: str) -> AgentSpec:
-        if (spec := self._spec_cache.get(language)) is None:
-            spec = self._spec_cache[language] = spec_of(self, language)
+        cache: dict[str, AgentSpec] = self.__dict__.setdefault("_spec_cache", {})
+        if (spec := cache.get(language)) is None:
+            spec = cache[language] = spec_of(self, language)
         return spec
 
     @cached_property
@@ -508,7 +526,7 @@ class Agent:
 
     @cached_property
     def _redactor(self) -> Redactor | None:
-        return redactor_for(self.env, self.secrets) if self.redact else None
+        return redactor_for(self.env, self.secrets, self.toolbox) if self.redact else None
 
     @property
     def _memory(self) -> MemoryJournal:
@@ -545,7 +563,7 @@ class Agent:
             trace,
             lease,
             journal=journal,
-            strategy=self._strategy_of(trace),
+            strategy=strategy_of(self.bound_strategy, trace),
             model=self.bound_model,
             toolbox=self.toolbox,
             clock=self.clock,
@@ -566,11 +584,6 @@ class Agent:
         from taoloop.runtime.answers import answers_for  # noqa: PLC0415  # loads the schema machinery
 
         return answers_for(spec.output_schema, self.answers)
-
-    def _strategy_of(self, trace: Trace) -> Strategy:
-        """The strategy that the run began with; this agent's own may be one that is not registered."""
-        own = self.bound_strategy
-        return own if trace.started is None or trace.agent.strategy == own.name else get_strategy(trace.agent.strategy)
 
     async def _finish(self, runner: Runner) -> Result:
         await runner.advance()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import fields, replace
 from pathlib import Path
@@ -19,78 +18,57 @@ from taoloop.models.bound import joined_spec, split_spec
 from taoloop.models.resolve import model_kinds
 from taoloop.models.settings import Rate, Retry
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.agent_nodes import Document, Place, kind_name, read_document
+from taoloop.runtime.agent_nodes import Document, Place, read_document
 from taoloop.runtime.answers import Answers
 from taoloop.runtime.attribute import load_attribute, speaking_for
+from taoloop.runtime.placing import COUNT, LIST, MAPPING, NUMBER, PATH, SWITCH, TEXT, Kind, placed, require
 from taoloop.runtime.policy_file import load_policy, policy_in
+from taoloop.runtime.tool_forms import ENVIRONMENT, SUFFIXES, ToolReader
+from taoloop.runtime.tool_source import sources_in
 from taoloop.strategies import get_strategy
 from taoloop.tools.base import Tool
-from taoloop.tools.builtin import builtin_tools
-from taoloop.tools.declared import card_from_mapping, tool_from_card
-from taoloop.tools.registry import Toolbox
-from taoloop.tools.table import lookup_tool
 
-SUFFIXES = (".yaml", ".yml", ".json")
 _FILE_MODELS = ("scripted", "replay")
 
-_TEXT: tuple[tuple[type, ...], str] = ((str,), "a text")
-_PATH: tuple[tuple[type, ...], str] = ((str,), "a path")
-_SWITCH: tuple[tuple[type, ...], str] = ((bool,), "true or false")
-_NUMBER: tuple[tuple[type, ...], str] = ((int, float), "a number")
-_COUNT: tuple[tuple[type, ...], str] = ((int,), "a whole number")
-_TEXTS: tuple[tuple[type, ...], str] = ((str, list), "a text, or a list of texts")
-_LIST: tuple[tuple[type, ...], str] = ((list,), "a list")
-_MAPPING: tuple[tuple[type, ...], str] = ((dict,), "a mapping")
-_SCHEMA: tuple[tuple[type, ...], str] = ((dict, str), "a mapping or a path")
+_TEXTS: Kind = ((str, list), "a text, or a list of texts")
+_SCHEMA: Kind = ((dict, str), "a mapping or a path")
 
-_FIELDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "name": _TEXT,
-    "model": _TEXT,
+_FIELDS: dict[str, Kind] = {
+    "name": TEXT,
+    "model": TEXT,
     "fallback": _TEXTS,
-    "retry": _MAPPING,
-    "rate": _MAPPING,
-    "dialect": _TEXT,
-    "strategy": _TEXT,
-    "language": _TEXT,
-    "instructions": _TEXT,
-    "tools": _LIST,
-    "workspace": _PATH,
-    "memory": _PATH,
+    "retry": MAPPING,
+    "rate": MAPPING,
+    "dialect": TEXT,
+    "strategy": TEXT,
+    "language": TEXT,
+    "instructions": TEXT,
+    "tools": LIST,
+    "workspace": PATH,
+    "memory": PATH,
     "output_schema": _SCHEMA,
-    "limits": _MAPPING,
-    "max_steps": _COUNT,
+    "limits": MAPPING,
+    "max_steps": COUNT,
     "policy": ((dict, str), "a policy"),
-    "approved_tiers": _LIST,
-    "closing_turn": _SWITCH,
-    "repair_turns": _COUNT,
-    "temperature": _NUMBER,
-    "top_p": _NUMBER,
-    "max_output_tokens": _COUNT,
-    "context_tokens": _COUNT,
-    "early_reads": _SWITCH,
-    "keep_thinking": _SWITCH,
-    "model_timeout_s": _NUMBER,
-    "prompts": _PATH,
-    "db": _PATH,
-    "journal": _PATH,
+    "approved_tiers": LIST,
+    "closing_turn": SWITCH,
+    "repair_turns": COUNT,
+    "temperature": NUMBER,
+    "top_p": NUMBER,
+    "max_output_tokens": COUNT,
+    "context_tokens": COUNT,
+    "early_reads": SWITCH,
+    "keep_thinking": SWITCH,
+    "model_timeout_s": NUMBER,
+    "prompts": PATH,
+    "db": PATH,
+    "journal": PATH,
+    "recover_on_start": SWITCH,
 }
 _OPTIONAL = ("model", "dialect", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
 _JUDGED = ("repair_turns", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
 _FRACTIONS = ("max_cost_usd", "max_wall_s", "max_working_s")
-_TOOL_FORMS = (
-    "a built-in name, `module:attribute`, `{lookup: {table: FILE}}`, `{function: module:attribute, card: {…}}`, "
-    "or `{agent: FILE, name: …, purpose: …}`"
-)
 _FIELD_OF = {"db": "journal", "output_schema": "output_type"}
-_AGENT_FORM: dict[str, tuple[tuple[type, ...], str]] = {
-    "agent": _TEXT,
-    "name": _TEXT,
-    "purpose": _TEXT,
-    "use_when": _TEXT,
-    "avoid_when": _TEXT,
-    "tier": _TEXT,
-    "timeout_s": _NUMBER,
-}
 _reading: ContextVar[tuple[Path, ...]] = ContextVar("_reading", default=())
 
 
@@ -99,14 +77,20 @@ def load_agent(source: str, **overrides: Any) -> Agent:
 
     A module is looked for in the current folder too; its attribute is an `Agent`, or a function without arguments
     that gives one. In a file, paths (workspace, prompts, db, tables, scripts of a model) are relative to the file.
-    `overrides` replace fields of the `Agent`. The agent's `source` says how to load it again.
+    `overrides` replace fields of the `Agent`; `env` among them fills in `${NAME}` in the settings of tools. The agent's
+    `source` says how to load it again.
 
     Raises:
         AgentFileError: the file or module cannot be used; names the path, the line and the field.
     """
     if Path(source).suffix.lower() in SUFFIXES:
         path = Path(source).expanduser().absolute()
-        agent = replace(_agent_in(path), source=str(path))
+        env = overrides.get("env")
+        token = ENVIRONMENT.set(ENVIRONMENT.get() if env is None else env)
+        try:
+            agent = replace(_agent_in(path), source=str(path))
+        finally:
+            ENVIRONMENT.reset(token)
     elif ":" in source:
         agent = replace(_agent_at(source), source=source)
     else:
@@ -125,7 +109,7 @@ def read_schema(path: Path) -> dict[str, Any]:
         AgentFileError: the file cannot be used, or holds no valid schema.
     """
     document = read_document(path, "a JSON Schema", "type: object")
-    with _placed(document, ()):
+    with placed(document, ()):
         return Answers(document.data).schema
 
 
@@ -166,14 +150,16 @@ def _agent_of(document: Document) -> Agent:
             raise document.unknown(place, tuple(_FIELDS))
         if value is None and name in _OPTIONAL:
             continue
-        _require(document, place, value, _FIELDS[name])
+        require(document, place, value, _FIELDS[name])
         given[_FIELD_OF.get(name, name)] = _READERS.get(name, _as_it_is)(document, value)
     if "db" in document.data and "journal" in document.data:
         raise document.error(("db",), "`journal` stands here too and means the same.", hint="Remove one of the two.")
-    with _placed(document, ("context_tokens",)):  # which must have room for a reply
+    with placed(document, ("context_tokens",)):  # which must have room for a reply
         AgentSpec(**{name: given[name] for name in ("max_output_tokens", "context_tokens") if name in given})
     if "max_steps" in given:
         given["limits"] = _with_max_steps(document, given.pop("max_steps"), given.get("limits", Limits()))
+    sources = sources_in(given.get("tools", ()))
+    given["secrets"] = {name: value for source in sources for name, value in source.secrets.items()}
     return Agent(**{"name": document.path.stem, **given})
 
 
@@ -183,17 +169,8 @@ def _with_max_steps(document: Document, max_steps: int, limits: Limits) -> Limit
         raise document.error(
             place, "`limits.max_steps` stands here too and means the same.", hint="Remove one of the two."
         )
-    with _placed(document, place):
+    with placed(document, place):
         return replace(limits, max_steps=max_steps)
-
-
-def _require(document: Document, place: Place, value: Any, kind: tuple[tuple[type, ...], str]) -> None:
-    types, expected = kind
-    if isinstance(value, types) and not (isinstance(value, bool) and bool not in types):
-        return
-    shown = repr(value)
-    found = "nothing" if value is None else kind_name(value) if isinstance(value, bool) or len(shown) > 60 else shown
-    raise document.error(place, f"{expected} is expected, not {found}.")
 
 
 def _as_it_is(_document: Document, value: Any) -> Any:
@@ -219,7 +196,7 @@ def _fallback(document: Document, given: str | list[Any]) -> tuple[str, ...]:
     if isinstance(given, str):
         return tuple(_model_at(document, ("fallback",), spec) for spec in split_spec(given))
     for index, entry in enumerate(given):
-        _require(document, ("fallback", index), entry, _TEXT)
+        require(document, ("fallback", index), entry, TEXT)
     return tuple(_model_at(document, ("fallback", index), spec) for index, spec in enumerate(given))
 
 
@@ -237,7 +214,7 @@ def _settings(name: str, kind: type[Retry] | type[Rate]) -> Callable[[Document, 
         for key, value in given.items():
             if key not in known:
                 raise document.unknown((name, key), known)
-            with _placed(document, (name, key)):
+            with placed(document, (name, key)):
                 kind(**{key: value})
         return kind(**given)
 
@@ -248,7 +225,7 @@ def _judged(name: str) -> Callable[[Document, Any], Any]:
     """A field that the spec itself judges: told here with its line, and for an inner agent before any run."""
 
     def read(document: Document, value: Any) -> Any:
-        with _placed(document, (name,)):
+        with placed(document, (name,)):
             AgentSpec(**{name: value})
         return value
 
@@ -257,24 +234,11 @@ def _judged(name: str) -> Callable[[Document, Any], Any]:
 
 def _named(field: str, get: Callable[[str], object]) -> Callable[[Document, Any], Any]:
     def read(document: Document, value: str) -> str:
-        with _placed(document, (field,)):
+        with placed(document, (field,)):
             get(value)
         return value
 
     return read
-
-
-@contextmanager
-def _placed(document: Document, place: Place) -> Iterator[None]:
-    """Give an error that knows no place the line of `place`."""
-    try:
-        yield
-    except AgentFileError as error:
-        if error.path == str(document.path):
-            raise
-        raise document.error(place, str(error.args[0])) from error
-    except ConfigError as error:
-        raise document.error(place, error.message, hint=error.hint) from error
 
 
 def _tiers(document: Document, tiers: list[Any]) -> tuple[Any, ...]:
@@ -292,88 +256,20 @@ def _limits(document: Document, given: dict[str, Any]) -> Limits:
         if name not in known:
             raise document.unknown(place, known)
         if value is not None:
-            _require(document, place, value, _NUMBER if name in _FRACTIONS else _COUNT)
-            with _placed(document, place):
+            require(document, place, value, NUMBER if name in _FRACTIONS else COUNT)
+            with placed(document, place):
                 Limits(**{name: value})
     return Limits(**given)
 
 
-def _tools(document: Document, entries: list[Any]) -> tuple[Any, ...]:
-    known = tuple(builtin_tools(None))
-    return tuple(_tool(document, ("tools", index), entry, known) for index, entry in enumerate(entries))
-
-
-def _tool(document: Document, place: Place, entry: Any, known: tuple[str, ...]) -> Any:
-    if isinstance(entry, str):
-        return _tool_by_name(document, place, entry, known)
-    if not isinstance(entry, dict):
-        raise document.error(place, f"a tool is {_TOOL_FORMS}, not {entry!r}.")
-    if "agent" in entry:
-        return _agent_tool(document, place, entry)
-    forms: tuple[str, ...] = ("function", "card") if "function" in entry or "card" in entry else ("lookup",)
-    for name in entry:
-        if name not in forms:
-            raise document.unknown((*place, name), ("lookup", "function", "card", "agent"))
-    if "lookup" in entry:
-        return _table(document, (*place, "lookup"), entry["lookup"])
-    if "function" not in entry:
-        raise document.error(place, f"the code is not named; a tool is {_TOOL_FORMS}.")
-    _require(document, (*place, "function"), entry["function"], _TEXT)
-    found = _code(document, (*place, "function"), entry["function"])
-    if "card" not in entry:
-        return found
-    _require(document, (*place, "card"), entry["card"], _MAPPING)
-    with _placed(document, (*place, "card")):
-        return tool_from_card(card_from_mapping(entry["card"], "the card"), found.handler)
-
-
-def _agent_tool(document: Document, place: Place, entry: dict[str, Any]) -> Tool:
-    """Another agent as a tool: of a file beside this one, or of a module."""
-    for name, value in entry.items():
-        if name not in _AGENT_FORM:
-            raise document.unknown((*place, name), tuple(_AGENT_FORM))
-        _require(document, (*place, name), value, _AGENT_FORM[name])
-    if not entry.get("purpose", "").strip():
-        raise document.error(place, "the purpose is missing: the model must know when this agent helps.")
-    source = entry["agent"]
-    if Path(source).suffix.lower() in SUFFIXES:
-        source = str(_path(document, source))
-    with _placed(document, (*place, "agent")):
-        agent = load_agent(source)
-    with _placed(document, place):
-        return agent.as_tool(**{name: value for name, value in entry.items() if name != "agent"})
+def _tools(document: Document, given: list[Any]) -> tuple[Any, ...]:
+    return tuple(entry.item for entry in ToolReader(document).entries(("tools",), given))
 
 
 def _output_schema(document: Document, given: dict[str, Any] | str) -> dict[str, Any]:
     """A JSON Schema in the file itself or in one of its own."""
-    with _placed(document, ("output_schema",)):
+    with placed(document, ("output_schema",)):
         return read_schema(_path(document, given)) if isinstance(given, str) else Answers(given).schema
-
-
-def _tool_by_name(document: Document, place: Place, name: str, known: tuple[str, ...]) -> Any:
-    if ":" in name:
-        return _code(document, place, name)
-    if name not in known:
-        hint = f"Built in: {', '.join(known)}. A tool of your own is written module:attribute."
-        raise document.error(place, f"There is no tool called {name!r}.", hint=hint)
-    return name
-
-
-def _code(document: Document, place: Place, source: str) -> Tool:
-    with _placed(document, place):
-        found = load_attribute(source, document.path.parent)
-    with _placed(document, place):
-        return next(iter(Toolbox([found])))
-
-
-def _table(document: Document, place: Place, options: Any) -> Tool:
-    _require(document, place, options, _MAPPING)
-    for name in options:
-        if name != "table":
-            raise document.unknown((*place, name), ("table",))
-    _require(document, (*place, "table"), options.get("table"), _PATH)
-    with _placed(document, (*place, "table")):
-        return lookup_tool(_path(document, options["table"]))
 
 
 def _policy(document: Document, value: Any) -> Policy:

@@ -42,6 +42,10 @@ class Document:
             hint=hint,
         )
 
+    def name_of(self, place: Place) -> str:
+        """A place as it is written in messages."""
+        return field_name(place)
+
     def unknown(self, place: Place, known: tuple[str, ...]) -> AgentFileError:
         """The error for a key that nothing reads."""
         near = near_names(str(place[-1]), known, at_most=1)
@@ -73,7 +77,8 @@ def field_name(place: Place) -> str:
     """`tools[2].card` for `("tools", 2, "card")`."""
     text = ""
     for part in place:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        name = part if isinstance(part, int) or part.isprintable() else repr(part)[1:-1]
+        text += f"[{part}]" if isinstance(part, int) else f".{name}" if text else str(name)
     return text
 
 
@@ -120,6 +125,8 @@ def _text(path: Path, what: str) -> str:
         raise AgentFileError(
             f"it is not UTF-8 text (byte {error.start}).", path=str(path), hint="Save it as UTF-8."
         ) from error
+    except IsADirectoryError as error:
+        raise AgentFileError("it is a folder.", path=str(path), hint=f"Name {what} in it.") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise AgentFileError(f"it cannot be read: {reason}.", path=str(path), hint="Check its permissions.") from error

@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.limits import Limits
+from taoloop.core.policy import Policy, with_pin
 from taoloop.core.spec import AgentSpec
+from taoloop.core.unlisted import CALL, DESCRIBE, FIND
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError
+from taoloop.models.base import is_language_model
+from taoloop.policy import pin_matters
 from taoloop.prompts import prompts_for
+from taoloop.runtime.tool_source import expanded, sources_in
+from taoloop.strategies import Strategy, get_strategy
 from taoloop.tools.base import Tool
 from taoloop.tools.registry import Toolbox
 
@@ -26,6 +32,9 @@ if TYPE_CHECKING:
 SAMPLING = {"json": (0.2, 0.9)}
 """Temperature and top_p of a dialect where the agent sets neither. Elsewhere the provider's own count."""
 
+FINDERS = (FIND.name, DESCRIBE.name, CALL.name)
+"""The tools that find, describe and call those that a prompt does not tell of."""
+
 PAGING_TOOL = "read_observation"
 """The tool that goes with every other: it reads what an observation of the run had to leave out."""
 
@@ -38,14 +47,14 @@ def toolbox_of(
     `handles`: the model reads no observations; then `ask_about` takes its place.
 
     Raises:
-        ConfigError: it is no list, or this machine cannot serve one of them.
+        ConfigError: it is no list, this machine cannot serve one of them, or a source cannot be as its file says.
         UnknownName: there is no built-in tool of a name.
     """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ConfigError(f"The agent's tools are {given!r}.", hint="Give a list of tools.")
     builtin: Mapping[str, Tool] | None = None
     tools: list[Tool | Callable[..., Any]] = []
-    for entry in given:
+    for entry in expanded(given):
         if not isinstance(entry, str):
             tools.append(entry)
             continue
@@ -54,9 +63,9 @@ def toolbox_of(
         if builtin is None:
             builtin = _builtin(workspace, memory)
         tools.append(offered_tool(entry, builtin))
+    box = _with_finders(Toolbox(tools))
     if handles:
-        return _with_reader(tools)
-    box = Toolbox(tools)
+        return _with_reader(box)
     if tools and PAGING_TOOL not in box:
         from taoloop.tools.paging import read_observation  # noqa: PLC0415  # loads the schema machinery
 
@@ -72,6 +81,7 @@ def spec_of(agent: Agent, language: str) -> AgentSpec:
     """
     dialect = get_dialect(agent.dialect or agent.bound_model.dialect)
     folder = Path(agent.prompts) if agent.prompts is not None else None
+    policy = _policy_of(agent)
     temperature, top_p = agent.temperature, agent.top_p
     if temperature is None and top_p is None:
         temperature, top_p = SAMPLING.get(dialect.name, (None, None))
@@ -90,10 +100,10 @@ def spec_of(agent: Agent, language: str) -> AgentSpec:
             dialect.name,
             agent.bound_strategy.name,
             output=agent.answers is not None,
-            pin=agent.bound_policy.pin == "model",
-            handles=agent.bound_policy.observations == "handles",
+            pin=policy.pin == "model",
+            handles=policy.observations == "handles",
         ),
-        policy=agent.bound_policy,
+        policy=policy,
         approved_tiers=as_tuple(agent.approved_tiers),
         closing_turn=agent.closing_turn,
         repair_turns=agent.repair_turns,
@@ -107,8 +117,19 @@ def spec_of(agent: Agent, language: str) -> AgentSpec:
         source=agent.source,
         workspace=str(agent.workspace) if agent.workspace is not None else None,
         memory=str(agent.memory) if agent.memory is not None else None,
+        tools_from=tuple(dict.fromkeys(one.given_as for one in sources_in(agent.tools) if one.given_as)),
         output_schema=agent.answers.schema if agent.answers is not None else None,
     )
+
+
+def _policy_of(agent: Agent) -> Policy:
+    """The agent's policy as a run begins with it: who says what the task calls for is settled here, for good."""
+    policy = agent.bound_policy
+    if policy.pin != "auto":
+        return policy
+    can_say = is_language_model(agent.bound_model)
+    asks = can_say and any(pin_matters(policy, card) for card in agent.toolbox.cards)
+    return with_pin(policy, "model" if asks else "keywords")
 
 
 def handles_of(
@@ -144,10 +165,19 @@ def language_of(task: str) -> str:
     return "zh" if any("\u4e00" <= char <= "\u9fff" for char in task) else "en"
 
 
-def _with_reader(tools: list[Tool | Callable[..., Any]]) -> Toolbox:
+def _with_finders(box: Toolbox) -> Toolbox:
+    """The tools with those beside them that find and describe what the prompt does not tell."""
+    if all(one.card.listed and one.whole_schema is None for one in box):
+        return box
+    from taoloop.tools.finding import finding_tools  # noqa: PLC0415  # only for many or large tools
+
+    return Toolbox([*box, *finding_tools(tuple(box))])
+
+
+def _with_reader(tools: Toolbox) -> Toolbox:
     from taoloop.tools.reader import ask_about  # noqa: PLC0415  # loads the schema machinery
 
-    box = [one for one in Toolbox(tools) if one.name != PAGING_TOOL]
+    box = [one for one in tools if one.name != PAGING_TOOL]
     return Toolbox([*box, ask_about] if box else ())
 
 
@@ -157,3 +187,8 @@ def _builtin(workspace: str | Path | None, memory: str | Path | None) -> Mapping
 
     folder = Workspace(workspace, create=True).open() if workspace is not None else None
     return builtin_tools(folder, memory=memory)
+
+
+def strategy_of(own: Strategy, trace: Trace) -> Strategy:
+    """The strategy that a run began with; the agent's own may be one that is not registered."""
+    return own if trace.started is None or trace.agent.strategy == own.name else get_strategy(trace.agent.strategy)

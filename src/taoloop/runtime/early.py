@@ -16,6 +16,7 @@ from taoloop.core.decision import Act, Call
 from taoloop.core.effects import CallModel
 from taoloop.core.events import ActionRequested, Fact, ModelReplied, ReadDropped
 from taoloop.core.handles import holds_handle
+from taoloop.core.literals import written_literals
 from taoloop.core.message import Delta
 from taoloop.core.requests import call_digest
 from taoloop.core.shown import READER
@@ -140,6 +141,8 @@ class EarlyReads:
             args = loads(text) if text.strip() else {}
             if trace.agent.policy.observations == "handles" and (name == READER or holds_handle(args)):
                 return None  # its values are filled in once the decision is there
+            if tool.context_parameter is not None and written_literals(args, (text,)):
+                return None  # a tool may need its digits, which are found in the whole reply
             asked = call_digest(name, args)
             prepared = tool.prepare(args)
         except (NotJsonError, TaoError):

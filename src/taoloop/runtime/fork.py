@@ -283,7 +283,8 @@ class _Branch:
         pins = [event.fact for event in events if isinstance(event.fact, Pinned)]
         if any(pin.by == "model" for pin in pins):
             raise ConfigError(
-                "What the task calls for was found out by the model before step 1; a new task needs a new beginning.",
+                f"What the task calls for was found out by the model before step {self.at}; a new task needs a new "
+                "beginning.",
                 hint="Edit the task at step 1.",
             )
         return [event for event in events if not isinstance(event.fact, Pinned)]

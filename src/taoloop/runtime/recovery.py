@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from taoloop.core.events import ActionStarted, DoubtSettled, InDoubt, Resumed
 from taoloop.core.trace import Trace
-from taoloop.errors import FenceLost, TaoError
+from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow
+from taoloop.journals.holds import holds_of
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.result import Result
+from taoloop.runtime.resumable import require_resumable
 
 MARGIN_S = 60.0
 """How long a process may be silent beyond what the call under way may take."""
@@ -22,9 +28,16 @@ PERSON_S = 24 * 3600.0
 UNBOUNDED_S = 3600.0
 """How long a call without a time limit is believed to be under way."""
 
+MAX_DEATHS = 5
+"""So often a run is taken up in a row without getting any further; then it is left to a person."""
+
 _ALL = 1_000_000
+_NO_PROGRESS = (ActionStarted, InDoubt, DoubtSettled)
 
 _LOG = logging.getLogger("taoloop")
+
+AgentFor = Callable[[Trace], Agent | None]
+"""Gives the agent of a run, or None for a run that is none of one's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +47,11 @@ class Recovered:
     run_id: str
     result: Result | None
     error: TaoError | None = None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another process was faster, and goes on with it."""
+        return isinstance(self.error, RunHeld | FenceLost)
 
 
 def silence_s(trace: Trace) -> float:
@@ -51,12 +69,17 @@ def silence_s(trace: Trace) -> float:
 
 
 async def orphans(journal: Journal, *, silent_s: float | None = None, now: float | None = None) -> list[Trace]:
-    """The runs that are `running` and have no process any more, as far as the journal can tell; the oldest first.
+    """The runs that are `running` and have no process any more; the oldest first.
 
-    A run of which nothing was heard for `silent_s` seconds (by default `silence_s` of the run) has lost its process.
-    Runs inside other runs are not among them: those go on with the runs around them.
+    With `silent_s` only those of which nothing was heard for so many seconds. A journal that cannot tell who is at work
+    on a run (`taoloop.journals.holds`) goes by silence alone, by default that of `silence_s`. Runs inside other runs
+    are not among them: those go on with the runs around them.
     """
     now = time.time() if now is None else now
+    if (holds := holds_of(journal)) is not None:
+        traces = [Trace(run_id, await journal.load(run_id)) for run_id in await holds.left()]
+        left = [trace for trace in traces if trace.status == "running"]  # none that ended elsewhere a moment ago
+        return [trace for trace in left if silent_s is None or now - trace.events[-1].at > silent_s]
     rows: Sequence[RunRow] = await journal.runs(limit=_ALL, status="running")
     found = []
     for row in reversed(rows):
@@ -71,29 +94,88 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
 
 
 async def recover(
-    journal: Journal,
-    agent_for: Callable[[Trace], Agent],
+    journal: Journal | str | Path,
+    agents: Sequence[Agent] | AgentFor,
     *,
     silent_s: float | None = None,
+    at_once: int = 1,
     on_recovered: Callable[[Recovered], None] | None = None,
 ) -> list[Recovered]:
-    """Go on with every run that a dead process left behind, one after the other.
+    """Go on with every run that a dead process left behind; for a program to call when it starts.
 
-    `agent_for` gives the agent of a run; its journal must be this one. What happens to calls that were under way
-    follows the rules for calls in doubt; a run that needs a person waits. One that cannot be taken up is told and left
-    alone.
+    `agents` are those of this program: each goes on with the runs of its name and source; or a function that gives the
+    agent of a run. The runs of others are left alone, and so is what a live process is at work on: several programs may
+    do this at the same time. `at_once` is how many runs go on side by side. What happens to calls that were under way
+    follows the rules for calls in doubt; a run that needs a person waits, unless its agent has an approver. One that
+    cannot be taken up is told and left as it is.
+
+    Raises:
+        JournalError: the journal cannot be read.
     """
-    done = []
-    for trace in await orphans(journal, silent_s=silent_s):
+    agent_for = agents if callable(agents) else _by_name(agents)
+    turns = asyncio.Semaphore(max(1, at_once))
+
+    async def go_on(trace: Trace, opened: Journal) -> Recovered | None:
+        async with turns:
+            try:
+                if (agent := agent_for(trace)) is None:
+                    return None
+                require_alive(trace)
+                require_resumable(trace, agent.toolbox)
+                result = await agent.go_on(opened, trace, limits=trace.limits, at=len(trace), take_over=False)
+                recovered = Recovered(run_id=trace.run_id, result=result)
+            except TaoError as error:
+                recovered = Recovered(run_id=trace.run_id, result=None, error=error)
+                if not recovered.elsewhere:
+                    _LOG.warning("run %s cannot be recovered: %s", trace.run_id, error.message)
+            if on_recovered is not None:
+                on_recovered(recovered)
+            return recovered
+
+    async with _opened(journal) as opened:
+        tasks = [asyncio.create_task(go_on(trace, opened)) for trace in await orphans(opened, silent_s=silent_s)]
         try:
-            result = await agent_for(trace).resume(trace.run_id)
-            recovered = Recovered(run_id=trace.run_id, result=result)
-        except FenceLost as error:  # somebody else is at work on it after all
-            recovered = Recovered(run_id=trace.run_id, result=None, error=error)
-        except TaoError as error:
-            _LOG.warning("run %s cannot be recovered: %s", trace.run_id, error.message)
-            recovered = Recovered(run_id=trace.run_id, result=None, error=error)
-        done.append(recovered)
-        if on_recovered is not None:
-            on_recovered(recovered)
-    return done
+            return [one for one in await asyncio.gather(*tasks) if one is not None]
+        finally:  # where who is told has failed, or nobody waits any more
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def belongs_to(trace: Trace, agent: Agent) -> bool:
+    """Whether a run is one of this agent's: begun by an agent of its name, from the same source."""
+    return (trace.agent.name, trace.agent.source) == (agent.name, agent.source)
+
+
+def require_alive(trace: Trace) -> None:
+    """Refuse a run whose process died again and again at the same place, which may be what kills it.
+
+    Raises:
+        RunNotResumable: it was taken up `MAX_DEATHS` times without getting any further.
+    """
+    deaths = 0
+    for event in reversed(trace.events):
+        if isinstance(event.fact, Resumed):
+            deaths += 1
+        elif not isinstance(event.fact, _NO_PROGRESS):
+            break
+    if deaths >= MAX_DEATHS:
+        raise RunNotResumable(
+            f"Run {trace.run_id} lost its process {deaths + 1} times in a row at the same place.",
+            hint=f"Look what it does there (tao show {trace.run_id}); tao resume {trace.run_id} tries once more.",
+        )
+
+
+def _by_name(agents: Sequence[Agent]) -> AgentFor:
+    return lambda trace: next((agent for agent in agents if belongs_to(trace, agent)), None)
+
+
+@asynccontextmanager
+async def _opened(journal: Journal | str | Path) -> AsyncIterator[Journal]:
+    if not isinstance(journal, str | Path):
+        yield journal
+        return
+    from taoloop.runtime.journals import JOURNALS  # noqa: PLC0415  # only where a file is named
+
+    async with JOURNALS.use(journal) as opened:
+        yield opened

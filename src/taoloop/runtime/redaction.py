@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast
@@ -16,7 +16,9 @@ from taoloop.core.message import Delta
 from taoloop.core.redact import Redactor
 from taoloop.core.secret_forms import secrets_of
 from taoloop.core.steps import CallView
+from taoloop.core.unlisted import CALL
 from taoloop.journals.base import Artifact
+from taoloop.tools.base import Tool
 
 _LOG = logging.getLogger("taoloop")
 _PLAIN = frozenset(vars(logging.makeLogRecord({})))
@@ -25,14 +27,26 @@ _LONGEST_WORD = 1_024  # characters that are held because no blank comes; longer
 _CONTEXT = 200  # characters before a word that may announce it as a secret
 
 
-def redactor_for(env: Mapping[str, str] | None, given: Mapping[str, str] | Sequence[str]) -> Redactor:
-    """The redactor of an agent: what the environment holds, what was given, and what looks like a secret.
+def redactor_for(
+    env: Mapping[str, str] | None, given: Mapping[str, str] | Sequence[str], tools: Iterable[Tool] = ()
+) -> Redactor:
+    """The redactor of an agent: what the environment and its tools hold, what was given, what looks like a secret.
 
     From here on the log of taoloop is redacted too.
     """
     known = _own_secrets() if env is None else secrets_of(env)
     own = given if isinstance(given, Mapping) else {f"secret_{n}": value for n, value in enumerate(given, 1)}
-    return _redactor(tuple({**known, **own}.items()))
+    return _redactor(tuple({**known, **_of_tools(tools), **own}.items()))
+
+
+def _of_tools(tools: Iterable[Tool]) -> dict[str, str]:
+    """The secrets that tools send, each under a name of its own: those of two APIs may be called the same."""
+    found: dict[str, str] = {}
+    for tool in tools:
+        for name, value in tool.secrets.items():
+            if value not in found.values():
+                found[name if name not in found else f"{name}_{len(found)}"] = value
+    return found
 
 
 def _own_secrets() -> dict[str, str]:
@@ -78,6 +92,8 @@ class RealArguments:
             case ModelReplied(decision=Act(calls=before)), ModelReplied(decision=Act(calls=after)):
                 for one, other in zip(before, after, strict=True):
                     self._pair(other.args, one.args)
+                    if one.tool == CALL.name and isinstance(one.args, Mapping) and isinstance(other.args, Mapping):
+                        self._pair(other.args.get("args"), one.args.get("args"))  # it stands for the call in it
             case ActionRequested(args=before_args), ActionRequested(args=after_args):
                 self._pair(after_args, before_args)
             case ApprovalGiven(args=before_args), ApprovalGiven(args=after_args):

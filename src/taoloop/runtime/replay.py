@@ -23,6 +23,7 @@ from taoloop.core.events import (
     Noted,
     Observed,
     Paused,
+    Pinned,
     ReadDropped,
     ReplyRejected,
     Resumed,
@@ -63,6 +64,7 @@ def replay(trace: Trace) -> Iterator[Decided]:
     running: set[str] = set()
     asking = False  # several answers may follow one question
     schema = trace.agent.output_schema if trace.started is not None else None
+    is_fork = trace.started is not None and trace.started.forked_from is not None
     answers = None if schema is None else answers_for(schema)
     for event in trace.events:
         fact = event.fact
@@ -78,6 +80,8 @@ def replay(trace: Trace) -> Iterator[Decided]:
             if not derived and not _from_outside(fact):
                 derived = _derive(again, event, trace, running, answers)
             decided = derived.pop(0) if derived else fact
+            if is_fork and isinstance(decided, Pinned) and isinstance(fact, Pinned) and not fact.calls:
+                decided = replace(decided, calls=())  # what was fixed ahead stays with the original
         asking = isinstance(fact, ApprovalGiven | ApprovalRefused)
         if decided.kind != fact.kind:
             raise ReplayDiverged(

@@ -6,13 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.cards import TIERS, ToolCard
 from taoloop.core.decision import Call
-from taoloop.core.effects import AskPerson, CallModel, Finish, ProbeCalls, Record, RequestCalls, RunTools
+from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import ActionStarted, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
 from taoloop.core.guards import remaining_s
+from taoloop.core.literals import written_literals
+from taoloop.core.message import Delta
 from taoloop.core.redact import Redactor, holds_label
 from taoloop.core.requests import call_digest, refusal, request_calls
 from taoloop.core.shown import READER
@@ -139,7 +142,8 @@ class Runner:
         try:
             effects = 0
             while self.trace.finished is None and self.trace.paused is None:
-                await self._step()
+                effect = self._strategy.next(self.trace.agent, self.trace)
+                await _DOING[type(effect)](self, effect)
                 effects += 1
                 if effects % 64 == 0:  # where nothing ever waits, others and a cancellation still get their turn
                     await asyncio.sleep(0)
@@ -156,33 +160,15 @@ class Runner:
             if self._early is not None:
                 self._early.drop("stopped")  # there are some left only where the journal failed
 
-    async def _step(self) -> None:
-        effect = self._strategy.next(self.trace.agent, self.trace)
-        match effect:
-            case CallModel():
-                await self.commit()
-                await self._ask_model(effect)
-            case RequestCalls():
-                await self._request(effect)
-            case RunTools(calls=calls):
-                await self._run_tools(calls)
-                if self._inner_waits:
-                    self._pause_with_inner_runs()
-            case ProbeCalls(calls=calls):
-                await self.commit()
-                await self._probe(calls)
-                await self.commit()
-            case AskPerson(calls=calls, doubts=doubts):
-                await self.commit()
-                if not await self._ask_about(doubts):
-                    await self._ask_person(calls, doubts)
-                await self.commit()
-            case Record(facts=facts):
-                for fact in facts:
-                    self._add(fact)
-            case Finish(fact=fact):
-                self._add(fact if self._handles is None else await self._handles.finished(fact))
-                await self.commit()
+    # One method per effect
+
+    async def _record(self, effect: Record) -> None:
+        for fact in effect.facts:
+            self._add(fact)
+
+    async def _finish(self, effect: Finish) -> None:
+        self._add(effect.fact if self._handles is None else await self._handles.finished(effect.fact))
+        await self.commit()
 
     async def _request(self, effect: RequestCalls) -> None:
         is_clean = (
@@ -196,6 +182,7 @@ class Runner:
             add(fact)
 
     async def _ask_model(self, effect: CallModel) -> None:
+        await self.commit()
         request, hearing = effect.request, self._hearing(effect) if self._is_heard else None
         if hearing is not None:
             request = replace(request, on_delta=hearing)
@@ -218,7 +205,9 @@ class Runner:
                 if self._deltas is not None:
                     self._deltas.end()
                 hearing.end()
-        for fact in [*self._early.settle(facts), *facts] if self._early is not None else facts:
+        if self._early is not None and hearing is not None:  # a question beside the decision leaves its reads alone
+            facts = [*self._early.settle(facts), *facts]
+        for fact in facts:
             self.note(fact)
 
     def _hearing(self, effect: CallModel) -> Hearing | None:
@@ -252,8 +241,23 @@ class Runner:
             idempotency_key=key or self._key(call_id),
             attempt=attempt,
             read_artifact=self._read_artifact,
+            literals=self._literals,
+            progress=partial(self._progress, tool.name),
             inside=inside,
         )
+
+    def _progress(self, name: str, text: str) -> None:
+        """Tell who watches what a tool says of its work."""
+        if self._on_delta is not None:
+            shown = text if self._clean is None else self._clean(text)
+            Hearing([self._on_delta])(Delta(kind="progress", name=name, text=shown))
+
+    def _literals(self, args: Any) -> Mapping[str, str]:
+        """The decimals of a call as they stand in the reply that asked for it."""
+        reply = self.trace.last_reply
+        if reply is None:
+            return {}
+        return written_literals(args, (*(one.arguments for one in reply.tool_calls), reply.text))
 
     def _told(self, call: CallView) -> ToolContext:
         """What a probe may know of the call that it is asked about."""
@@ -290,8 +294,9 @@ class Runner:
         filled = self._handles is not None and self._handles.takes_values(call_id)
         return judge(self.trace, call, card, rules=self._rules, filled=filled)
 
-    async def _run_tools(self, calls: tuple[CallView, ...]) -> None:
+    async def _run_tools(self, effect: RunTools) -> None:
         """Journal the intents, then run the calls; every outcome is noted as soon as it is there."""
+        calls = effect.calls
         for call in calls:
             card = self.trace.card(call.requested.tool)
             if card is None or not card.reads_only:
@@ -302,7 +307,12 @@ class Runner:
         share = self._share(calls) if self._has_agents else None
         if len(calls) == 1:
             await self._run_tool(calls[0], share)
-            return
+        else:
+            await self._run_together(calls, share)
+        if self._inner_waits:
+            self._pause_with_inner_runs()
+
+    async def _run_together(self, calls: tuple[CallView, ...], share: Share | None) -> None:
         tasks = [asyncio.create_task(self._run_tool(call, share)) for call in calls]
         try:
             await asyncio.wait(tasks)
@@ -364,11 +374,14 @@ class Runner:
                 return
             self.note(refusal(call_id, fault_of(error, self._clean)))
             return
-        inside = self._lent(tool, share, requested.step)
+        is_alone = share is None and self._handles is None
+        inside = None if is_alone else self._lent(tool, share, requested.step)
         if self._early is not None and (begun := self._early.take(requested)) is not None:
             outcome = await begun
         else:
-            context = self._context(tool, call_id, attempt=max(1, call.attempts), inside=inside)
+            context = None
+            if tool.context_parameter is not None:
+                context = self._context(tool, call_id, attempt=max(1, call.attempts), inside=inside)
             timeout_s = remaining_s(self.trace, tool.card.timeout_s)
             if tool.connection_parameter is not None:
                 await self._transact(call, tool, prepared, context, timeout_s)
@@ -440,9 +453,10 @@ class Runner:
         if self._listener is not None:
             self._unheard.append(event)
 
-    async def _probe(self, calls: tuple[CallView, ...]) -> None:
+    async def _probe(self, effect: ProbeCalls) -> None:
         """Ask the probes of calls in doubt, all at the same time; what they find is noted when all have answered."""
-        asked = [(call, self._real.of_call(call), self._told(call)) for call in calls]
+        await self.commit()
+        asked = [(call, self._real.of_call(call), self._told(call)) for call in effect.calls]
         found = await asyncio.gather(*(look_into(self._toolbox, *one, self._clock, self._clean) for one in asked))
         for settled, outcome in found:
             self.note(settled)
@@ -450,6 +464,13 @@ class Runner:
                 if outcome.artifact is not None:
                     self._artifacts.append(outcome.artifact)
                 self.note(outcome.observed)
+        await self.commit()
+
+    async def _ask(self, effect: AskPerson) -> None:
+        await self.commit()
+        if not await self._ask_about(effect.doubts):
+            await self._ask_person(effect.calls, effect.doubts)
+        await self.commit()
 
     async def _ask_about(self, doubts: tuple[CallView, ...]) -> bool:
         """Ask a person about calls in doubt, once in the life of this process; True if one of them is settled."""
@@ -493,6 +514,18 @@ class Runner:
         if (barred := barring_rule(self.trace, call, answer, self._rules)) is not None:
             return ApprovalAnswer(approved=False, by=answer.by, note=barred)
         return answer
+
+
+_DOING: dict[type[Effect], Callable[[Runner, Any], Coroutine[Any, Any, None]]] = {
+    CallModel: Runner._ask_model,
+    RequestCalls: Runner._request,
+    RunTools: Runner._run_tools,
+    ProbeCalls: Runner._probe,
+    AskPerson: Runner._ask,
+    Record: Runner._record,
+    Finish: Runner._finish,
+}
+"""How each effect is done."""
 
 
 def _names(calls: tuple[CallView, ...]) -> str:

@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
+from taoloop.runtime.deadlines import Deadline
+
 T = TypeVar("T")
 
 GRACE_S = 2.0
@@ -25,11 +27,12 @@ async def within(timeout_s: float | None, coroutine: Coroutine[Any, Any, T], lat
         first = coroutine.send(None)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]  # what the coroutine returns
+    deadline = Deadline(timeout_s)
     try:
-        async with asyncio.timeout(timeout_s) as deadline:
+        with deadline:
             return await _Begun(coroutine, first)  # type: ignore[no-any-return]  # likewise
     except TimeoutError as error:
-        if deadline.expired():
+        if deadline.expired:
             raise late() from error
         raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from taoloop.errors import UnknownName
 from taoloop.strategies.base import Strategy
+from taoloop.strategies.given import GIVEN
 from taoloop.strategies.loop import LoopStrategy
 from taoloop.strategies.undo import UNDO
 
@@ -13,10 +14,11 @@ REASON_ONLY = LoopStrategy(name="reason_only", acts=False, reasons=True)
 STANDARD = LoopStrategy(name="standard", acts=False, reasons=False)
 
 _STRATEGIES: dict[str, Strategy] = {s.name: s for s in (REACT, ACT_ONLY, REASON_ONLY, STANDARD)}
-_INNER: dict[str, Strategy] = {UNDO.name: UNDO}  # of runs that no agent is made for
+_INNER: dict[str, Strategy] = {one.name: one for one in (UNDO, GIVEN)}  # of runs that no agent is made for
 
 __all__ = [
     "ACT_ONLY",
+    "GIVEN",
     "REACT",
     "REASON_ONLY",
     "STANDARD",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taoloop.core.citations import cited
 from taoloop.core.effects import CallModel
 from taoloop.core.events import Fact, Finished, LimitReached, ModelErred
 from taoloop.core.guards import time_limit
@@ -23,7 +24,7 @@ def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finis
         limit=reached.limit,
         answer=answer.text if answer else None,
         reason=reason,
-        citations=answer.citations if answer else (),
+        citations=(answer.citations or cited(answer.text)) if answer else (),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
+from taoloop.core.citations import cited
 from taoloop.core.decision import Act, Answer
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import (
@@ -21,6 +22,7 @@ from taoloop.core.events import (
     Noted,
     Observed,
 )
+from taoloop.core.frozen import maker
 from taoloop.core.guards import reached_limit, reached_steps, remaining_s
 from taoloop.core.message import Message, Purpose
 from taoloop.core.request import ModelRequest
@@ -28,16 +30,22 @@ from taoloop.core.requests import refusal
 from taoloop.core.spec import AgentSpec
 from taoloop.core.steps import TIMEOUT, CallView
 from taoloop.core.trace import Trace
+from taoloop.core.unlisted import meant
 from taoloop.core.wording import wording
 from taoloop.dialects import get_dialect
 from taoloop.dialects.conversation import Conversation
 from taoloop.dialects.pin import pin_prompt
 from taoloop.dialects.reply_schema import reply_schema
 from taoloop.errors import IllegalEvent
-from taoloop.policy import tainted
+from taoloop.policy import pin_matters
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.doubt import Lost, lost_calls
 from taoloop.strategies.ends import limit_finish, model_failed
+
+_model_request = maker(ModelRequest)
+_call_model = maker(CallModel)
+_request_calls = maker(RequestCalls)
+_run_tools = maker(RunTools)
 
 _ASIDE = ("compact", "pin")  # asked beside the conversation, and not for a decision
 _WITHOUT_TOOLS = ("close", *_ASIDE)
@@ -73,14 +81,14 @@ class LoopStrategy:
         reply = trace.last_reply
         if reply is None or not isinstance(reply.decision, Act):
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
-        if trace.agent.policy.pin == "model" and not trace.pin_asked and _may_change_things(trace):
+        if trace.agent.policy.pin == "model" and not trace.pin_asked and _wants_pin(trace, reply.decision):
             return self._ask(trace.agent, trace, "pin", reply.step, pin_prompt(trace))
-        return RequestCalls(act=reply.decision, step=reply.step, offered=self.acts)
+        return _request_calls(act=reply.decision, step=reply.step, offered=self.acts)
 
     def _act(self, trace: Trace) -> Effect:
         pending = tuple(trace.pending.values())
         if len(pending) == 1 and pending[0].is_fresh and trace.paused is None:
-            return RunTools(calls=pending)
+            return _run_tools(calls=pending)
         if trace.paused is not None and (waiting := tuple(call for call in pending if call.needs_person)):
             return AskPerson(calls=waiting)  # until it is resumed, a run takes nothing but answers
         if trace.approved_tiers and (allowed := [_allowed_ahead(c) for c in pending if _is_allowed_ahead(trace, c)]):
@@ -138,7 +146,7 @@ class LoopStrategy:
                 status="completed",
                 answer=answer.text,
                 reason=answer.reason or wording(trace.agent.language, "answered"),
-                citations=answer.citations,
+                citations=answer.citations or cited(answer.text),
             )
         )
 
@@ -166,7 +174,7 @@ class LoopStrategy:
         schema = None
         if purpose not in _ASIDE:
             schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons)
-        request = ModelRequest(
+        request = _model_request(
             task=trace.task,
             trace=trace,
             messages=messages,
@@ -182,15 +190,22 @@ class LoopStrategy:
             timeout_s=agent.model_timeout_s if purpose == "close" else remaining_s(trace, agent.model_timeout_s),
             reply_schema=schema,
         )
-        return CallModel(request=request, step=step)
+        return _call_model(request=request, step=step)
 
 
 _NOTHING_LOST = Lost()
 
 
-def _may_change_things(trace: Trace) -> bool:
-    """Whether it matters what the task calls for: there are effects to be had, and the model has read nothing yet."""
-    return not tainted(trace) and any(card.tier not in ("read", "draft") for card in trace.agent.tools)
+def _wants_pin(trace: Trace, act: Act) -> bool:
+    """Whether it matters for one of these calls what the task calls for, and the task is one to be asked about.
+
+    The question shows no observation, so it may come after some; but a task that was written after something untrusted
+    was read is untrusted itself.
+    """
+    if trace.started is None or trace.started.tainted:
+        return False
+    cards = (trace.card(meant(call, trace.agent.tools).tool) for call in act.calls)
+    return any(card is not None and pin_matters(trace.agent.policy, card) for card in cards)
 
 
 def _is_allowed_ahead(trace: Trace, call: CallView) -> bool:

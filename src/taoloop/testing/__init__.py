@@ -6,7 +6,9 @@ from taoloop.models.scripted import ScriptedModel
 from taoloop.testing.clock import FakeClock
 from taoloop.testing.drift import DriftInjector
 from taoloop.testing.drift_classes import DRIFT
+from taoloop.testing.embedding import FakeEmbedder
 from taoloop.testing.http import HttpDouble
+from taoloop.testing.names import FakeNames
 from taoloop.testing.pace import FakePace
 from taoloop.testing.recorder import Recorder
 from taoloop.testing.regression import assert_same_decisions, recorded_run
@@ -17,6 +19,8 @@ __all__ = [
     "DRIFT",
     "DriftInjector",
     "FakeClock",
+    "FakeEmbedder",
+    "FakeNames",
     "FakePace",
     "HttpDouble",
     "Recorder",

@@ -13,6 +13,7 @@ from typing import Any
 from taoloop.core.message import Message, ModelReply, ToolCallText
 from taoloop.core.request import ModelRequest
 from taoloop.core.text import well_formed
+from taoloop.core.unlisted import told
 from taoloop.dialects.toolblock import describe
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
@@ -92,7 +93,7 @@ class Asked:
         }
         about = {"model": spec, "dialect": request.dialect, "purpose": request.purpose}
         about |= {name: value for name, value in sampling.items() if value is not None}
-        cards = request.tools if request.native else ()  # else the prompt describes them
+        cards = told(request.tools) if request.native else ()  # else the prompt describes them
         tools = [
             {"name": card.name, "description": describe(card), "parameters": _plain(card.input_schema)}
             for card in cards

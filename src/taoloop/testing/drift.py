@@ -12,11 +12,11 @@ from taoloop.core.message import ModelReply
 from taoloop.core.request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
-from taoloop.errors import ConfigError, UnknownName
-from taoloop.models.base import Model
+from taoloop.errors import ConfigError, InvalidArguments, UnknownName
+from taoloop.models.base import Model, is_language_model
 from taoloop.testing.drift_classes import DRIFT, Drift, Sent
 
-_REFUSED_CALLS = ("unknown_tool", "invalid_arguments")
+_REFUSED_CALLS = frozenset({"unknown_tool", *InvalidArguments.codes})
 
 
 class DriftInjector:
@@ -58,6 +58,11 @@ class DriftInjector:
     def dialect(self) -> str:
         """That of the model behind it."""
         return self._model.dialect
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether the model behind it is one."""
+        return is_language_model(self._model)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the model behind it, or what drift made of it."""

@@ -12,9 +12,9 @@ from typing import Literal
 from taoloop.core.message import Delta, ModelReply
 from taoloop.core.request import ModelRequest
 from taoloop.errors import ConfigError, ReplayDiverged
-from taoloop.models.base import Model
+from taoloop.models.base import Model, is_language_model
 from taoloop.models.real_calls import forbidden_by
-from taoloop.models.resolve import resolve_model
+from taoloop.models.resolve import is_provider, resolve_model
 from taoloop.testing.asked import Asked, Masks
 from taoloop.testing.recording import Recording
 
@@ -71,6 +71,15 @@ class Recorder:
         """That of the first recorded request; without any, that of the model behind it."""
         first = self._recording.first
         return str(first.about["dialect"]) if first is not None else self._real().dialect
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether the model behind it is one, as far as that is known: a recording alone has asked what was asked."""
+        if isinstance(self._model, str):
+            return is_provider(self._model)
+        if self._model is not None:
+            return is_language_model(self._model)
+        return self._recording.has("pin")
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The recorded reply, or the model's.

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from taoloop.core.message import ModelReply, ToolCallText, Usage
+from taoloop.core.message import ModelReply, Purpose, ToolCallText, Usage
 from taoloop.errors import ConfigError
 from taoloop.testing.asked import Asked, digest
 
@@ -43,6 +43,10 @@ class Recording:
     def first(self) -> Asked | None:
         """The first request, if there is any."""
         return next((exchange.asked for exchange in self._exchanges.values()), None)
+
+    def has(self, purpose: Purpose) -> bool:
+        """Whether a request of this purpose was recorded."""
+        return any(exchange.asked.about["purpose"] == purpose for exchange in self._exchanges.values())
 
     def replies(self, key: str) -> tuple[ModelReply, ...]:
         """The replies to a request; empty if it was not recorded."""

@@ -28,7 +28,14 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
-from taoloop.errors import ConfigError, IllegalEvent, JournalCorrupt, ReplayDiverged, TaoError
+from taoloop.errors import (
+    ConfigError,
+    IllegalEvent,
+    InvalidArguments,
+    JournalCorrupt,
+    ReplayDiverged,
+    TaoError,
+)
 from taoloop.models.replay import ReplayModel
 from taoloop.policy import judge
 from taoloop.runtime.replay import replay
@@ -39,11 +46,9 @@ if TYPE_CHECKING:
 
 _OF_THE_RUN = (
     *("model", "dialect", "limits", "approved_tiers", "language", "context_tokens"),
-    *("source", "workspace", "memory"),
+    *("source", "workspace", "memory", "tools_from"),
 )
 """What a run was given for itself; all else comes from the agent as it is now."""
-
-_INVALID = "invalid_arguments"
 
 
 def recorded_run(path: Path | str, run_id: str | None = None) -> Trace:
@@ -121,7 +126,7 @@ class _Judging:
         """What is decided now where it is not what was recorded; None where arguments are taken, or refused, alike."""
         call, view = self._asked(fact), self.recorded.calls[fact.call_id]
         fault = view.observed.error if view.observed is not None else None
-        was_invalid = fact.verdict == "deny" and fault is not None and fault.code == _INVALID
+        was_invalid = fact.verdict == "deny" and fault is not None and fault.code in InvalidArguments.codes
         if call is None or fact.tool not in self.agent.toolbox:
             return None  # the replay itself says what becomes of a tool that is not there
         try:

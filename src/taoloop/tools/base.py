@@ -19,13 +19,24 @@ async def _no_artifacts(_ref: str) -> str | None:
     return None
 
 
+def _no_literals(_args: Any) -> Mapping[str, str]:
+    return {}
+
+
+def _unheard(_text: str) -> None:
+    """Nobody watches."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """What a tool may know of the call that it serves; a handler asks for it by a parameter of this type.
 
     `idempotency_key` is the same for every attempt at this recorded call and different for every other call.
-    `attempt` counts from 1. `read_artifact(ref)` gives the whole of an earlier output of this run, or None. `inside` is
-    the runtime's own, for tools that are agents.
+    `attempt` counts from 1. `read_artifact(ref)` gives the whole of an earlier output of this run, or None.
+    `literals(args)` gives the decimals in the arguments as the model wrote them, by JSON pointer
+    (`{"/amount": "1.10"}`), where they are more than the float gives. `progress(text)` tells who
+    watches how far the call is, in a line; nothing of it is kept. `inside` is the runtime's own, for tools that are
+    agents.
     """
 
     run_id: str = "by-hand"
@@ -33,6 +44,8 @@ class ToolContext:
     idempotency_key: str = "by-hand"
     attempt: int = 1
     read_artifact: Callable[[str], Awaitable[str | None]] = _no_artifacts
+    literals: Callable[[Any], Mapping[str, str]] = _no_literals
+    progress: Callable[[str], None] = _unheard
     inside: Any = None
 
 
@@ -95,6 +108,10 @@ class Tool:
 
     `probe` tells of a call that lost its outcome whether it happened. `connection_parameter` names the handler's
     parameter that takes the journal's connection, where the tool is transactional.
+
+    `whole_schema` is the schema that judges the arguments, where the card shows only a part of it.
+
+    `secrets` are the values that the tool sends for its operator, by names that may be shown: runs redact them.
     """
 
     card: ToolCard
@@ -108,6 +125,8 @@ class Tool:
     runs_inside: bool = False
     probe: Probe | None = None
     connection_parameter: str | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    whole_schema: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function behind the tool, unchecked."""
@@ -166,7 +185,7 @@ class Tool:
         return self.inline or (self.ends_at_once is not None and self.ends_at_once(self.handler, values))
 
     def render(self, result: Any) -> Output:
-        """The result as text: a str as it is, anything else as JSON.
+        """The result as text: a str or an `Output` as it is, anything else as JSON.
 
         Numbers that JSON does not have become the texts "NaN", "Infinity" and "-Infinity"; a pydantic model is
         written as its own configuration says (by default null for these).
@@ -175,6 +194,8 @@ class Tool:
             InvalidOutput: it is a generator, does not fit the output schema or cannot be written as JSON (such as
                 bytes that are no UTF-8). The tool did run.
         """
+        if type(result) is Output:
+            return result
         if type(result) not in _NO_ITERATORS and (hasattr(result, "__next__") or hasattr(result, "__anext__")):
             raise InvalidOutput(
                 f"{self.name!r} returned a {type(result).__name__}, which gives its values one by one; none was taken.",

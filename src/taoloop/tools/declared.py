@@ -169,6 +169,7 @@ _KINDS: dict[str, tuple[type[Any] | tuple[type[Any], ...], str]] = {
     "idempotent": (bool, "true or false"),
     "probes": (bool, "true or false"),
     "transactional": (bool, "true or false"),
+    "listed": (bool, "true or false"),
     "parallel": ((bool, type(None)), "true or false"),
     "compensation": ((str, type(None)), "a text"),
     "compensation_args": (Mapping, "a mapping"),

@@ -1,21 +1,16 @@
-"""A file of notes with full-text search: SQLite FTS5, with Chinese, Japanese and Korean as pairs of characters.
-
-FTS5's own tokenizer takes a run of Chinese characters for one word. So each note is indexed by words of ours: words
-between spaces as they are (stemmed by FTS5), and of each run of CJK characters every single one and every pair.
-"""
+"""A file of notes with full-text search: SQLite FTS5, over words of ours so that Chinese is found too."""
 
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
-import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from taoloop.errors import ToolError
+from taoloop.tools.words import TOKENIZER, index_words, query_words
 
 MAX_TEXT_CHARS = 4_000
 MAX_TOPIC_CHARS = 100
@@ -25,7 +20,6 @@ BUSY_S = 10.0
 
 _APPLICATION_ID = 0x54616F4E  # "TaoN"
 _VERSION = 1
-_MOST_WORDS = 200  # of a query: enough for any question, and a bound for the search
 
 _SCHEMA = f"""
 CREATE TABLE note (
@@ -37,7 +31,7 @@ CREATE TABLE note (
   call_id TEXT NOT NULL,
   UNIQUE (text, topic)
 );
-CREATE VIRTUAL TABLE note_words USING fts5(words, content='', tokenize='porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE note_words USING fts5(words, content='', tokenize='{TOKENIZER}');
 PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 """
@@ -51,10 +45,6 @@ _AS_IT_STANDS = """
 SELECT id, text, topic, at, run_id, call_id FROM note
 WHERE instr(lower(topic || ' ' || text), lower(?)) ORDER BY id DESC LIMIT ?
 """
-
-_CJK = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_MARKS = "\u0300-\u036f"  # accents that belong to no character of their own, which FTS5 takes off
-_PIECE = re.compile(rf"(?P<cjk>[{_CJK}]+)|(?P<word>(?:[^\W{_CJK}_]|[{_MARKS}])+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,31 +160,3 @@ class Notes:
                 f"{self.path} is another kind of database.", code="memory_unusable", hint="Name a new file."
             )
         return kind == _APPLICATION_ID
-
-
-def index_words(text: str) -> list[str]:
-    """The words by which a text is found: words as they are; of CJK every character and every pair of neighbours."""
-    words: list[str] = []
-    for piece in _PIECE.finditer(_folded(text)):
-        if run := piece["cjk"]:
-            words += [*run, *_pairs(run)]
-        else:
-            words.append(piece["word"])
-    return words
-
-
-def query_words(text: str) -> list[str]:
-    """The words to look for, each once: like `index_words`, but single CJK characters only where they stand alone."""
-    words: dict[str, None] = {}
-    for piece in _PIECE.finditer(_folded(text)):
-        run = piece["cjk"]
-        words |= dict.fromkeys([piece["word"]] if not run else _pairs(run) or [run])
-    return list(words)[:_MOST_WORDS]
-
-
-def _pairs(run: str) -> list[str]:
-    return [run[place : place + 2] for place in range(len(run) - 1)]
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()

@@ -1,0 +1,88 @@
+"""Decimals as a model wrote them: `1.10`, `0.12345678901234567890`. Pure.
+
+A float keeps neither. Where a tool needs the digits, they are found again in the reply that asked for the call.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_MOST_TRIES = 200  # places in a reply where an object may begin
+_MOST_CHARS = 10_000  # that are read in vain, beyond twice the length of the reply
+_DEEPEST = 50
+
+
+class _Written(float):
+    """A float that knows its text."""
+
+    text: str
+
+
+def _read(text: str) -> _Written:
+    made = _Written(text)
+    made.text = text
+    return made
+
+
+_DECODER = json.JSONDecoder(parse_float=_read)
+_OPEN = re.compile(r"\{")
+
+
+def has_float(value: Any) -> bool:
+    """Whether a JSON value holds a number that is not whole, so that its digits may matter."""
+    if isinstance(value, Mapping):
+        return any(has_float(inner) for inner in value.values())
+    return any(has_float(item) for item in value) if isinstance(value, list | tuple) else isinstance(value, float)
+
+
+def written_literals(args: Any, sources: Iterable[str]) -> dict[str, str]:
+    """The texts of the decimals in `args` by JSON pointer, where they are more than the float itself would give.
+
+    `sources` are the texts of a reply. An object in them that equals `args` is what was meant; where two such objects
+    differ in their digits, nobody can tell, and nothing is given.
+    """
+    if not has_float(args):
+        return {}
+    found: list[dict[str, str]] = []
+    for source in sources:
+        end, left = 0, _MOST_CHARS + 2 * len(source)
+        for number, opening in enumerate(_OPEN.finditer(source)):
+            if number > _MOST_TRIES or left < 0:
+                break
+            if opening.start() < end:
+                continue
+            try:
+                value, end = _DECODER.raw_decode(source, opening.start())
+            except (ValueError, RecursionError) as error:
+                left -= getattr(error, "pos", len(source)) - opening.start()
+                continue
+            for match in _equals(value, args, 0):
+                literals: dict[str, str] = {}
+                _collect(match, "", literals)
+                if literals not in found:
+                    found.append(literals)
+    return found[0] if len(found) == 1 else {}
+
+
+def _equals(value: Any, args: Any, depth: int) -> list[Any]:
+    """Every part of `value` that equals `args`."""
+    if depth > _DEEPEST:
+        return []
+    if value == args:
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [match for item in inner for match in _equals(item, args, depth + 1)]
+
+
+def _collect(value: Any, place: str, literals: dict[str, str]) -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _collect(inner, f"{place}/{key.replace('~', '~0').replace('/', '~1')}", literals)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            _collect(item, f"{place}/{number}", literals)
+    elif isinstance(value, _Written) and value.text != repr(float(value)):
+        literals[place] = value.text

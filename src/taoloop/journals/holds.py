@@ -1,0 +1,114 @@
+"""Which runs somebody is at work on: who drives a run holds its lease, and no longer than it lives."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from taoloop.journals.base import Lease
+from taoloop.journals.status import RUNNING
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Mapping
+
+    from taoloop.core.events import Event
+    from taoloop.journals.base import Journal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who is at work on a run. `process` is its number, None where the system does not tell it."""
+
+    process: int | None = None
+
+    def __str__(self) -> str:
+        """As it stands in messages."""
+        if self.process is None:
+            return "another process"
+        return "this process" if self.process == os.getpid() else f"the process {self.process}"
+
+
+class Holds(Protocol):
+    """What a journal knows of who is at work on its runs. A journal that can tell has one as its attribute `holds`.
+
+    A lease is held from its taking to the end of the work under it, and at most as long as its process lives. One
+    that was voided by a newer lease holds nothing, whoever still has it.
+    """
+
+    async def holder(self, run_id: str) -> Holder | None:
+        """Who holds the newest lease of a run; None: nobody."""
+        ...
+
+    async def left(self) -> list[str]:
+        """The runs that are `running` with nobody at work on them, the oldest first.
+
+        Runs inside other runs are not among them: those go on with the runs around them.
+        """
+        ...
+
+    def hold(self, lease: Lease) -> None:
+        """Begin to hold a lease that was just taken.
+
+        Raises:
+            JournalError: the system does not let us.
+        """
+        ...
+
+    def let_go(self, lease: Lease) -> None:
+        """End it. Again is harmless."""
+        ...
+
+
+def holds_of(journal: Journal) -> Holds | None:
+    """What the journal knows of who is at work; None where it cannot tell."""
+    holds: Holds | None = getattr(journal, "holds", None)
+    return holds
+
+
+class _Kept(Protocol):
+    """A run as the journal in memory keeps it."""
+
+    fence: int
+    status: str
+    events: list[Event]
+
+
+class MemoryHolds:
+    """The same within one process, for the journal in memory."""
+
+    def __init__(self, runs: Mapping[str, _Kept], lock: threading.Lock) -> None:
+        self._runs, self._lock = runs, lock
+        self._held: set[Lease] = set()
+
+    async def holder(self, run_id: str) -> Holder | None:
+        """Who holds the newest lease of a run; None: nobody."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            return Holder(process=os.getpid()) if run is not None and self._is_held(run_id, run) else None
+
+    async def left(self) -> list[str]:
+        """The runs that are `running` with nobody at work on them, the oldest first."""
+        with self._lock:
+            return [
+                run_id
+                for run_id, run in self._runs.items()
+                if run.status == RUNNING
+                and run.events
+                and getattr(run.events[0].fact, "parent", None) is None
+                and not self._is_held(run_id, run)
+            ]
+
+    def hold(self, lease: Lease) -> None:
+        """Begin to hold a lease that was just taken."""
+        with self._lock:
+            self._held.add(lease)
+
+    def let_go(self, lease: Lease) -> None:
+        """End it. Again is harmless."""
+        with self._lock:
+            self._held.discard(lease)
+
+    def _is_held(self, run_id: str, run: _Kept) -> bool:
+        return Lease(run_id=run_id, fence=run.fence) in self._held

@@ -1,0 +1,238 @@
+"""The words of acts and of what they are done to, in English and Chinese.
+
+A lexicon and nothing else: no tool and no task is known here. An act has several words ("cancel", "call off", "取消"),
+and a thing belongs to a kind ("mail", "邮件"); what is in neither list agrees with everything.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a list."""
+    return frozenset(text.split())
+
+
+_ACTS = (
+    (
+        "send email mail message write reply respond answer forward tell inform notify post dm text ping",
+        "发送|发给|发到|发邮件|发信|寄|回复|答复|转发|通知|告诉|告知|发一封|发个|发条|发一条|写信|写邮件|发短信|发消息",
+    ),
+    ("post publish tweet share upload", "发布|发表|分享|上传|发帖|贴到|贴出"),
+    ("invite add", "邀请|添加|加入|拉进|加到|加进"),
+    (
+        "create make add setup schedule plan set open register note write put arrange",
+        "创建|新建|添加|新增|安排|建立|设置|登记|记录|新开|建一个|建个|写一个|写一份|加一个|加个",
+    ),
+    (
+        "write save store append edit put insert draft add",
+        "写入|写到|写进|写下|写一份|保存|存到|存入|存进|追加|编辑|插入|草拟|起草|添加|加到|加进|补充",
+    ),
+    (
+        "update change modify edit adjust correct rename replace set move reschedule increase decrease fix",
+        "更新|修改|更改|改成|改为|改一下|调整|编辑|重命名|改名|移动|改期|更正|替换",
+    ),
+    ("move rename", "移动|重命名|改名|挪|移到|移至"),
+    ("delete remove erase drop clear cancel kick purge wipe discard", "删除|移除|删|清空|清除|取消|踢|抹掉|丢弃|去掉"),
+    ("cancel delete abort revoke", "取消|撤销|作废|退订"),
+    ("reschedule move postpone shift", "改期|推迟|延期|提前|改到|挪到"),
+    (
+        "pay transfer send refund wire buy purchase settle reimburse return donate",
+        "支付|付款|付|转账|转给|汇款|汇给|打给|退款|退还|购买|买|报销|打款|缴|结清|还款|还给|捐",
+    ),
+    ("schedule pay setup set transfer", "定期|安排|预约|自动付|自动转|自动缴"),
+    ("book reserve order rent", "预订|预定|预约|订|下单|租"),
+    ("buy order purchase", "购买|下单|买|订购"),
+    ("share give grant", "分享|共享|授权|授予"),
+    ("submit file handin", "提交|递交|上报|交给"),
+    ("run execute start launch deploy restart", "运行|执行|启动|部署|重启"),
+    ("approve accept confirm", "批准|同意|确认"),
+    ("close end stop terminate disable", "关闭|结束|停止|禁用|关掉|停用"),
+    ("remember note keep", "记住|记下"),
+)
+ACTS = [(words_of(english), frozenset(chinese.split("|"))) for english, chinese in _ACTS]
+VERBS = frozenset().union(*(english for english, _ in ACTS))
+SIGNS = frozenset().union(*(chinese for _, chinese in ACTS))
+
+AMBIGUOUS = words_of(
+    "email mail message post tweet share file book order plan schedule note answer reply forward transfer wire "
+    "purchase return refund set move change edit fix shift rent open close end stop start run launch update draft "
+    "text ping dm drop store increase decrease abort drop pay grant register"
+)
+"""Verbs that are nouns or adjectives as well: verbs only where a request can begin."""
+
+LIGHT = words_of(
+    "make do place issue perform initiate arrange process setup create submit complete execute put schedule"
+)
+"""Verbs that say little: the act is the noun behind them (make a reservation)."""
+
+NOMINAL = {
+    "reservation": "reserve",
+    "booking": "book",
+    "payment": "pay",
+    "transfer": "transfer",
+    "refund": "refund",
+    "purchase": "purchase",
+    "order": "order",
+    "donation": "donate",
+    "invitation": "invite",
+    "cancellation": "cancel",
+    "deletion": "delete",
+    "removal": "remove",
+    "update": "update",
+    "reply": "reply",
+}
+"""Nouns that name an act."""
+
+PHRASES = (
+    (re.compile(r"\bset(?:ting)? up\b"), "setup"),
+    (re.compile(r"\bcall(?:ing)? (?:it |this |that |them )?off\b"), "cancel"),
+    (re.compile(r"\bget(?:ting)? rid of\b|\bthrow(?:ing)? (?:it |them )?(?:away|out)\b"), "delete"),
+    (re.compile(r"\bhand(?:ing)? (?:it |them )?in\b"), "handin"),
+    (re.compile(r"\bpay(?:ing)? (?:(?:it|them|him|her) )?back\b"), "refund"),
+    (re.compile(r"\bpush(?:ing)? (?:it |them )?back\b|\bput(?:ting)? off\b"), "postpone"),
+    (re.compile(r"\bsend(?:ing)? (?:(?:it|them|him|her) )?back\b"), "return"),
+    (re.compile(r"\bmake (?:sure|certain)\b"), "ensure"),
+    (re.compile(r"\bstanding orders?\b|\bdirect debits?\b"), "payment"),
+)
+"""What two words say together, as one."""
+
+_KINDS = {
+    "message": (
+        "email mail message letter dm sms text reply inbox",
+        "邮件|信件|消息|短信|私信|微信|邮箱|一封信|留言",
+    ),
+    "money": (
+        "money payment transaction transfer bill invoice rent amount refund salary fee euro eur dollar cash debt",
+        "钱|款|元|金额|账单|房租|租金|费|工资|红包|转账|交易|发票|押金|欠款|税",
+    ),
+    "file": (
+        "file document doc docx folder spreadsheet pdf attachment report slide directory invoice receipt list",
+        "文件|文档|报告|表格|附件|文件夹|照片|图片|目录|清单|列表|发票",
+    ),
+    "event": (
+        "event calendar meeting appointment reminder agenda call class",
+        "日程|会议|活动|日历|事件|预约|提醒|约会|例会|开会|会面",
+    ),
+    "person": (
+        "user member participant attendee guest colleague contact employee people person invitee",
+        "用户|成员|人员|同事|参与者|参会|与会|联系人|员工|客人",
+    ),
+    "channel": ("channel group room thread", "频道|群|讨论组"),
+    "hotel": ("hotel room accommodation hostel suite", "酒店|房间|宾馆|民宿|旅馆|客房"),
+    "restaurant": ("restaurant table dinner lunch", "餐厅|餐馆|饭店|餐桌|位子|座位"),
+    "car": ("car vehicle rental suv", "汽车|租车|车辆|一辆车|轿车"),
+    "flight": ("flight plane airline ticket", "机票|航班|飞机"),
+    "train": ("train ticket", "火车|高铁|车票"),
+    "password": ("password passcode pin credential", "密码|口令"),
+    "profile": (
+        "info information profile detail account address phone name setting preference",
+        "资料|个人信息|信息|地址|电话|账户|账号|设置|姓名",
+    ),
+    "page": ("webpage website site page article blog post", "网页|网站|文章|帖子|博客|页面|主页"),
+    "order": ("order cart product item goods", "订单|购物车|商品|货"),
+    "todo": ("task todo ticket issue bug", "任务|待办|工单|问题单"),
+    "note": ("note memo", "笔记|备忘|便签"),
+    "record": ("record row entry table database", "记录|条目|数据库|数据"),
+    "service": ("server service host machine process job container deployment", "服务器|服务|主机|进程|容器"),
+}
+KIND_OF: dict[str, frozenset[str]] = {}
+for _kind, (_english, _) in _KINDS.items():
+    for _word in _english.split():
+        KIND_OF[_word] = KIND_OF.get(_word, frozenset()) | {_kind}
+SIGN_KINDS: dict[str, frozenset[str]] = {}
+for _kind, (_, _chinese) in _KINDS.items():
+    for _word in _chinese.split("|"):
+        SIGN_KINDS[_word] = SIGN_KINDS.get(_word, frozenset()) | {_kind}
+
+CARRIERS = frozenset({"message", "channel", "page"})
+"""What carries other things: a report is sent by mail. Money is not."""
+
+_TALK = frozenset({"message", "channel"})
+USUAL: dict[str, frozenset[str]] = {
+    **dict.fromkeys(
+        words_of("send email mail message reply respond answer forward tell inform notify dm text ping"), _TALK
+    ),
+    **dict.fromkeys(words_of("pay wire settle reimburse donate"), frozenset({"money"})),
+    "refund": frozenset({"money", "order"}),
+    "transfer": frozenset({"money", "file"}),
+    "write": frozenset({"message", "channel", "file", "note"}),
+    "post": frozenset({"message", "channel", "page"}),
+    "publish": frozenset({"page", "file"}),
+    "tweet": frozenset({"message", "page"}),
+    "return": frozenset({"money", "order"}),
+    "invite": frozenset({"person", "event", "channel"}),
+    "postpone": frozenset({"event"}),
+    "reschedule": frozenset({"event"}),
+    "schedule": frozenset({"event"}),
+    "save": frozenset({"file", "note"}),
+    "append": frozenset({"file", "note"}),
+    "buy": frozenset({"order", "flight", "train"}),
+    "purchase": frozenset({"order", "flight", "train"}),
+    "rename": frozenset({"file"}),
+}
+"""What an act is done to where the task does not say it. An act that is not here may be done to anything."""
+
+BARE = words_of(
+    "make set setup open put add plan register note give move keep file fix drop clear end stop start run "
+    "store arrange share shift grant replace increase decrease adjust hand"
+)
+"""Acts that call for a tool only together with what it acts on: alone they say too little."""
+
+USUAL_SIGNS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(_ACTS[0][1].split("|"), _TALK),
+    **dict.fromkeys(_ACTS[10][1].split("|"), frozenset({"money"})),
+    **dict.fromkeys(words_of("购买 买 下单 订购"), frozenset({"order", "flight", "train", "money"})),
+    **dict.fromkeys(words_of("发布 发表 发帖 贴到 贴出"), frozenset({"page", "message", "channel"})),
+    **dict.fromkeys(words_of("改期 推迟 延期"), frozenset({"event"})),
+    "邀请": frozenset({"person", "event", "channel"}),
+    **dict.fromkeys(("退款", "退还"), frozenset({"money", "order"})),
+}
+"""The same for Chinese."""
+
+BARE_SIGNS = words_of(
+    "添加 加入 安排 建立 设置 登记 记录 定期 预约 提前 分享 共享 移动 挪 移到 移至 挪到 加到 加进 拉进 订 租 付 买 "
+    "执行 启动 运行 结束 停止 确认 同意 记下 保存 补充 改到 改为 改成 替换 交给 调整 转给"
+)
+"""Chinese acts that say too little alone."""
+
+_CHANGED = {
+    "sent": "send",
+    "paid": "pay",
+    "wrote": "write",
+    "written": "write",
+    "bought": "buy",
+    "made": "make",
+    "gave": "give",
+    "given": "give",
+    "told": "tell",
+    "kept": "keep",
+    "ran": "run",
+}
+
+
+def stem(word: str) -> str:
+    """The word without the ending of a plural, a past or a gerund; good enough to compare words."""
+    return stem_and_ending(word)[0]
+
+
+def stem_and_ending(word: str) -> tuple[str, str]:
+    """The stem, and which ending was taken from it: ``ing``, ``ed`` (a past), ``s`` or none."""
+    word = word.removesuffix("'s")
+    if (root := _CHANGED.get(word)) is not None:
+        return root, "ed"
+    if word in VERBS or word in KIND_OF:
+        return word, ""
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            short = word[: -len(ending)]
+            if ending in ("ing", "ed") and len(short) > 3 and short[-1] == short[-2] and short[-1] not in "lse":
+                short = short[:-1]
+            single = short[:-1] if short[-2:-1] == short[-1:] else short  # cancelled
+            kind = "s" if ending == "es" else ending
+            for whole in (short, short + "e", short[:-1] + "y" if short.endswith("i") else short, single):
+                if whole in VERBS or whole in KIND_OF or whole in NOMINAL:
+                    return whole, kind
+            return short, kind
+    return word, ""

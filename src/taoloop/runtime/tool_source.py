@@ -1,0 +1,182 @@
+"""Tools that are loaded when they are first needed: an API, a server, a database, a folder that a file names."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from taoloop.core.redact import Redactor
+from taoloop.errors import AgentFileError, ConfigError, MissingExtra, TaoError, ToolDefinitionError, ToolSourceError
+from taoloop.tools.base import Tool
+from taoloop.tools.loaded import Loaded, Problem
+
+if TYPE_CHECKING:
+    from taoloop.runtime.agent_nodes import Document, Place  # it loads YAML, and every agent imports this module
+
+_LOG = logging.getLogger("taoloop")
+
+
+class ToolSource:
+    """One source of tools; it stands among an agent's tools in their place. It is loaded once, at its first use.
+
+    `where` says where it is named (`tools.yaml:7: tools[2].mcp`), `secrets` which values of the environment it uses.
+    `given_as` is the tool file that a command line named, so that a run can be resumed without naming it again.
+    `settings` are what it is loaded by. `let_go` ends what its tools hold open in this process; they open it again
+    where they are called again.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        place: Place,
+        load: Callable[[], Loaded],
+        *,
+        secrets: Mapping[str, str],
+        given_as: str = "",
+        settings: Any = None,
+        let_go: Callable[[], None] | None = None,
+    ) -> None:
+        self.document, self.place, self.secrets, self.given_as = document, place, secrets, given_as
+        self.settings = settings
+        self._load, self._let_go, self._lock = load, let_go, Lock()
+        self._loaded: Loaded | None = None
+        self._untold: tuple[Problem, ...] = ()
+        self._clean = Redactor(secrets, patterns=False).text
+
+    @property
+    def where(self) -> str:
+        """The file, the line and the field."""
+        return f"{self._line}: {self.document.name_of(self.place)}"
+
+    @property
+    def _line(self) -> str:
+        return f"{self.document.path.name}:{self.document.lines.get(self.place, 0)}"
+
+    def loaded(self) -> Loaded:
+        """The tools, and what was wrong with the others. A source that cannot be loaded at all is one problem.
+
+        Raises:
+            AgentFileError: what the file says of it cannot be; names file, line and field.
+        """
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._cleaned(self._try())
+                self._untold = self._loaded.problems
+            return self._loaded
+
+    def untold(self) -> tuple[Problem, ...]:
+        """The problems that nobody asked for yet; each is given once."""
+        self.loaded()
+        with self._lock:
+            told, self._untold = self._untold, ()
+            return told
+
+    def close(self) -> None:
+        """Let go of connections and processes, whoever uses them. Harmless where there are none, and again."""
+        if self._loaded is not None and self._let_go is not None:
+            self._let_go()
+
+    def _try(self) -> Loaded:
+        try:
+            return _apart(self._load)
+        except AgentFileError:
+            raise
+        except (ToolSourceError, MissingExtra) as error:
+            return self._failed(error.message, error.hint)
+        except ConfigError as error:
+            raise self.document.error(self.place, self._clean(error.message), hint=self._clean(error.hint)) from None
+        except TaoError as error:
+            return self._failed(error.message, error.hint)
+        except Exception as error:  # noqa: BLE001  # one source must not take the others with it
+            _LOG.debug("%s", self.where, exc_info=True)
+            return self._failed(f"it cannot be loaded: {type(error).__name__}: {error}", "")
+
+    def _failed(self, message: str, hint: str) -> Loaded:
+        place = self.document.name_of(self.place)
+        return Loaded(problems=(Problem(source=self._line, place=place, message=message, hint=hint),))
+
+    def _cleaned(self, loaded: Loaded) -> Loaded:
+        """Without secrets in what is told; the tools know the secrets of their source, so that their runs do."""
+        return Loaded(
+            tools=tuple(
+                replace(one, secrets={**self.secrets, **one.secrets}) if self.secrets else one for one in loaded.tools
+            ),
+            problems=tuple(
+                Problem(
+                    source=self._clean(one.source),
+                    place=self._clean(one.place),
+                    message=self._clean(one.message),
+                    hint=self._clean(one.hint),
+                )
+                for one in loaded.problems
+            ),
+        )
+
+
+def sources_in(tools: Any) -> tuple[ToolSource, ...]:
+    """The sources among an agent's tools; none in what is no list of tools."""
+    return tuple(one for one in tools if isinstance(one, ToolSource)) if isinstance(tools, Iterable) else ()
+
+
+def expanded(entries: Iterable[Any]) -> list[Any]:
+    """An agent's tools with the tools of each source in its place; its problems go into the log.
+
+    Raises:
+        AgentFileError: a source cannot be as the file says.
+        ToolDefinitionError: two tools have the same name and one comes from a source; names both.
+    """
+    entries = list(entries)
+    out: list[Any] = []
+    for entry in entries:
+        if not isinstance(entry, ToolSource):
+            out.append(entry)
+            continue
+        out += entry.loaded().tools
+        for problem in entry.untold():
+            _LOG.warning("%s", problem)
+    if any(isinstance(entry, ToolSource) for entry in entries):
+        together({}, _named(entries))
+    return out
+
+
+def together(places: Mapping[str, str], named: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Where each tool comes from, with more of them, given as pairs of a name and a place.
+
+    Raises:
+        ToolDefinitionError: two have the same name; names both places.
+    """
+    seen = dict(places)
+    for name, where in named:
+        if name in seen:
+            raise ToolDefinitionError(
+                f"Two tools are called {name!r}: that of {seen[name]}, and that of {where}.",
+                hint="Take one of the two out, or give its source another `name`, which goes before its tools' names.",
+            )
+        seen[name] = where
+    return seen
+
+
+def _named(entries: Iterable[Any]) -> Iterable[tuple[str, str]]:
+    for entry in entries:
+        if isinstance(entry, ToolSource):
+            yield from ((tool.name, entry.where) for tool in entry.loaded().tools)
+        elif isinstance(entry, str):
+            yield entry, "the built-in tools"
+        elif isinstance(entry, Tool):
+            yield entry.name, "this agent's own tools"
+
+
+def _apart(load: Callable[[], Loaded]) -> Loaded:
+    """Load in a thread of its own where this one runs a loop: a loader waits, and may run a loop itself."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return load()
+    with ThreadPoolExecutor(1, thread_name_prefix="taoloop-tools") as pool:
+        return pool.submit(contextvars.copy_context().run, load).result()

@@ -1,0 +1,1 @@
+"""taoloop for others: its tools and agents behind protocols that they speak."""

@@ -1,0 +1,235 @@
+"""The server over streamable HTTP: on this machine alone, or with a token."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import re
+import socket
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from taoloop.errors import ConfigError
+
+PATH = "/mcp"
+MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_SESSIONS = 1_000
+IDLE_S = 30 * 60.0
+MAX_CONNECTIONS = 1_024
+SHORTEST_TOKEN = 16
+GRACE_S = 5.0
+
+_NAME = re.compile(r"([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d+)?")
+
+TOKEN_VARIABLE = "TAOLOOP_MCP_TOKEN"  # noqa: S105  # the name of a variable
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where the server listens, and who may speak to it.
+
+    `host` is an address or `localhost`, `port` 0 takes a free one. `token` must come with every request; without one
+    only addresses of this machine are taken. `names` are the names under which it is reached besides its address:
+    requests for other hosts are refused (DNS rebinding), and so are those that pages of other origins send.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a place that would be open to everybody.
+
+        Raises:
+            ConfigError: says which option is missing.
+        """
+        if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not self.token.isascii()):
+            raise ConfigError(
+                f"The token for `tao mcp --http` is no text of at least {SHORTEST_TOKEN} ASCII characters.",
+                hint=f"Make one: {TOKEN_VARIABLE}=$(openssl rand -hex 32)",
+            )
+        for name in self.names:
+            if not _NAME.fullmatch(name):
+                raise ConfigError(
+                    f"--allow-host {name!r} is no host name.",
+                    hint="Write the name alone, as in --allow-host mcp.example.com, or with a port.",
+                )
+        if self.is_local:
+            return
+        if self.token is None:
+            raise ConfigError(
+                f"--http {self.host}:{self.port} can be reached from other machines, and there is no token.",
+                hint=f"Set {TOKEN_VARIABLE} to a secret of your own, or listen on 127.0.0.1.",
+            )
+        if self.is_everywhere and not self.names:
+            raise ConfigError(
+                f"--http {self.host}:{self.port} listens on every address, and nothing says under which name.",
+                hint="Name the hosts that clients write in the URL: --allow-host mcp.example.com",
+            )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host == "localhost" or (_address(self.host) is not None and _address(self.host).is_loopback)  # type: ignore[union-attr]
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether it listens on every address of the machine."""
+        address = _address(self.host)
+        return address is not None and address.is_unspecified
+
+    def security(self, port: int) -> TransportSecuritySettings:
+        """The Host and Origin headers that are taken."""
+        hosts = ["127.0.0.1", "localhost", "[::1]"] if self.is_local else []
+        if not self.is_local and not self.is_everywhere:
+            hosts.append(f"[{self.host}]" if ":" in self.host else self.host)
+        with_port = [f"{host}:{port}" for host in hosts] + (hosts if port == 80 else [])  # clients leave that one out
+        named = [form for name in self.names for form in (name, f"{name}:{port}")]
+        allowed = [*with_port, *named]
+        origins = [f"{scheme}://{one}" for one in allowed for scheme in ("http", "https")]
+        return TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def place_of(given: str, *, token: str | None, names: Sequence[str] = ()) -> Place:
+    """The place that `HOST:PORT`, `:PORT` or `PORT` names.
+
+    Raises:
+        ConfigError: it is no such text, or the place would be open to everybody.
+    """
+    host, _, port = given.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if not port.isdecimal() or int(port) > 65_535 or (host != "localhost" and _address(host) is None):
+        raise ConfigError(
+            f"--http {given!r} is no address to listen on.", hint="Write HOST:PORT, such as 127.0.0.1:8000."
+        )
+    return Place(host=host, port=int(port), token=token or None, names=tuple(names))
+
+
+async def serve_http(
+    server: Server[Any], place: Place, *, stop: asyncio.Event, on_ready: Callable[[str], None] = lambda _: None
+) -> None:
+    """Serve until `stop` is set. `on_ready` is told the URL once connections are taken.
+
+    Raises:
+        ConfigError: the address cannot be listened on.
+    """
+    listener = _listen(place)
+    with listener:
+        port = listener.getsockname()[1]
+        app: App = server.streamable_http_app(
+            host=place.host,
+            streamable_http_path=PATH,
+            transport_security=place.security(port),
+            max_request_body_size=MAX_BODY_BYTES,
+            session_idle_timeout=IDLE_S,
+            max_sessions=MAX_SESSIONS,
+        )
+        if place.token is not None:
+            app = _Guarded(app, place.token)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_graceful_shutdown=int(GRACE_S),
+            server_header=False,
+            lifespan="on",
+            ws="none",
+            log_config=None,
+        )
+        host = f"[{place.host}]" if ":" in place.host else place.host
+        running = _Running(config, lambda: on_ready(f"http://{host}:{port}{PATH}"))
+        serving = asyncio.create_task(running.serve(sockets=[listener]))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            running.should_exit = True
+            await serving
+
+
+def _listen(place: Place) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    listener = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # named, or asyncio leaves Nagle's delay on
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1" if place.host == "localhost" else place.host, place.port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"--http {place.host}:{place.port} cannot be listened on: {error.strerror or error}.",
+            hint="Take another port; 0 takes a free one.",
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+class _Running(uvicorn.Server):
+    """uvicorn, stopped by its caller and not by signals of the process."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them to the command."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell when connections are taken."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+
+class _Guarded:
+    """Lets nobody through without the token. What is kept of it is a digest, compared in constant time."""
+
+    def __init__(self, app: App, token: str) -> None:
+        self._app, self._digest = app, hashlib.sha256(token.encode()).digest()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and self._is_known(scope)):
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        body = b'{"error":"unauthorized"}'
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"www-authenticate", b"Bearer"),
+        ]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _is_known(self, scope: Scope) -> bool:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(given) != 1 or given[0][:7].lower() != b"bearer ":
+            return False
+        return hmac.compare_digest(hashlib.sha256(given[0][7:].strip()).digest(), self._digest)

@@ -1,0 +1,135 @@
+"""The server over standard input and output, one message a line.
+
+Not the SDK's: that one reads lines of any length, and a reader that blocks would hold up the end of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.lowlevel import Server
+from mcp.shared.message import SessionMessage
+
+from taoloop.runtime.threads import WorkerThreads
+
+MAX_LINE_BYTES = 4 * 1024 * 1024
+"""The longest message; one that is longer is dropped and answered with an error."""
+
+_CHUNK = 64 * 1024
+_LONGEST_ID = 1_000
+_LAST_WORDS_S = 2.0
+_PIPES = WorkerThreads()  # of their own: tools that hang may hold all the others
+_Reading = MemoryObjectReceiveStream[SessionMessage | Exception]
+_Writing = MemoryObjectSendStream[SessionMessage]
+
+
+async def serve_stdio(server: Server[Any], read_fd: int, write_fd: int, *, stop: asyncio.Event | None = None) -> None:
+    """Serve one host over two file descriptors, until it closes its end or `stop` is set."""
+    async with _streams(read_fd, write_fd, stop or asyncio.Event()) as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _streams(read_fd: int, write_fd: int, stop: asyncio.Event) -> AsyncIterator[tuple[_Reading, _Writing]]:
+    to_server, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    writing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    reader = asyncio.create_task(_read(read_fd, to_server, writing.clone()))
+    writer = asyncio.create_task(_write(write_fd, from_server))
+    writer.add_done_callback(lambda _: reader.cancel())  # a host that does not read any more is gone
+    stopping = asyncio.create_task(_once(stop, reader))  # for the server it is as if the host had left
+    try:
+        yield reading, writing
+    finally:
+        stopping.cancel()
+        reader.cancel()
+        for stream in (to_server, reading, writing):
+            stream.close()
+        with suppress(asyncio.CancelledError), anyio.CancelScope(shield=True):
+            await asyncio.wait([reader, writer], timeout=_LAST_WORDS_S)
+            writer.cancel()
+        from_server.close()
+
+
+async def _once(stop: asyncio.Event, reader: asyncio.Task[None]) -> None:
+    await stop.wait()
+    reader.cancel()
+
+
+async def _read(fd: int, to_server: MemoryObjectSendStream[SessionMessage | Exception], replies: _Writing) -> None:
+    """Hand each line to the server. A thread reads, for a file or a terminal cannot be waited for in the loop."""
+    buffer, dropping = bytearray(), False
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        async with to_server, replies:
+            while chunk := await _PIPES.run(partial(_read_some, fd)):
+                *lines, rest = chunk.split(b"\n")
+                for line in lines:
+                    buffer += line
+                    if dropping or len(buffer) > MAX_LINE_BYTES:
+                        await _refuse(replies, f"A message may have {MAX_LINE_BYTES:,} bytes; this one was dropped.")
+                    elif buffer.strip():
+                        await _hand_over(bytes(buffer), to_server, replies)
+                    dropping = False
+                    buffer.clear()
+                buffer += rest
+                if len(buffer) > MAX_LINE_BYTES:
+                    buffer.clear()
+                    dropping = True
+
+
+def _read_some(fd: int) -> bytes:
+    try:
+        return os.read(fd, _CHUNK)
+    except OSError:  # closed under us: the host is gone
+        return b""
+
+
+async def _hand_over(
+    line: bytes, to_server: MemoryObjectSendStream[SessionMessage | Exception], replies: _Writing
+) -> None:
+    try:
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:  # pydantic's, or what is no UTF-8
+        await _refuse(replies, "This line is no JSON-RPC message, or not one that can be read.", _id_in(line))
+        return
+    if isinstance(message, types.JSONRPCNotification) and not message.method.startswith("notifications/"):
+        await _refuse(replies, "A request needs an id that is a text or a whole number.")
+        return
+    await to_server.send(SessionMessage(message))
+
+
+def _id_in(line: bytes) -> str | int | None:
+    """Whose answer it is that a line cannot be read, if that can be seen: half an emoji makes it so, or NaN."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    found = message.get("id") if isinstance(message, dict) and "method" in message else None
+    is_id = isinstance(found, str | int) and not isinstance(found, bool) and str(found).isprintable()
+    return found if is_id and len(str(found)) <= _LONGEST_ID else None
+
+
+async def _refuse(replies: _Writing, why: str, request_id: str | int | None = None) -> None:
+    error = types.ErrorData(code=types.PARSE_ERROR, message=why)
+    await replies.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)))
+
+
+async def _write(fd: int, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    with suppress(OSError):  # the host does not read any more
+        async for sent in from_server:
+            text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await _PIPES.run(partial(_write_all, fd, text.encode("utf-8", "replace") + b"\n"))
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

@@ -1,0 +1,202 @@
+"""What went wrong with a server, as the error that a caller and a model can use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from taoloop.errors import (
+    EgressFailed,
+    InvalidOutput,
+    McpFailed,
+    McpLost,
+    MissingExtra,
+    TaoError,
+    ToolError,
+    ToolTimeout,
+)
+
+if TYPE_CHECKING:
+    from taoloop.tools.mcp.settings import McpServer
+
+_CLOSED, _TIMED_OUT = -32000, -32001  # codes that the SDK gives to errors of its own, and servers to errors of theirs
+_NOT_SUPPORTED, _INVALID_REQUEST = -32601, -32600
+_SHOWN_CHARS = 500
+_NO_SESSION = re.compile(r"session (was )?(terminated|not found)|(unknown|no such|no valid) session", re.IGNORECASE)
+_ENDED = re.compile(r"connection closed|SSE stream (ended|failed)", re.IGNORECASE)
+_UNREADABLE = re.compile(r"Failed to parse (JSON|SSE)|Unexpected content type|server answered a request with 202")
+_NO_WORD = "Server returned an error response"  # what the SDK says of an HTTP status without an answer of the protocol
+_WANTS_INPUT = re.compile(r"^(MCP error -?\d+: )?(Elicitation|Sampling|List roots) not supported")
+_STATUS_WHO = re.compile(r"HTTP status 40[13]\b")
+_AGAIN = "The next call connects anew."
+
+
+def require_sdk(server: McpServer) -> None:
+    """Say so if the SDK is not installed.
+
+    Raises:
+        MissingExtra: it is not.
+    """
+    try:
+        import mcp  # noqa: F401, PLC0415  # optional
+    except ImportError as error:
+        raise MissingExtra(
+            f"{server.shown} needs the MCP SDK, which is not installed: pip install 'taoloop[mcp]'."
+        ) from error
+
+
+def not_reached(server: McpServer, error: BaseException, said: str, words: str = "") -> TaoError:
+    """The error of a server that could not be started or connected to, or whose connection broke.
+
+    `said`: why it ended, if it did; `words`: what it wrote to its standard error, if it did not.
+    """
+    found = list(leaves(error))
+    for one in found:
+        if isinstance(one, TaoError):
+            return one if isinstance(one, McpFailed) else _away(server, f"{one.message}", one.hint)
+    told = "; ".join(dict.fromkeys(told_of(one) for one in found))
+    if any(_is_timeout(one) for one in found):
+        told = f"it gave no answer within {server.start_timeout_s:g} s{words}"
+    if said:
+        told = said
+    hint = (
+        "It wants to know who asks: give a token in `headers`."
+        if server.url and _STATUS_WHO.search(told)
+        else "See whether it runs and speaks MCP at this address."
+        if server.url
+        else "Run its command by hand to see what it says; it must speak MCP on its standard output, and nothing else."
+    )
+    return _away(server, f"{told}.", hint)
+
+
+def not_answered(
+    server: McpServer, error: BaseException, what: str, said: str, timeout_s: float, status: int = 0
+) -> TaoError:
+    """The error of a request that was sent and brought no result. `what` names it (`the tool 'x'`).
+
+    `status`: that of HTTP, if it is known; 0 if not.
+    """
+    found = next(leaves(error))
+    if isinstance(found, TaoError):
+        return found
+    code = _code(found)
+    if _is_timeout(found):
+        return ToolTimeout(f"{server.shown} gave no answer to {what} within {timeout_s:g} s.", retryable=False)
+    if _is_closed(found) or _is_of_old_session(found) or (code is None and _is_broken(found)):
+        reason = said or told_of(found)
+        return McpLost(f"{server.shown} went away during {what}: {reason}.", hint=_AGAIN)
+    if code is not None and (told := _unreadable(str(found), status)):
+        return McpLost(
+            f"{server.shown} gave no readable answer to {what}: {told}. Nobody can tell whether it was carried out.",
+            hint="Find out whether it happened before you try again.",
+        )
+    if code is not None and _WANTS_INPUT.search(str(found)):
+        return McpFailed(
+            f"{server.shown} asks for input during {what}, which nobody can give here: {told_of(found)}.",
+            code="needs_input",
+            retryable=False,
+            hint="Use another tool, or other arguments.",
+        )
+    if code is not None:
+        shown = f"HTTP status {status}" if str(found) == _NO_WORD else f"code {code}"
+        return McpFailed(
+            f"{server.shown} refuses {what}: {told_of(found)} ({shown}).",
+            code="server_refused",
+            retryable=False,
+            hint="It has no such method." if code == _NOT_SUPPORTED else "",
+        )
+    return InvalidOutput(
+        f"{server.shown} answered {what} with what is no result: {told_of(found)}.",
+        hint="The call was carried out; do not repeat it only because of this.",
+    )
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors in a group, or the error itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+
+
+def is_unsent(error: BaseException) -> bool:
+    """Whether it is certain that a request was not carried out: it never left, or met a session that is over."""
+    import anyio  # noqa: PLC0415  # comes with the SDK
+    import httpx2  # noqa: PLC0415  # likewise
+
+    closed = anyio.ClosedResourceError | anyio.BrokenResourceError | httpx2.ConnectError | httpx2.ConnectTimeout
+    return all(
+        isinstance(one, closed) or (isinstance(one, EgressFailed) and not one.was_sent) or _is_of_old_session(one)
+        for one in leaves(error)
+    )
+
+
+def breaks_connection(error: BaseException) -> bool:
+    """Whether a connection is of no more use after this error."""
+    return any(_is_closed(one) or _is_broken(one) or _is_of_old_session(one) for one in leaves(error))
+
+
+def _is_of_old_session(error: BaseException) -> bool:
+    """What is said for a server that was started anew and knows no such session, by the SDK or by the server."""
+    return _code(error) in (_INVALID_REQUEST, _CLOSED, _TIMED_OUT) and _NO_SESSION.search(str(error)) is not None
+
+
+def _is_closed(error: BaseException) -> bool:
+    return _code(error) == _CLOSED and _ENDED.match(str(error)) is not None
+
+
+def _is_timeout(error: BaseException) -> bool:
+    return isinstance(error, TimeoutError) or (_code(error) == _TIMED_OUT and "timed out" in str(error).lower())
+
+
+def _unreadable(text: str, status: int) -> str:
+    """What came in the place of an answer over HTTP and leaves open whether the request was carried out; else empty.
+
+    That is so with a bad gateway, and with a result that nobody can read; a status below 500 is a refusal.
+    """
+    if _UNREADABLE.match(text):
+        return _cut(text.partition(": ")[0] if "validation error" in text else text).rstrip(".")
+    if text == _NO_WORD and not HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return f"HTTP status {status}" if status else "an error"
+    return ""
+
+
+def _code(error: BaseException) -> int | None:
+    code = getattr(getattr(error, "error", None), "code", None)
+    return code if isinstance(code, int) else None
+
+
+def _is_broken(error: BaseException) -> bool:
+    import anyio  # noqa: PLC0415  # comes with the SDK
+    import httpx2  # noqa: PLC0415  # likewise
+
+    broken = anyio.ClosedResourceError | anyio.BrokenResourceError | anyio.EndOfStream | httpx2.HTTPError | OSError
+    return isinstance(error, broken) and not isinstance(error, TimeoutError)
+
+
+def _away(server: McpServer, told: str, hint: str) -> ToolError:
+    place = f" at {server.url.partition('?')[0]}" if server.url else ""
+    return McpFailed(f"{server.shown}{place} cannot be reached: {told}", code="server_away", retryable=True, hint=hint)
+
+
+def told_of(error: BaseException) -> str:
+    import pydantic  # noqa: PLC0415  # heavy
+
+    if isinstance(error, pydantic.ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return _cut(f"{where}: {first['msg']}" if where else first["msg"])
+    if isinstance(error, TaoError):
+        return _cut(error.message).rstrip(".")
+    text = str(error)
+    if "validation error" in text:  # the SDK shows all that its models say
+        text = text.partition(": ")[0]
+    return _cut(text).rstrip(".") or type(error).__name__
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]} …"

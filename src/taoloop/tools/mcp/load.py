@@ -1,0 +1,186 @@
+"""A server's tools, loaded: what it lists, compared with what was approved, as tools that call it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.redact import Redactor
+from taoloop.errors import ConfigError, TaoError, ToolDefinitionError
+from taoloop.tools.base import Tool, ToolContext
+from taoloop.tools.declared import tool_from_card
+from taoloop.tools.loaded import Loaded, Problem
+from taoloop.tools.mcp.cards import card_of, own_names
+from taoloop.tools.mcp.connection import Connection
+from taoloop.tools.mcp.failures import require_sdk
+from taoloop.tools.mcp.listing import Definition, Listing
+from taoloop.tools.mcp.pins import Change, Pins
+from taoloop.tools.mcp.resident import Resident, served, served_sync
+from taoloop.tools.mcp.resources import NAMES, prompt_tools, resource_tools
+from taoloop.tools.mcp.results import output_of
+from taoloop.tools.mcp.schemas import SchemaError
+from taoloop.tools.mcp.settings import McpServer
+from taoloop.tools.schemas import Validator, compile_schema
+
+_LOG = logging.getLogger("taoloop.mcp")
+_APPROVE = "Look at the change, and approve it to have the tool back: `tao tools FILE --approve-changes`."
+
+
+def mcp_tools(server: McpServer) -> Loaded:
+    """The tools of one MCP server. Starts it or connects to it, and blocks until it has answered.
+
+    A server that is away is a problem, and so is a tool that cannot be used, or that is not as it was approved. At the
+    first contact all its tools count as approved.
+
+    Raises:
+        MissingExtra: the MCP SDK is not installed.
+        ToolSourceError: the file of approved tools cannot be read or written.
+    """
+    require_sdk(server)
+    try:
+        listing, has_resources, has_prompts = served_sync(lambda held: _seen(held, server))
+    except TaoError as error:
+        message = Redactor(server.secrets, patterns=False).text(error.message).removeprefix(f"{server.shown} ")
+        return Loaded(problems=(Problem(source=server.shown, place="", message=message, hint=error.hint),))
+    waiting = Pins(server).compare(listing.definitions)
+    problems = [Problem(source=server.shown, place="tools", message=f"{text}.") for text in listing.problems]
+    problems += [_pending(server, one) for one in waiting if server.offers(one.tool)]
+    problems += _unmatched(server, listing)
+    tools: dict[str, Tool] = {}
+    if has_resources:
+        tools |= {one.name: one for one in resource_tools(server)}
+    if has_prompts:
+        tools |= {one.name: one for one in prompt_tools(server)}
+    disabled = {one.tool for one in waiting}
+    offered = [name for name in listing.definitions if server.offers(name) and name not in disabled]
+    for name, own in own_names(server.name, offered, frozenset(tools)).items():
+        try:
+            tools[own] = tool_of(server, listing.definitions[name], own)
+        except (SchemaError, ConfigError) as error:
+            problems.append(_unusable(server, name, error))
+    found = (replace(tool, secrets=server.secrets) for tool in tools.values())
+    return Loaded(tools=tuple(found), problems=tuple(problems))
+
+
+def pending_changes(server: McpServer) -> tuple[Change, ...]:
+    """The tools of a server that are not as they were approved. Blocks until the server has answered.
+
+    Raises:
+        MissingExtra: the MCP SDK is not installed.
+        McpFailed: the server is away.
+        ToolSourceError: the file of approved tools cannot be read or written.
+    """
+    require_sdk(server)
+    listing = served_sync(lambda held: held.connection(server).listing(fresh=True))
+    return tuple(Pins(server).compare(listing.definitions))
+
+
+def approve_changes(server: McpServer, changes: Iterable[Change] | None = None) -> tuple[Change, ...]:
+    """Approve changes exactly as they were shown; None: all that there are now. Gives those that were approved.
+
+    Raises:
+        MissingExtra, McpFailed: only without `changes`, as `pending_changes`.
+        ToolSourceError: the file of approved tools cannot be read or written.
+    """
+    accepted = tuple(pending_changes(server) if changes is None else changes)
+    if accepted:
+        Pins(server).approve(accepted)
+    return accepted
+
+
+def tool_of(server: McpServer, definition: Definition, name: str) -> Tool:
+    """One tool of a server, under a name of ours.
+
+    Raises:
+        SchemaError, ToolDefinitionError: its schema cannot be used.
+    """
+    card = card_of(server, definition, name)
+    judge = _judge(card)
+    is_read = card.reads_only
+
+    async def call(context__: ToolContext | None = None, **args: Any) -> Any:  # named as no argument is
+        loop, tell = asyncio.get_running_loop(), (context__ or ToolContext()).progress
+
+        def heard(line: str) -> None:  # in the thread of the connection
+            with contextlib.suppress(RuntimeError):  # the loop of the call is closed: nobody watches any more
+                loop.call_soon_threadsafe(tell, line)
+
+        result = await served(
+            lambda held: held.connection(server).call(
+                definition, args, is_read=is_read, timeout_s=server.timeout_s, heard=heard
+            )
+        )
+        return output_of(server, definition.name, result, judge)
+
+    shown = card if judge is not None else replace(card, output_schema=None)
+    return replace(
+        tool_from_card(shown, call), check_output=None
+    )  # `output_of` judges: there may be more than structure
+
+
+def _judge(card: ToolCard) -> Validator | None:
+    """The judge of structured results; None where there is no schema for them, or a false one."""
+    if card.output_schema is None:
+        return None
+    try:
+        return compile_schema(card.output_schema, "the output schema", ToolDefinitionError)
+    except ToolDefinitionError as error:
+        _LOG.debug("%s: %s", card.name, error)
+        return None
+
+
+async def _seen(held: Resident, server: McpServer) -> tuple[Listing, bool, bool]:
+    connection = held.connection(server)
+    listing = await connection.listing(fresh=True)
+    has = connection.capabilities
+    has_resources = server.resources and getattr(has, "resources", None) is not None
+    has_prompts = server.prompts and getattr(has, "prompts", None) is not None
+    return (
+        listing,
+        has_resources and await _any(connection, "list_resources", "list_resource_templates"),
+        has_prompts and await _any(connection, "list_prompts"),
+    )
+
+
+async def _any(connection: Connection, *methods: str) -> bool:
+    """Whether something stands in one of these lists: many servers say that they have them, and have nothing."""
+    for method in methods:
+        try:
+            entries, _ = await connection.list_entries(method)
+        except TaoError as error:
+            _LOG.debug("%s: %s", connection.server.shown, error)
+            continue
+        if entries:
+            return True
+    return False
+
+
+def _pending(server: McpServer, change: Change) -> Problem:
+    message = f"{str(change).removeprefix(change.tool).strip()}; it is not offered."
+    return Problem(source=server.shown, place=change.tool, message=message, hint=_APPROVE)
+
+
+def _unmatched(server: McpServer, listing: Listing) -> list[Problem]:
+    """Names in the settings that the server has no tool for: a slip there could leave a tool with the wrong tier."""
+    known = {*listing.definitions, *NAMES}
+    said: dict[str, Callable[[McpServer], Iterable[str]]] = {
+        "tools": lambda one: one.tools,
+        "tiers": lambda one: one.tiers,
+        "sends_out": lambda one: one.sends_out,
+    }
+    return [
+        Problem(source=server.shown, place=f"{place}.{name}", message="it has no tool of this name.")
+        for place, names in said.items()
+        for name in names(server)
+        if name not in known and not set(name) & set("*?[")
+    ]
+
+
+def _unusable(server: McpServer, tool: str, error: Exception) -> Problem:
+    reason = error.message if isinstance(error, TaoError) else f"its input schema cannot be used: {error}."
+    return Problem(source=server.shown, place=tool, message=reason, hint="The tool is left out.")

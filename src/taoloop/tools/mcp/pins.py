@@ -1,0 +1,155 @@
+"""Pins: the definitions of tools that somebody approved, kept per server, and what differs from them.
+
+A server may change what it says of a tool after it was trusted. What is pinned is all that a model or a policy is told
+of it; anything else is not offered until somebody has looked at it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from taoloop.errors import ToolSourceError
+from taoloop.tools.mcp.listing import Definition
+from taoloop.tools.mcp.schemas import bounded
+from taoloop.tools.mcp.settings import McpServer
+
+_SHOWN_CHARS = 2_000  # as much as a model is told
+_BEFORE_CHARS = 60  # before the first difference of two long texts
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A tool that is not as it was approved. `old` is None for a tool that is new; `new` is what to approve."""
+
+    tool: str
+    kind: Literal["changed", "new"]
+    old: Mapping[str, Any] | None
+    new: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """What differs, the old text before the new one."""
+        if self.old is None:
+            more = [f"{name} is {_shown(self.new[name])}" for name in self.new if name not in ("name", "description")]
+            return f"{self.tool} is new: {'; '.join([_shown(self.new.get('description', '')), *more])}"
+        fields = [name for name in {**self.old, **self.new} if self.old.get(name) != self.new.get(name)]
+        pairs = [(name, *_differing(self.old.get(name), self.new.get(name))) for name in fields]
+        return f"{self.tool} changed: {'; '.join(f'{name} was {old}, is now {new}' for name, old, new in pairs)}"
+
+
+class Pins:
+    """The file of one server in the folder of pins."""
+
+    def __init__(self, server: McpServer) -> None:
+        folder = default_folder() if server.pins is None else server.pins
+        self._server = server
+        self.path = folder / f"{server.name}-{server.identity}.json"
+
+    def known(self) -> dict[str, dict[str, Any]] | None:
+        """The approved definitions by name; None where nothing was approved yet.
+
+        Raises:
+            ToolSourceError: the file cannot be read. Nothing counts as approved then.
+        """
+        try:
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+            if data["version"] != _VERSION:
+                raise ValueError(f"it has the version {data['version']!r}")
+            return {str(name): dict(one) for name, one in data["tools"].items()}
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ToolSourceError(
+                f"its file of approved tools cannot be read: {error}.",
+                source=self._server.shown,
+                place=str(self.path),
+                hint="Restore it, or delete it to approve what the server says now.",
+            ) from error
+
+    def keep(self, definitions: Mapping[str, Mapping[str, Any]]) -> None:
+        """Approve exactly these, in the place of all before.
+
+        Raises:
+            ToolSourceError: they cannot be written.
+        """
+        data = {"version": _VERSION, "server": self._server.name, "tools": dict(definitions)}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".pins-")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(data, file, ensure_ascii=False, indent=1)
+            Path(name).replace(self.path)
+        except OSError as error:
+            raise ToolSourceError(
+                f"its file of approved tools cannot be written: {error.strerror or error}.",
+                source=self._server.shown,
+                place=str(self.path),
+                hint="Correct its permissions, or name another folder as `pins`.",
+            ) from error
+
+    def compare(self, definitions: Mapping[str, Definition]) -> list[Change]:
+        """What differs from the pins; at the first contact everything is pinned, and nothing differs.
+
+        Raises:
+            ToolSourceError: the pins cannot be read or written.
+        """
+        known = self.known()
+        if known is None:
+            self.keep({name: one.told for name, one in definitions.items()})
+            return []
+        return changes(known, definitions)
+
+    def approve(self, accepted: Iterable[Change]) -> None:
+        """Pin these definitions as they were shown.
+
+        Raises:
+            ToolSourceError: the pins cannot be read or written.
+        """
+        self.keep({**(self.known() or {}), **{one.tool: dict(one.new) for one in accepted}})
+
+
+def changes(known: Mapping[str, Mapping[str, Any]], definitions: Mapping[str, Definition]) -> list[Change]:
+    """The tools that are not as they are known."""
+    found = []
+    for name, one in definitions.items():
+        old = known.get(name)
+        if old is None:
+            found.append(Change(tool=name, kind="new", old=None, new=one.told))
+        elif Definition(dict(old)).digest != one.digest:
+            found.append(Change(tool=name, kind="changed", old=old, new=one.told))
+    return found
+
+
+def default_folder() -> Path:
+    """Where pins are kept when nobody says otherwise: beside the database, by the variable that names it."""
+    if database := os.environ.get("TAOLOOP_DB", "").strip():
+        return Path(database).expanduser().parent / "mcp-pins"
+    import platformdirs  # noqa: PLC0415  # only who has no path of their own pays for it
+
+    return Path(platformdirs.user_data_path("taoloop", appauthor=False)) / "mcp-pins"
+
+
+def _differing(old: Any, new: Any) -> tuple[str, str]:
+    """Two values from shortly before their first difference, which may be far behind what is shown of a text."""
+    first, second = _text(old), _text(new)
+    same = next(
+        (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )
+    start = same - _BEFORE_CHARS
+    if start < _SHOWN_CHARS // 4:
+        return _shown(first), _shown(second)
+    return _shown(f"… {first[start:]}"), _shown(f"… {second[start:]}")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(bounded(_text(value), _SHOWN_CHARS), ensure_ascii=False)

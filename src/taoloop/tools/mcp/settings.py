@@ -1,0 +1,188 @@
+"""What the operator says about one MCP server: how to reach it, which tools to offer, and what they may do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from taoloop.core.cards import TIERS, Tier
+from taoloop.core.secret_forms import secrets_of
+from taoloop.errors import ConfigError
+from taoloop.tools.egress.rules import EgressRules
+
+Protocol = Literal["auto", "2025-11-25", "2026-07-28"]
+"""Which era to speak: `auto` asks the server, `2025-11-25` begins with a handshake, `2026-07-28` is stateless."""
+
+PROTOCOLS: tuple[Protocol, ...] = ("auto", "2025-11-25", "2026-07-28")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_SECRET_HEADERS = ("AUTHORIZATION", "PROXY_AUTHORIZATION", "COOKIE")
+_VARIABLE = re.compile(r"[^=\0]+")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class McpSandbox:
+    """The sandbox that a server's program runs in: bubblewrap, as for commands (Linux only).
+
+    `workspace`: the folder that it may change, seen as `/workspace`; None: an empty one that is gone afterwards.
+    `readable`: further folders that it may read, each at its own path (such as the one with its program).
+    `network`: the machine's own network; without it there is none.
+    """
+
+    workspace: Path | None = None
+    readable: tuple[Path, ...] = ()
+    network: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class McpServer:
+    """One MCP server. Exactly one of `command` (a program that is started) and `url` (streamable HTTP) is given.
+
+    `name`: goes before the name of every tool (`files` gives `files.read_file`); 1 to 32 letters, digits, `_` and `-`.
+    `command`, `args`: the program, looked for in PATH, and its arguments.
+    `env`: variables for the program. It gets these and PATH, HOME, LANG, LC_ALL, TMPDIR and TZ of this process, and no
+    other variable.
+    `folder`: the folder that the program is started in; that of this process by default.
+    `sandbox`: run the program in the sandbox; None: it may do whatever this process may.
+    `url`: the address of a server that is spoken to by HTTP. Its host may be private. `headers` go with every request.
+    `egress`: where requests may go; the address itself always may. None: there and nowhere else that is private.
+    `protocol`: the era of the protocol; `auto` takes the newest that the server speaks.
+    `tools`: names of the server's tools to offer, or patterns (`read_*`); empty: all.
+    `tiers`: the tier of a tool by its name at the server, or by a pattern; an exact name goes before patterns. Without
+    one a tool counts as destructive and as sending data out. What the server says can only raise it.
+    `sends_out`: whether a tool sends data out of the operator's reach, by name or pattern.
+    `resources`, `prompts`: offer tools that list and read what the server has of these.
+    `timeout_s`: time limit of one call in seconds. `start_timeout_s`: that of a start or a connection.
+    `max_message_bytes`: the longest message that is read from the server.
+    `pins`: the folder where approved definitions of tools are kept; None: `mcp-pins` beside the database (`TAOLOOP_DB`,
+    or in the user's data folder).
+    """
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    folder: Path | None = None
+    sandbox: McpSandbox | None = None
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    egress: EgressRules | None = None
+    protocol: Protocol = "auto"
+    tools: tuple[str, ...] = ()
+    tiers: Mapping[str, Tier] = field(default_factory=dict)
+    sends_out: Mapping[str, bool] = field(default_factory=dict)
+    resources: bool = True
+    prompts: bool = True
+    timeout_s: float = 60.0
+    start_timeout_s: float = 30.0
+    max_message_bytes: int = 4_194_304
+    pins: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse settings that name no server.
+
+        Raises:
+            ConfigError: names the field.
+        """
+        if not _NAME.fullmatch(self.name):
+            raise ConfigError(
+                f"name: {self.name[:60]!r} cannot go before the names of tools.",
+                hint="Use 1 to 32 letters, digits, hyphens and underscores.",
+            )
+        if bool(self.command) == bool(self.url):
+            raise ConfigError(
+                f"command: the MCP server {self.name!r} needs either `command` or `url`.",
+                hint="Give the program to start, or the address of a running server.",
+            )
+        if self.protocol not in PROTOCOLS:
+            raise ConfigError(f"protocol: {self.protocol!r} is none.", hint=f"It is one of {', '.join(PROTOCOLS)}.")
+        for pattern, tier in self.tiers.items():
+            if tier not in TIERS:
+                raise ConfigError(f"tiers: {pattern!r} has {tier!r}.", hint=f"Tiers are: {', '.join(TIERS)}.")
+        for name in ("timeout_s", "start_timeout_s", "max_message_bytes"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not value > 0:
+                raise ConfigError(f"{name}: {value!r} is not above 0.")
+        self._check_transport()
+
+    def _check_transport(self) -> None:
+        if self.url:
+            self.rules()
+            for given, name in ((self.args, "args"), (self.env, "env"), (self.folder, "folder")):
+                if given:
+                    raise ConfigError(f"{name}: a server with a `url` is not started, so this has no meaning.")
+            if self.sandbox is not None:
+                raise ConfigError("sandbox: a server with a `url` is not started, so this has no meaning.")
+        elif self.headers:
+            raise ConfigError("headers: only a server with a `url` gets headers.", hint="Give a program `env`.")
+        for name, value in self.headers.items():
+            if not _HEADER.fullmatch(name) or not value.isascii() or not value.isprintable():
+                raise ConfigError(f"headers: {name[:60]!r} cannot be sent.", hint="Use one line of ASCII.")
+        for name, value in self.env.items():
+            if not _VARIABLE.fullmatch(name) or "\0" in value:
+                raise ConfigError(f"env: {name[:60]!r} is no variable.")
+        if any("\0" in one for one in (self.command, *self.args)):
+            raise ConfigError("args: a NUL character cannot be given to a program.")
+
+    def rules(self) -> EgressRules:
+        """Where requests to this server may go."""
+        return (self.egress if self.egress is not None else EgressRules()).opened_for(self.url)
+
+    @property
+    def shown(self) -> str:
+        """The server in a message."""
+        return f"MCP server {self.name!r}"
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """The values among `env` and `headers` whose names say that they are secret, for a redactor."""
+        headers = {name.upper().replace("-", "_"): value for name, value in self.headers.items()}
+        said = {name: headers[name] for name in _SECRET_HEADERS if name in headers}
+        words = {f"{name}_value": value.split()[-1] for name, value in said.items() if " " in value.strip()}
+        return secrets_of({**self.env, **headers}) | said | words
+
+    @property
+    def identity(self) -> str:
+        """Twelve hexadecimal digits for what is reached: the program with its arguments, or the address."""
+        return _digest([self.url] if self.url else [self.command, *self.args])[:12]
+
+    @property
+    def key(self) -> str:
+        """The same for two settings that one connection serves."""
+        parts = [
+            self.name, self.command, self.args, dict(self.env), self.folder, self.sandbox, self.url, dict(self.headers),
+            self.egress, self.protocol, self.start_timeout_s, self.max_message_bytes,
+        ]  # fmt: skip
+        return f"{self.name}-{_digest(parts)}"
+
+    def offers(self, tool: str) -> bool:
+        """Whether a tool of the server is to be offered."""
+        return not self.tools or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+    def tier_of(self, tool: str) -> Tier | None:
+        """The tier that the operator gave a tool."""
+        return chosen(self.tiers, tool)
+
+    def sends_out_of(self, tool: str) -> bool | None:
+        """Whether a tool sends data out, as far as the operator said so."""
+        return chosen(self.sends_out, tool)
+
+
+def chosen(table: Mapping[str, T], name: str) -> T | None:
+    """What a table of names and patterns says of a name; the name itself goes before patterns, these by their order."""
+    if name in table:
+        return table[name]
+    return next((value for pattern, value in table.items() if fnmatchcase(name, pattern)), None)
+
+
+def _digest(parts: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,182 @@
+"""How each kind of database is opened: for reading so that nothing can be changed, and for writing.
+
+Every call has a connection of its own, closed when it ends: what a statement sets in its session is gone with it, and
+nothing is left open.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidRequestError, NoSuchModuleError, SQLAlchemyError
+
+from taoloop.errors import ToolError, ToolSourceError
+from taoloop.tools.sql.faults import fault_of
+from taoloop.tools.sql.settings import Database
+from taoloop.tools.sql.stop import Stop
+
+DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql", "sqlite": "pysqlite"}
+"""The driver of each kind of database for which a read-only connection was tried out."""
+
+_PACKAGES = {"psycopg": "psycopg[binary]", "mysqldb": "mysqlclient", "cx_oracle": "cx_Oracle", "psycopg2": "psycopg2"}
+
+
+class Changed(NamedTuple):
+    """Rows that a statement changed by itself, and in all with those of triggers; None: nobody can tell."""
+
+    itself: int | None
+    in_all: int | None
+
+
+class Server(ABC):
+    """One database. Its methods may be called from several threads at once.
+
+    `bounds_writes`: it can tell what a statement did, so that a change of more than rows is rolled back.
+    """
+
+    bounds_writes = False
+
+    def __init__(self, database: Database, url: sa.URL) -> None:
+        self.database, self.url = database, url
+
+    @abstractmethod
+    def reading(self, stop: Stop) -> AbstractContextManager[sa.Connection]:
+        """A connection that cannot change anything."""
+
+    @abstractmethod
+    def looking(self, stop: Stop) -> AbstractContextManager[sa.Connection]:
+        """A connection for what the code itself asks of the schema; no statement of a model goes there."""
+
+    @abstractmethod
+    def writing(self, stop: Stop) -> AbstractContextManager[sa.Connection]:
+        """A connection in a transaction, which the caller commits; otherwise it is rolled back."""
+
+    def parts(self, _connection: sa.Connection, /) -> Callable[[str], bool]:
+        """Whether a table of this name is only a part of another one, and no table to anybody else."""
+        return lambda _table: False
+
+    @abstractmethod
+    def may_run(self, connection: sa.Connection, /) -> None:
+        """The statement of the model comes next on a writing connection."""
+
+    @abstractmethod
+    def has_run(self, connection: sa.Connection, /) -> None:
+        """The statement of the model is through; refuses what it may not have done.
+
+        Raises:
+            ToolError: `structure_change` or `not_allowed`; nothing is kept.
+        """
+
+    @abstractmethod
+    def changed(self, connection: sa.Connection, rowcount: int, /) -> Changed:
+        """How many rows the statement changed; `rowcount` is what the driver says, -1 where it does not know."""
+
+    def commit(self, connection: sa.Connection, /) -> None:
+        """Keep what was changed."""
+        connection.commit()
+
+    @contextmanager
+    def _opened(self, engine: sa.Engine, stop: Stop) -> Iterator[sa.Connection]:
+        """A connection, rolled back and closed at the end.
+
+        Raises:
+            ToolError: whatever the database says, while it is opened or inside the block.
+        """
+        try:
+            connection = engine.connect()
+        except (DBAPIError, OSError) as error:
+            raise fault_of(error, self.url, stop, connecting=True) from None
+        try:
+            yield connection
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise fault_of(error, self.url, stop) from None
+        finally:
+            stop.arm(None)
+            try:
+                if connection.in_transaction():
+                    connection.rollback()
+            except DBAPIError:
+                connection.invalidate()  # the connection is broken, and with it the transaction is gone
+            finally:
+                connection.close()
+
+
+def url_of(database: Database) -> sa.URL:
+    """The URL of a database with a driver that can be used here.
+
+    Raises:
+        ToolSourceError: it is no URL, or names a driver that these tools cannot use.
+    """
+    source = f"database {database.name!r}"
+    try:
+        url = sa.make_url(database.url)
+        dialect = url.get_dialect()
+    except NoSuchModuleError:
+        raise ToolSourceError(
+            f"SQLAlchemy knows no kind of database {database.url.partition(':')[0][:60]!r}.",
+            source=source,
+            hint="Write sqlite:///FILE, postgresql://USER:PASSWORD@HOST/NAME or mysql+pymysql://…",
+        ) from None
+    except (ArgumentError, ValueError, TypeError):  # their texts show the URL, password and all
+        raise ToolSourceError(
+            "The url cannot be read.",
+            source=source,
+            hint="Signs such as @ : / in a password are written as %40 %3A %2F.",
+        ) from None
+    if dialect.is_async:
+        raise ToolSourceError(
+            f"{url.drivername} is a driver for asyncio, which these tools do not use.",
+            source=source,
+            hint=f"Write {url.get_backend_name()}+{DRIVERS.get(url.get_backend_name(), 'DRIVER')}://…",
+        )
+    if url.get_backend_name() in DRIVERS and "+" not in url.drivername:
+        url = url.set(drivername=f"{url.get_backend_name()}+{DRIVERS[url.get_backend_name()]}")
+    return url
+
+
+def make_engine(url: sa.URL, **options: Any) -> sa.Engine:
+    """An engine that keeps no connections.
+
+    Raises:
+        ToolError: `driver_missing`; names what to install.
+    """
+    try:
+        return sa.create_engine(url, poolclass=sa.NullPool, hide_parameters=True, **options)
+    except ImportError as error:
+        driver = url.get_driver_name()
+        package = _PACKAGES.get(driver, (error.name or driver).partition(".")[0])
+        raise ToolError(
+            f"The driver {driver!r} for {url.get_backend_name()} is not installed.",
+            code="driver_missing",
+            hint=f"Install it: pip install '{package}'.",
+        ) from None
+    except InvalidRequestError as error:  # such as one that is too old
+        raise ToolError(
+            f"The driver {url.get_driver_name()!r} cannot be used: {error}.",
+            code="driver_missing",
+            hint="Install a newer one.",
+        ) from None
+
+
+def held_by_role(database: Database, url: sa.URL) -> None:
+    """Refuse a kind of database for which no read-only connection is known, unless its role is answered for.
+
+    Raises:
+        ToolError: `not_read_only`.
+    """
+    kind, driver = url.get_backend_name(), url.get_driver_name()
+    if database.read_only_role or DRIVERS.get(kind) == driver:
+        return
+    other = f"{kind}+{DRIVERS[kind]}" if kind in DRIVERS else "a role that may only read"
+    raise ToolError(
+        f"No connection of {url.drivername} is known to keep statements from changing anything.",
+        code="not_read_only",
+        hint=f"Use {other}, and say read_only_role: true if you answer for it that the role can only read."
+        if kind not in DRIVERS
+        else f"Use {other}.",
+    )

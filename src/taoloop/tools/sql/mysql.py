@@ -1,0 +1,214 @@
+"""MySQL and MariaDB: a statement inside of an XA transaction, which no statement can end without its secret name.
+
+A READ ONLY transaction alone is no hold: `CALL`, and in MariaDB a block such as `BEGIN NOT ATOMIC COMMIT; …`, may end
+it and begin another one. While an XA transaction is open the server refuses COMMIT, ROLLBACK, a new transaction and
+all that commits by itself, as a change of the structure does; it ends with its name, or with the connection.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from taoloop.errors import ToolError
+from taoloop.tools.sql.engines import Changed, make_engine
+from taoloop.tools.sql.faults import fault_of
+from taoloop.tools.sql.others import Other
+from taoloop.tools.sql.settings import Database
+from taoloop.tools.sql.stop import Stop
+
+_GLOBAL = re.compile(r"GRANT (.*?) ON \*\.\* TO ")
+_POWERS = frozenset({"ALL PRIVILEGES", "FILE", "SUPER", "SHUTDOWN", "RELOAD"})
+_COUNTS = (
+    "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete')"  # with triggers
+)
+_UNKNOWN = 2**63  # what a driver says of rows that it has not read is above
+
+
+class Mysql(Other):
+    """A server of MySQL or MariaDB; one statement per text."""
+
+    def __init__(self, database: Database, url: sa.URL) -> None:
+        options: dict[str, Any] = {}
+        self._is_pymysql = url.get_driver_name() == "pymysql"
+        if self._is_pymysql:
+            seconds = max(int(min(database.timeout_s, 10)), 1)
+            patience = max(int(database.timeout_s) + 5, 1)
+            options = {"connect_timeout": seconds, "read_timeout": patience, "write_timeout": patience}
+            options["local_infile"] = False  # the server may ask for any file of this machine
+        super().__init__(database, url, connect_args=options)
+        self._streaming = self._engine
+        if self._is_pymysql:
+            self._streaming = make_engine(url, connect_args={**options, "cursorclass": _cursor()})
+        self._role_is_fine = database.read_only_role
+
+    @contextmanager
+    def looking(self, stop: Stop) -> Iterator[sa.Connection]:
+        """Read-only by the session, and by the transaction."""
+        with self._prepared(self._engine, stop) as connection:
+            connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
+            connection.exec_driver_sql("START TRANSACTION READ ONLY")
+            yield connection
+
+    @contextmanager
+    def reading(self, stop: Stop) -> Iterator[sa.Connection]:
+        """Read-only, in a transaction that the statement cannot end; what is not read of its rows is never sent."""
+        with self._prepared(self._streaming, stop) as connection:
+            connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
+            if self.database.read_only_role:
+                connection.exec_driver_sql("START TRANSACTION READ ONLY")
+            else:
+                self._hold(connection)
+            _driver(connection).is_reading = True
+            try:
+                yield connection.execution_options(stream_results=not self._is_pymysql)
+            finally:
+                connection.invalidate()  # the transaction ends with the connection, and rows not read are not sent
+
+    @contextmanager
+    def writing(self, stop: Stop) -> Iterator[sa.Connection]:
+        """In a transaction, which the statement can only end where `structure` permits it."""
+        with self._prepared(self._streaming, stop) as connection:
+            if not self.database.structure:
+                self._hold(connection)
+            yield connection
+
+    def may_run(self, connection: sa.Connection, /) -> None:
+        """Count what the session has changed so far."""
+        connection.info["changes"] = _count(connection)
+
+    def has_run(self, connection: sa.Connection, /) -> None:
+        """See whether all of the statement is through: what comes after its first rows is read as they are closed.
+
+        Raises:
+            ToolError: a later part of it failed.
+        """
+        if (broken := getattr(_driver(connection), "broken", None)) is not None:
+            raise fault_of(broken, self.url)
+
+    def changed(self, connection: sa.Connection, rowcount: int, /) -> Changed:
+        """By the driver's count, and in MariaDB by the server's own, which has the rows of triggers and blocks too."""
+        itself = rowcount if 0 <= rowcount < _UNKNOWN else None
+        before, after = connection.info["changes"], _count(connection)
+        if before is None or after is None:
+            return Changed(itself, itself)
+        return Changed(after - before if itself is None else itself, max(after - before, itself or 0))
+
+    def commit(self, connection: sa.Connection, /) -> None:
+        """End the transaction by its name."""
+        if (name := connection.info.get("xa")) is None:
+            connection.commit()
+            return
+        connection.exec_driver_sql(f"XA END '{name}'")
+        connection.exec_driver_sql(f"XA COMMIT '{name}' ONE PHASE")
+
+    @contextmanager
+    def _prepared(self, engine: sa.Engine, stop: Stop) -> Iterator[sa.Connection]:
+        """A connection whose role, time and way to write texts are known; no transaction is open on the server."""
+        with self._opened(engine, stop) as connection:
+            number = connection.exec_driver_sql("SELECT connection_id()").scalar()
+            stop.arm(self._killer(int(number or 0)))
+            self._look_at_role(connection)
+            if getattr(connection.dialect, "is_mariadb", False):
+                limit = f"max_statement_time={self.database.timeout_s:g}"
+            else:
+                limit = f"max_execution_time={max(int(self.database.timeout_s * 1_000), 1)}"
+            connection.exec_driver_sql(
+                f"SET SESSION {limit}, innodb_lock_wait_timeout=2, lock_wait_timeout=2,"
+                " sql_mode=REPLACE(@@SESSION.sql_mode, 'NO_BACKSLASH_ESCAPES', '')"  # so that params.py reads it right
+            )
+            connection.rollback()
+            yield connection
+
+    def _killer(self, number: int) -> Callable[[], object]:
+        """Ends the connection: a limit of the session may be lifted by the statement itself, and binds only SELECT."""
+
+        def kill() -> None:
+            with self._engine.connect() as other:
+                other.exec_driver_sql(f"KILL {number}")
+
+        return kill
+
+    def _hold(self, connection: sa.Connection) -> None:
+        name = secrets.token_hex(16)
+        try:
+            connection.exec_driver_sql(f"XA START '{name}'")
+        except DBAPIError as error:
+            said = fault_of(error, self.url)
+            if said.code != "statement_failed":
+                raise said from None
+            raise ToolError(
+                f"This server has no XA transactions, without which a statement could end its own: {said.message}",
+                code="not_read_only",
+                hint="For reading, say read_only_role: true if you answer for the role; for writing, structure: true.",
+            ) from None
+        connection.info["xa"] = name
+
+    def _look_at_role(self, connection: sa.Connection) -> None:
+        """Refuse a role that no transaction holds; asked once.
+
+        Raises:
+            ToolError: `role_too_powerful`.
+        """
+        if self._role_is_fine:
+            return
+        for (line,) in connection.exec_driver_sql("SHOW GRANTS").fetchall():
+            if (found := _GLOBAL.match(line)) is None:
+                continue
+            for power in found[1].split(", "):
+                if power in _POWERS or power.endswith(("_ADMIN", " ADMIN")):
+                    raise ToolError(
+                        f"The role {self.url.username or 'of the connection'!r} has the privilege {power} on the whole"
+                        " server; a read-only transaction does not keep it from that.",
+                        code="role_too_powerful",
+                        hint="Use a role with SELECT on these tables only, or say read_only_role: true and answer"
+                        " for it.",
+                    )
+        self._role_is_fine = True
+
+
+def _count(connection: sa.Connection) -> int | None:
+    """Rows that this session has changed; None in MySQL, which counts its own helping tables there too."""
+    if not getattr(connection.dialect, "is_mariadb", False):
+        return None
+    return sum(int(value) for _, value in connection.exec_driver_sql(_COUNTS).fetchall())
+
+
+def _driver(connection: sa.Connection) -> Any:
+    return connection.connection.driver_connection
+
+
+def _cursor() -> type[Any]:
+    """Rows as they come. At the end of reading the rest is cut off, at the end of writing it is awaited."""
+    from pymysql.cursors import SSCursor  # type: ignore[import-untyped,import-not-found,unused-ignore]  # noqa: PLC0415  # it is the user's own
+
+    class Rows(SSCursor):  # type: ignore[misc,unused-ignore]
+        def close(self) -> None:
+            driver: Any = self.connection
+            result: Any = self._result
+            if driver is None:
+                return
+            is_through = result is None or not (result.unbuffered_active or result.has_next)
+            if getattr(driver, "is_reading", False) and not is_through:
+                self._cut(driver, None)
+                return
+            try:
+                super().close()
+            except Exception as error:  # noqa: BLE001  # SQLAlchemy would only log it; `has_run` raises it
+                self._cut(driver, error)
+
+        __del__ = close
+
+        def _cut(self, driver: Any, error: Exception | None) -> None:
+            driver.broken, self.connection = error, None
+            if self._result is not None:
+                self._result.unbuffered_active = False
+            driver._force_close()  # the only way not to read all rows: the protocol has none
+
+    return Rows

@@ -1,0 +1,155 @@
+"""PostgreSQL: a READ ONLY transaction behind a server-side cursor, which takes one query and nothing else.
+
+READ ONLY alone can be left by a text such as `commit; begin read write; …`. A server-side cursor is declared over the
+extended protocol: several statements in one text, COMMIT, SET, DO and COPY are errors there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from taoloop.errors import ToolError
+from taoloop.tools.sql.engines import Changed, Server, make_engine
+from taoloop.tools.sql.faults import trouble
+from taoloop.tools.sql.settings import Database
+from taoloop.tools.sql.stop import Stop
+
+_IN_TRANSACTION = 2  # of libpq
+_COUNTED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+_ROWS_ONLY = _COUNTED | {"SELECT"}
+_POWERS = sa.text(
+    "select rolsuper or exists (select 1 from pg_roles p where p.rolname in ('pg_execute_server_program',"
+    " 'pg_write_server_files', 'pg_read_server_files') and pg_has_role(current_user, p.oid, 'member'))"
+    " from pg_roles where rolname = current_user"
+)
+_CHANGED = sa.text("select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) from pg_stat_xact_user_tables")
+
+
+class Postgres(Server):
+    """A server of PostgreSQL, over psycopg."""
+
+    bounds_writes = True
+
+    def __init__(self, database: Database, url: sa.URL) -> None:
+        super().__init__(database, url)
+        limit_ms = max(int(database.timeout_s * 1_000), 1)
+        given = url.query.get("options", "")
+        options = (
+            f"{given if isinstance(given, str) else ' '.join(given)} -c statement_timeout={limit_ms}"
+            " -c datestyle=ISO -c intervalstyle=iso_8601"
+            f" -c lock_timeout={min(limit_ms, 2_000)} -c idle_in_transaction_session_timeout={limit_ms + 30_000}"
+        )
+        self._engine = make_engine(
+            url.difference_update_query(["options"]),
+            connect_args={
+                "options": options.strip(),
+                "prepare_threshold": 0,  # the extended protocol from the first time on: one statement per text
+                "connect_timeout": max(int(min(database.timeout_s, 10)), 2),
+            },
+        )
+        sa.event.listen(self._engine, "connect", _exact_values)
+        sa.event.listen(self._engine, "after_cursor_execute", _keep_tag)
+        self._role_is_fine = database.read_only_role
+
+    @contextmanager
+    def looking(self, stop: Stop) -> Iterator[sa.Connection]:
+        """Read-only, for the catalogs."""
+        with self._opened(self._engine, stop) as connection:
+            stop.arm(_canceller(connection))
+            connection.execution_options(postgresql_readonly=True)
+            self._look_at_role(connection)
+            yield connection
+
+    @contextmanager
+    def reading(self, stop: Stop) -> Iterator[sa.Connection]:
+        """Read-only, and every statement behind a server-side cursor."""
+        with self.looking(stop) as connection:
+            yield connection.execution_options(stream_results=True, max_row_buffer=1)
+
+    @contextmanager
+    def writing(self, stop: Stop) -> Iterator[sa.Connection]:
+        """In a transaction."""
+        with self._opened(self._engine, stop) as connection:
+            stop.arm(_canceller(connection))
+            connection.begin()
+            self._look_at_role(connection)  # a program that a superuser ran could not be rolled back
+            yield connection
+
+    def may_run(self, connection: sa.Connection, /) -> None:
+        """Count what the transaction has changed so far."""
+        connection.info["changes"] = connection.scalar(_CHANGED)
+
+    def has_run(self, connection: sa.Connection, /) -> None:
+        """By the tag that the server gave: whether the transaction is still ours, and only rows were touched.
+
+        Raises:
+            ToolError: `not_allowed` or `structure_change`.
+        """
+        driver: Any = connection.connection.driver_connection
+        if driver.info.transaction_status != _IN_TRANSACTION:
+            raise trouble("not_allowed", "The statement ended its transaction, so nothing of it was kept.")
+        tag = str(connection.info.get("tag") or "")
+        if not self.database.structure and tag.partition(" ")[0] not in _ROWS_ONLY:
+            raise trouble(
+                "structure_change", f"{tag or 'This statement'} changes more than rows, which is not permitted here."
+            )
+
+    def changed(self, connection: sa.Connection, rowcount: int, /) -> Changed:
+        """By the server's count of this transaction, which has the rows that triggers changed too."""
+        own = str(connection.info.get("tag") or "").partition(" ")[0] in _COUNTED
+        count = int(connection.scalar(_CHANGED) or 0) - int(connection.info["changes"] or 0)
+        return Changed(rowcount if own and rowcount >= 0 else count, count)
+
+    def _look_at_role(self, connection: sa.Connection) -> None:
+        """Refuse a role that no transaction holds; asked once.
+
+        Raises:
+            ToolError: `role_too_powerful`.
+        """
+        if not self._role_is_fine and connection.scalar(_POWERS):
+            raise ToolError(
+                f"The role {self.url.username or 'of the connection'!r} is a superuser, or may use files and programs"
+                " of the server; a read-only transaction does not keep it from that.",
+                code="role_too_powerful",
+                hint="Use a role with SELECT on these tables only, or say read_only_role: true and answer for it.",
+            )
+        self._role_is_fine = True
+
+
+def _canceller(connection: sa.Connection) -> Any:
+    """Asks the server to end what it does on this connection."""
+    driver: Any = connection.connection.driver_connection
+    return getattr(driver, "cancel_safe", None) or driver.cancel
+
+
+def _exact_values(driver: Any, _record: Any) -> None:
+    """Leave what Python cannot say as the text that the server gives.
+
+    Numbers of JSON keep all their digits, intervals their months, and dates may be `infinity` or before the year 1.
+    """
+    from psycopg.errors import DataError  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  # the user's own
+    from psycopg.types import datetime as times  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  # likewise
+    from psycopg.types.string import TextLoader  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  # likewise
+
+    def kept(base: Any) -> Any:
+        class Kept(base):  # type: ignore[misc,unused-ignore]
+            def load(self, data: Any) -> Any:
+                try:
+                    return super().load(data)
+                except DataError:
+                    return bytes(data).decode()
+
+        return Kept
+
+    for name in ("json", "jsonb", "interval"):
+        driver.adapters.register_loader(name, TextLoader)
+    for name in ("date", "time", "timetz", "timestamp", "timestamptz"):
+        driver.adapters.register_loader(name, kept(getattr(times, f"{name.title()}Loader")))
+
+
+def _keep_tag(connection: sa.Connection, cursor: Any, *_: Any) -> None:
+    connection.info["tag"] = getattr(cursor, "statusmessage", None)

@@ -1,0 +1,203 @@
+"""What a database says of its tables: columns, types, keys and comments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import CompileError, SQLAlchemyError
+
+from taoloop.core.find import near_names
+from taoloop.errors import ToolError
+from taoloop.tools.sql.engines import Server
+from taoloop.tools.sql.names import Shown
+from taoloop.tools.sql.stop import Stop
+
+T = TypeVar("T")
+
+MAX_DETAILED = 100
+"""Tables whose columns are read for a card."""
+
+MAX_NAMES = 1_000
+MAX_COLUMNS = 500
+_MAX_COMMENT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table or view: its name as a statement writes it, its schema (None: the default one), and its columns.
+
+    `columns` maps names to types, `keys` are the columns of the primary key, `references` maps a column to
+    `TABLE.COLUMN`. They are empty where the database did not say.
+    """
+
+    name: str
+    schema: str | None
+    plain_name: str
+    is_view: bool
+    columns: Mapping[str, str]
+    keys: tuple[str, ...] = ()
+    references: Mapping[str, str]
+    comment: str = ""
+
+
+def read_schema(server: Server, stop: Stop) -> tuple[Table, ...]:
+    """The tables and views that are shown, with the columns of the first of them.
+
+    Raises:
+        ToolError: the database cannot be reached or read.
+    """
+    with server.looking(stop) as connection:
+        inspector = sa.inspect(connection)
+        found = list(_names(inspector, server, connection))
+        return tuple(
+            _table(inspector, connection.dialect, *one, is_detailed=number < MAX_DETAILED and not stop.is_due)
+            for number, one in enumerate(found[: MAX_NAMES * 10])
+        )
+
+
+def describe(server: Server, name: str, stop: Stop) -> dict[str, Any]:
+    """All about one table.
+
+    Raises:
+        ToolError: `no_such_table`, or the database cannot be reached or read.
+    """
+    with server.looking(stop) as connection:
+        inspector = sa.inspect(connection)
+        known = {one[0]: one[1:] for one in _names(inspector, server, connection)}
+        if name not in known:
+            near = near_names(name, known, at_most=3)
+            raise ToolError(
+                f"There is no table {name[:80]!r} here.",
+                code="no_such_table",
+                hint=f"Did you mean {' or '.join(near)}?" if near else "Leave `table` away for the list of tables.",
+            )
+        return _description(inspector, connection.dialect, name, *known[name])
+
+
+def list_tables(server: Server, stop: Stop) -> dict[str, Any]:
+    """The names of all tables and views that are shown.
+
+    Raises:
+        ToolError: the database cannot be reached or read.
+    """
+    with server.looking(stop) as connection:
+        names = [name for name, *_ in _names(sa.inspect(connection), server, connection)]
+    more = {"more": len(names) - MAX_NAMES} if len(names) > MAX_NAMES else {}
+    return {"tables": names[:MAX_NAMES], **more}
+
+
+def one_line(text: object, most: int = _MAX_COMMENT_CHARS) -> str:
+    """What a database wrote, on one line and bounded: it is data, and shall look like nothing else."""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in str(text or "")).split())
+    return line if len(line) <= most else line[:most] + "…"
+
+
+def _names(
+    inspector: sa.Inspector, server: Server, connection: sa.Connection
+) -> Iterator[tuple[str, str | None, str, bool]]:
+    """Name as shown, schema, plain name, whether it is a view; of all tables and views that are shown."""
+    shown, is_part = Shown(server.database), server.parts(connection)
+    for schema in server.database.schemas or (None,):
+        views = set(inspector.get_view_names(schema=schema))
+        if server.url.get_backend_name() == "postgresql":
+            views |= set(inspector.get_materialized_view_names(schema=schema))
+        for plain in sorted({*inspector.get_table_names(schema=schema), *views}):
+            display = f"{schema}.{plain}" if schema else plain
+            if shown.has(display) and not is_part(plain):
+                yield display, schema, plain, plain in views
+
+
+def _table(
+    inspector: sa.Inspector,
+    dialect: sa.Dialect,
+    name: str,
+    schema: str | None,
+    plain: str,
+    is_view: bool,
+    *,
+    is_detailed: bool,
+) -> Table:
+    if not is_detailed:
+        return Table(name=name, schema=schema, plain_name=plain, is_view=is_view, columns={}, references={})
+    columns: list[Any] = _given(lambda: inspector.get_columns(plain, schema=schema), [])
+    key: dict[str, Any] = {}
+    if not is_view:
+        key = _given(lambda: dict(inspector.get_pk_constraint(plain, schema=schema)), {})
+    foreign: list[Any] = [] if is_view else _given(lambda: inspector.get_foreign_keys(plain, schema=schema), [])
+    references = {}
+    for one in foreign:
+        target = ".".join(filter(None, (one["referred_schema"], one["referred_table"])))
+        for column, other in zip(one["constrained_columns"], one["referred_columns"], strict=False):
+            references[column] = f"{target}.{other}"
+    return Table(
+        name=name,
+        schema=schema,
+        plain_name=plain,
+        is_view=is_view,
+        columns={column["name"]: _type(column["type"], dialect) for column in columns[:MAX_COLUMNS]},
+        keys=tuple(key.get("constrained_columns") or ()),
+        references=references,
+        comment=_comment(inspector, plain, schema),
+    )
+
+
+def _description(
+    inspector: sa.Inspector, dialect: sa.Dialect, name: str, schema: str | None, plain: str, is_view: bool
+) -> dict[str, Any]:
+    columns: list[Any] = list(inspector.get_columns(plain, schema=schema))
+    table = _table(inspector, dialect, name, schema, plain, is_view, is_detailed=True)
+    indexes: list[Any] = [] if is_view else _given(lambda: inspector.get_indexes(plain, schema=schema), [])
+    unique: list[Any] = [] if is_view else _given(lambda: inspector.get_unique_constraints(plain, schema=schema), [])
+    described: dict[str, Any] = {
+        "table": name,
+        "kind": "view" if is_view else "table",
+        "columns": [_column(column, table, dialect) for column in columns[:MAX_COLUMNS]],
+        "primary_key": list(table.keys),
+        "unique": [one["column_names"] for one in unique],
+        "indexes": [one["column_names"] for one in indexes[:100]],
+    }
+    if table.comment:
+        described["comment"] = table.comment
+    if len(columns) > MAX_COLUMNS:
+        described["more_columns"] = len(columns) - MAX_COLUMNS
+    return described
+
+
+def _column(column: Any, table: Table, dialect: sa.Dialect) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "name": column["name"],
+        "type": _type(column["type"], dialect),
+        "nullable": bool(column.get("nullable", True)),
+    }
+    if column.get("default") is not None:
+        described["default"] = one_line(column["default"])
+    if column["name"] in table.references:
+        described["references"] = table.references[column["name"]]
+    if column.get("comment"):
+        described["comment"] = one_line(column["comment"])
+    return described
+
+
+def _type(given: sa.types.TypeEngine[Any], dialect: sa.Dialect) -> str:
+    try:
+        return one_line(given.compile(dialect), 80)
+    except CompileError:  # a type that SQLAlchemy does not know, or a column without one
+        return "" if isinstance(given, sa.types.NullType) else type(given).__name__
+
+
+def _comment(inspector: sa.Inspector, plain: str, schema: str | None) -> str:
+    try:
+        return one_line(inspector.get_table_comment(plain, schema=schema).get("text"))
+    except (NotImplementedError, SQLAlchemyError):  # not every database has comments
+        return ""
+
+
+def _given(ask: Callable[[], T], otherwise: T) -> T:
+    """An answer of the database, or `otherwise`: a view that is broken must not hide the other tables."""
+    try:
+        return ask()
+    except SQLAlchemyError:
+        return otherwise

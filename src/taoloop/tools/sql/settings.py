@@ -1,0 +1,108 @@
+"""What an operator says of a database that becomes tools."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from taoloop.core.cards import TIERS
+from taoloop.errors import ConfigError
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,48}\Z")
+_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}\Z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Database:
+    """One database: how to reach it, what of it is shown, and what may be done with it.
+
+    `name`: the tools are called `NAME.query`, `NAME.describe_table` and `NAME.execute`.
+    `url`: as SQLAlchemy takes it, such as `sqlite:///shop.db` or `postgresql://reader:…@host/shop`. It is never shown.
+    `description`: what the database holds, in a line for the model.
+    `tables`: only these tables and views, as names or patterns such as `order*`; none: all of them. `hidden`: these
+    not. On SQLite the others cannot be read; elsewhere the grants of the role decide what can be read.
+    `schemas`: the schemas whose tables are shown; none: the default one.
+    `read_only_role`: you answer for it that the role of the URL cannot change anything. Needed for a database or a role
+    that a read-only transaction does not hold.
+    `write`: there is also `NAME.execute`, which changes rows. `structure`: it may create, alter and drop too.
+    `read_tier`, `write_tier`: the tiers of the two; an empty `write_tier` is `write` where the database is held to rows
+    (SQLite and PostgreSQL without `structure`), else `destructive`.
+    `max_rows_changed`: rows that one call may change; a call that would change more is rolled back.
+    `calls_table`: a table of this database for the keys of calls, made at the first use; with it a call that is
+    repeated after a crash changes nothing a second time (SQLite and PostgreSQL).
+    `timeout_s`: seconds that one statement may take. `max_rows`: rows that one call may give, `page_rows` where it does
+    not say how many. `max_result_chars`: characters of all rows of a call, `max_value_chars` of one value.
+    `max_card_chars`: characters of the tables and columns that the card lists.
+    """
+
+    name: str
+    url: str = field(repr=False)
+    description: str = ""
+    tables: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    read_only_role: bool = False
+    write: bool = False
+    structure: bool = False
+    read_tier: str = "read"
+    write_tier: str = ""
+    max_rows_changed: int = 100
+    calls_table: str = ""
+    timeout_s: float = 10.0
+    max_rows: int = 500
+    page_rows: int = 50
+    max_result_chars: int = 100_000
+    max_value_chars: int = 4_000
+    max_card_chars: int = 6_000
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be kept.
+
+        Raises:
+            ConfigError: names the field and what it must be.
+        """
+        if not _is_text(self.name) or not _NAME.match(self.name):
+            raise self._wrong("name", self.name, "1 to 48 ASCII letters, digits, underscores or hyphens")
+        if not _is_text(self.url) or "://" not in self.url:  # what stands there may be a password: not shown
+            raise ConfigError(
+                f"The database {self.name!r} has a url that is none.", hint="Write one such as sqlite:///shop.db."
+            )
+        for name in ("tables", "hidden", "schemas"):
+            object.__setattr__(self, name, self._names(name, getattr(self, name)))
+        for name in ("max_rows_changed", "max_rows", "page_rows", "max_result_chars", "max_value_chars"):
+            self._above_zero(name, whole=True)
+        self._above_zero("max_card_chars", whole=True)
+        self._above_zero("timeout_s", whole=False)
+        if self.page_rows > self.max_rows:
+            raise self._wrong("page_rows", self.page_rows, f"at most max_rows, {self.max_rows}")
+        for name, tiers in (("read_tier", TIERS), ("write_tier", ("", "write", "destructive"))):
+            if getattr(self, name) not in tiers:
+                raise self._wrong(name, getattr(self, name), f"one of {', '.join(filter(None, tiers))}")
+        if self.calls_table and not _TABLE.match(self.calls_table):
+            raise self._wrong("calls_table", self.calls_table, "a plain name of a table")
+        if (self.structure or self.calls_table) and not self.write:
+            name = "structure" if self.structure else "calls_table"
+            raise self._wrong(name, getattr(self, name), "left away without write: true")
+
+    def _names(self, name: str, given: Any) -> tuple[str, ...]:
+        if isinstance(given, str) or not isinstance(given, list | tuple):
+            raise self._wrong(name, given, "a list of names")
+        if bad := [one for one in given if not isinstance(one, str) or not one]:
+            raise self._wrong(name, bad[0], "a list of names")
+        return tuple(given)
+
+    def _above_zero(self, name: str, *, whole: bool) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not value > 0:
+            raise self._wrong(name, value, f"a {'whole ' if whole else ''}number above 0")
+
+    def _wrong(self, name: str, value: object, expected: str) -> ConfigError:
+        return ConfigError(
+            f"The database {str(self.name)[:60]!r} has {name} = {str(value)[:60]!r}.", hint=f"It must be {expected}."
+        )
+
+
+def _is_text(given: object) -> bool:
+    """The types of the fields are promises: what fills them may be anything of a YAML file."""
+    return isinstance(given, str)

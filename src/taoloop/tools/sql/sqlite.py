@@ -1,0 +1,197 @@
+"""SQLite: a file opened read-only, with SQLite's own authorizer over every statement of a model."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from taoloop.errors import ToolError
+from taoloop.tools.sql.engines import Changed, Server, make_engine
+from taoloop.tools.sql.faults import trouble
+from taoloop.tools.sql.names import Shown
+from taoloop.tools.sql.settings import Database
+from taoloop.tools.sql.stop import Stop
+
+_RECURSIVE = 33  # the module has no name for it in Python 3.11
+_LOOKS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, _RECURSIVE})
+_CHANGES = _LOOKS | {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
+_NEVER = frozenset(
+    {
+        sqlite3.SQLITE_ATTACH,
+        sqlite3.SQLITE_DETACH,
+        sqlite3.SQLITE_PRAGMA,
+        sqlite3.SQLITE_TRANSACTION,
+        sqlite3.SQLITE_SAVEPOINT,
+    }
+)
+_ROWS = (sqlite3.SQLITE_READ, sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
+_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
+_TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
+_SHADOWS = frozenset(
+    ["data", "idx", "content", "docsize", "config", "segments", "segdir", "stat", "node", "parent", "rowid"]
+)  # where virtual tables keep what is theirs
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 16 * 1024 * 1024,  # bytes of one value or row
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 256 * 1024,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 500,  # a pattern may take the power of its % signs
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,  # VACUUM INTO attaches the file that it writes
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_BUSY_S = 2.0
+_STEPS = 1_000  # instructions of SQLite's machine between two looks at the clock
+
+Judge = Callable[[int, str | None, str | None, str | None, str | None], int]
+
+
+class Sqlite(Server):
+    """A file. Neither reading nor writing ever makes one."""
+
+    bounds_writes = True
+
+    def __init__(self, database: Database, url: sa.URL) -> None:
+        super().__init__(database, url)
+        name = url.database or ""
+        if name in ("", ":memory:") or name.startswith("file:") or url.query:
+            raise ToolError(
+                "SQLite needs the path of a file and nothing else: a database in memory is gone with its connection.",
+                code="database_unusable",
+                hint="Write sqlite:///shop.db, or sqlite:////absolute/path/shop.db.",
+            )
+        self.path = Path(name).absolute()
+        self._shown = Shown(database)
+        self._engines = {mode: self._engine(mode) for mode in ("ro", "rw")}
+
+    def _engine(self, mode: str) -> sa.Engine:
+        uri = f"{self.path.as_uri()}?mode={mode}"  # as_uri escapes what has a meaning in a URI
+
+        patience_s = min(_BUSY_S, self.database.timeout_s)
+
+        def connect() -> sqlite3.Connection:
+            if not self.path.is_file():
+                raise trouble(
+                    "database_unavailable", f"There is no file {self.path.name!r} where the database should be."
+                )
+            made = sqlite3.connect(uri, uri=True, timeout=patience_s, isolation_level=None, check_same_thread=False)
+            made.text_factory = _text
+            made.execute("PRAGMA trusted_schema=0")
+            made.execute("PRAGMA query_only=1" if mode == "ro" else "PRAGMA foreign_keys=1")
+            made.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # the first look at the file: is it one?
+            for limit, value in _LIMITS.items():
+                made.setlimit(limit, value)
+            return made
+
+        return make_engine(sa.make_url("sqlite://"), creator=connect)
+
+    @contextmanager
+    def looking(self, stop: Stop) -> Iterator[sa.Connection]:
+        """Read-only, and free to ask for the schema."""
+        with self._opened(self._engines["ro"], stop) as connection:
+            raw = _raw(connection)
+            raw.set_progress_handler(lambda: stop.is_due, _STEPS)
+            stop.arm(raw.interrupt)  # one instruction may take long: looked at sooner than the clock
+            yield connection
+
+    @contextmanager
+    def reading(self, stop: Stop) -> Iterator[sa.Connection]:
+        """Read-only by the file's mode, and nothing but looking by the authorizer."""
+        with self.looking(stop) as connection:
+            raw = _raw(connection)
+            raw.set_authorizer(self._judge(_LOOKS, _waken(raw)))
+            yield connection
+
+    @contextmanager
+    def writing(self, stop: Stop) -> Iterator[sa.Connection]:
+        """In a transaction that holds the file for writing from its beginning."""
+        with self._opened(self._engines["rw"], stop) as connection:
+            raw = _raw(connection)
+            raw.set_progress_handler(lambda: stop.is_due, _STEPS)
+            stop.arm(raw.interrupt)
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            finally:
+                raw.set_authorizer(None)  # it would deny the rollback too
+
+    def may_run(self, connection: sa.Connection, /) -> None:
+        """From here the authorizer looks at everything."""
+        raw = _raw(connection)
+        connection.info["changes"] = raw.total_changes
+        raw.set_authorizer(self._judge(None if self.database.structure else _CHANGES, _waken(raw)))
+
+    def parts(self, connection: sa.Connection) -> Callable[[str], bool]:
+        """Whether a table is only a part of a virtual one, as those of full-text search."""
+        virtual = _virtual(_raw(connection))
+        return lambda table: _owner(table.lower(), virtual) != table.lower()
+
+    def has_run(self, connection: sa.Connection, /) -> None:
+        """What is not permitted has not run at all; the commit is ours again."""
+        _raw(connection).set_authorizer(None)
+
+    def changed(self, connection: sa.Connection, rowcount: int, /) -> Changed:
+        """By SQLite's own count, which has the rows that triggers and foreign keys changed too."""
+        count = _raw(connection).total_changes - int(connection.info["changes"])
+        return Changed(rowcount if rowcount > 0 else count, count)  # 0 as long as rows of RETURNING come
+
+    def _judge(self, allowed: frozenset[int] | None, virtual: frozenset[str]) -> Judge:
+        own = {self.database.calls_table.lower()} if self.database.calls_table else set()
+
+        def judge(action: int, first: str | None, second: str | None, _base: str | None, _by: str | None) -> int:
+            if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and second is None:
+                return sqlite3.SQLITE_OK  # full-text search asks for it by itself; it tells a number
+            if action in _NEVER or (allowed is not None and action not in allowed):
+                return sqlite3.SQLITE_DENY
+            if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _FUNCTIONS:
+                return sqlite3.SQLITE_DENY
+            named = (first,) if action in _ROWS else (first, second)
+            if own and any((name or "").lower() in own for name in named):
+                return sqlite3.SQLITE_DENY
+            if action in _ROWS and not self._may_touch(_owner((first or "").lower(), virtual)):
+                return sqlite3.SQLITE_DENY
+            return sqlite3.SQLITE_OK
+
+        return judge
+
+    def _may_touch(self, table: str) -> bool:
+        if not self._shown.is_partial or table in _TABLE_FUNCTIONS:
+            return True
+        return self._shown.has(table)
+
+
+def _waken(raw: sqlite3.Connection) -> frozenset[str]:
+    """Let virtual tables prepare what they need while nobody judges; gives their names in lower case."""
+    virtual = _virtual(raw)
+    for name in virtual | _TABLE_FUNCTIONS:
+        with contextlib.suppress(sqlite3.Error):  # a module that is not there; the statement may need another table
+            quoted = name.replace('"', '""')
+            raw.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')  # noqa: S608  # a name, quoted
+    return virtual
+
+
+def _virtual(raw: sqlite3.Connection) -> frozenset[str]:
+    found = raw.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage = 0").fetchall()
+    return frozenset(name.lower() for (name,) in found)
+
+
+def _owner(table: str, virtual: frozenset[str]) -> str:
+    """The virtual table that a table is a part of, or the table itself; in lower case."""
+    owner, _, part = table.rpartition("_")
+    return owner if part in _SHADOWS and owner in virtual else table
+
+
+def _text(raw: bytes) -> str | bytes:
+    """A text as it is stored; bytes where somebody stored what is no UTF-8."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def _raw(connection: sa.Connection) -> sqlite3.Connection:
+    raw = connection.connection.driver_connection
+    assert isinstance(raw, sqlite3.Connection)  # noqa: S101  # made above
+    return raw

@@ -1,0 +1,104 @@
+"""A statement in a thread of its own, which ends when its time is over or nobody waits for it any more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from taoloop.errors import ToolError
+
+T = TypeVar("T")
+
+PATIENCE_S = 1.5
+"""How long a cancelled call waits for its statement to be undone; below what the runtime leaves for cleaning up."""
+
+MARGIN_S = 1.0
+"""How much later than its own limit a statement is interrupted from outside, in seconds."""
+
+
+class Stop:
+    """Says to a statement when it has to end, and interrupts it. The thread at work and the one that waits share it."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+        self.deadline = time.monotonic() + timeout_s
+        self.is_cancelled = False
+        self._interrupt: Callable[[], object] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the statement has to end."""
+        return self.is_cancelled or time.monotonic() > self.deadline
+
+    def arm(self, interrupt: Callable[[], object] | None) -> None:
+        """From now on `interrupt` ends what is under way; None: nothing is."""
+        with self._lock:
+            self._interrupt = interrupt
+            missed = self.is_cancelled
+        if missed and interrupt is not None:
+            _quietly(interrupt)
+
+    def now(self) -> None:
+        """Time is over. Does not wait: an interrupt may have to ask the server first."""
+        with self._lock:
+            self.is_cancelled, interrupt = True, self._interrupt
+        if interrupt is not None:
+            threading.Thread(target=_quietly, args=(interrupt,), name="taoloop-sql-stop", daemon=True).start()
+
+
+def _quietly(interrupt: Callable[[], object]) -> None:
+    with contextlib.suppress(Exception):  # the statement may have ended, or the server: then nothing is left to stop
+        interrupt()
+
+
+async def in_thread(work: Callable[[Stop], T], timeout_s: float) -> T:
+    """The result of `work(stop)`, run in a thread of its own with the caller's context variables.
+
+    If the caller is cancelled, the statement is interrupted, and has `PATIENCE_S` seconds to be undone.
+
+    Raises:
+        ToolError: `no_free_thread`; the work was not begun.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to look at it
+    stop, context = Stop(timeout_s), contextvars.copy_context()
+
+    def perform() -> None:
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = context.run(work, stop)
+        except BaseException as raised:  # noqa: BLE001  # handed to the waiting task, whatever it is
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits for this any more
+            loop.call_soon_threadsafe(_settle, future, result, error)
+
+    try:
+        threading.Thread(target=perform, name="taoloop-sql", daemon=True).start()
+    except RuntimeError as error:
+        raise ToolError(f"The call was not started: {error}.", code="no_free_thread", retryable=True) from error
+    timer = loop.call_later(timeout_s + MARGIN_S, stop.now)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        stop.now()
+        await asyncio.wait((future,), timeout=PATIENCE_S)
+        raise
+    finally:
+        timer.cancel()
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error if not isinstance(error, StopIteration) else RuntimeError("StopIteration"))

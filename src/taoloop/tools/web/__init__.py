@@ -1,0 +1,6 @@
+"""The tool `fetch`: one page or document of the web, under egress rules."""
+
+from taoloop.tools.web.fetch import fetch_tools
+from taoloop.tools.web.settings import FetchSettings
+
+__all__ = ["FetchSettings", "fetch_tools"]

@@ -1,0 +1,89 @@
+"""Tools that a prompt does not tell of: found by words, and called by what they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.decision import Call
+from taoloop.core.unlisted import CALL, DESCRIBE, FIND, fitting_cards, meant, tells_cards, told, words
+
+CARDS = tuple(
+    ToolCard(name=name, purpose=purpose, tier="read", listed=False)
+    for name, purpose in (
+        ("chat_postMessage", "Sends a message to a channel."),
+        ("conversations_list", "Lists all channels of a team."),
+        ("users_list", "Lists all users of a team."),
+        ("files_delete", "Deletes a file."),
+        ("get_weather", "查询一个城市的天气。"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("post a message", "chat_postMessage"),
+        ("list channels", "conversations_list"),
+        ("delete files", "files_delete"),
+        ("查天气", "get_weather"),
+        ("users", "users_list"),
+    ],
+)
+def test_the_card_that_fits_best_comes_first(query: str, best: str) -> None:
+    assert fitting_cards(query, CARDS, 3)[0].name == best
+
+
+def test_what_fits_nothing_finds_nothing() -> None:
+    assert fitting_cards("the of quantum", CARDS, 3) == ()
+    assert fitting_cards("", CARDS, 3) == ()
+    assert len(fitting_cards("list team", CARDS, 1)) == 1
+
+
+def test_words_are_split_and_without_plural() -> None:
+    assert words("listAllBranches of the HTTPServer 中国人") == {
+        *("list", "all", "branche", "http", "server", "中", "国", "人", "中国", "国人"),
+    }
+
+
+def test_only_listed_cards_are_told() -> None:
+    listed = replace(CARDS[0], listed=True)
+    assert told((*CARDS[1:], listed)) == (listed,)
+    every = (listed, CALL)
+    assert told(every) is every
+
+
+def test_a_call_of_the_caller_means_the_one_that_it_names() -> None:
+    cards = (*CARDS, CALL)
+    call = Call(tool="call_tool", args={"name": "users_list", "args": {"a": 1}}, ref="r")
+    assert meant(call, cards) == Call(tool="users_list", args={"a": 1}, ref="r")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        None,
+        {},
+        {"name": "users_list"},
+        {"name": 5, "args": {}},
+        {"name": "users_list", "args": []},
+        {"name": "users_list", "args": {}, "more": 1},
+        {"name": "call_tool", "args": {}},
+    ],
+)
+def test_a_call_that_names_none_stays_itself(args: object) -> None:
+    call = Call(tool="call_tool", args=args)  # as a model may write it
+    assert meant(call, (*CARDS, CALL)) is call
+
+
+def test_a_tool_of_somebody_else_with_that_name_is_not_the_caller() -> None:
+    own = ToolCard(name="call_tool", purpose="Something else.", tier="read")
+    call = Call(tool="call_tool", args={"name": "users_list", "args": {}})
+    assert meant(call, (*CARDS, own)) is call
+    assert not tells_cards(replace(FIND, purpose="Something else."))
+    assert tells_cards(FIND)
+    assert tells_cards(DESCRIBE)
+    assert not tells_cards(CALL)
+    assert not tells_cards(None)

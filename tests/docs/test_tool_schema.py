@@ -1,0 +1,99 @@
+"""The published schema of a tool file says what the reader takes, and the page of tool files is true."""
+
+import importlib.util
+import json
+from collections import defaultdict
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+from tests.docs.fenced import ROOT, blocks
+
+from taoloop.errors import AgentFileError
+from taoloop.runtime.filling import fields_of
+from taoloop.runtime.tool_file import FIELDS, read_tools
+from taoloop.runtime.tool_forms import FORMS
+
+SCHEMA = ROOT / "docs" / "tool-file.schema.json"
+PAGE = "docs/tool-file.md"
+
+
+@pytest.fixture(scope="module")
+def maker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_tool_schema", ROOT / "docs" / "make_tool_schema.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def schema() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    return found
+
+
+def fits(content: str) -> bool:
+    return jsonschema_rs.validator_for(schema()).is_valid(yaml.safe_load(content))
+
+
+def test_the_published_schema_is_current(maker: ModuleType) -> None:
+    """After a change of a settings class: python docs/make_tool_schema.py."""
+    assert SCHEMA.read_text(encoding="utf-8") == maker.page(), "run: python docs/make_tool_schema.py"
+
+
+def test_every_field_of_every_source_is_in_it_with_what_it_means() -> None:
+    found = schema()
+    assert set(found["properties"]) == set(FIELDS)
+    for form in FORMS.values():
+        made = found["$defs"][form.settings]
+        assert set(made["properties"]) == set(fields_of(form.settings_class()))
+        for name, field in made["properties"].items():
+            assert field.get("description"), f"{form.settings}.{name}"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "tools: [{fetch: {timeout: 3}}]",
+        "tools: [{documents: {name: a}}]",
+        "tools: [{sql: {name: a, url: b, max_rows: many}}]",
+        "tools: [{mcp: {name: a, protocol: none}}]",
+        "tools: [{fetch: {}, mcp: {}}]",
+        "tools: calculator",
+        "egress: {}",
+        "tool: []",
+    ],
+)
+def test_what_the_reader_refuses_the_schema_refuses(content: str, tmp_path: Path) -> None:
+    assert not fits(content)
+    (tmp_path / "tools.yaml").write_text(content)
+    with pytest.raises(AgentFileError):
+        read_tools(tmp_path / "tools.yaml")
+
+
+def snippets() -> list[str]:
+    """The lists of tools that the page shows without running them, and its whole file."""
+    shown = [block.text for block in blocks(PAGE) if block.language == "yaml"]
+    listed = ["tools:\n" + text for text in shown if text.startswith("- ")]
+    return listed + [text for text in shown if text.startswith("tools:")]
+
+
+@pytest.mark.parametrize("content", snippets())
+def test_what_the_page_shows_is_read_and_fits_the_schema(content: str, tmp_path: Path) -> None:
+    assert fits(content)
+    lines = [line for line in content.splitlines() if "shoptools:" not in line]
+    (tmp_path / "tools.yaml").write_text("\n".join(lines))
+    env: dict[str, str] = defaultdict(lambda: "some-value", SHOP_PASSWORD="some-value", WIKI_TOKEN="some-value")
+    assert read_tools(tmp_path / "tools.yaml", env=env)
+
+
+def test_the_page_names_every_form_and_every_field_of_a_file() -> None:
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    for name in FIELDS:
+        assert f"`{name}`" in text
+    for name in FORMS:
+        assert f"{{{name}: " in text

@@ -1,0 +1,427 @@
+"""Tool files: what they give, what is told of a malformed one, and what comes from the environment."""
+
+import json
+import logging
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from taoloop.errors import AgentFileError, ToolDefinitionError
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.agent_file import load_agent
+from taoloop.runtime.agent_nodes import Document
+from taoloop.runtime.env_values import EnvValues
+from taoloop.runtime.filling import fields_of
+from taoloop.runtime.tool_file import LoadedFile, is_tool_file, load_tools, read_tools, tools_named
+from taoloop.runtime.tool_forms import FORMS
+from taoloop.runtime.tool_source import ToolSource, sources_in
+from taoloop.tools.egress.rules import EgressRules
+from taoloop.tools.loaded import Loaded
+
+CODE = '''
+from taoloop import tool
+
+@tool(tier="read")
+def shout(text: str) -> str:
+    """Write a text in capitals, at most a line."""
+    return text.upper()
+
+def plain(city: str) -> str:
+    return city
+'''
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with a module, a table, documents and a database; the current folder is another one."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "toolcode.py").write_text(CODE)
+    (tmp_path / "files" / "facts.yaml").write_text("capital: Paris\n")
+    (tmp_path / "files" / "handbook").mkdir()
+    (tmp_path / "files" / "handbook" / "rest.md").write_text("# Rest\n\nWho works at night rests by day.\n")
+    with sqlite3.connect(tmp_path / "files" / "shop.db") as database:
+        database.execute("create table orders (id integer primary key, town text)")
+        database.execute("insert into orders values (7, 'Bern')")
+    database.close()
+    monkeypatch.chdir(tmp_path)
+    path = list(sys.path)
+    yield
+    sys.path[:] = path
+    sys.modules.pop("toolcode", None)
+
+
+def written(content: str, name: str = "tools.yaml") -> Path:
+    path = Path("files") / name
+    path.write_text(content, encoding="utf-8")
+    return path.absolute()
+
+
+def loaded(content: str, **env: str) -> LoadedFile:
+    found = load_tools(written(content), env=env)
+    found.close()
+    return found
+
+
+def names(found: Loaded) -> list[str]:
+    return [one.name for one in found.tools]
+
+
+def refused(content: str, **env: str) -> AgentFileError:
+    with pytest.raises(AgentFileError) as caught:
+        loaded(content, **env)
+    return caught.value
+
+
+ALL_PLAIN = """
+tools:
+- calculator
+- toolcode:shout
+- lookup: {table: facts.yaml}
+- function: toolcode:plain
+  card: {name: echo, purpose: Say the city., tier: read, input_schema: {type: object, required: [city],
+    properties: {city: {type: string}}}}
+"""
+
+
+def test_a_file_names_built_in_tools_code_tables_and_cards() -> None:
+    found = loaded(ALL_PLAIN)
+    assert names(found) == ["calculator", "shout", "lookup", "echo"]
+    assert found.problems == ()
+    assert found.tools[2](key="capital") == "Paris" or "Paris" in str(found.tools[2](key="capital"))
+
+
+def test_a_file_may_be_json() -> None:
+    path = written(json.dumps({"tools": ["calculator", "toolcode:shout"]}), "tools.json")
+    assert names(load_tools(path)) == ["calculator", "shout"]
+
+
+def test_a_folder_and_a_database_are_found_beside_the_file() -> None:
+    found = loaded(
+        """
+tools:
+- documents: {path: handbook, index: index.db}
+- sql: {name: shop, url: "sqlite:///shop.db"}
+"""
+    )
+    assert found.problems == ()
+    assert "search_documents" in names(found)
+    query = next(one for one in found.tools if one.name == "shop.query")
+    assert query.card.tier == "read"
+    assert "orders" in query.card.purpose + json.dumps(dict(query.card.input_schema)) + query.card.use_when
+    assert Path("files/index.db").is_file()
+    assert not Path("shop.db").exists()
+
+
+def test_a_plain_text_stands_for_the_main_field_of_a_source() -> None:
+    (source,) = sources_in(tools_named(written("tools:\n- documents: handbook\n")))[:1]
+    assert source.where == "tools.yaml:2: tools[0].documents"
+
+
+def test_fetch_may_be_named_alone() -> None:
+    assert names(loaded("tools: [fetch]\n")) == ["fetch"]
+
+
+def test_a_file_may_name_another() -> None:
+    written("tools: [toolcode:shout]\n", "more.yaml")
+    assert names(loaded("tools:\n- calculator\n- file: more.yaml\n")) == ["calculator", "shout"]
+
+
+def test_a_file_that_names_itself_is_refused() -> None:
+    error = refused("tools:\n- file: tools.yaml\n")
+    assert (error.line, error.field) == (2, "tools[0].file")
+    assert "names itself" in error.message
+
+
+def test_the_built_in_tools_may_have_a_workspace_of_the_file() -> None:
+    found = loaded("workspace: handbook\ntools: [list_files]\n")
+    assert "rest.md" in str(found.tools[0](path="."))
+
+
+def test_the_workspace_of_the_file_may_come_from_a_variable() -> None:
+    path = written("workspace: ${PLACE}\ntools: [list_files]\n")
+    assert "rest.md" in str(load_tools(path, env={"PLACE": "handbook"}).tools[0](path="."))
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "field", "text"),
+    [
+        ("", 1, "", "a tool file is a mapping of fields, but this is empty"),
+        ("- calculator\n", 1, "", "a tool file is a mapping of fields, but this is a list"),
+        ("egress: {}\n", 1, "", "the field `tools` is missing"),
+        ("tool: []\n", 1, "tool", "Did you mean 'tools'?"),
+        ("openapi: 3.1.0\npaths: {}\n", 1, "openapi", "tao tools --openapi FILE"),
+        ("mcpServers: {}\n", 1, "mcpServers", "Name each server under `tools`"),
+        ("model: offline\ntools: []\n", 1, "model", "--agent"),
+        ("tools: calculator\n", 1, "tools", "a list is expected, not 'calculator'"),
+        ("tools:\n- hammer\n", 2, "tools[0]", "no tool called 'hammer'"),
+        ("tools:\n- {}\n", 2, "tools[0]", "this names no tool"),
+        ("tools:\n- openap: x.yaml\n", 2, "tools[0].openap", "Did you mean 'openapi'?"),
+        ("tools:\n- documents: {path: a}\n  fetch: {}\n", 3, "tools[0].fetch", "begin another with `- fetch:`"),
+        ("tools:\n- openapi: x.yaml\n  name: a\n", 3, "tools[0].name", "It is a setting of `openapi`"),
+        ("tools:\n- sql:\n  url: sqlite:///a.db\n", 3, "tools[0].url", "indented below"),
+        ("tools:\n- sql: sqlite:///a.db\n", 2, "tools[0].sql", "`sql: {name: …, url: …}`"),
+        ("tools:\n- calculater\n", 2, "tools[0]", "Did you mean 'calculator'?"),
+        ("tools:\n- more.yaml\n", 2, "tools[0]", "`file: more.yaml`"),
+        ("tools:\n- file:more.yaml\n", 2, "tools[0]", "Put a blank after the colon."),
+        ("tools:\n- file: ''\n", 2, "tools[0].file", "a path is expected, not ''"),
+        ("tools:\n- file: handbook\n", 2, "tools[0].file", "it is a folder"),
+        ("tools:\n- mcp: {name: a, command: b, folder: {}}\n", 2, "tools[0].mcp.folder", "a path is expected"),
+        ("tools:\n- openapi: {document: a, auth: {k: 7}}\n", 2, "tools[0].openapi.auth.k", "Put it in quotes."),
+        ("tools: [list_files]\nworkspace: ''\n", 2, "workspace", "a path is expected, not ''"),
+        ("tools: [list_files]\nworkspace: ${NOWHERE}\n", 2, "workspace", "NOWHERE is not set"),
+        ("tools:\n- documents:\n    pth: handbook\n", 3, "tools[0].documents.pth", "Did you mean 'path'?"),
+        ("tools:\n- documents: {name: a}\n", 2, "tools[0].documents", "the field `path` is missing"),
+        ("tools:\n- documents:\n    path: handbook\n    max_files: many\n", 4, "tools[0].documents.max_files", "whole"),
+        ("tools:\n- documents:\n    path: handbook\n    name: a b\n", 4, "tools[0].documents.name", "'a b'"),
+        ("tools:\n- documents: {path: handbook, embedder: x}\n", 2, "tools[0].documents.embedder", "no such field"),
+        ("tools:\n- sql:\n    name: 7\n    url: sqlite:///x.db\n", 3, "tools[0].sql.name", "Put it in quotes."),
+        ("tools:\n- fetch:\n    allow: localhost\n", 3, "tools[0].fetch.allow", "not 'localhost'. Put it in brackets."),
+        ("tools:\n- fetch:\n    ports: [80, x]\n", 3, "tools[0].fetch.ports[1]", "a whole number is expected"),
+        ("tools: [fetch]\negress:\n  denied: [x]\n", 3, "egress.denied", "Did you mean 'deny'?"),
+        ("tools: [fetch]\negress:\n  schemes: [ftp]\n", 3, "egress.schemes", "'ftp' cannot be used"),
+        ("tools:\n- mcp: {name: a}\n", 2, "tools[0].mcp", "`command` or `url`"),
+    ],
+)
+def test_what_is_wrong_is_told_with_file_line_and_field(content: str, line: int, field: str, text: str) -> None:
+    error = refused(content)
+    assert (error.line, error.field) == (line, field)
+    assert error.path.endswith("tools.yaml")
+    assert text in f"{error.message} {error.hint}"
+    assert "\n" not in error.message
+
+
+def test_a_file_that_is_not_there_is_told() -> None:
+    with pytest.raises(AgentFileError, match=r"none\.yaml: there is no such file"):
+        load_tools("none.yaml")
+
+
+def test_two_tools_of_one_name_are_an_error_that_names_both_places() -> None:
+    error = refused("tools:\n- toolcode:shout\n- calculator\n- function: toolcode:shout\n")
+    assert error.line == 4
+    assert "Two tools are called 'shout': that of tools.yaml:2, and that of tools.yaml:4." in error.message
+    assert "`name`" in error.hint
+
+
+def test_two_folders_need_names() -> None:
+    folders = "tools:\n- documents: {path: handbook, index: a.db%s}\n- documents: {path: handbook, index: b.db}\n"
+    assert "Two tools are called" in refused(folders % "").message
+    assert len(set(names(loaded(folders % ", name: other")))) == 2 * len(
+        names(loaded("tools: [{documents: handbook}]"))
+    )
+
+
+# What comes from the environment
+
+
+def test_values_come_from_the_environment_and_are_known_as_secrets() -> None:
+    found = loaded(
+        """
+tools:
+- sql: {name: shop, url: 'sqlite:///${FILE:-shop.db}'}
+- mcp: {name: a, command: nosuchprogram, env: {KEY: '${WHO}'}}
+""",
+        WHO="Ann-12345678",
+    )
+    assert "shop.query" in names(found)
+    assert found.secrets == {"WHO": "Ann-12345678"}
+    assert "Ann-12345678" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "env", "text"),
+    [
+        ("${TOKEN}", {}, "the environment variable TOKEN is not set"),
+        ("${TOKEN}", {"TOKEN": ""}, "the environment variable TOKEN is empty"),
+        ("${TO KEN}", {}, "'${TO KEN}' is not of the form ${NAME}"),
+        ("x ${TOKEN", {}, "'${TOKEN' is not of the form ${NAME}"),
+        ("${}", {}, "is not of the form ${NAME}"),
+    ],
+)
+def test_a_missing_variable_is_told_with_its_name_and_line(given: str, env: dict[str, str], text: str) -> None:
+    error = refused(f"tools:\n- calculator\n- documents:\n    path: handbook\n    about: '{given}'\n", **env)
+    assert (error.line, error.field) == (5, "tools[1].documents.about")
+    assert text in error.message
+    assert "$" in error.hint
+
+
+def test_defaults_numbers_switches_and_the_signs_themselves() -> None:
+    found = loaded(
+        """
+tools:
+- fetch: {timeout_s: "${T}", links: "${L:-false}", user_agent: "$${me} ${A:-}", max_bytes: "${B:-1000}"}
+""",
+        T="2.5",
+    )
+    assert found.tools[0].card.timeout_s >= 2.5
+    assert "false is expected, not '${L}'" in refused("tools:\n- fetch: {links: '${L}'}\n", L="maybe").message
+
+
+@pytest.mark.parametrize(
+    ("value", "is_secret"),
+    [
+        ("s3cr3t-value", True),
+        ("https://user:pass@example.com/x", True),
+        ("https://hooks.example.com/services/T0000/B0000/XXXXXXXXXXXXXXXXXXXX", True),
+        ("https://api.example.com/v1", False),
+        ("http://localhost:8080", False),
+        ("/", False),
+        ("/definitely/not/there", True),
+    ],
+)
+def test_addresses_and_paths_are_no_secrets(value: str, is_secret: bool) -> None:
+    found = loaded("tools:\n- documents: {path: handbook, about: '${V}'}\n", V=value)
+    assert ("V" in found.secrets) is is_secret
+    assert loaded("tools:\n- documents: {path: '${V}'}\n", V=str(Path("files/handbook").absolute())).secrets == {}
+    assert loaded("tools: [fetch]\negress: {deny: ['${V}']}\n", V="blocked.example.com").secrets == {}
+
+
+def test_a_secret_is_never_shown_when_its_settings_are_refused() -> None:
+    error = refused("tools:\n- sql: {name: shop, url: '${DB_LOGIN}'}\n", DB_LOGIN="hunter2hunter2")
+    assert "hunter2" not in f"{error.message} {error.hint} {error!r}"
+    found = load_tools(
+        written("tools:\n- sql: {name: shop, url: 'nosuch://u:${DB_LOGIN}@h/x'}\n- calculator\n"),
+        env={"DB_LOGIN": "hunter2hunter2"},
+    )
+    assert "hunter2" not in " ".join(map(str, found.problems))
+    assert names(found) == ["calculator"]
+    assert found.problems
+
+
+# What holds for all
+
+
+def test_the_rules_of_the_file_hold_for_every_source() -> None:
+    entries = tools_named(
+        written("egress: {deny: [bad.example.com], only_allowed: true}\ntools:\n- fetch: {deny: [worse.example.com]}\n")
+    )
+    (source, _mark) = sources_in(entries)
+    settings = source.settings
+    assert settings.deny == ("bad.example.com", "worse.example.com")
+    assert settings.only_allowed is True
+    written("egress: {deny: [bad.example.com], ports: [443]}\ntools:\n- mcp: {name: a, url: 'http://localhost:1/m'}\n")
+    (remote, _mark) = sources_in(tools_named(Path("files/tools.yaml")))
+    assert remote.settings.egress == EgressRules(deny=("bad.example.com",), ports=(443,))
+
+
+def test_a_program_of_a_server_starts_beside_the_file() -> None:
+    content = """
+tools:
+- mcp: {name: a, command: ./bin/serve, args: [x.txt]}
+- mcp: {name: b, command: serve, folder: inner}
+"""
+    first, second, _mark = (source.settings for source in sources_in(tools_named(written(content))))
+    folder = Path("files").absolute()
+    assert (first.command, first.folder, first.args) == (str(folder / "bin" / "serve"), folder, ("x.txt",))
+    assert (second.command, second.folder) == ("serve", folder / "inner")
+
+
+# Whatever stands there
+
+
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.just("${X}") | st.just("${"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+_NAMES = sorted({name for form in FORMS.values() for name in fields_of(form.settings_class())})
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80)
+@given(
+    form=st.sampled_from([*FORMS, "lookup", "file", "agent", "function", "none"]),
+    value=_ANYTHING | st.dictionaries(st.sampled_from(_NAMES), _ANYTHING, max_size=4),
+)
+def test_whatever_stands_in_a_file_is_taken_or_told_in_one_line(form: str, value: object) -> None:
+    content = json.dumps({"tools": [{form: value}]})
+    told = None
+    try:
+        read_tools(written(content, "any.json"), env={"X": "s3cr3t-value"})
+    except AgentFileError as error:
+        told = error
+    if told is not None:
+        assert told.path.endswith("any.json")
+        assert told.line >= 1
+        assert len(told.message.splitlines()) == 1
+        if form not in ("file", "lookup"):  # paths may be shown
+            assert "s3cr3t" not in f"{told.message} {told.hint}"
+
+
+@given(st.text(), st.text(alphabet="ab${}:-X "))
+def test_texts_without_references_stay_and_others_are_filled_or_refused(plain: str, mixed: str) -> None:
+    document = Document(Path("x.yaml"), {}, {(): 1})
+    values = EnvValues(document, {"X": "value"})
+    if "${" not in plain:
+        assert values.text((), plain) == plain
+    if "${" not in mixed:
+        assert values.text((), mixed) == mixed
+    else:
+        with suppress(AgentFileError):
+            assert isinstance(values.text((), mixed), str)
+    assert values.text((), "$${X} ${X} ${Y:-d} ${Y:-}") == "${X} value d "
+
+
+# A part that fails
+
+
+def test_a_source_that_fails_is_a_problem_and_the_rest_is_there() -> None:
+    found = loaded("tools:\n- calculator\n- sql: {name: shop, url: 'nosuch://h/x'}\n- toolcode:shout\n")
+    assert names(found) == ["calculator", "shout"]
+    (problem,) = found.problems
+    assert str(problem).startswith("tools.yaml:3: tools[1].sql: ")
+
+
+def test_what_a_loader_raises_does_not_take_the_others_with_it() -> None:
+    document = sources_in(tools_named(written("tools: [fetch]\n")))[0].document
+
+    def broken() -> Loaded:
+        raise ValueError("what s3cr3t-value")
+
+    source = ToolSource(document, ("tools", 0), broken, secrets={"S": "s3cr3t-value"})
+    (problem,) = source.loaded().problems
+    assert "ValueError" in problem.message
+    assert "s3cr3t" not in problem.message
+    assert source.untold() == (problem,)
+    assert source.untold() == ()
+
+
+# In an agent
+
+
+def test_an_agent_loads_a_source_once_and_knows_its_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    written("tools:\n- sql: {name: gone, url: 'nosuch://h/x'}\n- fetch\n")
+    written(
+        "model: offline\ntools:\n- calculator\n- file: tools.yaml\n- documents: {path: handbook, about: '${A}'}\n",
+        "a.yaml",
+    )
+    agent = load_agent("files/a.yaml", env={"A": "s3cr3t-value"})
+    assert agent.secrets == {"A": "s3cr3t-value"}
+    with caplog.at_level(logging.WARNING, "taoloop"):
+        assert {"calculator", "fetch", "search_documents", "read_observation"} <= set(agent.toolbox.names)
+    assert "tools.yaml:2: tools[0].sql" in caplog.text
+    assert all(source.loaded() is source.loaded() for source in sources_in(agent.tools))
+
+
+def test_two_tools_of_one_name_in_an_agent_name_both_sources() -> None:
+    written("tools: [fetch]\n", "one.yaml")
+    written("tools: [{fetch: {links: false}}]\n", "two.yaml")
+    agent = Agent(tools=[*tools_named("files/one.yaml"), *tools_named("files/two.yaml")])
+    with pytest.raises(
+        ToolDefinitionError, match=r"one\.yaml:1: tools\[0\], and that of two\.yaml:1: tools\[0\]\.fetch"
+    ):
+        _ = agent.toolbox
+
+
+def test_an_agent_that_was_given_a_file_remembers_it() -> None:
+    path = written("tools: [calculator]\n")
+    assert Agent(tools=tools_named(path)).spec_for("x").tools_from == (str(path),)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("a.yaml", True), ("b.yml", True), ("C.JSON", True), ("m:a", False)])
+def test_a_tool_file_is_told_by_its_ending(name: str, expected: bool) -> None:
+    assert is_tool_file(name) is expected

@@ -1,0 +1,201 @@
+"""Search: in Chinese and in English, for any text, quick, and by meaning where an embedding model is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.tools.documents.conftest import folder_of
+
+from taoloop.testing.embedding import FakeEmbedder
+from taoloop.tools.documents.embedding import EXACT_BELOW, cosine, fused, nearest_signs, signs, vectors_of
+from taoloop.tools.documents.index import Index
+from taoloop.tools.documents.search import Search, _telling
+from taoloop.tools.documents.update import update
+
+LINES = {
+    "tea": "Ann drinks green tea, never coffee.",
+    "ship": "The ship to Ürümqi leaves on Mondays.",
+    "rain": "小明住在上海浦东，对花生过敏。",
+    "book": "我最喜欢的书是《红楼梦》，作者曹雪芹。",
+    "cpp": "Programs in C++ and C# run fast.",
+}
+
+
+@pytest.fixture(scope="module")
+def search(tmp_path_factory: pytest.TempPathFactory) -> Search:
+    root = tmp_path_factory.mktemp("search") / "documents"
+    root.mkdir()
+    for name, line in LINES.items():
+        (root / f"{name}.txt").write_text(line, encoding="utf-8")
+    index = Index(folder_of(root))
+    update(index)
+    return Search(index)
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("tea", "tea"),
+        ("who DRINKS coffee?", "tea"),
+        ("drinking", "tea"),
+        ("urumqi", "ship"),
+        ("Monday", "ship"),
+        ("ürüm", "ship"),
+        ("上海", "rain"),
+        ("小明对什么过敏？", "rain"),
+        ("花", "rain"),
+        ("红楼梦的作者是谁", "book"),
+        ("书", "book"),
+        ("ＴＥＡ", "tea"),
+        ("C++ programs", "cpp"),
+        ("cpp", "cpp"),
+        ('"green" AND (tea OR NEAR', "tea"),
+    ],
+)
+def test_a_passage_is_found_by_its_words_in_both_languages(search: Search, query: str, name: str) -> None:
+    assert [hit.passage.file for hit in search.find(query, 3)][:1] == [f"{name}.txt"]
+
+
+@pytest.mark.parametrize("query", ["北京", "zebra", "?!", "%", '"', "*", "  ", "", "\0", "OR", "NOT", "\U0001f600"])
+def test_what_is_not_there_is_not_found(search: Search, query: str) -> None:
+    assert search.find(query, 5) == []
+
+
+SYNTAX = """" ' * ( ) AND OR NOT NEAR( words: ^ - + ;-- { } \\ passage_words tea 书 红楼梦 C++ 😀 ß İ ก็"""
+STRANGE = ["\0", "\ud800", "\u200d", "\n", "\u0301", " "]
+QUERIES = st.one_of(
+    st.text(max_size=200),
+    st.lists(st.sampled_from([*SYNTAX.split(), *STRANGE]), max_size=40).map("".join),
+    st.lists(st.sampled_from([*SYNTAX.split(), *STRANGE]), max_size=40).map(" ".join),
+)
+
+
+@given(query=QUERIES)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_is_a_query(search: Search, query: str) -> None:
+    """Nothing in a query is syntax: quotes, operators, NUL, half characters."""
+    hits = search.find(query, 3)
+    assert len(hits) <= 3
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_query_of_any_length_is_taken(search: Search) -> None:
+    assert search.find("tea " * 50_000, 3)[0].passage.file == "tea.txt"
+    assert search.find("红楼梦" * 50_000, 3)[0].passage.file == "book.txt"
+    search.find(" ".join(f"word{number}" for number in range(50_000)), 3)
+
+
+def test_rare_words_decide_and_common_ones_say_little(tmp_path: Path) -> None:
+    root = tmp_path / "documents"
+    root.mkdir()
+    for number in range(300):
+        (root / f"{number}.txt").write_text(f"the report about the year {number}, of the house")
+    (root / "garden.txt").write_text("the garden wall is high")
+    (root / "both.txt").write_text("the report about the garden wall")
+    index = Index(folder_of(root))
+    update(index)
+    found = [
+        hit.passage.file for hit in Search(index).find("what does the report of the house say about the garden wall", 2)
+    ]
+    assert sorted(found) == ["both.txt", "garden.txt"]
+    assert {hit.passage.file for hit in Search(index).find("garden report", 2)} == {"both.txt", "garden.txt"}
+    assert len(Search(index).find("the", 20)) == 20
+
+
+def test_the_commonest_words_are_left_out_unless_a_short_question_needs_them() -> None:
+    counts = {"the": 9_000, "notice": 2_000, "period": 2_400, "zebra": 3, "unknown": 0}
+    assert _telling(counts, 10_000) == (["zebra", "notice"], ["period"])
+    assert _telling({"the": 9_000}, 10_000) == (["the"], [])
+    assert _telling({}, 10_000) == ([], [])
+
+
+def test_words_of_every_question_do_not_decide(tmp_path: Path) -> None:
+    root = tmp_path / "documents"
+    root.mkdir()
+    (root / "a.txt").write_text("How do I know what it is that I do? I do.")
+    (root / "b.txt").write_text("An invoice is sent monthly.")
+    (root / "c.txt").write_text("什么是什么，怎么是怎么。", encoding="utf-8")
+    (root / "d.txt").write_text("发票每月寄出一次。", encoding="utf-8")
+    index = Index(folder_of(root))
+    update(index)
+    assert [hit.passage.file for hit in Search(index).find("how do I get what is an invoice", 5)] == ["b.txt"]
+    assert [hit.passage.file for hit in Search(index).find("发票是什么？怎么寄", 5)] == ["d.txt"]
+    assert [hit.passage.file for hit in Search(index).find("what do I do", 5)] == ["a.txt"]
+
+
+def test_where_words_are_too_common_passages_with_all_of_them_come_first(tmp_path: Path) -> None:
+    root = tmp_path / "documents"
+    root.mkdir()
+    blocks = [f"{'alpha' if number % 2 else 'beta'} {number} " + "x " * 45 for number in range(3_200)]
+    blocks += [f"gamma {number} " + "y " * 45 for number in range(3_600)]
+    blocks[1_500] = "alpha beta " + "z " * 45
+    (root / "all.txt").write_text("\n\n".join(blocks))
+    index = Index(folder_of(root, passage_chars=100))
+    update(index)
+    assert "alpha beta" in Search(index).find("alpha beta", 1)[0].passage.text
+
+
+def test_a_search_sees_what_changed_since_the_last(tmp_path: Path) -> None:
+    root = tmp_path / "documents"
+    root.mkdir()
+    (root / "a.txt").write_text("alpha")
+    index = Index(folder_of(root))
+    update(index)
+    search = Search(index)
+    assert search.find("beta", 1) == []
+    (root / "b.txt").write_text("beta")
+    update(index)
+    assert search.find("beta", 1)[0].passage.file == "b.txt"
+
+
+def test_an_embedding_model_finds_what_no_word_finds(tmp_path: Path) -> None:
+    root = tmp_path / "documents"
+    root.mkdir()
+    for name, line in LINES.items():
+        (root / f"{name}.txt").write_text(line, encoding="utf-8")
+    embedder = FakeEmbedder(256, {"beverage": "tea", "vessel": "ship"})
+    index = Index(folder_of(root, embedder=embedder))
+    update(index)
+    assert Search(index).find("beverage", 1) == []
+    assert Search(index, embedder).find("beverage", 1)[0].passage.file == "tea.txt"
+    both = [hit.passage.file for hit in Search(index, embedder).find("vessel coffee", 2)]
+    assert sorted(both) == ["ship.txt", "tea.txt"]
+
+
+def test_many_vectors_are_compared_by_their_signs_first() -> None:
+    embedder = FakeEmbedder(256)
+    texts = [f"passage number{number} about topic{number % 50}" for number in range(EXACT_BELOW + 500)]
+    vectors = vectors_of(embedder, texts)
+    known = {number: signs(vector) for number, vector in enumerate(vectors)}
+    wanted = vectors_of(embedder, ["number1234 topic34"])[0]
+    near = nearest_signs(signs(wanted), known)
+    assert len(near) < 500
+    assert max(near, key=lambda number: cosine(wanted, vectors[number])) == 1234
+
+
+def test_two_orders_are_joined_by_rank_alone() -> None:
+    assert list(fused([[1, 2, 3], [2, 4]])) == [2, 1, 4, 3]
+    assert fused([]) == {}
+
+
+def test_the_vectors_of_another_model_are_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("The notice period is three months.")
+    mine = folder_of(tmp_path / "texts", embedder=FakeEmbedder(name="mine", synonyms={"resignation": "notice"}))
+    update(Index(mine))
+    theirs = FakeEmbedder(name="theirs", synonyms={"resignation": "notice"})
+    assert Search(Index(mine), mine.embedder).find("resignation", 1)
+    assert not Search(Index(mine), theirs).find("resignation", 1)
+
+
+def test_a_soft_hyphen_in_a_word_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("The con\u00adtract ends.", encoding="utf-8")
+    index = Index(folder_of(tmp_path / "texts"))
+    update(index)
+    assert Search(index).find("contract", 1)
+    assert Search(index).find("con\u00adtract", 1)

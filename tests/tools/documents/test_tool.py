@@ -1,0 +1,249 @@
+"""S3-42: the tools `search_documents` and `read_passage`: cards, results, and what is wrong with a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.tools.documents.conftest import folder_of
+
+from taoloop.core.lint import lint
+from taoloop.errors import ConfigError, InvalidArguments, ToolError, ToolSourceError
+from taoloop.testing.embedding import FakeEmbedder
+from taoloop.tools.base import Tool, ToolContext
+from taoloop.tools.documents import DocumentFolder, document_tools
+from taoloop.tools.documents.tool import Documents, load
+
+
+def run(tool: Tool, **args: Any) -> Any:
+    """As the executor does it: arguments judged, result judged and written."""
+    output = tool.render(tool.invoke(tool.prepare(args).values, ToolContext()))
+    return json.loads(output.text)
+
+
+class _Nameless:
+    """An embedding model without a name."""
+
+    name = None
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        raise AssertionError(texts)
+
+
+def tools_of(root: Path, **more: Any) -> tuple[Tool, ...]:
+    return document_tools(folder_of(root, **more)).tools
+
+
+def test_the_cards_are_complete_and_read_only(texts: Path) -> None:
+    tools = tools_of(texts)
+    assert [tool.name for tool in tools] == ["search_documents", "read_passage"]
+    for tool in tools:
+        assert lint(tool.card) == ()
+        assert tool.card.tier == "read"
+        assert tool.card.egress is False
+
+
+def test_two_folders_have_tools_of_their_own(texts: Path) -> None:
+    tools = tools_of(texts, name="handbook", about="the rules of the house.")
+    assert [tool.name for tool in tools] == ["handbook_search_documents", "handbook_read_passage"]
+    assert "documents about the rules of the house," in tools[0].card.purpose
+    assert "handbook_read_passage" in tools[0].card.avoid_when
+
+
+def test_a_search_gives_passages_that_can_be_cited(root: Path) -> None:  # S3-42
+    search, _ = tools_of(root)
+    (found,) = run(search, query="notice period", limit=1)
+    assert found["cite"].startswith("[doc:")
+    assert found["file"] == "handbook.md"
+    assert found["heading"] == "Handbook > Leaving > Notice"
+    assert "three months" in found["text"]
+    assert found["line"] > 1
+    (found,) = run(search, query="autumn", limit=1)
+    assert (found["file"], found["page"]) == ("office/report.pdf", 2)
+    assert "line" not in found
+    assert run(search, query="zebra") == []
+
+
+def test_a_passage_is_read_with_its_neighbours(root: Path) -> None:
+    search, read = tools_of(root)
+    (found,) = run(search, query="notice period", limit=1)
+    around = run(read, id=found["cite"], around=1)
+    assert [one["file"] for one in around] == ["handbook.md"] * 3
+    assert around[1]["cite"] == found["cite"]
+    assert [one["text"] for one in run(read, id=found["cite"], around=0)] == [found["text"]]
+    with pytest.raises(ToolError) as error:
+        run(read, id="doc:000000000000")
+    assert error.value.code == "no_passage"
+
+
+@pytest.mark.parametrize(
+    "args", [{}, {"query": ""}, {"query": "a", "limit": 0}, {"query": "a", "limit": 21}, {"query": 1}]
+)
+def test_arguments_are_judged_first(texts: Path, args: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArguments):
+        tools_of(texts)[0].prepare(args)
+
+
+def test_a_search_sees_new_files_after_a_while(texts: Path) -> None:
+    now = [0.0]
+    documents = Documents(folder_of(texts, refresh_s=30), clock=lambda: now[0])
+    documents.look()
+    (texts / "new.txt").write_text("zebra")
+    assert documents.find("zebra", 1) == []
+    now[0] = 31.0
+    assert documents.find("zebra", 1)[0]["file"] == "new.txt"
+
+
+def test_a_folder_that_goes_away_is_still_searched(texts: Path, tmp_path: Path) -> None:
+    now = [0.0]
+    documents = Documents(folder_of(texts, refresh_s=30), clock=lambda: now[0])
+    documents.look()
+    texts.rename(tmp_path / "elsewhere")
+    now[0] = 31.0
+    assert documents.find("notice period", 1)[0]["file"] == "handbook.md"
+
+
+def test_bad_documents_are_problems_and_the_tools_are_there(root: Path) -> None:
+    (root / "bad.pdf").write_bytes(b"no pdf")
+    loaded = document_tools(folder_of(root))
+    (problem,) = loaded.problems
+    assert str(problem).startswith(f"{root}/bad.pdf: It is not a PDF.")
+    assert run(loaded.tools[0], query="notice period")[0]["file"] == "handbook.md"
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path, texts: Path) -> None:
+    with pytest.raises(ToolSourceError, match="there is no such folder"):
+        document_tools(folder_of(tmp_path / "nothing"))
+    with pytest.raises(ToolSourceError, match="this is no folder"):
+        document_tools(folder_of(texts / "handbook.md"))
+    with pytest.raises(ToolSourceError, match="this folder cannot be looked for: File name too long"):
+        document_tools(DocumentFolder(path=tmp_path / ("x" * 300), index=tmp_path / "index.db"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_read_is_refused(texts: Path) -> None:
+    texts.chmod(0)
+    try:
+        with pytest.raises(ToolSourceError):
+            document_tools(folder_of(texts))
+    finally:
+        texts.chmod(0o700)
+
+
+def test_an_index_that_cannot_be_used_is_refused_with_its_path(texts: Path, tmp_path: Path) -> None:
+    (tmp_path / "index.db").write_text("something else " * 100)
+    with pytest.raises(ToolSourceError, match=r"index\.db: the index cannot be used"):
+        document_tools(folder_of(texts))
+    with pytest.raises(ToolSourceError, match="the index cannot be used"):
+        document_tools(DocumentFolder(path=texts, index=tmp_path))
+
+
+def test_an_index_that_another_program_writes_is_searched_as_it_is(texts: Path, tmp_path: Path) -> None:
+    document_tools(folder_of(texts))
+    (texts / "new.txt").write_text("zebra")
+    other = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        loaded = load(Documents(folder_of(texts), busy_s=0.05))
+        assert any("locked" in problem.message for problem in loaded.problems)
+        assert run(loaded.tools[0], query="notice period")[0]["file"] == "handbook.md"
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("path", ""),
+        ("path", "a\0b"),
+        ("path", 3),
+        ("path", "~no-such-user/documents"),
+        ("index", ""),
+        ("index", "a\0b"),
+        ("index", "~no-such-user/index.db"),
+        ("name", "my folder"),
+        ("name", "x" * 40),
+        ("include", "*.md"),
+        ("exclude", [1]),
+        ("include", 3),
+        ("include", ["*" * 20]),
+        ("encoding", "nonsense"),
+        ("encoding", "hex"),
+        ("embedder", "a-model"),
+        ("embedder", _Nameless()),
+        ("passage_chars", 10),
+        ("max_files", 0),
+        ("passage_chars", 100.5),
+        ("max_file_bytes", 10**30),
+        ("max_memory_bytes", float("inf")),
+        ("max_file_s", float("inf")),
+        ("max_file_s", float("nan")),
+        ("max_pages", True),
+        ("refresh_s", -1),
+        ("refresh_s", "soon"),
+    ],
+)
+def test_settings_that_cannot_be_used_name_their_field(field: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"DocumentFolder\.{field}"):
+        DocumentFolder(**{"path": "documents", field: value})
+
+
+def test_the_index_lies_in_the_cache_folder_if_nobody_says_otherwise(tmp_path: Path) -> None:
+    one, other = (DocumentFolder(path=tmp_path / name).index_file for name in ("a", "b"))
+    assert one.parent == other.parent
+    assert one != other
+    assert one == DocumentFolder(path=tmp_path / "." / "a").index_file
+
+
+def test_text_and_markdown_need_no_extra(texts: Path) -> None:
+    code = """
+import sys
+for name in ("pypdf", "resiliparse", "httpx2"):
+    sys.modules[name] = None
+from pathlib import Path
+from taoloop.tools.documents import DocumentFolder, document_tools
+root = Path(sys.argv[1])
+loaded = document_tools(DocumentFolder(path=root, index=root.parent / "index.db"))
+assert loaded.problems == ()
+print(loaded.tools[0]("notice period")[0]["file"])
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(texts)], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("handbook.md\n", "")
+
+
+def test_a_deleted_index_is_made_anew_by_the_next_search(texts: Path, tmp_path: Path) -> None:
+    documents = Documents(folder_of(texts, refresh_s=0))
+    documents.look()
+    assert documents.find("notice period", 1)
+    for path in tmp_path.glob("index.db*"):
+        path.unlink()
+    (texts / "handbook.md").write_text("The notice period is gone. Zebra.")
+    assert documents.find("zebra", 1)[0]["file"] == "handbook.md"
+
+
+def test_what_is_excluded_is_not_shown_though_another_has_read_it(texts: Path) -> None:
+    document_tools(folder_of(texts))
+    everything = Documents(folder_of(texts))
+    fewer = Documents(folder_of(texts, exclude=("handbook.md",)))
+    (found,) = everything.find("notice period", 1)
+    assert fewer.find("notice period", 5) == []
+    with pytest.raises(ToolError) as error:
+        fewer.read(found["cite"], 1)
+    assert error.value.code == "no_passage"
+
+
+def test_other_patterns_and_models_have_indexes_of_their_own(texts: Path) -> None:
+    given: list[dict[str, Any]] = [
+        {},
+        {"include": ("*.md",)},
+        {"exclude": ("*.md",)},
+        {"embedder": FakeEmbedder(name="a")},
+        {"embedder": FakeEmbedder(name="b")},
+    ]
+    assert len({DocumentFolder(path=texts, **one).index_file for one in given}) == len(given)

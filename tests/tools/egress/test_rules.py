@@ -1,0 +1,174 @@
+"""The rules themselves: what is allowed, what is denied, and that denying wins."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taoloop.errors import ConfigError, EgressRefused
+from taoloop.tools.egress import EgressRules
+
+PUBLIC, PRIVATE, METADATA = "93.184.216.34", "10.0.0.5", "169.254.169.254"
+
+
+def passes(rules: EgressRules, host: str, port: int, *addresses: str, scheme: str = "https") -> bool:
+    try:
+        return bool(rules.judge_addresses(rules.judge_target(scheme, host, port), port, addresses or (PUBLIC,)))
+    except EgressRefused:
+        return False
+
+
+def test_without_more_public_hosts_on_usual_ports_may_be_reached() -> None:
+    rules = EgressRules()
+    assert passes(rules, "example.com", 443)
+    assert passes(rules, "Example.COM.", 80, scheme="http")
+    assert not passes(rules, "example.com", 22)
+    assert not passes(rules, "example.com", 443, scheme="ftp")
+    assert not passes(rules, "example.com", 443, PRIVATE)
+
+
+def test_a_host_is_refused_if_any_of_its_addresses_is_not_public() -> None:
+    assert not passes(EgressRules(), "example.com", 443, PUBLIC, PRIVATE)
+    assert not passes(EgressRules(), "example.com", 443, PRIVATE, PUBLIC)
+    with pytest.raises(EgressRefused, match="no address"):
+        EgressRules().judge_addresses("example.com", 443, ())
+    with pytest.raises(EgressRefused, match="cannot be judged"):
+        EgressRules().judge_addresses("example.com", 443, ("fe80::1%eth0",))
+
+
+@pytest.mark.parametrize(
+    ("deny", "host", "addresses", "denied"),
+    [
+        ("example.com", "EXAMPLE.com.", (), True),
+        ("example.com", "www.example.com", (), False),
+        ("*.example.com", "www.example.com", (), True),
+        ("*.example.com", "a.b.example.com", (), True),
+        ("*.example.com", "example.com", (), False),
+        ("*.example.com", "badexample.com", (), False),
+        ("*", "example.com", (), True),
+        ("例子.测试", "xn--fsqu00a.xn--0zwm56d", (), True),
+        ("example.com:443", "example.com", (), True),
+        ("example.com:80", "example.com", (), False),
+        ("93.184.0.0/16", "example.com", (), True),
+        ("93.184.216.34", "93.184.216.34", (), True),
+        ("93.184.0.0/16:80", "example.com", (), False),
+        ("2606:4700::/32", "example.com", (PUBLIC, "2606:4700::1"), True),
+    ],
+)
+def test_what_is_denied_is_refused_by_name_and_by_address(
+    deny: str, host: str, addresses: tuple[str, ...], denied: bool
+) -> None:
+    assert passes(EgressRules(deny=(deny,)), host, 443, *addresses) is not denied
+
+
+def test_denying_wins_over_allowing() -> None:
+    rules = EgressRules(allow=("intern.example:8080", "10.0.0.0/8", "::/0"), deny=("10.0.0.5", "bad.example"))
+    assert not passes(rules, "intern.example", 8080, PRIVATE)
+    assert passes(rules, "intern.example", 8080, "10.0.0.6")
+    assert not passes(rules, "bad.example", 443)
+    assert not passes(rules, "x.example", 443, "::ffff:10.0.0.5"), "a denied address in another dress"
+
+
+def test_a_host_with_its_port_opens_private_addresses_and_that_port() -> None:
+    rules = EgressRules(allow=("intern.example:8080",))
+    assert passes(rules, "intern.example", 8080, PRIVATE)
+    assert passes(rules, "intern.example", 8080, "::1")
+    assert passes(rules, "intern.example", 8080, PUBLIC)
+    assert not passes(rules, "intern.example", 8081, PRIVATE)
+    assert not passes(rules, "intern.example", 443, PRIVATE)
+    assert not passes(rules, "other.example", 8080, PRIVATE)
+    for address in (METADATA, "fd00:ec2::254", "fe80::1", "224.0.0.1", "::", "::ffff:10.0.0.5"):
+        assert not passes(rules, "intern.example", 8080, address), address
+
+
+def test_a_name_alone_or_a_wildcard_opens_no_private_address() -> None:
+    rules = EgressRules(allow=("intern.example", "*.example:8080", "*.example"))
+    assert not passes(rules, "intern.example", 443, PRIVATE)
+    assert not passes(rules, "intern.example", 8080, PRIVATE)
+    assert passes(rules, "intern.example", 8080, PUBLIC)
+
+
+def test_a_range_opens_its_addresses_on_usual_ports_and_with_a_port_on_that_one() -> None:
+    assert passes(EgressRules(allow=("10.0.0.0/8",)), "10.1.2.3", 443, "10.1.2.3")
+    assert passes(EgressRules(allow=("10.0.0.0/8",)), "x.example", 443, "10.1.2.3")
+    assert not passes(EgressRules(allow=("10.0.0.0/8",)), "x.example", 8080, "10.1.2.3")
+    assert passes(EgressRules(allow=("10.0.0.0/8:8080",)), "x.example", 8080, "10.1.2.3")
+    assert passes(EgressRules(allow=("[::1]:8080",)), "::1", 8080, "::1")
+    assert passes(EgressRules(allow=("[fd00::]/8:8080",)), "x.example", 8080, "fd00::1")
+    assert passes(EgressRules(allow=(METADATA,)), METADATA, 80, METADATA), "named by its address, it is meant"
+    assert passes(EgressRules(ports=(8080,)), "x.example", 8080)
+
+
+def test_only_what_is_allowed_may_be_reached_where_that_is_said() -> None:
+    rules = EgressRules(allow=("api.example.com", "*.cdn.example", "93.0.0.0/8"), only_allowed=True)
+    assert passes(rules, "api.example.com", 443, "8.8.8.8")
+    assert passes(rules, "a.cdn.example", 443, "8.8.8.8")
+    assert passes(rules, "other.example", 443, "93.1.1.1")
+    assert not passes(rules, "other.example", 443, "8.8.8.8")
+    assert not passes(rules, "other.example", 443, "93.1.1.1", "8.8.8.8")
+    assert not passes(rules, "8.8.8.8", 443, "8.8.8.8")
+    with pytest.raises(EgressRefused, match="only hosts"):
+        EgressRules(only_allowed=True).judge_target("https", "other.example", 443)  # nothing is looked up
+
+
+def test_what_the_operator_wrote_is_opened_and_nothing_else() -> None:
+    rules = EgressRules(deny=("bad.example",)).opened_for("http://localhost:8080/v1/")
+    assert passes(rules, "localhost", 8080, "127.0.0.1", scheme="http")
+    assert not passes(rules, "localhost", 8081, "127.0.0.1", scheme="http")
+    assert not passes(rules, "bad.example", 443)
+    assert passes(EgressRules().opened_for("https://10.0.0.5"), "10.0.0.5", 443, PRIVATE)
+    assert passes(EgressRules().opened_for("http://[::1]:9/x"), "::1", 9, "::1", scheme="http")
+    assert not passes(EgressRules(deny=("localhost",)).opened_for("http://localhost:8080"), "localhost", 8080, "::1")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8080", "ftp://x", "http://", "http://u:p@x.example/", "http://x:99999", "http://[x"]
+)
+def test_an_operators_address_that_is_none_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        EgressRules().opened_for(url)
+    assert "u:p" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("allow", (entry,))
+        for entry in ("", "http://x.example", "x.example/path", "x.example:0", "x:99999", "a*b", "*x", "*.")
+    ]
+    + [("deny", (entry,)) for entry in ("10.0.0.0/33", "10.0.0.1/8", "a b", "[x]", "fe80::1%eth0", "faß.de")]
+    + [
+        ("deny", "x.example"),
+        ("deny", (1,)),
+        ("ports", (0,)),
+        ("ports", (True,)),
+        ("ports", ("80",)),
+        ("schemes", ("ftp",)),
+    ]
+    + [("only_allowed", "yes"), ("allow", ["x.example"])],
+)
+def test_rules_that_cannot_be_kept_name_the_field(field: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=field):
+        EgressRules(**{field: value})
+
+
+@given(st.text(max_size=40), st.integers(-5, 70_000), st.lists(st.ip_addresses().map(str), max_size=3))
+def test_any_host_and_addresses_are_judged_without_another_error(host: str, port: int, addresses: list[str]) -> None:
+    rules = EgressRules(deny=("*.example", "10.0.0.0/8"))
+    try:
+        name = rules.judge_target("http", host, port)
+        rules.judge_addresses(name, port, addresses)
+    except EgressRefused:
+        return
+    assert port in (80, 443)
+    assert addresses
+
+
+@given(st.text(max_size=40))
+def test_any_entry_is_a_place_or_is_refused(text: str) -> None:
+    with suppress(ConfigError):
+        assert EgressRules(allow=(text,), deny=(text,)).allow == (text,)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taoloop.tools.mcp import McpServer, close_all
+
+from .calling import Make
+
+FAKE, GOOD = (Path(__file__).with_name(f"{name}_server.py") for name in ("fake", "good"))
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    close_all()
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Make:
+    """Settings of a fake server: keywords are settings of ours, `plan` says what it does."""
+
+    def make(plan: dict[str, Any] | None = None, **settings: Any) -> McpServer:
+        given = {"name": "fake", "pins": tmp_path / "pins", "timeout_s": 20.0, "start_timeout_s": 20.0, **settings}
+        return McpServer(command=sys.executable, args=("-I", str(FAKE), json.dumps(plan or {})), **given)
+
+    return make
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Where the good server writes what happened to calls."""
+    path = tmp_path / "log"
+    path.touch()
+    return path
+
+
+@contextmanager
+def served(log: Path, port: int = 0) -> Iterator[int]:
+    """The good server over HTTP; gives its port."""
+    argv = [sys.executable, str(GOOD), "http", str(log), str(port)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()

@@ -1,0 +1,101 @@
+"""A server's tools in a run: the policy, calls in doubt, artifacts, a stop, and a change in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from taoloop import Agent, Limits, ScriptedModel
+from taoloop.core.events import ActionRequested, InDoubt, Observed
+from taoloop.runtime.result import Result
+from taoloop.tools.mcp import McpServer, mcp_tools
+
+from .calling import Make, until
+
+FREE: dict[str, Any] = {"policy": "autonomous"}
+
+
+def call(name: str, **args: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"name": name, "args": args}]}
+
+
+def run(server: McpServer, *script: Any, **options: Any) -> Result:
+    """A run with the tools of a server, in an event loop of its own."""
+    agent = Agent(model=ScriptedModel([*script, "done"]), tools=mcp_tools(server).tools, **{**FREE, **options})
+    return asyncio.run(agent.run("do it"))
+
+
+def facts(result: Result, *kinds: type[Any]) -> list[Any]:
+    return [event.fact for event in result.trace.events if isinstance(event.fact, kinds)]
+
+
+def test_a_tool_without_a_configured_tier_asks_as_if_it_were_destructive(fake: Make) -> None:
+    result = run(fake(), call("fake.echo", text="x"), policy="supervised")
+    assert result.status == "waiting"
+    assert facts(result, ActionRequested)[0].verdict == "ask"
+
+
+def test_a_tool_that_the_operator_calls_reading_runs_unasked(fake: Make) -> None:
+    result = run(fake(tiers={"echo": "read"}), call("fake.echo", text="x"), policy="supervised")
+    assert [one.output for one in facts(result, Observed)] == ["x"]
+
+
+def test_a_change_that_gives_no_result_in_time_is_in_doubt(fake: Make) -> None:
+    result = run(fake({"call": "hang"}, tiers={"echo": "write"}, timeout_s=0.2), call("fake.echo", text="x"))
+    assert [one.reason for one in facts(result, InDoubt)] == ["timeout"]
+
+
+def test_a_change_whose_server_died_is_in_doubt_and_a_read_is_told(fake: Make) -> None:
+    result = run(fake({"call": "die"}, tiers={"echo": "write"}), call("fake.echo", text="x"))
+    assert len(facts(result, InDoubt)) == 1
+    result = run(fake({"call": "die"}, tiers={"echo": "read"}), call("fake.echo", text="x"))
+    assert not facts(result, InDoubt)
+    assert facts(result, Observed)[0].error.code == "mcp_lost"
+
+
+def test_a_change_that_was_never_sent_is_not_in_doubt(fake: Make, tmp_path: Path) -> None:
+    mark = tmp_path / "tools.json"
+    mark.write_text('[{"name": "echo", "inputSchema": {"type": "object"}}]')
+    plan = {"tools": str(mark), "call": "change", "changed": []}
+    server = fake(plan, tiers={"echo": "write"})
+    result = run(server, call("fake.echo", text="1"), call("fake.echo", text="2"))
+    assert not facts(result, InDoubt)
+    assert [one.error and one.error.code for one in facts(result, Observed)] == [None, "tool_gone"]
+
+
+def test_a_picture_is_kept_whole_as_an_artifact(fake: Make) -> None:
+    data = "QUJD" * 5_000
+    plan = {"call": "result", "result": {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}}
+    agent = Agent(
+        model=ScriptedModel([call("fake.echo", text="x"), "done"]),
+        tools=mcp_tools(fake(plan, tiers={"echo": "read"})).tools,
+        **FREE,
+    )
+    result = asyncio.run(agent.run("do it"))
+    [observed] = facts(result, Observed)
+    assert observed.artifact is not None
+    assert len(observed.output) < 5_000
+    assert '"size_bytes":15000' in observed.output.replace(" ", "")
+
+
+def test_a_run_that_is_cancelled_cancels_its_call_at_the_server(fake: Make, log: Path) -> None:
+    server = fake({"call": "hang", "log": str(log)}, tiers={"echo": "read"})
+    agent = Agent(model=ScriptedModel([call("fake.echo", text="x")]), tools=mcp_tools(server).tools, **FREE)
+
+    async def begin_and_stop() -> None:
+        running = asyncio.create_task(agent.run("do it"))
+        await until(lambda: "tools/call" in log.read_text())
+        running.cancel()
+        await asyncio.wait([running])
+        await until(lambda: "notifications/cancelled" in log.read_text())
+
+    asyncio.run(begin_and_stop())
+
+
+def test_the_time_limit_of_a_run_ends_a_call_at_the_server(fake: Make, log: Path) -> None:
+    server = fake({"call": "hang", "log": str(log)}, tiers={"echo": "read"})
+    limits = Limits(max_wall_s=0.3)
+    result = run(server, call("fake.echo", text="x"), limits=limits)
+    assert facts(result, Observed)[0].error.code == "timeout"
+    asyncio.run(until(lambda: "notifications/cancelled" in log.read_text()))

@@ -1,0 +1,118 @@
+"""Schemas of every version, and of none, become JSON Schema 2020-12 that judges as their authors meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taoloop.tools.openapi.components import standalone_schema
+from taoloop.tools.schemas import compile_schema, findings
+
+
+@pytest.mark.parametrize(
+    ("told", "meant"),
+    [
+        ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
+        ({"type": ["string", "null"], "nullable": True}, {"type": ["string", "null"]}),
+        ({"type": "string", "x-nullable": True}, {"type": ["string", "null"]}),
+        ({"type": "string", "enum": ["a"], "nullable": True}, {"type": ["string", "null"], "enum": ["a", None]}),
+        ({"enum": ["a"], "nullable": True}, {"enum": ["a", None]}),
+        ({"nullable": True}, {}),
+        (
+            {"allOf": [{"type": "string"}], "nullable": True},
+            {"anyOf": [{"allOf": [{"type": "string"}]}, {"type": "null"}]},
+        ),
+        ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}),
+        ({"maximum": 1, "exclusiveMaximum": False}, {"maximum": 1}),
+        ({"exclusiveMinimum": 3}, {"exclusiveMinimum": 3}),
+        ({"type": "string", "required": True}, {"type": "string"}),
+        ({"required": ["a", "a", 5]}, {"required": ["a"]}),
+        ({"required": []}, {}),
+        ({"type": "file"}, {"type": "string", "format": "binary"}),
+        ({"type": "string", "contentMediaType": "application/octet-stream"}, {"type": "string", "format": "binary"}),
+        ({"type": "integer", "format": "int64"}, {"type": "integer"}),
+        ({"type": "dict"}, {"type": "object"}),
+        ({"type": "float"}, {"type": "number"}),
+        ({"type": "any"}, {}),
+        ({"type": ""}, {}),
+        ({"type": ["integer", "number"]}, {"type": "number"}),
+        ({"type": ["string", None]}, {"type": ["string", "null"]}),
+        ({"properties": {"a": {"type": "string"}}}, {"type": "object", "properties": {"a": {"type": "string"}}}),
+        ({"properties": None, "items": 5, "allOf": {}}, {}),
+        ({"type": "string", "enum": [1, True, "a", "a"]}, {"type": "string", "enum": ["1", "true", "a"]}),
+        ({"type": "integer", "enum": ["1", "2"]}, {"type": "integer", "enum": [1, 2]}),
+        ({"enum": []}, {}),
+        (
+            {"minimum": "3", "maxLength": "x", "minLength": -1, "maxItems": 2.0, "multipleOf": 0},
+            {"minimum": 3, "maxItems": 2},
+        ),
+        (
+            {"items": [{"type": "string"}], "additionalItems": False},
+            {"prefixItems": [{"type": "string"}], "items": False},
+        ),
+        ({"type": "string", "pattern": "("}, {"type": "string"}),
+        ({"type": "string", "pattern": "^(?!a)b$"}, {"type": "string", "pattern": "^(?!a)b$"}),
+        ({"type": "string", "example": "00012345"}, {"type": "string", "examples": ["00012345"]}),
+        ({"type": "string", "example": 12345}, {"type": "string", "examples": ["12345"]}),
+        ({"type": "string", "default": None}, {"type": "string"}),
+        ({"xml": {}, "externalDocs": {}, "title": "T", "x-more": 1, "$comment": "c", "$anchor": "a", "$id": "i"}, {}),
+        ({"description": "A <b>bold</b> [word](https://x) \n **now**"}, {"description": "A bold word now"}),
+        (
+            {"oneOf": [True], "discriminator": {"propertyName": "kind"}},
+            {"oneOf": [True], "description": "'kind' says which one it is."},
+        ),
+    ],
+)
+def test_an_old_or_wrong_form_becomes_what_is_meant(told: dict[str, Any], meant: dict[str, Any]) -> None:
+    assert standalone_schema(told) == meant
+
+
+def test_a_list_in_place_of_a_schema_means_alternatives() -> None:
+    assert standalone_schema({"items": [], "properties": {"a": [{"type": "string"}, {"type": "null"}]}})[
+        "properties"
+    ] == {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}
+
+
+def test_what_names_a_property_is_no_keyword() -> None:
+    names = ("type", "enum", "required", "properties", "nullable", "items", "$ref", "readOnly", "example")
+    told = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": list(names)}
+    assert standalone_schema(told) == told
+
+
+def test_a_long_description_ends_at_a_sentence() -> None:
+    told = standalone_schema({"description": "One sentence here. " * 60})["description"]
+    assert len(told) <= 500
+    assert told.endswith("here.")
+
+
+KEYWORDS = (
+    *("type", "nullable", "properties", "items", "required", "enum", "allOf", "anyOf", "$ref", "minimum", "pattern"),
+    *("exclusiveMinimum", "format", "default", "not", "additionalProperties", "const", "patternProperties", "$defs"),
+    *("minLength", "multipleOf", "prefixItems", "dependentRequired", "examples", "a b"),
+)
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.floats(-1, 1)
+    | st.sampled_from(["", "string", "a", "#/x", "("]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(KEYWORDS),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=25,
+)
+
+
+@given(JUNK)
+@settings(max_examples=400, deadline=None)
+def test_whatever_stands_there_becomes_a_valid_schema(junk: Any) -> None:
+    made = standalone_schema({"properties": {"it": junk}})
+    findings(compile_schema(made, "it"), {"it": None})

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from taoloop.core.redact import Redactor
+from taoloop.errors import InvalidArguments, MissingKey, ToolError
+from taoloop.tools.openapi.plan import Operation, Scheme
+from taoloop.tools.openapi.security import chosen_alternative, credentials, secrets_of, variable_name
+from taoloop.tools.openapi.source import OpenapiSource
+
+SCHEMES = {
+    "head": Scheme(name="head", kind="api_key", key="X-API-Key"),
+    "query": Scheme(name="query", kind="api_key", place="query", key="access key"),
+    "cookie": Scheme(name="cookie", kind="api_key", place="cookie", key="session"),
+    "basic": Scheme(name="basic", kind="basic", prefix="Basic"),
+    "bearer": Scheme(name="bearer", kind="bearer", prefix="Bearer"),
+    "token": Scheme(name="token", kind="api_key", prefix="Token"),
+    "oauth": Scheme(name="oauth", kind="oauth2_client", token_url="https://h/token"),
+    "mutual": Scheme(name="mutual", kind="unsupported", said="mutualTLS"),
+}
+
+
+def operation(*alternatives: tuple[str, ...]) -> Operation:
+    security = tuple(dict.fromkeys(one, ()) for one in alternatives)
+    return Operation(
+        name="get_x",
+        operation_id="x",
+        method="GET",
+        path="/x",
+        place="paths./x.get",
+        security=security,
+        schemes=SCHEMES,
+    )
+
+
+def source(**auth: Any) -> OpenapiSource:
+    return OpenapiSource(document="openapi: 3.1.0", name="shop", auth=auth)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "headers", "query", "cookies"),
+    [
+        ("head", "k-1", {"X-API-Key": "k-1"}, [], []),
+        ("query", "a+b/c=d&e", {}, ["access%20key=a%2Bb%2Fc%3Dd%26e"], []),
+        ("cookie", "a;b c", {}, [], ["session=a%3Bb%20c"]),
+        ("bearer", "t-1", {"Authorization": "Bearer t-1"}, [], []),
+        ("bearer", "Bearer t-1", {"Authorization": "Bearer t-1"}, [], []),
+        ("token", "t-1", {"Authorization": "Token t-1"}, [], []),
+        ("oauth", "given-token", {"Authorization": "Bearer given-token"}, [], []),
+    ],
+)
+def test_a_secret_stands_where_its_scheme_says(
+    name: str, given: str, headers: dict[str, str], query: list[str], cookies: list[str]
+) -> None:
+    one, where = operation((name,)), source(**{name: given})
+    made = credentials(one, chosen_alternative(one, where), where, {})
+    assert (made.headers, made.query, made.cookies) == (headers, query, cookies)
+
+
+@pytest.mark.parametrize("given", ["anna:pä:ss", {"username": "anna", "password": "pä:ss"}])
+def test_basic_is_user_and_password_in_base64(given: Any) -> None:
+    one, where = operation(("basic",)), source(basic=given)
+    made = credentials(one, chosen_alternative(one, where), where, {})
+    assert made.headers == {"Authorization": "Basic " + base64.b64encode("anna:pä:ss".encode()).decode()}
+
+
+def test_a_token_of_oauth_is_the_one_that_was_fetched() -> None:
+    one, where = operation(("oauth",)), source(oauth={"client_id": "i", "client_secret": "s"})
+    made = credentials(one, chosen_alternative(one, where), where, {"oauth": "fresh"})
+    assert made.headers == {"Authorization": "Bearer fresh"}
+
+
+def test_the_first_alternative_with_all_its_secrets_counts() -> None:
+    one = operation(("bearer",), ("head", "query"), ("cookie",))
+    assert list(chosen_alternative(one, source(head="a", query="b", cookie="c"))) == ["head", "query"]
+    assert list(chosen_alternative(one, source(head="a", cookie="c"))) == ["cookie"]
+    assert list(chosen_alternative(one, source(bearer="a", cookie="c"))) == ["bearer"]
+
+
+def test_nothing_is_needed_where_the_document_says_so() -> None:
+    assert chosen_alternative(operation(), source(head="a")) == {}
+    assert chosen_alternative(operation(("head",), ()), source()) == {}
+    assert list(chosen_alternative(operation((), ("head",)), source(head="a"))) == ["head"]
+
+
+def test_a_secret_that_is_not_set_is_named_with_the_variable_to_set() -> None:
+    with pytest.raises(MissingKey) as caught:
+        chosen_alternative(operation(("head",)), source())
+    assert "'head'" in caught.value.message
+    assert "auth: {head: ${SHOP_HEAD_TOKEN}}" in caught.value.hint
+    assert variable_name(source(), "api_key") == "SHOP_API_KEY"
+    with pytest.raises(MissingKey, match="client_secret"):
+        chosen_alternative(operation(("oauth",)), source())
+
+
+@pytest.mark.parametrize("name", ["mutual", "nowhere"])
+def test_a_scheme_that_cannot_be_kept_is_named(name: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        chosen_alternative(operation((name,)), source())
+    assert caught.value.code == "unsupported_security"
+    assert name in caught.value.message
+
+
+def test_an_alternative_that_can_be_kept_is_taken_before_one_that_cannot() -> None:
+    assert list(chosen_alternative(operation(("mutual",), ("head",)), source(head="a"))) == ["head"]
+
+
+def test_a_secret_with_a_line_break_is_refused_and_not_shown() -> None:
+    one, where = operation(("head",)), source(head="sec\r\nret")
+    with pytest.raises(InvalidArguments) as caught:
+        credentials(one, chosen_alternative(one, where), where, {})
+    assert "sec" not in str(caught.value)
+
+
+def test_every_form_of_a_secret_is_known_to_a_redactor() -> None:
+    where = OpenapiSource(
+        document="openapi: 3.1.0",
+        auth={
+            "basic": {"username": "anna", "password": "password-one"},
+            "pair": "anna:password-two",
+            "key": "a+b/c=d&e-key",
+            "higress": "Bearer token-three",
+            "oauth": {"client_id": "i", "client_secret": "secret-four"},
+        },
+        secrets={"token": "xoxb-five-five"},
+        headers={"X-Api-Key": "key-six-six", "X-Team": "a-team-name"},
+    )
+    redactor = Redactor(secrets_of(where), patterns=False)
+    pair = base64.b64encode(b"anna:password-one").decode()
+    for text in ("password-one", "password-two", "a%2Bb%2Fc%3Dd%26e-key", "token-three", "secret-four", pair):
+        assert "[redacted" in redactor.text(f"x {text} y"), text
+    assert "[redacted" in redactor.text("xoxb-five-five")
+    assert redactor.text("key-six-six and a-team-name").endswith("and a-team-name")
+    assert "password-one" not in repr(where)

@@ -1,0 +1,122 @@
+"""The requests of `higress/vectors/requests.json`, where the shared folder is at hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from taoloop.errors import ConfigError, InvalidArguments
+from taoloop.tools.base import Tool
+from taoloop.tools.openapi import openapi_tools
+from taoloop.tools.openapi.call import Caller
+from taoloop.tools.openapi.higress import api_source
+from taoloop.tools.openapi.request import PreparedRequest, build_request
+
+SHARED = Path(__file__).parents[4] / "shared" / "higress"
+VECTORS = json.loads((SHARED / "vectors" / "requests.json").read_text()) if SHARED.is_dir() else []
+
+
+def tools(config: str) -> dict[str, Tool]:
+    entries = yaml.safe_load((SHARED / "configs" / config).read_text())["apis"]
+    loaded = [openapi_tools(api_source(entry, where=f"apis[{n}]")) for n, entry in enumerate(entries)]
+    assert [problem for one in loaded for problem in one.problems] == []
+    return {tool.name: tool for one in loaded for tool in one.tools}
+
+
+def request(tool: Tool, args: dict[str, Any]) -> PreparedRequest:
+    caller = tool.handler
+    assert isinstance(caller, Caller)
+    return build_request(caller.operation, tool.prepare(args).values, caller.api.source)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=[f"{n}-{one['tool']}" for n, one in enumerate(VECTORS)])
+def test_the_request_is_the_expected_one(vector: dict[str, Any]) -> None:  # S1-31 to S1-35, S1-57
+    tool, expected = tools(vector["config"])[vector["tool"]], vector["expect"]
+    if expected["outcome"] == "refused":
+        with pytest.raises(InvalidArguments) as caught:
+            request(tool, vector["arguments"])
+        assert caught.value.code == expected["error"]
+        return
+    asks = tool.card.tier != "read"
+    assert asks == (expected["outcome"] in ("needs_approval", "sent_after_approval"))
+    if expected["outcome"] == "needs_approval":
+        return
+    made = request(tool, vector["arguments"])
+    assert made.method == expected["method"]
+    assert made.address == expected["url"]
+    assert [list(pair) for pair in made.query] == expected["query"]
+    assert made.headers == expected["headers"]
+    assert (None if made.body is None else json.loads(made.body)) == expected["body"]
+    assert made.timeout_s * 1000 == expected["timeout_ms"] == tool.card.timeout_s * 1000
+
+
+def entry(url: str = "https://h.example.com/v1", port: int = 443, **provider: Any) -> dict[str, Any]:
+    api = {"openapi": "3.1.0", "info": {}, "servers": [{"url": url}], "paths": {"/x": {"get": {"operationId": "x"}}}}
+    named = {"serviceName": "s.dns", "servicePort": port, "domain": "d.example.com", **provider}
+    return {"apiProvider": named, "api": json.dumps(api)}
+
+
+@pytest.mark.parametrize(
+    ("url", "port", "base"),
+    [
+        ("https://h.example.com/v1", 443, "https://h.example.com/v1"),
+        ("https://h.example.com:8443/v1/", 443, "https://h.example.com:8443/v1"),
+        ("https://h.example.com", 8443, "https://h.example.com:8443"),
+        ("https://h.example.com", 80, "https://h.example.com"),
+        ("http://h.example.com", 443, "http://h.example.com"),
+        ("/api", 443, "https://d.example.com/api"),
+        ("/api", 8080, "http://d.example.com:8080/api"),
+    ],
+)
+def test_a_call_goes_where_the_entry_says(url: str, port: int, base: str) -> None:
+    assert api_source(entry(url, port)).base_url == base
+
+
+def test_a_service_that_the_gateway_knows_wins() -> None:
+    source = api_source(entry(), services={"s.dns": "http://127.0.0.1:9000"})
+    assert source.base_url == "http://127.0.0.1:9000/v1"
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"serviceName": None}, "apiProvider.serviceName"),
+        ({"servicePort": 0}, "apiProvider.servicePort"),
+        ({"domain": ""}, "apiProvider.domain"),
+        ({"maxExecutionTime": "soon"}, "apiProvider.maxExecutionTime"),
+        ({"apiKey": {"in": "cookie", "name": "a", "value": "b"}}, "apiProvider.apiKey.in"),
+    ],
+)
+def test_what_is_missing_is_named_with_its_place(changed: dict[str, Any], field: str) -> None:
+    with pytest.raises(ConfigError, match=f"apis\\[0\\].{field}"):
+        api_source(entry(**changed))
+    with pytest.raises(ConfigError, match=r"apis\[3\].api: it is missing"):
+        api_source({"apiProvider": entry()["apiProvider"]}, where="apis[3]")
+    with pytest.raises(ConfigError, match="servers"):
+        api_source({**entry(), "api": "openapi: 3.1.0"})
+
+
+def test_a_key_without_a_name_is_not_sent() -> None:
+    assert api_source(entry(apiKey={"in": "header", "value": "v"})).auth == {}
+    assert api_source(entry(maxExecutionTime=0)).timeout_s == 50.0
+
+
+def test_the_short_form_writes_a_body_and_a_path() -> None:
+    tool = {
+        "toolName": "rename",
+        "description": "Renames one.",
+        "method": "POST",
+        "path": "/x/{id}",
+        "parameter": {
+            "type": "object",
+            "properties": {"id": {"type": "integer"}, "name": {"type": "string"}},
+            "required": ["id", "name"],
+        },
+    }
+    (made,) = openapi_tools(api_source({"url": "https://h.example.com", "tools": [tool]})).tools
+    sent = request(made, {"id": 7, "name": "a"})
+    assert (sent.method, sent.url, sent.body) == ("POST", "https://h.example.com/x/7", b'{"name":"a"}')
