@@ -3,8 +3,8 @@
 Run: python benchmarks/http_call.py [--json]
 Target: at most 0.3 ms above the bare httpx2 client, from arguments to observation. The server is in a process of its
 own on this machine; rounds are in turn, so that a slow moment of the machine hits both. What counts is the CPU of this
-process (all that a call costs above the client is work in it); the time on the clock is told beside it, and means
-nothing on a busy machine.
+process (all that a call costs above the client is work in it: no more turns of the event loop, no other thread); the
+time on the clock is that of calls which nothing else on the machine held up, the fastest in a hundred.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
+from serving import serving
 
 from taoloop.runtime.acting import act
 from taoloop.runtime.clock import SystemClock
@@ -30,36 +30,13 @@ TARGET_MS = 0.3
 Call = Callable[[], Awaitable[object]]
 
 SERVER = """
-import asyncio, json
-
 ORDERS = [{"id": n, "state": "open", "lines": [{"sku": f"A-{n}", "count": 2}]} for n in range(20)]
-BODY = json.dumps({"orders": ORDERS}).encode()
-WHOLE = b"HTTP/1.1 200 OK\\r\\ncontent-type: application/json\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(BODY) + BODY
+WHOLE = whole(json.dumps({"orders": ORDERS}).encode())
 
 
-class Server(asyncio.Protocol):
-    def connection_made(self, transport):
-        self.transport, self.buffer = transport, b""
-
-    def data_received(self, data):
-        self.buffer += data
-        head = self.buffer.find(b"\\r\\n\\r\\n")
-        if head < 0:
-            return
-        fields = self.buffer[:head].lower()
-        at = fields.find(b"content-length:")
-        length = int(fields[at + 15 :].split(b"\\r\\n")[0]) if at >= 0 else 0
-        if len(self.buffer) >= head + 4 + length:
-            self.buffer = self.buffer[head + 4 + length :]
-            self.transport.write(WHOLE)
-
-
-async def main():
-    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-asyncio.run(main())
+class Server(Requests):
+    def answer(self, body):
+        self.transport.write(WHOLE)
 """
 
 LINES = {"type": "array", "items": {"type": "object", "properties": {"sku": {"type": "string"}}}}
@@ -108,16 +85,19 @@ def tool_call(tool: Tool, args: dict[str, Any]) -> Call:
     return call
 
 
-async def cost_ms(call: Call) -> tuple[float, float]:
-    """CPU and time of one call in milliseconds."""
-    began, worked = time.perf_counter(), time.process_time()
+async def cost_ms(call: Call) -> tuple[float, list[float]]:
+    """CPU of one call in milliseconds, and the time of each."""
+    times = []
+    worked = time.process_time()
     for _ in range(CALLS):
+        began = time.perf_counter()
         await call()
-    return (time.process_time() - worked) / CALLS * 1e3, (time.perf_counter() - began) / CALLS * 1e3
+        times.append((time.perf_counter() - began) * 1e3)
+    return (time.process_time() - worked) / CALLS * 1e3, times
 
 
 async def measure(port: int) -> dict[str, dict[str, float]]:
-    """CPU and time of one call in milliseconds, by the name of the call."""
+    """CPU (median of the rounds) and time (of the fastest) of one call in milliseconds, by the name of the call."""
     url = f"http://127.0.0.1:{port}"
     source = OpenapiSource(document=json.dumps(DOCUMENT), base_url=url, auth={"key": "key-for-tests"}, cache=False)
     tools = {tool.name: tool for tool in openapi_tools(source).tools}
@@ -136,14 +116,14 @@ async def measure(port: int) -> dict[str, dict[str, float]]:
             "bare POST": post,
             "tool POST": tool_call(tools["create_order"], POST_ARGS),
         }
-        costs: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
+        costs: dict[str, list[tuple[float, list[float]]]] = {name: [] for name in calls}
         for _ in range(ROUNDS + 1):
             for name, call in calls.items():
                 costs[name].append(await cost_ms(call))
     return {
         name: {
             "cpu": statistics.median(cpu for cpu, _ in found[1:]),
-            "time": statistics.median(t for _, t in found[1:]),
+            "time": statistics.quantiles([ms for _, times in found[1:] for ms in times], n=100)[0],
         }
         for name, found in costs.items()
     }
@@ -151,12 +131,8 @@ async def measure(port: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Print the figures; fail where they miss the target."""
-    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            figures = asyncio.run(measure(int(server.stdout.readline())))
-        finally:
-            server.kill()
+    with serving(SERVER) as port:
+        figures = asyncio.run(measure(port))
     above = {
         kind: {what: figures[f"tool {kind}"][what] - figures[f"bare {kind}"][what] for what in ("cpu", "time")}
         for kind in ("GET", "POST")
@@ -169,7 +145,7 @@ def main() -> None:
         for kind, value in above.items():
             told = f"{value['cpu']:+6.3f} ms of CPU ({value['time']:+.3f} on the clock)"
             print(f"{kind:10} {told} above the bare client (target: at most {TARGET_MS})")
-    sys.exit(max(value["cpu"] for value in above.values()) > TARGET_MS)
+    sys.exit(max(ms for value in above.values() for ms in value.values()) > TARGET_MS)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python benchmarks/journal.py [--json] [--repeat N] [--folder FOLDER] [--no-pin]
 
 1. One run alone, FULL: wall time over raw (target: at most 1.3), CPU beside it. Raw gets its rows ready made.
-   Both are held on the same CPU, which changes from repetition to repetition.
+   Both are held on the same CPU, which changes from repetition to repetition; the ratio is that of the time spent
+   in all repetitions (beside the CPU that serves the disk a commit is quicker, so single ratios fall in two heaps).
 2. 64 runs at once through group commit, FULL (target: at least 5,000 events/s).
 """
 
@@ -44,7 +45,7 @@ REPORT = """\
 one run alone, FULL, 2-3 events of {bytes_per_event:,.0f} bytes per append
   raw sqlite3    {raw_commit_us:8.0f} us per append, CPU {raw_cpu_us_per_event:5.1f} us/event
   SqliteJournal  {alone_append_us:8.0f} us per append, CPU {alone_cpu_us_per_event:5.1f} us/event
-  ratio          {alone_over_raw:8.2f} (quartiles {alone_over_raw_quartiles[0]:.2f} to {alone_over_raw_quartiles[1]:.2f}; target: at most 1.30)
+  ratio          {alone_over_raw:8.2f} (target: at most 1.30; of the repetitions alone {alone_over_raw_quartiles[0]:.2f} to {alone_over_raw_quartiles[1]:.2f}, the quartiles)
 {runs_at_once} runs at once, FULL, group commit
   SqliteJournal  {events_per_s:8,.0f} events/s, CPU {cpu_us_per_event:5.1f} us/event (target: at least 5,000)"""  # noqa: E501  # a table
 
@@ -176,9 +177,9 @@ def measure(folder: Path, repeat: int, *, pin: bool) -> dict[str, Any]:
         groups.append(asyncio.run(ours(folder / f"many{number}.db", many)))
     ratios = [one.wall_s / floor.wall_s for one, floor in zip(singles, floors, strict=True)]
     return {
-        "raw_commit_us": statistics.median(t.wall_s for t in floors) / APPENDS_ALONE * 1e6,
-        "alone_append_us": statistics.median(t.wall_s for t in singles) / APPENDS_ALONE * 1e6,
-        "alone_over_raw": statistics.median(ratios),
+        "raw_commit_us": statistics.mean(t.wall_s for t in floors) / APPENDS_ALONE * 1e6,
+        "alone_append_us": statistics.mean(t.wall_s for t in singles) / APPENDS_ALONE * 1e6,
+        "alone_over_raw": sum(t.wall_s for t in singles) / sum(t.wall_s for t in floors),
         "alone_over_raw_quartiles": statistics.quantiles(ratios, n=4)[::2],
         "raw_cpu_us_per_event": statistics.median(t.cpu_s / t.events for t in floors) * 1e6,
         "alone_cpu_us_per_event": statistics.median(t.cpu_s / t.events for t in singles) * 1e6,

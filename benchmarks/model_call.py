@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -19,6 +18,7 @@ from typing import Any
 
 import aiohttp
 import openai
+from serving import serving
 
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import Delta, Message
@@ -38,12 +38,10 @@ BODY = {"model": "tiny", "messages": [{"role": m.role, "content": m.content} for
 HEADERS = {"content-type": "application/json", "authorization": "Bearer k"}
 
 SERVER = """
-import asyncio, json, time
-
 REPLY = json.dumps({"id": "c", "object": "chat.completion", "created": 1, "model": "tiny",
     "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "391. " * 40}}],
     "usage": {"prompt_tokens": 400, "completion_tokens": 80, "total_tokens": 480}}).encode()
-WHOLE = b"HTTP/1.1 200 OK\\r\\ncontent-type: application/json\\r\\ncontent-length: %d\\r\\n\\r\\n" % len(REPLY) + REPLY
+WHOLE = whole(REPLY)
 HEAD = b"HTTP/1.1 200 OK\\r\\ncontent-type: text/event-stream\\r\\ntransfer-encoding: chunked\\r\\n\\r\\n"
 
 
@@ -57,21 +55,8 @@ def token(text, **more):
     return json.dumps({"id": "c", "model": "tiny", "choices": [choice]}).encode()
 
 
-class Provider(asyncio.Protocol):
-    def connection_made(self, transport):
-        self.transport, self.buffer = transport, b""
-
-    def data_received(self, data):
-        self.buffer += data
-        head = self.buffer.find(b"\\r\\n\\r\\n")
-        if head < 0:
-            return
-        fields = self.buffer[:head].lower()
-        start = fields.index(b"content-length:") + 15
-        length = int(fields[start:].split(b"\\r\\n")[0])
-        if len(self.buffer) < head + 4 + length:
-            return
-        body, self.buffer = self.buffer[head + 4 : head + 4 + length], b""
+class Server(Requests):
+    def answer(self, body):
         if b'"stream":true' in body.replace(b" ", b""):
             self.transport.write(HEAD)
             asyncio.get_running_loop().call_later(0.002, self.first)
@@ -84,14 +69,6 @@ class Provider(asyncio.Protocol):
 
     def rest(self):
         self.transport.write(chunk(token("!", finish_reason="stop")) + chunk(b"[DONE]") + b"0\\r\\n\\r\\n")
-
-
-async def main():
-    server = await asyncio.get_running_loop().create_server(Provider, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-asyncio.run(main())
 """
 
 
@@ -216,12 +193,8 @@ async def measure(port: int) -> dict[str, Any]:
 
 def main() -> None:
     """Print the figures."""
-    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            figures = asyncio.run(measure(int(server.stdout.readline())))
-        finally:
-            server.kill()
+    with serving(SERVER) as port:
+        figures = asyncio.run(measure(port))
     if "--json" in sys.argv:
         print(json.dumps(figures))
         return

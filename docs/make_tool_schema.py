@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.core.cards import ToolCard
-from taoloop.runtime.filling import fields_of
+from taoloop.runtime.filling import fields_of, is_code
 from taoloop.runtime.tool_forms import AGENT_FORM, FORMS
 from taoloop.tools.builtin import UNDOING, builtin_tools
 from taoloop.tools.egress.rules import EgressRules
@@ -98,6 +98,8 @@ def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint in _SCALARS:
         return dict(_SCALARS[hint])
+    if is_code(hint):
+        return {"type": "string", "pattern": r"^[^:]+:[^:]+$|\$\{"}
     if origin in (typing.Union, types.UnionType):
         arms: list[dict[str, Any]] = []
         for arm in (_type(inner, definitions) for inner in args):

@@ -7,6 +7,14 @@ from pathlib import Path
 
 import pytest
 
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:  # the benchmark of the policy has an environment of its own, without it
+    pass
+else:  # no test may fail because the machine is busy
+    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("unhurried")
+
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 
 

@@ -9,6 +9,8 @@ looks at a task, a goal or a figure of the benchmark. How it was decided:
 - egress: somebody outside of the user's own account learns something: mail, messages, pages, payments (the recipient
   reads the subject), bookings (the house gets name and telephone number), a person who is given access, and a page that
   is fetched (its address is what is sent). Where only some arguments do that, these are named.
+- ids: fields of a look-up by name whose value the service itself makes. A search through contents gets none: whoever
+  can write there could have a thing of theirs found. Of the look-ups only that of a file goes by its name alone.
 - `get_unread_emails` marks mails as read; it counts as a read, as every mail program does.
 """
 
@@ -28,6 +30,7 @@ class Contract:
     tier: Tier
     egress: bool | tuple[str, ...] = False
     roles: Mapping[str, str] = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
 
 
 READ = Contract("read")
@@ -52,6 +55,7 @@ _READS = (
 
 CARDS: Mapping[str, Contract] = {
     **dict.fromkeys(_READS.split(), READ),
+    "search_files_by_filename": Contract("read", ids={"id_": "file"}),
     # banking
     "send_money": Contract(
         "destructive", True, {"recipient": "target", "amount": "value", "subject": "content", "date": "minor"}

@@ -13,10 +13,10 @@ from security.dojo import Call, Goal, Task, environment, goals_of, is_done, is_w
 from security.goals import goal_calls
 from security.model import HijackedModel
 from security.people import Person
-from security.policies import policy_for
+from security.policies import NO_IDS, POLICIES
 from security.probes import probe_calls
 from security.script import Script, Timing
-from security.stage import Stage, cards_of, tools_of
+from security.stage import Stage, tools_of
 
 from taoloop import Agent, Limits, MemoryJournal
 from taoloop.runtime.result import Result
@@ -125,14 +125,14 @@ class Theatre:
             stage = Stage(suite)
             agent = Agent(
                 model=HijackedModel(stage),
-                tools=tools_of(stage),
+                tools=tools_of(stage, with_ids=self._policy != NO_IDS),
                 instructions=system_message(),
                 language="en",
                 limits=NO_LIMITS,
                 closing_turn=False,
                 approve=stage.approve,
                 journal=MemoryJournal(keep=1),
-                policy=policy_for(self._policy, {card.name for card in cards_of(suite)}),
+                policy=POLICIES[self._policy],
                 redact=False,  # four tasks are about a password or a code, which redaction keeps from everybody
             )
             self._agents[suite] = (agent, stage)

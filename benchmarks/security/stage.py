@@ -6,7 +6,7 @@ Runs take place one after another, so one agent with its tools serves all runs o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -60,9 +60,10 @@ class Stage:
         return result
 
 
-def tools_of(stage: Stage) -> list[Tool]:
-    """AgentDojo's functions of a suite as tools, with the operator's cards."""
-    return [tool_from_card(card, _handler(stage, card.name)) for card in cards_of(stage.suite)]
+def tools_of(stage: Stage, *, with_ids: bool = True) -> list[Tool]:
+    """AgentDojo's functions of a suite as tools, with the operator's cards; their ids only `with_ids`."""
+    cards = [card if with_ids else replace(card, ids={}) for card in cards_of(stage.suite)]
+    return [tool_from_card(card, _handler(stage, card.name)) for card in cards]
 
 
 def _handler(stage: Stage, tool: str) -> Callable[..., Awaitable[Any]]:
@@ -88,6 +89,7 @@ def cards_of(suite: str) -> tuple[ToolCard, ...]:
                 tier=contract.tier,
                 egress=contract.egress,
                 roles=contract.roles,
+                ids=contract.ids,
             )
         )
     return tuple(cards)

@@ -45,6 +45,7 @@ TaoError
 ├── RunNotResumable             the run has nothing left to do
 ├── RunHeld                     another process is at work on the run
 ├── RunNotAnswered              the run has no answer that a conversation could go on from
+├── Refused                     the gateway begins no run for this key now; says why, and how long to wait
 └── IllegalEvent                a bug in a driver: the trace cannot take this event
 
 Match on `code`, never on the text. `retryable` is True when the same call, unchanged, may succeed later.
@@ -53,7 +54,7 @@ Match on `code`, never on the text. `retryable` is True when the same call, unch
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 
 class TaoError(Exception):
@@ -304,6 +305,21 @@ class ToolTimeout(ToolError):
     retryable = True
 
 
+class HandedOver(ToolError):
+    """Raised by a tool whose result comes from outside, later: the call stays open and the run waits.
+
+    When the run is resumed the tool is called again; it gives the result then, or raises this once more. Only for
+    tools that read, for nothing of the call counts as begun.
+    """
+
+    code = "handed_over"
+
+    @property
+    def waits_for(self) -> str:
+        """What the run waits for."""
+        return self.message
+
+
 class McpLost(ToolTimeout):
     """The connection to an MCP server ended during a call. Its effect may or may not have happened."""
 
@@ -419,6 +435,21 @@ class RunNotAnswered(TaoError):
     """The run has no answer, so no turn of a conversation can follow it."""
 
     code = "run_not_answered"
+
+
+RefusedFor = Literal["requests", "tokens", "runs", "budget"]
+"""What is used up: requests or tokens of the last minute, places for runs, or the money of the day."""
+
+
+class Refused(TaoError):
+    """The gateway begins no run now: `why` says what is used up, `retry_after_s` when to ask again."""
+
+    code = "refused"
+    retryable = True
+
+    def __init__(self, message: str, *, why: RefusedFor, retry_after_s: float, hint: str = "") -> None:
+        self.why, self.retry_after_s = why, retry_after_s
+        super().__init__(message, hint=hint)
 
 
 class IllegalEvent(TaoError):

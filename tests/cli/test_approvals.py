@@ -153,7 +153,7 @@ def test_a_call_is_answered_once(tao: Shell) -> None:
 
 
 def test_unknown_runs_and_places_are_told(tao: Shell) -> None:
-    assert "cannot" in tao("approvals", "--db", "none.db", code=11).err or True
+    assert "none.db: there is no journal" in tao("approvals", "--db", "none.db", code=11).one_line
     waiting(tao, call("pay", to="ann", amount=5))
     assert "there is no run 'x'" in tao("approve", "x", "call_1", code=2).one_line
     assert "there is no run 'x'" in tao("approvals", "x", code=2).one_line

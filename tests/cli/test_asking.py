@@ -50,6 +50,12 @@ def hang(place: str) -> str:
     return "booked"
 
 
+@tool(tier="read", approval="required")
+def peek(drawer: str) -> str:
+    """Look into one drawer, at most."""
+    return f"in {drawer}: nothing"
+
+
 @tool(tier="read")
 def inbox() -> str:
     """Read the inbox."""
@@ -68,7 +74,7 @@ def terminals() -> Iterator[list[Terminal]]:
 def asked(tao: Shell, terminals: list[Terminal], *replies: object, task: str = "go", more: str = "") -> Terminal:
     tao.write("mytools.py", TOOLS)
     tao.script(*replies, "done")
-    tools = '["mytools:pay", "mytools:drop", "mytools:inbox", "mytools:hang"]'
+    tools = '["mytools:pay", "mytools:drop", "mytools:inbox", "mytools:hang", "mytools:peek"]'
     tao.write("agent.yaml", f"model: scripted:script.yaml\ntools: {tools}\n{more}")
     terminals.append(Terminal(tao, "run", task, "--agent", "agent.yaml"))
     return terminals[-1]
@@ -123,6 +129,16 @@ def test_always_is_not_asked_again(tao: Shell, terminals: list[Terminal]) -> Non
     terminal = asked(tao, terminals, call("pay", amount=1, to="ann"), call("pay", amount=2, to="bob"))
     assert answered(terminal, (KEYS, "a")) == 0
     assert paid(tao) == "1 to ann\n2 to bob\n"
+
+
+def test_a_tool_that_needs_a_yes_each_time_has_no_always(tao: Shell, terminals: list[Terminal]) -> None:
+    replies = call("peek", drawer="top"), call("peek", drawer="low")
+    terminal = asked(tao, terminals, *replies, more="policy: {profile: autonomous}\n")
+    screen = plain(terminal.until(KEYS))
+    assert "each call of 'peek' needs a person's yes" in " ".join(screen.split())
+    assert "[y]" in screen
+    assert "[a]" not in screen
+    assert answered(terminal, (KEYS, "y"), (KEYS, "y")) == 0
 
 
 def test_a_person_edits_until_it_fits(tao: Shell, terminals: list[Terminal]) -> None:

@@ -87,6 +87,23 @@ def test_a_built_in_tool_and_a_function_need_no_file(shell: Shell) -> None:
     assert shell("call", "callcode:lines", "--args", "-", code=0, stdin='{"n": 2}').out == "line 0\nline 1\n"
 
 
+def test_only_the_source_of_the_tool_is_loaded(shell: Shell) -> None:
+    """Not the server before it, whose tools have other names."""
+    shell.write("notes.md", "# Tea\n\nThe tea is in the storeroom.\n")
+    shell.write(
+        "two.yaml",
+        """
+tools:
+- mcp: {name: other, command: sh, args: ["-c", "touch started"]}
+- documents: {path: ., index: two.db, include: ["*.md"]}
+""",
+    )
+    done = shell("call", "search_documents", "--tools", "two.yaml", "--args", '{"query": "storeroom"}', code=0)
+    assert json.loads(done.out)[0]["file"] == "notes.md"
+    assert not (shell.folder / "started").exists()
+    assert done.err == ""
+
+
 def test_the_whole_of_a_long_output_is_printed(shell: Shell) -> None:
     out = shell("call", "lines", "--tools", "tools.yaml", "--args", '{"n": 3000}', code=0).out
     assert out.splitlines() == [f"line {number}" for number in range(3000)]

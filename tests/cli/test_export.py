@@ -51,7 +51,7 @@ def test_the_page_is_whole_and_every_text_in_it_inert(tao: Shell) -> None:
     found = Tags(page)
     assert not found.tags & {"script", "img", "a", "iframe", "link", "form", "object", "svg"}
     assert not {name for name in found.attributes if name.startswith("on")} | (found.attributes & {"src", "href"})
-    assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
+    assert "default-src 'none'" in page
     assert "\u202e" not in page
     assert "&lt;script&gt;" in page
     for text in (run_id, "calculator", "6*7", "result=42", "completed", "allowed", "As it was written"):

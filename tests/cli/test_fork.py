@@ -37,6 +37,8 @@ def test_a_fork_is_only_made_with_no_run(tao: Shell) -> None:
     fork_id = first.split()[2]
     assert edited == "tao: edited: instructions"
     assert how == f"tao: Go on: tao run --resume {fork_id}"
+    assert next(line for line in tao("runs", code=0).out.splitlines() if fork_id in line).split()[3] == "forked"
+    assert "no run has lost its process" in tao("recover", "--dry-run", code=0).one_line
     tao.script({}, {}, "forty-two")
     ended = tao("run", "--resume", fork_id, "--json", code=0)
     assert ended.events[-1]["answer"] == "forty-two"
@@ -93,7 +95,10 @@ def test_a_fork_that_lacks_a_tool_is_refused_before_it_is_made(tao: Shell) -> No
     )
     model = tao.script(call("f"), "x")
     run_id = tao("run", "do it", "--model", model, "--tools", "tools_here:f", "--json", code=0).events[0]["run_id"]
-    assert "no tool called 'f'" in tao("fork", run_id, "--at", "1", code=2).one_line
+    (tao.folder / "tools_here.py").write_text("", encoding="utf-8")
+    assert "no attribute 'f'" in tao("fork", run_id, "--at", "1", code=2).one_line
+    (tao.folder / "tools_here.py").unlink()
+    assert "there is no module 'tools_here'" in tao("fork", run_id, "--at", "1", code=2).one_line
     assert len(tao("runs", "--json").events) == 1
 
 

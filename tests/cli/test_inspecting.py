@@ -61,6 +61,9 @@ def test_a_card_says_what_a_call_does_to_the_world(tao: Shell) -> None:
     assert (card["egress"], card["roles"]["to"], card["reversible"]) == (["to", "copy"], "target", False)
     codes = [finding["code"] for finding in tao("tools", "poor:send", "--json", "--lint", code=1).events[0]["findings"]]
     assert codes.count("no_role") == 1
+    tao.write("asked.py", POOR.replace("@tool", '@tool(tier="read", approval="required")'))
+    assert "approval:   a person's yes before each call" in tao("tools", "asked:do", code=0).out
+    assert tao("tools", "asked:do", "--json", code=0).events[0]["approval"] == "required"
 
 
 def test_models_say_what_is_missing_and_why_the_default_is_what_it_is(tao: Shell) -> None:

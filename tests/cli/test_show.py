@@ -98,3 +98,27 @@ def test_an_event_that_cannot_be_read_is_named(tao: Shell) -> None:
         connection.execute("UPDATE event SET body = '{}' WHERE seq = 2")
     connection.close()
     assert f"event 2 of run '{run_id}'" in tao("show", run_id, code=11).one_line
+
+
+def test_who_allowed_or_refused_a_call_is_shown_with_why(tao: Shell) -> None:
+    tao.write(
+        "mail.py",
+        "from taoloop import tool\n\n@tool(tier='write', egress=True)\ndef send(to: str) -> str:\n"
+        "    \"Send a mail.\"\n    return 'sent'\n",
+    )
+    script = tao.script(call("send", to="ann"), call("send", to="eve"), "done")
+    run_id = tao("run", "x", "--model", script, "--tools", "mail:send", "--json", code=8).events[0]["run_id"]
+    tao("approve", run_id, "call_1", "--by", "li", "--note", "it is owed", code=0)
+    tao("resume", run_id, code=8)
+    tao("deny", run_id, "call_2", "--by", "wang", "--note", "who is that", code=0)
+    tao("resume", run_id, code=0)
+    lines = tao("show", run_id, code=0).out.splitlines()
+    allowed = next(number for number, line in enumerate(lines) if "by li: it is owed" in line)
+    assert '{"to": "ann"}' in lines[allowed - 1]
+    refused = next(number for number, line in enumerate(lines) if "by wang: who is that" in line)
+    assert '{"to": "eve"}' in lines[refused - 1]
+    steps = tao("show", run_id, "--steps", code=0).out
+    assert "by li: it is owed" in steps
+    assert "by wang: who is that" in steps
+    rows = tao("show", run_id, "--steps", "--json", code=0).events
+    assert [row.get("approval", {}).get("by") for row in rows] == ["li", "wang", None]

@@ -128,3 +128,27 @@ def test_variables_of_a_tool_file_may_stand_in_a_file_env(shell: Shell) -> None:
     assert shell("tools", "--agent", "agent.yaml", "look", "--json", code=0).events[0]["name"] == "look"
     script = shell.script("Nothing to do.")
     shell("run", "Do nothing", "--agent", "agent.yaml", "--model", script, code=0)
+
+
+def test_a_run_with_tools_of_a_module_goes_on_without_naming_them_again(tao: Shell) -> None:
+    tao.write(
+        "mail.py",
+        "from taoloop import tool\n\n\n@tool(tier='write', egress=True)\ndef send(to: str) -> str:\n"
+        "    \"Send a mail.\"\n    return f'sent to {to}'\n",
+    )
+    script = tao.script(call("send", to="ann"), call("calculator", expression="1+1"), "done")
+    named = "mail:send,calculator"
+    started = tao("run", "x", "--model", script, "--tools", named, "--profile", "strict", "--json", code=8).events[0]
+    run_id = started["run_id"]
+    assert started["agent"]["tools_from"] == ["mail:send"]
+    db = str(tao.folder / "runs.db")
+    [waiting] = json.loads(tao("approvals", "--db", db, "--json", code=0).out)
+    assert (waiting["run_id"], waiting["call_id"], waiting["tool"]) == (run_id, "call_1", "send")
+    tao("approve", run_id, "call_1", "--db", db, "--by", "li", code=0)
+    done = tao("resume", run_id, "--db", db, "--json", code=0).events
+    assert [event["output"] for event in done if event["kind"] == "observed"] == ["sent to ann", "result=2"]
+    tao("verify", run_id, "--db", db, code=0)
+    (tao.folder / "mail.py").unlink()
+    tao.script(call("send", to="ann"), "done")
+    tao.write("mail2.py", "")
+    assert "mail" in tao("fork", run_id, "--at", "1", "--no-run", code=2).one_line

@@ -195,6 +195,27 @@ def test_a_chinese_run_is_told_in_chinese(tao: Shell) -> None:
     assert "应撤销的内容已全部撤销。" in shown
 
 
+def test_a_run_that_is_under_way_is_not_undone_unless_it_is_taken_over(tao: Shell) -> None:
+    tao.write("shop.py", TOOLS)
+    (tao.folder / "hang").touch()
+    spec = tao.script(call("order", item="a"), call("cancel", number="zz"), "done")
+    running = tao.start(
+        "run", "x", "--model", spec, "--tools", "shop:order,shop:cancel", "--approve", "write", "--json"
+    )
+    try:
+        run_id = until(running, "observed")[0]["run_id"]
+        refused = tao("undo", run_id, "--yes", "--tools", "shop:cancel", code=14)
+        assert f"the process {running.pid} is at work on it" in refused.err
+        assert "--take-over" in refused.err
+        assert "cancel id-a" not in log(tao)
+        (tao.folder / "hang").unlink()
+        tao("undo", run_id, "--yes", "--tools", "shop:cancel", "--take-over", code=13)  # a call may have happened
+        assert log(tao).count("cancel id-a") == 1
+    finally:
+        running.kill()
+        running.communicate(timeout=30)
+
+
 def test_nothing_to_undo(tao: Shell) -> None:
     ended = tao("run", "1+1", "--model", tao.script(call("calculator", expression="1+1"), "2"), "--json", code=0)
     assert "There is nothing to undo." in tao("undo", ended.events[0]["run_id"], code=0).out

@@ -79,15 +79,33 @@ def test_an_open_class_stays_open() -> None:
     assert made == Open(first=5)
 
 
-def test_a_field_that_is_made_anew_each_time_is_refused() -> None:
-    @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-    class Listed:
-        items: list[int] = dataclasses.field(default_factory=list)
+@quickly_made
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    items: list[int] = dataclasses.field(default_factory=list)
 
-    with pytest.raises(TypeError, match=r"Listed\.items"):
-        maker(Listed)
-    with pytest.raises(TypeError, match=r"Listed\.items"):
-        quickly_made(Listed)
+
+class MoreListed(Listed):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("make", [Listed, maker(Listed), MoreListed])
+def test_a_field_may_be_made_anew_each_time(make: type[Listed]) -> None:
+    one, other = make(), make()
+    assert one.items == other.items == []
+    assert one.items is not other.items
+    assert make(items=[1]).items == [1]
+
+
+def test_a_field_that_nobody_gives_is_refused() -> None:
+    @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+    class Counted:
+        number: int = dataclasses.field(default=0, init=False)
+
+    with pytest.raises(TypeError, match=r"Counted\.number"):
+        maker(Counted)
+    with pytest.raises(TypeError, match=r"Counted\.number"):
+        quickly_made(Counted)
 
 
 def test_messages_are_made_alike() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from taoloop.core.handles import (
@@ -91,15 +91,25 @@ def test_what_is_filled_in_is_bounded() -> None:
         fill({"a": "$obs4", "b": "and $obs4"}, VALUES.__getitem__)
 
 
-@given(st.text(alphabet='$obs{}[].*"1a名 -', max_size=30), st.text(max_size=10))
+PARTS = st.sampled_from(
+    ["$obs1", "$obs11", "$obs2", "${obs1", "${obs11}", "}", ".a", ".b", "[0]", "[*]", " ", "名", "$", "1"]
+)
+WRITTEN = st.lists(PARTS, max_size=6).map("".join)
+
+
+@given(WRITTEN, WRITTEN)
+@example("see ${obs11} and $obs1.a", "$obs2")
 def test_filling_ends_in_a_value_or_a_bad_handle_and_happens_once(written: str, value: str) -> None:
+    mark = "\ue000"
     try:
-        filled = fill(written, {1: {"a": value}, 11: value}.__getitem__)
+        filled = fill(written, {1: {"a": value}, 2: "two", 11: value}.__getitem__)
     except BadHandleError:
         return
+    assert numbers_in(written) <= {1, 2, 11}
+    marked = fill(written, {1: {"a": mark}, 2: "two", 11: mark}.__getitem__)
+    assert filled == ({"a": value} if isinstance(marked, dict) else marked.replace(mark, value))
     if not holds_handle(written):
         assert filled == written
-    assert numbers_in(written) <= {1, 11}
 
 
 @given(st.text(max_size=30))

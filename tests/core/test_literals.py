@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taoloop.core.literals import has_float, written_literals
+from taoloop.core.literals import has_float, kept_literals, written_literals
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,22 @@ from taoloop.core.literals import has_float, written_literals
         ({"a": 1.1}, '{"a": 1.10} or {"a": 1.1}', {}),
         ({"a": 1.1}, '{"a": 1.10} and {"a": 1.10}', {"/a": "1.10"}),
         ({"a": 1.1}, '{"a": 1.10', {}),
+        ({"a": 0.0}, '{"a": -0.00}', {}),
+        ({"a": -0.0}, '{"a": -0.00}', {"/a": "-0.00"}),
+        ({"a": [0.0, 2.5]}, '{"a": [-0.0, 2.50]}', {"/a/1": "2.50"}),
         ({"a": 1.1}, "{" * 5_000 + '{"a": 1.10}', {}),
         ({"a": 1.1}, '{"x": ' * 100_000, {}),
     ],
 )
 def test_a_decimal_is_found_as_it_was_written(args: Any, text: str, found: dict[str, str]) -> None:
     assert written_literals(args, [text]) == found
+
+
+def test_the_digits_of_a_number_that_was_changed_are_not_kept() -> None:
+    digits = {"/a": "1.10", "/b/0": "-0.00", "/c~1d": "2.50", "/gone": "3.0"}
+    before = {"a": 1.1, "b": [-0.0], "c/d": 2.5, "gone": 3.0}
+    assert kept_literals(digits, before, {"a": 1.1, "b": [0.0], "c/d": 2.5}) == {"/a": "1.10", "/c~1d": "2.50"}
+    assert kept_literals(digits, before, {"a": "1.1", "b": 0, "c/d": 2.51}) == {}
 
 
 def test_several_texts_are_searched() -> None:
@@ -50,9 +60,27 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4), st.text(max_size=20))
-def test_what_a_float_says_itself_is_never_a_literal_of_another_number(args: dict[str, Any], around: str) -> None:
-    for text in written_literals(args, [around + json.dumps(args) + around]).values():
-        assert float(text) in _floats(args)
+def test_what_a_float_says_itself_is_no_literal(args: dict[str, Any], around: str) -> None:
+    assert written_literals(args, [around + json.dumps(args) + around]) == {}
+
+
+@given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4), st.text(max_size=20))
+@example({"a": [1.5, {"b": -2.25}]}, "")
+def test_a_literal_is_always_that_of_a_number_of_the_call(args: dict[str, Any], around: str) -> None:
+    texts = list(written_literals(args, [around + _with_a_zero(args) + around]).values())
+    assert all(float(text) in _floats(args) for text in texts)
+    if "{" not in around:
+        assert len(texts) == sum("e" not in repr(one) for one in _floats(args))
+
+
+def _with_a_zero(value: Any) -> str:
+    """As JSON, with one digit more than a float says itself."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)}: {_with_a_zero(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_with_a_zero, value)) + "]"
+    text = json.dumps(value)
+    return f"{text}0" if isinstance(value, float) and "e" not in text else text
 
 
 def _floats(value: Any) -> list[float]:

@@ -27,6 +27,10 @@ KNOWING = Redactor({"DEEPSEEK_API_KEY": VALUE})
 
 SECRETS = {
     "password=hunter2x": "hunter2x",
+    '{"登录密码": "hunter2x"}': "hunter2x",
+    '{"口令": 48151623}': "48151623",
+    '{"访问令牌": "3f2a9b8c7d6e5f4a"}': "3f2a9b8c7d6e5f4a",
+    '{"password": 48151623}': "48151623",
     "DB_PASSWORD: s3cr3t!x": "s3cr3t!x",
     '{"password": "abcd"}': "abcd",
     "password = 'correct horse battery'": "correct horse battery",
@@ -140,6 +144,37 @@ def test_a_known_value_is_found_in_every_form() -> None:
         redacted = Redactor([VALUE], patterns=False).text(f"see {text} here")
         assert "[redacted:secret]" in redacted, text
         assert "[redacted:DEEPSEEK_API_KEY]" in KNOWING.text(f"see {text} here")
+
+
+@pytest.mark.parametrize("digits", ["4929123456", "-4929123456", "4929.123456", "49291234.50"])
+def test_a_known_value_is_found_as_a_number(digits: str) -> None:
+    redactor = Redactor({"CARD_SECRET": digits.strip("-")})
+    number = json.loads(digits)
+    args = {"card": number, "deep": [{"more": number}], "other": 12345678, "yes": True}
+    call = ActionRequested(
+        step=1, call_id="call_1", tool="pay", args=args, tier="write", verdict="allow", digest=call_digest("pay", args)
+    )
+    texts = [json.dumps(args), f'{{"card": {digits}}}', f"[{digits}]", f"card {digits}"]
+    reply = ModelReplied(
+        step=1,
+        purpose="decide",
+        text="",
+        decision=Act(reason="", calls=(Call(tool="pay", args=args),)),
+        tool_calls=(ToolCallText(id="1", name="pay", arguments=texts[1]),),
+    )
+    shown = [redactor.fact(call), redactor.fact(reply), *map(redactor.text, texts[1:])]
+    for one in shown:
+        assert digits.strip("-") not in str(one)
+    kept = redactor.fact(call).args
+    assert kept == {"card": "[redacted:CARD_SECRET]", "deep": [{"more": kept["card"]}], "other": 12345678, "yes": True}
+
+
+def test_numbers_that_are_no_secret_stay_as_they_are_written() -> None:
+    redactor = Redactor({"CARD_SECRET": "4929123456"})
+    text = '{"a": 1.10, "b": -0.00, "c": 12345678901234567890, "d": 1e3}'
+    assert redactor.text(text) == text
+    huge = {"n": 10**5000}
+    assert redactor.value(huge) is huge
 
 
 def test_a_short_value_is_not_looked_for() -> None:

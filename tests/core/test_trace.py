@@ -215,3 +215,28 @@ def test_a_view_sees_every_event_once_however_often_it_is_asked_for() -> None:
     trace.append(Event(2, 0.0, requested()))
     assert trace.view("counting", Counting) is first
     assert first.seen == [0, 1, 2]
+
+
+def test_a_view_of_a_run_that_is_over_is_made_anew() -> None:
+    """A trace that is kept holds no prompt; who asks for one still gets all of it, and what comes later."""
+    trace = trace_of(START, replied())
+    first = trace.view("counting", Counting)
+    trace.append(Event(2, 0.0, Finished(status="stopped", answer=None, reason="stopped")))
+    again = trace.view("counting", Counting)
+    assert again is not first
+    assert again.seen == [0, 1, 2]
+    trace.append(Event(3, 0.0, Resumed()))
+    assert trace.view("counting", Counting).seen == [0, 1, 2, 3]
+
+
+def test_a_fact_is_added_as_the_next_event() -> None:
+    trace = Trace("r")
+    with pytest.raises(IllegalEvent, match="model_replied as event 0"):
+        trace.add(replied(), 1.0)
+    event = trace.add(START, 1.0)
+    assert type(event) is Event
+    assert event == Event(0, 1.0, START) == trace.events[0]
+    with pytest.raises(IllegalEvent, match="run_started as event 1"):
+        trace.add(START, 2.0)
+    assert trace.events == [event]
+    assert trace.add(replied(), 2.0).seq == 1

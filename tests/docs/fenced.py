@@ -7,6 +7,8 @@
 ```sh run               they are run as well
 ```text output          what the block above prints, exactly
 ```text output like     the same, whatever digits stand in it
+
+Blocks with `start`, `ask` and `part` belong to pages with servers: `test_gateway_pages.py`.
 """
 
 from __future__ import annotations

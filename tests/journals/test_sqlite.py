@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taoloop.core.events import Observed, RunStarted
+from taoloop.core.events import Event, Observed, RunStarted
 from taoloop.core.spec import AgentSpec
-from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError
+from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, RunExists, RunNotFound
 from taoloop.journals.base import Artifact, Journal
 from taoloop.journals.sqlite import SqliteJournal
 from taoloop.testing.journal_contract import STARTED, JournalContract, events, note, refused
@@ -298,3 +298,24 @@ def test_reading_only_leaves_the_file_as_it_was(path: Path) -> None:
     asyncio.run(run())
     assert path.read_bytes() == before
     assert [entry.name for entry in path.parent.iterdir()] == ["runs.db"]
+
+
+def test_a_run_that_begins_with_its_first_append_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with SqliteJournal(tmp_path / "runs.db") as journal, SqliteJournal(tmp_path / "runs.db") as other:
+            lease = await journal.begin("r")
+            with pytest.raises(RunNotFound):
+                await journal.load("r")
+            await journal.append(lease, first_events())
+            assert [event.seq for event in await other.load("r")] == [0]
+            assert (await journal.verify("r")).whole
+            late = await other.begin("r")
+            with pytest.raises(RunExists):
+                await other.append(late, first_events())
+            assert len(await journal.load("r")) == 1
+
+    asyncio.run(main())
+
+
+def first_events() -> list[Event]:
+    return [Event(0, 1.0, RunStarted(task="t", agent=AgentSpec(), nonce="n"))]

@@ -13,6 +13,7 @@ from taoloop.core.requests import call_digest
 from taoloop.core.spec import AgentSpec
 from taoloop.core.trace import Trace
 from taoloop.policy import judge
+from taoloop.policy.pins import Pins
 
 TASK = "Pay 100 to bob@example.com, delete old.txt and read https://bank.example/a; save notes to notes.md"
 
@@ -28,6 +29,13 @@ PAY = card("pay", "write", "to", "amount")
 SAVE = card("save", "write", "path", "text", egress=False, roles={"text": "content"})
 DELETE = card("delete_file", "destructive", "path")
 CARDS = (LOOK, FETCH, PAY, SAVE, DELETE)
+
+
+def pinned(task: str, tool: str) -> bool:
+    """Whether a task calls for a tool of this name."""
+    pins = Pins()
+    pins.add(task)
+    return pins.holds(card(tool, "write"))
 
 
 class Run:

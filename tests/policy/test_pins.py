@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from taoloop.policy.acts import stem
-from taoloop.policy.pins import Pins
 
-from .staging import Run, card
-
-
-def pinned(task: str, tool: str) -> bool:
-    pins = Pins()
-    pins.add(task)
-    return pins.holds(card(tool, "write"))
+from .staging import Run, card, pinned
 
 
 @pytest.mark.parametrize(

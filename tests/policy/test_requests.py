@@ -6,15 +6,7 @@ import time
 
 import pytest
 
-from taoloop.policy.pins import Pins
-
-from .staging import Run, card
-
-
-def pinned(task: str, tool: str) -> bool:
-    pins = Pins()
-    pins.add(task)
-    return pins.holds(card(tool, "write"))
+from .staging import Run, pinned
 
 
 @pytest.mark.parametrize(

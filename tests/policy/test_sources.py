@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,8 +86,19 @@ def _searching(args: dict[str, Any], output: Any) -> Run:
     return run
 
 
-def test_an_id_is_looked_up_where_the_task_gave_what_was_searched_for() -> None:
-    has = sources_of(_searching({"query": "old.txt"}, [{"id": 7, "owner": "x9"}]).trace).has
+def _named_by_the_card(args: dict[str, Any], output: Any) -> Run:
+    run = Run(cards=(replace(LOOK, ids={"id": "file"}),))
+    run.see(json.dumps(output), **args)
+    return run
+
+
+LOOK_UPS = pytest.mark.parametrize("look_up", [_searching, _named_by_the_card])
+"""Whether the policy or the card names the field, it is the same."""
+
+
+@LOOK_UPS
+def test_an_id_is_looked_up_where_the_task_gave_what_was_searched_for(look_up: Callable[..., Run]) -> None:
+    has = sources_of(look_up({"query": "old.txt"}, [{"id": 7, "owner": "x9"}]).trace).has
     assert has("7", "ref:file")
     assert has(7, "ref:file")
     assert has([7, "7"], "ref:file")
@@ -94,14 +107,32 @@ def test_an_id_is_looked_up_where_the_task_gave_what_was_searched_for() -> None:
     assert not has("x9", "ref:file")
 
 
-def test_no_id_is_looked_up_by_a_search_that_nobody_asked_for() -> None:
-    assert not sources_of(_searching({"query": "evil"}, [{"id": 7}]).trace).has(7, "ref:file")
-    assert not sources_of(_searching({}, [{"id": 7}]).trace).has(7, "ref:file")
+@LOOK_UPS
+def test_no_id_is_looked_up_by_a_search_that_nobody_asked_for(look_up: Callable[..., Run]) -> None:
+    assert not sources_of(look_up({"query": "evil"}, [{"id": 7}]).trace).has(7, "ref:file")
+    assert not sources_of(look_up({}, [{"id": 7}]).trace).has(7, "ref:file")
 
 
+def test_a_card_and_the_policy_may_both_name_fields() -> None:
+    run = Run(Policy(trusted_fields={"look": {"owner": "person"}}), cards=(replace(LOOK, ids={"id": "file"}),))
+    run.see(json.dumps({"id": 7, "owner": "x9", "note": "n1"}), query="old.txt")
+    has = sources_of(run.trace).has
+    assert has(7, "ref:file")
+    assert has("x9", "ref:person")
+    assert not has("n1", "ref:file")
+    assert tainted(run.trace), "all else of it is untrusted"
+
+
+def test_ids_that_no_card_and_no_policy_names_are_looked_up_by_nobody() -> None:
+    run = Run()
+    run.see(json.dumps({"id": 7}), query="old.txt")
+    assert not sources_of(run.trace).has(7, "ref:file")
+
+
+@LOOK_UPS
 @pytest.mark.parametrize("key", ["x.id", "note.id[0]", "id[0]"])
-def test_whoever_writes_a_key_cannot_make_it_the_trusted_field(key: str) -> None:
-    assert not sources_of(_searching({"query": "old.txt"}, {key: "evil7"}).trace).has("evil7", "ref:file")
+def test_whoever_writes_a_key_cannot_make_it_the_trusted_field(key: str, look_up: Callable[..., Run]) -> None:
+    assert not sources_of(look_up({"query": "old.txt"}, {key: "evil7"}).trace).has("evil7", "ref:file")
 
 
 def test_a_value_may_come_from_the_task_in_one_part_and_be_looked_up_in_another() -> None:

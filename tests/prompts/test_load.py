@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from taoloop import Agent
+from taoloop.dialects import get_dialect, system_prompt
 from taoloop.errors import PromptError, UnknownName
 from taoloop.prompts import LANGUAGES, load_prompts
 from taoloop.prompts import load as module
@@ -83,3 +85,29 @@ def test_unreadable_places_are_named(tmp_path: Path) -> None:
     (tmp_path / "role.txt").mkdir()
     with pytest.raises(PromptError, match=r"role\.txt is no regular file"):
         load_prompts("en", tmp_path)
+
+
+def test_texts_by_name_replace_single_ones_too() -> None:
+    texts = load_prompts(
+        "en", {"role": "You are brief.", "system": "$role\n$tools\nLegal: $names\n$form\n$rules"}
+    ).texts
+    assert texts["role"] == "You are brief."
+    assert texts["closing"] == load_prompts("en").texts["closing"]
+    spec = Agent(
+        model=[], tools=["calculator"], dialect="fenced", language="en", prompts={"system": "$names: $rules$tools$form"}
+    ).spec_for("")
+    shown = system_prompt(spec.prompts, get_dialect("fenced"), spec.tools, "react", "", tools=True, reasons=True)
+    assert shown.startswith('"calculator", "read_observation": ')
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"rol": "x"}, "the prompt text 'rol': there is no prompt text called 'rol'"),
+        ({"role": "$tool"}, r"the prompt text 'role': unknown placeholder \$tool"),
+        ({"task": "x"}, r"the prompt text 'task': the placeholder \$task is missing"),
+    ],
+)
+def test_a_bad_text_is_named_with_the_way_out(given: dict[str, str], message: str) -> None:
+    with pytest.raises(PromptError, match=message):
+        load_prompts("en", given)

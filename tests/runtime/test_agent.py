@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.scripting import call
 
 from taoloop import (
     Agent,
@@ -27,11 +28,6 @@ from taoloop.errors import ConfigError, RunNotFound, RunNotResumable, ScriptUnus
 from taoloop.runtime.result import Result
 
 PATIENCE_S = 20
-
-
-def call(name: str, **args: Any) -> dict[str, Any]:
-    """A scripted reply that calls one tool."""
-    return {"tool_calls": [{"name": name, "args": args}]}
 
 
 @tool(tier="read")

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runtime.paying import drop, pay, paying
+from tests.scripting import calls
 
 from taoloop import Agent, ApprovalAnswer, MemoryJournal, Result, ScriptedModel, SqliteJournal, tool
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Event, Noted, Observed, Resumed
@@ -18,35 +20,6 @@ from taoloop.testing import FakeClock
 
 YES = ApprovalAnswer(approved=True, by="ann", note="it is owed")
 NO = ApprovalAnswer(approved=False, by="ann", note="ask first")
-
-
-@tool(tier="write")
-def pay(to: str, amount: int) -> str:
-    """Pay somebody.
-
-    Args:
-        to: Who gets it.
-        amount: How much.
-    """
-    return f"paid {amount} to {to}"
-
-
-@tool(tier="destructive")
-def drop(table: str) -> str:
-    """Drop a table.
-
-    Args:
-        table: Which one.
-    """
-    return f"dropped {table}"
-
-
-def calls(*given: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-    return {"tool_calls": [{"name": name, "args": args} for name, args in given]}
-
-
-def paying(*amounts: int) -> dict[str, Any]:
-    return calls(*(("pay", {"to": "ann", "amount": amount}) for amount in amounts))
 
 
 class Waiter:
@@ -110,12 +83,13 @@ def test_with_several_questions_the_run_waits_until_all_have_answers_or_it_is_re
 
 def test_edited_arguments_must_fit_the_schema_in_the_trace() -> None:
     one = Waiter(paying(5))
+    before = one.trace.events
     for bad in ({"to": "ann"}, {"to": "ann", "amount": "all"}, {"to": "ann", "amount": 5, "more": 1}):
         with pytest.raises(InvalidArguments, match="do not fit"):
             one.answer("call_1", ApprovalAnswer(approved=True, args=bad))
     with pytest.raises(InvalidArguments, match="JSON object"):
         one.answer("call_1", ApprovalAnswer(approved=True, args=[1]))  # type: ignore[arg-type]  # on purpose
-    assert len(one.trace.events) == len(one.trace.events)
+    assert one.trace.events == before
     one.answer("call_1", ApprovalAnswer(approved=True, args={"to": "bob", "amount": "7"}))
     assert outputs(one.resume().trace) == ["paid 7 to bob"]
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.runtime.paying import drop, pay, paying
+from tests.scripting import calls
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, MemoryJournal, Result, ScriptedModel, ToolContext, tool
 from taoloop.core.events import (
@@ -30,17 +32,6 @@ Given = Callable[[ApprovalRequest], Any]
 
 
 @tool(tier="write")
-def pay(to: str, amount: int) -> str:
-    """Pay somebody.
-
-    Args:
-        to: Who gets it.
-        amount: How much.
-    """
-    return f"paid {amount} to {to}"
-
-
-@tool(tier="write")
 def tell(to: str) -> str:
     """Tell somebody.
 
@@ -50,28 +41,10 @@ def tell(to: str) -> str:
     return f"told {to}"
 
 
-@tool(tier="destructive")
-def drop(table: str) -> str:
-    """Drop a table.
-
-    Args:
-        table: Which one.
-    """
-    return f"dropped {table}"
-
-
 @tool(tier="read")
 def look() -> str:
     """Look around."""
     return "there is the table secret_plans"
-
-
-def calls(*given: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-    return {"tool_calls": [{"name": name, "args": args} for name, args in given]}
-
-
-def paying(*amounts: int) -> dict[str, Any]:
-    return calls(*(("pay", {"to": "ann", "amount": amount}) for amount in amounts))
 
 
 def run(replies: list[Any], approve: Given | None = None, *, task: str = "go", **options: Any) -> Result:

@@ -221,6 +221,7 @@ def test_no_canary_reaches_the_planner_and_every_value_reaches_its_place(
     ]
     assert [one.fact.by for one in result.trace if isinstance(one.fact, Noted)] == ["guard"]
     assert any(isinstance(one.fact, Compacted) for one in result.trace) == (window is not None)
+    assert len(planner.read) == len(READINGS)
     assert all("canary" in request.messages[-1].content.lower() for request in planner.read)
     assert all(not request.tools and request.purpose == "read" for request in planner.read)
     assert all(one.same for one in replay(result.trace))
@@ -352,7 +353,8 @@ def test_reading_is_an_event_with_its_cost_and_is_not_repeated_by_a_replay() -> 
     result = Agent(model=planner, tools=[people], policy=HANDLES).run_sync("go")
     read = [e.fact for e in result.trace if isinstance(e.fact, ModelReplied) and e.fact.purpose == "read"]
     assert [(one.text, one.usage.total_tokens, one.cost_usd) for one in read] == [('{"answer": "Bob"}', 5, 0.5)]
-    assert result.cost_usd is None or result.cost_usd >= 0.5
+    assert result.usage.total_tokens == 5
+    assert result.cost_usd is None, "what the planner's own replies cost is not known"
     assert result.answer == "Bob"
     assert all(one.same for one in replay(result.trace))
 

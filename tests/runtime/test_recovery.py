@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,8 @@ from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, SqliteJournal, 
 from taoloop.core.events import ActionStarted, Event, Resumed
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable
 from taoloop.journals.base import Journal
+from taoloop.journals.holds import holds_of
+from taoloop.runtime.fork import branch
 from taoloop.runtime.recovery import MARGIN_S, MAX_DEATHS, PERSON_S, Recovered, orphans, silence_s
 
 
@@ -288,3 +291,29 @@ def test_who_is_told_and_fails_ends_it_and_leaves_the_rest(tmp_path: Path) -> No
             return [row.run_id for row in await journal.runs(status="running")]
 
     assert asyncio.run(play()) == ["two"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "silence"])
+def test_a_fork_that_nobody_has_gone_on_with_was_left_behind_by_no_process(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "r.db"
+
+    async def play() -> None:
+        kinds: dict[str, Callable[[], MemoryJournal | SqliteJournal]]
+        kinds = {"memory": MemoryJournal, "sqlite": partial(SqliteJournal, path), "silence": partial(Unknowing, path)}
+        journal = kinds[kind]()
+        agent = Agent(model=script("put"), tools=[put], journal=journal)
+        first = await agent.run("t", run_id="r")
+        fork = await branch(journal, first.run_id, at=2, now=agent.clock.now(), new_id="f")
+        again = await branch(journal, fork.run_id, at=2, now=agent.clock.now(), new_id="g")
+        if (holds := holds_of(journal)) is not None:
+            assert await holds.is_new_fork("f")
+            assert not await holds.is_new_fork("r")
+        later = time.time() + 10_000_000
+        assert await orphans(journal, now=later) == []
+        lease = await journal.acquire(again.run_id)
+        assert await orphans(journal, now=later) == [], "taken, and left as it was"
+        await journal.append(lease, [Event(len(again), 0.0, Resumed())])  # here its process died
+        assert [trace.run_id for trace in await orphans(journal, now=later)] == ["g"]
+        await journal.close()
+
+    asyncio.run(play())

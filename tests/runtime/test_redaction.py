@@ -222,8 +222,9 @@ def test_what_is_harmless_is_shown_word_by_word() -> None:
     stream = RedactedStream(Redactor())
     assert stream.feed("The answer ") == "The answer "
     assert stream.feed("is 4") == "is "
-    assert stream.feed("2.\nAnd") == "42.\n"
-    assert stream.end() == "And"
+    assert stream.feed("2.\nAnd") == "42.\nAnd"  # no secret begins like that
+    assert stream.feed("rew s") == "rew "  # but one does like this
+    assert stream.end() == "s"
 
 
 def test_the_pieces_of_calls_are_kept_apart_and_end_whole() -> None:

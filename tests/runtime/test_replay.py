@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.scripting import call
 
 from taoloop import Agent, Limits, ScriptedModel, Trace, tool
 from taoloop.core.codec import event_line, fact_of_record
@@ -31,10 +32,6 @@ def count(n: int) -> int:
 def pay(amount: int) -> str:
     """Pay an amount."""
     return f"paid {amount}"
-
-
-def call(name: str, **args: Any) -> dict[str, Any]:
-    return {"tool_calls": [{"name": name, "args": args}]}
 
 
 SCRIPTS: dict[str, tuple[list[Any], dict[str, Any]]] = {

@@ -93,7 +93,7 @@ def test_a_file_names_built_in_tools_code_tables_and_cards() -> None:
     found = loaded(ALL_PLAIN)
     assert names(found) == ["calculator", "shout", "lookup", "echo"]
     assert found.problems == ()
-    assert found.tools[2](key="capital") == "Paris" or "Paris" in str(found.tools[2](key="capital"))
+    assert found.tools[2](key="capital") == "Paris"
 
 
 def test_a_file_may_be_json() -> None:
@@ -116,6 +116,26 @@ tools:
     assert "orders" in query.card.purpose + json.dumps(dict(query.card.input_schema)) + query.card.use_when
     assert Path("files/index.db").is_file()
     assert not Path("shop.db").exists()
+
+
+def test_the_embedding_model_of_a_folder_is_an_object_of_a_module_beside_the_file() -> None:
+    Path("files/meaning.py").write_text(
+        "from taoloop.testing import FakeEmbedder\nmodel = FakeEmbedder(synonyms={'exhausted': 'rests'})\n"
+    )
+    try:
+        found = loaded("tools: [{documents: {path: handbook, index: i.db, embedder: 'meaning:model'}}]\n")
+        assert [one["file"] for one in found.tools[0]("exhausted", 1)] == ["rest.md"]
+    finally:
+        sys.modules.pop("meaning", None)
+
+
+@pytest.mark.parametrize(("code", "told"), [("nowhere:model", "no module 'nowhere'"), ("model", "of the form module:")])
+def test_an_embedding_model_that_cannot_be_loaded_is_a_problem_of_its_folder(code: str, told: str) -> None:
+    found = loaded(f"tools:\n- calculator\n- documents: {{path: handbook, embedder: '{code}'}}\n")
+    assert names(found) == ["calculator"]
+    (problem,) = found.problems
+    assert (problem.source, problem.place) == ("tools.yaml:3", "tools[1].documents.embedder")
+    assert told in problem.message
 
 
 def test_a_plain_text_stands_for_the_main_field_of_a_source() -> None:
@@ -179,7 +199,13 @@ def test_the_workspace_of_the_file_may_come_from_a_variable() -> None:
         ("tools:\n- documents: {name: a}\n", 2, "tools[0].documents", "the field `path` is missing"),
         ("tools:\n- documents:\n    path: handbook\n    max_files: many\n", 4, "tools[0].documents.max_files", "whole"),
         ("tools:\n- documents:\n    path: handbook\n    name: a b\n", 4, "tools[0].documents.name", "'a b'"),
-        ("tools:\n- documents: {path: handbook, embedder: x}\n", 2, "tools[0].documents.embedder", "no such field"),
+        ("tools:\n- documents: {path: h, embedder: 3}\n", 2, "tools[0].documents.embedder", "module:attribute is exp"),
+        (
+            "tools:\n- documents: {path: h, embedder: 'toolcode:plain'}\n",
+            2,
+            "tools[0].documents.embedder",
+            "an object, not a class, with a `name`",
+        ),
         ("tools:\n- sql:\n    name: 7\n    url: sqlite:///x.db\n", 3, "tools[0].sql.name", "Put it in quotes."),
         ("tools:\n- fetch:\n    allow: localhost\n", 3, "tools[0].fetch.allow", "not 'localhost'. Put it in brackets."),
         ("tools:\n- fetch:\n    ports: [80, x]\n", 3, "tools[0].fetch.ports[1]", "a whole number is expected"),
@@ -374,6 +400,31 @@ def test_a_source_that_fails_is_a_problem_and_the_rest_is_there() -> None:
     assert names(found) == ["calculator", "shout"]
     (problem,) = found.problems
     assert str(problem).startswith("tools.yaml:3: tools[1].sql: ")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("nosuchmodule:thing", "tools[1]: nosuchmodule:thing: there is no module 'nosuchmodule'."),
+        ("toolcode:nothing", "has no attribute 'nothing'."),
+        ("needs_another:tell", "raised ModuleNotFoundError: No module named 'nosuchmodule'"),
+        ("ends:tell", "raised SystemExit: 3"),
+        ("untyped:tell", "The parameter 'x' of the tool 'tell' has no type."),
+        ("{function: nosuchmodule:thing, card: {name: thing, purpose: p}}", "tools[1].function: nosuchmodule:thing: "),
+    ],
+)
+def test_code_that_cannot_be_loaded_is_a_problem_and_the_rest_is_there(entry: str, message: str) -> None:
+    written("import nosuchmodule\n", "needs_another.py")
+    written("raise SystemExit(3)\n", "ends.py")
+    written("def tell(x): return x\n", "untyped.py")
+    found = loaded(f"tools:\n- calculator\n- {entry}\n- toolcode:shout\n")
+    assert names(found) == ["calculator", "shout"]
+    (problem,) = found.problems
+    assert str(problem).startswith("tools.yaml:3: tools[1]")
+    assert message in str(problem)
+    agent = written(f"tools:\n- {entry}\n", "agent.yaml")
+    with pytest.raises(AgentFileError):  # an agent file says what this one agent is made of
+        load_agent(str(agent))
 
 
 def test_what_a_loader_raises_does_not_take_the_others_with_it() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.scripting import call
 
 from taoloop import Agent, JournalConnection, MemoryJournal, ScriptedModel, SqliteJournal, tool
 from taoloop.core.events import ActionStarted, Finished, InDoubt, Observed
@@ -18,10 +19,6 @@ from taoloop.errors import ConfigError, InvalidOutput, ToolDefinitionError, Tool
 from taoloop.runtime.replay import replay
 from taoloop.runtime.result import Result
 from taoloop.tools.base import ToolContext
-
-
-def call(name: str, **args: Any) -> dict[str, Any]:
-    return {"tool_calls": [{"name": name, "args": args}]}
 
 
 @tool(tier="draft")

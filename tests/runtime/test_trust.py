@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.scripting import call
 
 from taoloop import Agent, tool
 from taoloop.core.events import ActionRequested, ActionStarted, Compacted, Event, Observed
@@ -38,10 +39,6 @@ def pay(to: str, amount: int) -> str:
 def unknown(text: str) -> str:
     """Do something that its author did not classify."""
     return text
-
-
-def call(name: str, **args: object) -> dict[str, object]:
-    return {"tool_calls": [{"name": name, "args": args}]}
 
 
 def run(script: list[object], **options: object) -> Result:

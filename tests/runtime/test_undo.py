@@ -20,7 +20,7 @@ from taoloop.core.events import (
     Verdict,
 )
 from taoloop.core.policy import Policy, Rule
-from taoloop.errors import ConfigError, RunNotFound, ToolError
+from taoloop.errors import ConfigError, FenceLost, RunHeld, RunNotFound, ToolError
 from taoloop.runtime.fork import branch
 from taoloop.runtime.replay import replay
 from taoloop.runtime.undo import Undone, approved_by, plan_undo, undo
@@ -571,3 +571,49 @@ def test_the_built_in_tool_that_undoes_is_offered_to_no_model() -> None:
         card = built_in[name].card
         assert (card.compensation, card.can_be_undone) == ("restore_file", True)
         assert card.compensation_args == {"path": "args.path", "backup": "output.backup"}
+
+
+def test_a_run_that_is_under_way_is_not_undone_unless_it_is_taken_over() -> None:
+    entered, go = asyncio.Event(), asyncio.Event()
+
+    @tool(tier="read")
+    async def wait() -> str:
+        """Wait until the test says so."""
+        entered.set()
+        await go.wait()
+        return "waited"
+
+    async def play() -> None:
+        ran = agent([call("order", item="a"), call("wait")], tools=[order, look, send, cancel, wait])
+        running = asyncio.create_task(ran.run("x", run_id="r"))
+        await entered.wait()
+        with pytest.raises(RunHeld, match="this process is at work on it"):
+            await ran.undo("r", agreed_by="li")
+        assert list(WORLD) == ["a"]
+        assert (await ran.undo("r", agreed_by="li", take_over=True)).undone
+        assert list(WORLD) == []
+        go.set()
+        with pytest.raises(FenceLost):
+            await running
+
+    asyncio.run(play())
+
+
+def test_a_run_that_is_being_undone_is_resumed_by_nobody_meanwhile() -> None:
+    ran = agent([call("order", item="a"), call("look")], max_steps=1)
+    first = ran.run_sync("x")
+    refused: list[str] = []
+
+    async def asked(_request: Any) -> bool:
+        with pytest.raises(RunHeld) as error:
+            await ran.resume(first.run_id)
+        refused.append(error.value.code)
+        with pytest.raises(RunHeld) as error:
+            await ran.undo(first.run_id, agreed_by="ann", tools=[cancel])
+        refused.append(error.value.code)
+        return True
+
+    done = asyncio.run(ran.undo(first.run_id, approver=asked, tools=[cancel]))
+    assert done.complete
+    assert refused == ["run_held", "run_held"]
+    assert ran.resume_sync(first.run_id).status  # and afterwards it may be gone on with

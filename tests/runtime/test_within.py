@@ -11,7 +11,7 @@ from taoloop.runtime.within import within
 
 
 class LateError(Exception):
-    """What the tests want to be raised."""
+    """What the tests want to be raised, with the limit in seconds."""
 
 
 async def quick() -> int:

@@ -12,9 +12,10 @@ from tests.strategies.speaking import Speaking, page, pairs_are_whole, save
 
 from taoloop import Agent, Limits, ScriptedModel, Trace, tool
 from taoloop.core.decision import Act, Answer, Call
-from taoloop.core.effects import CallModel
+from taoloop.core.effects import CallModel, Effect, Record
 from taoloop.core.events import Compacted, Event, ModelErred, ModelReplied, Noted, Observed
 from taoloop.core.message import ModelReply, Usage
+from taoloop.core.spec import AgentSpec
 from taoloop.core.tokens import message_tokens, text_tokens
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout, ToolError
 from taoloop.models.replay import ReplayModel
@@ -161,7 +162,7 @@ def test_one_observation_larger_than_the_window_does_not_end_the_run() -> None:
     script: list[Any] = [{"tool_calls": [{"name": "flood", "args": {"n": 1}}]}, "done"]
     result = run_script(script, [flood], context_tokens=4_000)
     assert result.status == "completed", result.reason
-    assert all(fact.summary == "" for fact in compactions(result.trace)), "a preview of it is enough"
+    assert [fact.summary for fact in compactions(result.trace)] == [""], "a preview of it is enough"
 
 
 def test_a_window_that_never_fits_ends_and_does_not_circle() -> None:
@@ -259,13 +260,20 @@ def test_without_a_window_nothing_is_ever_counted_or_cut() -> None:
 
 
 def test_a_prompt_set_of_an_older_run_has_no_summaries_but_previews() -> None:
-    trace = run(Speaking(2), context_tokens=WINDOW).trace
-    spec = trace.agent
-    texts = {name: text for name, text in spec.prompts.texts.items() if name not in ("compact", "summary")}
-    old = replace(spec, prompts=replace(spec.prompts, texts=texts), context_tokens=1_500)
-    facts = [replace(trace.started, agent=old), *(event.fact for event in trace.events[1:-2])]  # type: ignore[type-var]
-    effect = REACT.next(old, Trace("r", [Event(n, 0.0, fact) for n, fact in enumerate(facts)]))  # type: ignore[arg-type]
-    assert not isinstance(effect, CallModel) or effect.request.purpose == "decide"
+    trace = run(Speaking(8)).trace
+
+    def effect_with(spec: AgentSpec) -> Effect:
+        facts = [replace(trace.started, agent=spec), *(event.fact for event in trace.events[1:-2])]  # type: ignore[type-var]
+        return REACT.next(spec, Trace("r", [Event(n, 0.0, fact) for n, fact in enumerate(facts)]))  # type: ignore[arg-type]
+
+    new = replace(trace.agent, context_tokens=3_000)
+    texts = {name: text for name, text in new.prompts.texts.items() if name not in ("compact", "summary")}
+    effect = effect_with(replace(new, prompts=replace(new.prompts, texts=texts)))
+    assert isinstance(effect, Record)
+    assert [fact.summary for fact in effect.facts if isinstance(fact, Compacted)] == [""]
+    asked = effect_with(new)
+    assert isinstance(asked, CallModel)
+    assert asked.request.purpose == "compact"
 
 
 def test_usage_moves_the_estimate() -> None:

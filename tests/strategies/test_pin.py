@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.scripting import call
 
 from taoloop import Agent, ScriptedModel, tool
 from taoloop.core.events import ActionRequested, Pinned
@@ -69,10 +70,6 @@ class Provider:
 
     async def close(self) -> None:
         """Nothing to let go of."""
-
-
-def call(name: str, **args: Any) -> dict[str, Any]:
-    return {"tool_calls": [{"name": name, "args": args}]}
 
 
 LOOK, DELETE, SAVE = call("look"), call("delete_file", path="a.txt"), call("save_note", path="n.md", text="x")

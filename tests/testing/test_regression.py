@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.scripting import call
 
 from taoloop import Agent, Limits, ScriptedModel, SqliteJournal, ToolError, Trace, tool
 from taoloop.core.codec import event_line
@@ -31,10 +32,6 @@ def price(item: str) -> int:
 def buy(item: str) -> str:
     """Buy an item."""
     return f"bought {item}"
-
-
-def call(name: str, /, **args: Any) -> dict[str, Any]:
-    return {"text": "", "tool_calls": [{"name": name, "args": args}]}
 
 
 SCRIPT: list[Any] = [

@@ -27,6 +27,7 @@ MAPPING: dict[str, Any] = {
     "errors": [{"code": "no_city", "retryable": False, "advice": "Name another city."}],
     "examples": [{"args": {"city": "上海"}, "output": {"degrees": 30}}],
     "tier": "read",
+    "approval": "required",
     "timeout_s": 5,
     "max_input_bytes": 1024,
     "max_preview_chars": 500,
@@ -36,6 +37,7 @@ MAPPING: dict[str, Any] = {
     "compensation_args": {"city": "args.city"},
     "egress": ["city"],
     "roles": {"city": "target", "day": "minor"},
+    "ids": {"id": "report"},
     "reversible": True,
     "probes": False,
     "transactional": False,
@@ -56,7 +58,9 @@ def test_a_card_is_read_from_plain_data_with_every_field() -> None:
     }
     assert (card.errors[0].code, card.examples[0].output) == ("no_city", {"degrees": 30})
     assert card.egress == ("city",)
-    assert set(MAPPING) == set(ToolCard.__dataclass_fields__)
+    assert set(MAPPING) == set(ToolCard.__dataclass_fields__) - {"performed_by"}  # which no file may say
+    with pytest.raises(ToolDefinitionError, match="performed_by"):
+        card_from_mapping({**MAPPING, "performed_by": "caller"}, "tools.yaml")
 
 
 def test_a_missing_tier_stays_unknown() -> None:
@@ -68,6 +72,9 @@ def test_a_missing_tier_stays_unknown() -> None:
     [
         ({"purpos": "x"}, "no field 'purpos'. Did you mean 'purpose'?"),
         ({"tier": "reed"}, "'tier' must be one of read, draft, write, destructive, not 'reed'"),
+        ({"approval": "always"}, "'approval' must be required, not 'always'"),
+        ({"timeout_s": "5"}, "'timeout_s' must be a number of seconds, not '5'"),
+        ({"max_input_bytes": -1}, "'max_input_bytes' must be more than 0, not -1"),
         ({"timeout_s": "5"}, "'timeout_s' must be a number of seconds"),
         ({"timeout_s": True}, "'timeout_s' must be a number"),
         ({"max_input_bytes": 0}, "'max_input_bytes' must be more than 0"),
@@ -83,6 +90,9 @@ def test_a_missing_tier_stays_unknown() -> None:
         ({"roles": {"town": "target"}}, "gives a role to 'town', which is none of its arguments"),
         ({"roles": {"city": "goal"}}, "the role 'goal'"),
         ({"roles": {"city": ["target"]}}, "the role ['target']"),
+        ({"ids": ["id"]}, "'ids' must be a mapping from fields of the output to kinds of ids"),
+        ({"ids": {"id": 5}}, "has ids = {'id': 5}"),
+        ({"ids": {"id": "ref:file"}}, "has ids = {'id': 'ref:file'}"),
         ({"reversible": "no"}, "'reversible' must be true or false"),
         ({"compensation_args": "city"}, "'compensation_args' must be a mapping"),
     ],

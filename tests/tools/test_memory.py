@@ -8,7 +8,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +127,10 @@ def test_another_file_is_refused_and_not_touched(tmp_path: Path) -> None:
 def test_any_text_can_be_kept_and_looked_for(tmp_path: Path, kept: str, query: str) -> None:
     kept, query = (text.encode("utf-8", "replace").decode() for text in (kept, query))
     notes = Notes(tmp_path / "any.db")
-    notes.add(kept, "", at=0, origin=("r", "c"))
-    assert all(isinstance(note.text, str) for note in notes.find(query, 5))
+    number = notes.add(kept, "", at=0, origin=("r", "c"))
+    notes.find(query, 5)
+    if query_words(kept):
+        assert (number, kept) in [(note.number, note.text) for note in notes.find(kept, 10_000)]
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -147,7 +148,7 @@ def test_every_two_neighbours_of_a_note_find_it(tmp_path: Path, text: str, data:
 def test_words_hold_nothing_that_the_index_would_read_as_its_own_syntax(text: str) -> None:
     for word in (*index_words(text), *query_words(text)):
         assert not set(word) & set("\"'*^:()+- ")
-        assert unicodedata.normalize("NFKC", word).isalnum() or word
+        assert word
 
 
 PROCESS = """

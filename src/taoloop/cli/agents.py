@@ -25,7 +25,7 @@ from taoloop.runtime.agent_parts import PAGING_TOOL
 from taoloop.runtime.attribute import load_attribute
 from taoloop.runtime.policy_file import load_policy
 from taoloop.runtime.subagent import with_inner_agents
-from taoloop.runtime.tool_file import is_tool_file, tools_named
+from taoloop.runtime.tool_file import is_tool_file, named_as, tools_named
 from taoloop.runtime.tool_source import sources_in
 from taoloop.tools.base import Tool
 from taoloop.tools.builtin import builtin_tools
@@ -216,13 +216,16 @@ def _inner(agent: Agent, env: Mapping[str, str]) -> Agent:
 
 
 def named_tools(names: Sequence[str], env: Mapping[str, str]) -> tuple[Tool | Callable[..., Any] | str, ...]:
-    """Tools by what `--tools` calls them: a built-in name, module:attribute, or a tool file."""
+    """Tools by what `--tools` calls them: a built-in name, module:attribute, or a tool file.
+
+    A run knows what it was given, and so can be resumed without naming it again.
+    """
     found: list[Any] = []
     for name in dict.fromkeys(names):
         if is_tool_file(name):
             found += tools_named(name, env=env)
         else:
-            found.append(load_attribute(name, Path.cwd()) if ":" in name else name)
+            found += [load_attribute(name, Path.cwd()), named_as(name, Path.cwd())] if ":" in name else [name]
     return tuple(found)
 
 

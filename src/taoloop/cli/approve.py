@@ -13,6 +13,7 @@ from taoloop.cli.saying import person, tell, write
 from taoloop.cli.store import database
 from taoloop.cli.streams import owning_stdout
 from taoloop.core.events import ApprovalScope
+from taoloop.core.literals import written_literals
 from taoloop.dialects.strict import NotJsonError, loads
 from taoloop.errors import ConfigError
 from taoloop.runtime.answering import answer
@@ -57,7 +58,9 @@ def command(
     if always and values:
         raise click.UsageError("--always and --values are two answers; give one of them.")
     scope: ApprovalScope = "rule" if always else "values" if values else "call"
-    given = ApprovalAnswer(approved=True, by=person(by), note=note, args=_args(edited), scope=scope)
+    args = _args(edited)
+    digits = None if args is None else written_literals(args, (edited or "",))
+    given = ApprovalAnswer(approved=True, by=person(by), note=note, args=args, scope=scope, digits=digits)
     path = database(db, environment())
     with owning_stdout() as stream:
         done, outer = write(path, run_id, lambda journal, found: answer(journal, found, call_id, given, digest=digest))

@@ -17,6 +17,7 @@ from taoloop.cli.labels import label
 from taoloop.cli.live import LiveView
 from taoloop.cli.questions import show_call, show_question
 from taoloop.cli.saying import person
+from taoloop.core.literals import written_literals
 from taoloop.dialects.strict import NotJsonError, loads
 from taoloop.errors import InvalidArguments
 from taoloop.runtime.answering import fitted
@@ -62,6 +63,7 @@ class Asker:
         show_question(pen, request, inner=request.run_id != self._view.run_id)
         forget_typed()
         args: Mapping[str, Any] | None = None
+        digits: Mapping[str, str] | None = None
         on_offer = _on_offer(request)
         self._prompt(self._keys(request, on_offer))
         while True:
@@ -75,7 +77,7 @@ class Asker:
                     note = (await _read_line() or "").strip()
                     return ApprovalAnswer(approved=False, by=self._by, note=note, batch=bool(request.batch))
                 case "edit":
-                    args = await self._edited(request) or args
+                    args, digits = await self._edited(request) or (args, digits)
                     show_call(pen, request, edited=args)
                     on_offer = tuple(key for key in on_offer if key != "always")
                     self._prompt(self._keys(request, on_offer))
@@ -90,6 +92,7 @@ class Asker:
                         approved=True,
                         by=self._by,
                         args=args,
+                        digits=digits,
                         scope=scope,  # type: ignore[arg-type]  # one of the three
                         batch=bool(request.batch),
                     )
@@ -137,8 +140,8 @@ class Asker:
         head = label(language, "ask_grave") + "\n" if request.grave else ""
         return head + "   ".join(parts)
 
-    async def _edited(self, request: ApprovalRequest) -> Mapping[str, Any] | None:
-        """Arguments that fit the tool, or None where the person left them as they are."""
+    async def _edited(self, request: ApprovalRequest) -> tuple[Mapping[str, Any], Mapping[str, str]] | None:
+        """Arguments that fit the tool, with their decimals as typed; None where the person left them as they are."""
         pen = self._view.pen
         while True:
             self._prompt(label(pen.language, "ask_args"))
@@ -148,8 +151,8 @@ class Asker:
             try:
                 given = loads(line)
                 if request.card is None:
-                    return dict(given) if isinstance(given, Mapping) else None
-                return fitted(request.card, given)
+                    return (dict(given), written_literals(given, (line,))) if isinstance(given, Mapping) else None
+                return fitted(request.card, given), written_literals(given, (line,))
             except NotJsonError as error:
                 pen.line(f"JSON: {error}", "red")
             except InvalidArguments as error:
@@ -164,9 +167,10 @@ class Asker:
 def _on_offer(request: ApprovalRequest) -> tuple[str, ...]:
     if request.grave:
         return ("yes", "no", "values", "edit", "later")
+    always = ("always",) if request.has_always else ()
     if request.batch:
-        return ("yes", "one", "no", "always", "values", "later")
-    return ("yes", "no", "always", "values", "edit", "later")
+        return ("yes", "one", "no", *always, "values", "later")
+    return ("yes", "no", *always, "values", "edit", "later")
 
 
 def _meant(line: str, on_offer: tuple[str, ...], *, in_full: bool) -> str:

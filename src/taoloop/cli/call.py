@@ -95,7 +95,7 @@ def _with_one(agent: Agent, name: str | None) -> tuple[Agent, Tool]:
         UnknownName: there is none; what is wrong with the sources is told before.
     """
     entries: list[Any] = list(agent.tools)
-    sources = sorted(sources_in(entries), key=lambda one: not _may_have(one, name or ""))
+    sources = sorted(sources_in(entries), key=lambda one: _distance(one, name or ""))
     plain = replace(agent, tools=tuple(one for one in entries if not isinstance(one, ToolSource)))
     marks: tuple[Any, ...] = tuple(one for one in sources if one.given_as)
     if name is None or name in plain.toolbox:
@@ -118,10 +118,10 @@ def _unknown(error: UnknownName, name: str, *, without_file: bool) -> UnknownNam
     return UnknownName(error.what, error.name, error.known, hint=" ".join(hints)) if hints else error
 
 
-def _may_have(source: ToolSource, name: str) -> bool:
-    """Whether the name of a tool begins with that of its source."""
+def _distance(source: ToolSource, name: str) -> int:
+    """How likely a source has a tool of this name, 0 most: names of tools begin with that of their source, if any."""
     prefix = getattr(source.settings, "name", "")
-    return bool(prefix) and name.startswith(prefix)
+    return (0 if name.startswith(prefix) else 2) if prefix else 1
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _object(text: str) -> dict[str, Any]:
 def _agreed(tool: Tool, args: str) -> bool:
     """Whether a call is to be made: one that reads, or that the person means. `args` are shown as they were typed."""
     tier = tool.card.tier
-    if tier == "read":
+    if tier == "read" and not tool.card.needs_yes:
         return True
     shown = tier or "no tier: counts as destructive"
     call = f"{tool.name} [{shown}] {args}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from taoloop.core.cards import ToolCard
 from taoloop.core.lint import Finding
 from taoloop.tools.base import expected_form
+
+_MOST_VALUES = 20
 
 
 def card_record(card: ToolCard) -> dict[str, Any]:
@@ -26,9 +29,11 @@ def card_text(card: ToolCard) -> str:
     if card.avoid_when:
         lines.append(f"  avoid when: {card.avoid_when}")
     lines.append(f"  arguments:  {expected_form(card)}")
-    lines += [f"    {name}: {_below(rule['description'], 6)}" for name, rule in _described(card)]
+    lines += [f"    {name}: {text}" for name, rule in card.parameters.items() if (text := _told(rule))]
     if card.roles:
         lines.append(f"  roles:      {', '.join(f'{name} {role}' for name, role in card.roles.items())}")
+    if card.ids:
+        lines.append(f"  ids:        {', '.join(f'{name} of a {kind}' for name, kind in card.ids.items())}")
     lines += [f"  {title:<11} {text}" for title, text in _effect(card)]
     for error in card.errors:
         retry = " (retryable)" if error.retryable else ""
@@ -46,6 +51,8 @@ def _effect(card: ToolCard) -> Iterator[tuple[str, str]]:
         yield "egress:", "yes" if egress else "no"
     elif card.tier in ("write", "destructive", None):
         yield "egress:", "not declared: counts as yes"
+    if card.needs_yes:
+        yield "approval:", "a person's yes before each call"
     if card.tier == "read":
         return
     if card.compensation is not None:
@@ -64,9 +71,18 @@ def _below(text: Any, by: int) -> str:
     return str(text).strip().replace("\n", "\n" + " " * by)
 
 
-def _described(card: ToolCard) -> list[tuple[str, Mapping[str, Any]]]:
-    rules = card.parameters.items()
-    return [(name, rule) for name, rule in rules if isinstance(rule, Mapping) and rule.get("description")]
+def _told(rule: Any) -> str:
+    """What the schema of a parameter says beyond its type; empty: nothing."""
+    if not isinstance(rule, Mapping):
+        return ""
+    parts = [_below(rule["description"], 6)] if rule.get("description") else []
+    values = rule.get("enum")
+    if isinstance(values, list | tuple) and values:
+        shown = [json.dumps(one, ensure_ascii=False, default=str) for one in values[:_MOST_VALUES]]
+        parts.append(f"(one of {', '.join(shown)}{', …' if len(values) > _MOST_VALUES else ''})")
+    if rule.get("default") not in (None, "", [], {}):
+        parts.append(f"(default {json.dumps(rule['default'], ensure_ascii=False, default=str)})")
+    return " ".join(parts)
 
 
 def findings_text(card: ToolCard, findings: Sequence[Finding]) -> str:

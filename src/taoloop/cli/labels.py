@@ -101,8 +101,6 @@ _EN = {
     "no_model": "No model is configured: the offline planner answers, not a language model (see `tao models`).",
     "mock": "AI_MOCK is set: the offline planner answers, not a language model.",
     "mock_instead": "AI_MOCK is set: the offline planner answers in place of {spec}.",
-    "alive": "The last event of run {run_id} is {age} s old: another process may be at work on it, "
-    "and loses it to this one.",
     "held": "Another process{number} is at work on run {run_id}, and loses it to this one.",
     "held_ask": "Take the run over?",
     "left": "{n} run was left unfinished by a process that died. Go on with it: {command}"
@@ -209,7 +207,6 @@ _ZH = {
     "no_model": "没有配置模型：由内置的 offline 规划器回答，不是语言模型（见 `tao models`）",
     "mock": "已设置 AI_MOCK：由内置规划器 offline 回答，它不是语言模型。",
     "mock_instead": "已设置 AI_MOCK：由内置规划器 offline 代替 {spec} 回答。",
-    "alive": "运行 {run_id} 的最后一个事件是 {age} 秒前的：可能还有别的进程在执行它；接管之后，那个进程会失去它。",
     "held": "另一个进程{number}正在执行运行 {run_id}；接管之后，那个进程会失去它。",
     "held_ask": "接管这次运行吗？",
     "left": "有 {n} 次运行因进程中断而没有结束。继续：{command}",

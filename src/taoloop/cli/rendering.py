@@ -137,10 +137,8 @@ class EventWriter:
                 self._requested(fact)
             case Observed() as fact:
                 self._observed(fact)
-            case ApprovalGiven() as fact:
-                pen.row("approved", self._by(fact), style="green")
-            case ApprovalRefused() as fact:
-                pen.row("refused", self._by(fact), style="yellow")
+            case ApprovalGiven() | ApprovalRefused() as fact:
+                write_approval(pen, self.trace, fact)
             case Paused() | Finished():
                 self._ended(event.fact)
             case _:
@@ -164,9 +162,7 @@ class EventWriter:
                 name = "in_doubt_timeout" if reason == TIMED_OUT else "in_doubt_no_outcome"
                 pen.row("in_doubt", label(pen.language, name, call_id=call_id), style="yellow", body="yellow")
             case DoubtSettled() as fact:
-                text = label(pen.language, f"settled_{fact.happened}".lower(), call_id=fact.call_id)
-                said = f"{text} ({fact.by}{': ' if fact.note else ''}{fact.note})"
-                pen.row("in_doubt", said, style="yellow", body="yellow")
+                write_settled(pen, fact)
             case Noted(text=text):
                 pen.row("note", text, style="yellow", body="dim")
             case LimitReached(limit=limit, allowed=allowed, used=used):
@@ -222,15 +218,6 @@ class EventWriter:
             return
         write_end(pen, fact)
 
-    def _by(self, fact: ApprovalGiven | ApprovalRefused) -> str:
-        """Who answered, and what they said."""
-        language = self.pen.language
-        tier = self.trace.calls[fact.call_id].requested.tier
-        if fact.by == "operator" and fact.note == f"tier {tier} was allowed ahead of time":
-            return label(language, "by_ahead", tier=tier)
-        who = label(language, "by_user") if fact.by == "user" else label(language, "by", by=fact.by)
-        return f"{who}: {fact.note}" if fact.note else who
-
     def _cut(self, text: str) -> str:
         if self.whole:
             return text
@@ -248,6 +235,26 @@ def write_links(pen: Pen, fact: RunStarted) -> None:
             pen.line(label(pen.language, name, run_id=run_id), "dim")
     if fact.forked_from is not None:
         pen.line(label(pen.language, "forked", run_id=fact.forked_from, step=fact.forked_at), "dim")
+
+
+def write_approval(pen: Pen, trace: Trace, fact: ApprovalGiven | ApprovalRefused) -> None:
+    """Who allowed or refused a call, and what they said."""
+    tier = trace.calls[fact.call_id].requested.tier
+    if fact.by == "operator" and fact.note == f"tier {tier} was allowed ahead of time":
+        said = label(pen.language, "by_ahead", tier=tier)
+    else:
+        who = label(pen.language, "by_user") if fact.by == "user" else label(pen.language, "by", by=fact.by)
+        said = f"{who}: {fact.note}" if fact.note else who
+    if isinstance(fact, ApprovalGiven):
+        pen.row("approved", said, style="green")
+    else:
+        pen.row("refused", said, style="yellow")
+
+
+def write_settled(pen: Pen, fact: DoubtSettled) -> None:
+    """Who said of a call without an outcome whether it happened."""
+    text = label(pen.language, f"settled_{fact.happened}".lower(), call_id=fact.call_id)
+    pen.row("in_doubt", f"{text} ({fact.by}{': ' if fact.note else ''}{fact.note})", style="yellow", body="yellow")
 
 
 def write_end(pen: Pen, fact: Finished) -> None:

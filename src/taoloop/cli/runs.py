@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -26,8 +27,9 @@ from taoloop.journals.holds import holds_of
 
 _HELP = """List the runs in the database, the newest first.
 
-`lost` is a run whose process died while it was under way: `tao recover` goes on with it; for --status and --json it is
-`running`. Where standard output is no terminal the header goes to standard error.
+`lost` is a run whose process died while it was under way: `tao recover` goes on with it. `forked` is a fork that nobody
+has gone on with yet: `tao resume` does. For --status and --json both are `running`. Where standard output is no
+terminal the header goes to standard error.
 
 \b
   tao runs --status waiting
@@ -43,7 +45,7 @@ _HELP = """List the runs in the database, the newest first.
 def command(db: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """Print the rows."""
     path = database(db, environment())
-    rows, lost = look(path, lambda journal: _found(journal, limit, status))
+    rows, states = look(path, lambda journal: _found(journal, limit, status))
     with owning_stdout() as stream:
         if as_json:
             for row in rows:
@@ -51,35 +53,40 @@ def command(db: str | None, status: str | None, limit: int, as_json: bool) -> in
             return exits.OK
         console = console_for(stream)
         if rows and console.is_terminal:
-            _table(console, rows, lost)
+            _table(console, rows, states)
         elif rows:
-            _lines(stream, rows, lost)
+            _lines(stream, rows, states)
     if not rows:
         say(f"{path}: no run{f' has the status {status}' if status else ' yet'}.")
-    if lost:
+    if "lost" in states.values():
         where = "" if db is None else f" --db {shlex.quote(db)}"
         say(f"lost: the process died. Go on with all of them: tao recover{where}")
     return exits.OK
 
 
-async def _found(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], set[str]]:
-    """The rows, and the ids of those that are `running` with nobody at work on them."""
+async def _found(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], dict[str, str]]:
+    """The rows, and what to say of those that are `running` with nobody at work on them."""
     rows = await journal.runs(limit=limit, status=status)
     holds = holds_of(journal)
-    under_way = [row.run_id for row in rows if row.status == "running"] if holds is not None else []
-    return rows, {run_id for run_id in under_way if holds is not None and await holds.holder(run_id) is None}
+    if holds is None:
+        return rows, {}
+    states = {}
+    for row in rows:
+        if row.status == "running" and await holds.holder(row.run_id) is None:
+            states[row.run_id] = "forked" if await holds.is_new_fork(row.run_id) else "lost"
+    return rows, states
 
 
-def _state(row: RunRow, lost: set[str]) -> str:
-    return "lost" if row.run_id in lost else row.status
+def _state(row: RunRow, states: Mapping[str, str]) -> str:
+    return states.get(row.run_id, row.status)
 
 
-def _lines(stream: TextIO, rows: list[RunRow], lost: set[str]) -> None:
+def _lines(stream: TextIO, rows: list[RunRow], states: Mapping[str, str]) -> None:
     """One line per run, and nothing else, on `stream`; the header beside it, on standard error."""
     cells = [("run", "started", "status", "events", "task")]
     for row in rows:
         events = f"{row.events} event{'' if row.events == 1 else 's'}"
-        cells.append((row.run_id, _time(row.started_at), _state(row, lost), events, one_line(row.task)))
+        cells.append((row.run_id, _time(row.started_at), _state(row, states), events, one_line(row.task)))
     widths = [max(len(line[column]) for line in cells) for column in range(4)]
     header, *lines = [
         "  ".join([*(cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=True)), line[-1]])
@@ -90,17 +97,17 @@ def _lines(stream: TextIO, rows: list[RunRow], lost: set[str]) -> None:
     stream.writelines(f"{line}\n" for line in lines)
 
 
-def _table(console: Console, rows: list[RunRow], lost: set[str]) -> None:
+def _table(console: Console, rows: list[RunRow], states: Mapping[str, str]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("run", "started", "status"):
         table.add_column(name, no_wrap=True)
     table.add_column("events", justify="right")
     table.add_column("task", no_wrap=True)
-    taken = max(len(row.run_id) + len(_state(row, lost)) for row in rows) + len("2026-01-01 00:00:00  events") + 8
+    taken = max(len(row.run_id) + len(_state(row, states)) for row in rows) + len("2026-01-01 00:00:00  events") + 8
     for row in rows:
         task = Text(one_line(row.task))
         task.truncate(max(10, console.width - taken), overflow="ellipsis")
-        status = Text(_state(row, lost), STATUS_STYLES.get(row.status, "yellow"))
+        status = Text(_state(row, states), STATUS_STYLES.get(row.status, "yellow"))
         table.add_row(row.run_id, _time(row.started_at), status, str(row.events), task)
     console.print(table)
 

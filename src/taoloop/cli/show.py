@@ -18,13 +18,16 @@ from taoloop.cli.rendering import (
     console_for,
     resume_command,
     summary,
+    write_approval,
     write_end,
     write_links,
+    write_settled,
 )
 from taoloop.cli.store import database, load_run, look
 from taoloop.cli.streams import owning_stdout, say, spoken
 from taoloop.core.codec import event_line
 from taoloop.core.events import ModelReplied, ReplyRejected
+from taoloop.core.steps import CallView
 from taoloop.core.trace import Trace
 from taoloop.core.transcript import Entry, step_summaries, transcript
 
@@ -97,6 +100,16 @@ def _transcript(trace: Trace, pen: Pen) -> None:
         if entry.child is not None:
             text += "\n" + label(pen.language, "inner", run_id=entry.child)
         pen.row(name, text, style=style, body="red" if name == "error" else "", mark=str(entry.number))
+        if entry.kind == "Action" and entry.call_id is not None:
+            _said(trace, pen, trace.calls[entry.call_id])
+
+
+def _said(trace: Trace, pen: Pen, call: CallView) -> None:
+    """What people said of a call: whether it may run, and whether it happened."""
+    if call.approval is not None:
+        write_approval(pen, trace, call.approval)
+    if call.settled is not None:
+        write_settled(pen, call.settled)
 
 
 def _look(entry: Entry, trace: Trace) -> tuple[str, str]:
@@ -137,6 +150,10 @@ def _steps(trace: Trace, pen: Pen) -> None:
         args = "" if row["args"] is None else f" {json.dumps(row['args'], ensure_ascii=False, default=str)}"
         pen.row("thought", row["reason_summary"] or "–", style="blue", mark=str(row["step"]))
         pen.row("action", f"{row['action'] or '–'}{args}", style="cyan")
+        if (said := row.get("approval")) is not None:
+            note = f": {said['note']}" if said["note"] else ""
+            name, style = ("approved", "green") if said["allowed"] else ("refused", "yellow")
+            pen.row(name, f"{label(pen.language, 'by', by=said['by'])}{note}", style=style)
         if row["observation_summary"]:
             pen.row("observation", row["observation_summary"], style="green")
     if trace.finished is not None:

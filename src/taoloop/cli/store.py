@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,7 +21,6 @@ T = TypeVar("T")
 
 _ALL = 10_000_000
 _SHOWN = 5
-_ALIVE_S = 60
 
 LAST = "last"
 """Stands for the newest run, those inside others aside."""
@@ -131,12 +129,6 @@ def holder_of(path: Path, run_id: str) -> Holder | None:
         return None if holds is None else await holds.holder(run_id)
 
     return look(path, find)
-
-
-def seems_alive(trace: Trace) -> int | None:
-    """How many seconds old the last event of a running run is, if so few that its process may be at work on it."""
-    age = time.time() - trace.events[-1].at
-    return max(0, int(age)) if trace.status == "running" and age < _ALIVE_S else None
 
 
 async def find_run(journal: Journal, path: Path, given: str) -> str:

@@ -21,7 +21,7 @@ from taoloop.cli.driving import Stopper
 from taoloop.cli.environment import environment
 from taoloop.cli.labels import label
 from taoloop.cli.rendering import Pen, console_for
-from taoloop.cli.store import load_run, look, require_whole, seems_alive
+from taoloop.cli.store import load_run, look, require_whole
 from taoloop.cli.streams import owning_stdout, say, spoken
 from taoloop.cli.text import clean, one_line, visible
 from taoloop.core.codec import event_line
@@ -32,6 +32,7 @@ from taoloop.errors import ConfigError, TaoError
 from taoloop.journals.base import Journal
 from taoloop.journals.sqlite import SqliteJournal
 from taoloop.runtime.agent import Agent
+from taoloop.runtime.holding import require_free
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.tool_file import is_tool_file
@@ -54,7 +55,8 @@ agreed. Where nobody can be asked the plan is all there is (exit code 8). Runs i
 
 The undo stops at the first call that fails, because those before it may rest on it; the same command goes on where it
 stopped, also after a crash, and undoes nothing twice. A call that may or may not have happened is for you to check;
-with --again its compensation is tried once more. Exit code 0: everything is undone; 13: something is not.
+with --again its compensation is tried once more. A run that another process is at work on is left alone without
+--take-over (exit code 14). Exit code 0: everything is undone; 13: something is not.
 """
 
 _EN = {
@@ -113,6 +115,7 @@ _SHOWN_CHARS = 160  # of a call that is undone; the one that undoes it is shown 
 @click.option(
     "--tools", metavar="NAME,…", help="Tools that undo and that the agent does not have: module:attribute, or a file."
 )
+@click.option("--take-over", is_flag=True, help="Take the run from the process that is at work on it.")
 @options.agent_option
 @options.workspace_option
 @options.memory_option
@@ -127,7 +130,7 @@ def command(run_id: str, db: str | None, tools: str | None, yes: bool, as_json: 
     require_whole(path, trace)
     agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
     wish = {name: given[name] for name in ("to_step", "skip", "again")} | {"tools": _tools(tools, env)}
-    session = Session(agent, path, trace, wish, _command(trace.run_id, db, tools, given))
+    session = Session(agent, path, trace, wish, _command(trace.run_id, db, tools, given), take_over=given["take_over"])
     with owning_stdout() as stream:
         return session.go(stream, yes=yes, as_json=as_json)
 
@@ -135,8 +138,11 @@ def command(run_id: str, db: str | None, tools: str | None, yes: bool, as_json: 
 class Session:
     """One command's work: what is undone, where, and how it is told."""
 
-    def __init__(self, agent: Agent, path: Path, trace: Trace, wish: dict[str, Any], again: str) -> None:
+    def __init__(
+        self, agent: Agent, path: Path, trace: Trace, wish: dict[str, Any], again: str, *, take_over: bool
+    ) -> None:
         self.agent, self.path, self.trace, self.wish, self.again = agent, path, trace, wish, again
+        self.take_over = take_over
 
     def go(self, stream: TextIO, *, yes: bool, as_json: bool) -> int:
         """Show the plan, ask, and carry it out; returns the exit code."""
@@ -146,13 +152,13 @@ class Session:
         if not plan.todo:
             return exits.NOT_UNDONE if plan.left else exits.OK
         asks = not as_json and stream.isatty() and sys.stdin.isatty()
+        if (yes or asks) and not self.take_over:
+            look(self.path, lambda journal: require_free(journal, self.trace.run_id))
         if asks and not yes:
             forget_typed()
         if not yes and not (asks and click.confirm(teller.text("ask", n=len(plan.todo)), err=True)):
             say(teller.text("later", command=f"{self.again} --yes"))
             return exits.OF_STATUS["waiting"]
-        if (age := seems_alive(self.trace)) is not None:
-            say(label(teller.spoken, "alive", run_id=self.trace.run_id, age=age))
         return self._carry_out(teller, plan)
 
     def _carry_out(self, teller: Teller, plan: UndoPlan) -> int:
@@ -171,6 +177,7 @@ class Session:
                     self.trace.run_id,
                     approver=approved_by("user"),
                     agreed=plan,
+                    take_over=self.take_over,
                     on_event=hear,
                     **self.wish,
                 )

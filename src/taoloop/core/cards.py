@@ -15,6 +15,12 @@ Tier = Literal["read", "draft", "write", "destructive"]
 
 TIERS: tuple[Tier, ...] = ("read", "draft", "write", "destructive")
 
+Approval = Literal["required"]
+"""Who must say yes to each call, whatever its tier and the policy's profile: a person."""
+
+Performer = Literal["agent", "caller"]
+"""Who performs the calls: the agent's process, or whoever asked for the run, who brings the results later."""
+
 ROLES = ("target", "value", "content", "minor")
 """What an argument is to a call; beside these, `ref:KIND` for the id of a thing of that kind."""
 
@@ -56,6 +62,8 @@ class ToolCard:
     that may have changed the world (never repeated on a guess after a crash).
     `max_input_bytes` bounds the arguments as JSON in UTF-8 (64 KB by default), `max_preview_chars` what the
     model sees of one result; the whole is kept as an artifact.
+    `approval` `required`: no call runs without a person's yes, whatever its tier and the policy's profile; only a rule
+    of the operator that allows exactly this tool lifts it.
     `idempotent`: a repeated call under the same idempotency key has no second effect.
     `parallel`: may run at the same time as other calls of the same decision; None means "if it only reads".
     `compensation` names the tool that undoes a call, `compensation_args` which of its parameters gets what:
@@ -64,9 +72,14 @@ class ToolCard:
     one of them is given. None: a call that changes something may, and so may one that takes an address.
     `roles` says what each argument is to the call: `target` (whom or what it acts on, and the default), `ref:KIND`
     (an id of that kind), `value`, `content` (text that others will read) or `minor` (nothing depends on it).
+    `ids` names fields of the output that hold ids which the service behind the tool makes itself, so that nobody who
+    only writes data there can choose them, and the kind of each (`{"id": "file"}`). Where the task gives everything
+    that was looked up, they count as looked up for arguments of the role `ref:file`; all else of an output stays
+    untrusted. It is the word of whoever writes the card, never that of a server.
     `reversible`: whether a call can be undone; None: if there is a compensation.
     `probes`: the tool can tell whether a call that lost its outcome had happened. `transactional`: its handler
     writes in the journal's own transaction, so that no call can lose its outcome.
+    `performed_by` `caller`: whoever asked for the run does what is called for, and the run waits for the result.
     `listed` False: the prompt does not tell of the tool; a model finds it with `find_tool`, and calls it all the same.
     """
 
@@ -88,10 +101,13 @@ class ToolCard:
     compensation_args: Mapping[str, str] = field(default_factory=dict)
     egress: bool | tuple[str, ...] | None = None
     roles: Mapping[str, str] = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
     reversible: bool | None = None
     probes: bool = False
     transactional: bool = False
     listed: bool = True
+    approval: Approval | None = None
+    performed_by: Performer = "agent"
 
     def __post_init__(self) -> None:
         """Refuse a card that no executor could hold a tool to.
@@ -103,6 +119,11 @@ class ToolCard:
             raise ToolDefinitionError(
                 f"The tool {self.name!r} has the tier {self.tier!r}.", hint=f"Tiers are: {', '.join(TIERS)}."
             )
+        if self.approval not in (None, "required"):
+            raise ToolDefinitionError(
+                f"The tool {self.name!r} has approval = {self.approval!r}.",
+                hint="It is `required`, or left away where the policy says which calls a person is asked about.",
+            )
         for name in ("timeout_s", "max_input_bytes", "max_preview_chars"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
@@ -111,6 +132,18 @@ class ToolCard:
                 )
         if self.roles or self.egress is not None:
             self._check_roles()
+        if self.ids:
+            self._check_ids()
+
+    def _check_ids(self) -> None:
+        ids: object = self.ids
+        kinds = list(ids.items()) if isinstance(ids, Mapping) else [(ids, None)]
+        for name, kind in kinds:
+            if not (isinstance(name, str) and name and isinstance(kind, str) and kind and not kind.startswith("ref:")):
+                raise ToolDefinitionError(
+                    f"The tool {self.name!r} has ids = {ids!r}.",
+                    hint='Give a mapping from fields of its output to kinds of ids, such as {"id": "file"}.',
+                )
 
     def _check_roles(self) -> None:
         known, roles = self.parameters, cast("object", self.roles)
@@ -141,6 +174,11 @@ class ToolCard:
             )
 
     @property
+    def needs_yes(self) -> bool:
+        """True when no call may run without a person's yes."""
+        return self.approval is not None
+
+    @cached_property
     def reads_only(self) -> bool:
         """True when the tool declares that a call changes nothing."""
         return self.tier == "read"

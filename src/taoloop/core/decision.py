@@ -32,6 +32,7 @@ class Act:
     reason: str = ""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The model is done: `text` is its answer to the task."""

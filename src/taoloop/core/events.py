@@ -7,7 +7,7 @@ happened and carry no behaviour; everything else about a run is a view of them (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from taoloop.core.cards import Tier
@@ -100,6 +100,7 @@ class Undoing:
     plan: tuple[Undo, ...]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
     """A run began. `nonce` frames untrusted text in the prompt; `history` are the earlier turns that the model sees.
@@ -109,6 +110,7 @@ class RunStarted:
     `tainted`: untrusted text had a part in the task or the history; then `trusted` are the texts that a person did
     write and that values may be quoted from (without it: the task). `forked_from` is the run that this one was
     branched off, `forked_at` the step that was decided anew. `undoes`: the run has no model, and carries out this plan.
+    `labels` say for whom and by what way the run was started, such as `{"key": "billing"}`; no rule reads them.
     """
 
     kind: ClassVar[Literal["run_started"]] = "run_started"
@@ -124,6 +126,7 @@ class RunStarted:
     forked_from: str | None = None
     forked_at: int | None = None
     undoes: Undoing | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
     version: int = EVENT_VERSION
 
 
@@ -235,7 +238,8 @@ class ApprovalGiven:
     """A person allowed exactly this call (`digest`). `args` are the arguments that the person put in their place.
 
     `scope` says what else was allowed: `rule`, further calls of this tool that the same rule asks about in this run;
-    `values`, the values of this call as if they stood in the task.
+    `values`, the values of this call as if they stood in the task. `digits` are decimals in `args` as the person wrote
+    them, by JSON pointer, where a float has other digits (`1.10`); None where they were not written as text.
     """
 
     kind: ClassVar[Literal["approval_given"]] = "approval_given"
@@ -245,6 +249,7 @@ class ApprovalGiven:
     args: Mapping[str, Any] | None = None
     note: str = ""
     scope: ApprovalScope = "call"
+    digits: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,9 +397,13 @@ class Noted:
     about: str = ""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """The end of the run. `limit` names the limit that ended it; `reason` is exact and meant for people."""
+    """The end of the run. `limit` names the limit that ended it; `reason` is exact and meant for people.
+
+    `error` is the code of the error where the model failed (`model_timeout` …), meant for programs.
+    """
 
     kind: ClassVar[Literal["finished"]] = "finished"
     status: Status
@@ -402,6 +411,7 @@ class Finished:
     reason: str
     limit: str | None = None
     citations: tuple[str, ...] = ()
+    error: str = ""
 
 
 Fact = (

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from operator import attrgetter
 
 from taoloop.core.events import LimitReached, Status
 from taoloop.core.trace import Trace
@@ -17,30 +15,39 @@ def reached_limit(trace: Trace) -> LimitReached | None:
 
     A budget in money is used up as soon as one call has no known price: what cannot be counted cannot be kept to.
     """
-    for allowed, (name, count, status) in zip(_allowed(trace.limits), _CHECKS, strict=True):
-        if allowed is not None and (used := count(trace)) >= allowed:
-            if name == "max_consecutive_errors" and trace.consecutive_unreadable == used:
-                status = "unreadable"  # noqa: PLW2901  # errors of this one kind have a name of their own
-            return LimitReached(limit=name, status=status, allowed=allowed, used=used)
+    limits = trace.limits  # asked before every reply, so it is written out: a table would cost five times as much
+    if (most := limits.max_consecutive_errors) is not None and (used := trace.consecutive_errors) >= most:
+        unreadable = trace.consecutive_unreadable == used  # errors of this one kind have a name of their own
+        return _reached("max_consecutive_errors", most, used, "unreadable" if unreadable else "too_many_errors")
+    if (most := limits.max_total_errors) is not None and (used := trace.total_errors) >= most:
+        return _reached("max_total_errors", most, used, "too_many_errors")
+    if (most := limits.repeat_stop) is not None and (used := trace.repeats) >= most:
+        return _reached("repeat_stop", most, used, "repeated_action")
+    return _used_up(trace)
+
+
+def _used_up(trace: Trace) -> LimitReached | None:
+    """The first budget of the run that is used up."""
+    limits = trace.limits
+    if (most := limits.max_tool_calls) is not None and (refused := trace.calls_refused_by_limit):
+        wanted = trace.tool_calls + refused  # a run that made all its calls may still answer
+        if wanted >= most:
+            return _reached("max_tool_calls", most, wanted)
+    if (most := limits.max_tokens) is not None and (tokens := trace.usage.total_tokens) >= most:
+        return _reached("max_tokens", most, tokens)
+    if (most_usd := limits.max_cost_usd) is not None:
+        spent = math.inf if trace.unpriced_calls else trace.cost_usd
+        if spent >= most_usd:
+            return _reached("max_cost_usd", most_usd, spent)
+    if (most_s := limits.max_wall_s) is not None and (spent := trace.wall_s) >= most_s:
+        return _reached("max_wall_s", most_s, spent)
+    if (most_s := limits.max_working_s) is not None and (spent := trace.working_s) >= most_s:
+        return _reached("max_working_s", most_s, spent)
     return None
 
 
-def _calls_wanted(trace: Trace) -> int:
-    """0 until a call had to be refused: a run that made all its calls may still answer."""
-    return trace.tool_calls + trace.calls_refused_by_limit if trace.calls_refused_by_limit else 0
-
-
-_CHECKS: tuple[tuple[str, Callable[[Trace], float], Status], ...] = (
-    ("max_consecutive_errors", lambda trace: trace.consecutive_errors, "too_many_errors"),
-    ("max_total_errors", lambda trace: trace.total_errors, "too_many_errors"),
-    ("repeat_stop", lambda trace: trace.repeats, "repeated_action"),
-    ("max_tool_calls", _calls_wanted, "budget_exceeded"),
-    ("max_tokens", lambda trace: trace.usage.total_tokens, "budget_exceeded"),
-    ("max_cost_usd", lambda trace: math.inf if trace.unpriced_calls else trace.cost_usd, "budget_exceeded"),
-    ("max_wall_s", lambda trace: trace.wall_s, "budget_exceeded"),
-    ("max_working_s", lambda trace: trace.working_s, "budget_exceeded"),
-)
-_allowed = attrgetter(*(name for name, _, _ in _CHECKS))
+def _reached(name: str, allowed: float, used: float, status: Status = "budget_exceeded") -> LimitReached:
+    return LimitReached(limit=name, status=status, allowed=allowed, used=used)
 
 
 def time_limit(trace: Trace, call_limit_s: float | None) -> LimitReached | None:

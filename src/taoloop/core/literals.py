@@ -28,6 +28,7 @@ def _read(text: str) -> _Written:
 
 
 _DECODER = json.JSONDecoder(parse_float=_read)
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _OPEN = re.compile(r"\{")
 
 
@@ -61,7 +62,7 @@ def written_literals(args: Any, sources: Iterable[str]) -> dict[str, str]:
                 continue
             for match in _equals(value, args, 0):
                 literals: dict[str, str] = {}
-                _collect(match, "", literals)
+                _collect(match, args, "", literals)
                 if literals not in found:
                     found.append(literals)
     return found[0] if len(found) == 1 else {}
@@ -77,12 +78,40 @@ def _equals(value: Any, args: Any, depth: int) -> list[Any]:
     return [match for item in inner for match in _equals(item, args, depth + 1)]
 
 
-def _collect(value: Any, place: str, literals: dict[str, str]) -> None:
+def kept_literals(literals: Mapping[str, str], before: Any, after: Any) -> dict[str, str]:
+    """Those of the `literals` of `before` that mean the number at their place there, and in `after` too."""
+    return {
+        place: text
+        for place, text in literals.items()
+        if _means(text, _at(before, place)) and _means(text, _at(after, place))
+    }
+
+
+def _means(text: str, number: Any) -> bool:
+    """Whether a text is a decimal of just this value; the sign of a zero counts."""
+    return isinstance(number, float) and _DECIMAL.fullmatch(text) is not None and repr(float(text)) == repr(number)
+
+
+def _at(value: Any, place: str) -> Any:
+    for step in place.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, Mapping):
+            value = value.get(key)
+        elif isinstance(value, list | tuple) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
+
+
+def _collect(value: Any, args: Any, place: str, literals: dict[str, str]) -> None:
+    """The texts of the decimals in `value`, which equals `args`; not where the sign of a zero is another."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            _collect(inner, f"{place}/{key.replace('~', '~0').replace('/', '~1')}", literals)
+            _collect(inner, args[key], f"{place}/{key.replace('~', '~0').replace('/', '~1')}", literals)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            _collect(item, f"{place}/{number}", literals)
-    elif isinstance(value, _Written) and value.text != repr(float(value)):
-        literals[place] = value.text
+            _collect(item, args[number], f"{place}/{number}", literals)
+    elif isinstance(value, _Written) and value.text != (plain := repr(float(value))):
+        means_the_same = float(value) != 0 or plain == repr(float(args))
+        literals.update({place: value.text} if means_the_same else {})

@@ -21,7 +21,17 @@ from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, Fact, ModelReplied, RunStarted
 from taoloop.core.requests import call_digest
 from taoloop.core.secret_forms import SHORTEST, forms
-from taoloop.core.secret_patterns import LABEL, Strength, is_secret, label, may_hold, redact_patterns, strength
+from taoloop.core.secret_patterns import (
+    LABEL,
+    Strength,
+    is_secret,
+    label,
+    may_begin,
+    may_hold,
+    redact_patterns,
+    strength,
+)
+from taoloop.core.spec import AgentSpec
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Fact)
@@ -35,7 +45,8 @@ OURS = frozenset(
 )
 """Fields of facts that taoloop fills in itself, or a provider with an id: they are never changed."""
 
-_NUMBERS = frozenset({int, float, bool})
+_DIGITS = frozenset({int, float})
+_LONG = 10 ** (SHORTEST - 1)  # from here on a number may be a secret that is known by its value
 _NO_TEXTS = frozenset(
     {
         "int",
@@ -107,6 +118,12 @@ class Redactor:
                 return True
         return False
 
+    def may_begin(self, word: str) -> bool:
+        """False: no secret begins in `word`, whatever follows it; for a word that is still being written."""
+        if self._patterns and may_begin(word):
+            return True
+        return any(form.startswith(word[at:]) for form in self._forms for at in range(len(word)))
+
     def text(self, text: str) -> str:
         """`text` without secrets. A text that is JSON as a whole is looked at by its names, and stays JSON."""
         if not self.may_hold(text):
@@ -118,7 +135,9 @@ class Redactor:
                 pass
             else:
                 redacted = self.value(value)
-                return text if redacted is value else json.dumps(redacted, ensure_ascii=False)
+                if redacted is not value:
+                    return json.dumps(redacted, ensure_ascii=False)
+                return self._without_known(text)  # digits that JSON reads as a number of other digits
         cleaned = self._clean(text)
         return text if cleaned == text else cleaned
 
@@ -154,44 +173,56 @@ class Redactor:
         if type(act) is not Act or len(act.calls) != len(reply.tool_calls) or reply.thinking:
             return False
         parts = [reply.text, reply.model, act.reason]
-        for call, raw in zip(act.calls, reply.tool_calls, strict=True):
-            if type(call.args) is not dict or "\\" in raw.arguments:
+        for raw in reply.tool_calls:
+            if "\\" in raw.arguments:
                 return False
-            parts += (raw.name, raw.arguments, call.tool)
+            parts += (raw.name, raw.arguments)
+        for call in act.calls:
+            if type(call.args) is not dict:
+                return False
+            parts.append(call.tool)
         return not self.may_hold("\n".join(parts))
 
     def _started(self, fact: RunStarted) -> RunStarted:
-        """The beginning of a run. Its cards and prompts are most of it, and the same for run after run."""
-        spec = fact.agent
-        tools = tuple(self._once(card) for card in spec.tools)
-        same = all(new is old for new, old in zip(tools, spec.tools, strict=True))
-        changes: dict[str, Any] = {} if same else {"tools": tools}
-        for name in ("instructions", "output_schema"):
-            if (new := self._object(getattr(spec, name))) is not getattr(spec, name):
-                changes[name] = new
-        if (prompts := self._once(spec.prompts)) is not spec.prompts:
-            changes["prompts"] = prompts
-        said: dict[str, Any] = {"agent": dataclasses.replace(spec, **changes)} if changes else {}
+        """The beginning of a run. Its agent is most of it, and the same for run after run."""
+        spec = self._once(fact.agent, self._agent)
+        said: dict[str, Any] = {} if spec is fact.agent else {"agent": spec}
         for name in ("task", "history", "trusted"):
             if (new := self._object(getattr(fact, name))) is not getattr(fact, name):
                 said[name] = new
         return dataclasses.replace(fact, **said) if said else fact
 
-    def _once(self, value: T) -> T:
-        """The same as `_object`, for what is made once and used by many runs: each object is looked at only once."""
+    def _agent(self, spec: AgentSpec) -> AgentSpec:
+        """An agent's description. A run may have one of its own, but with the cards and prompts of the others."""
+        tools = tuple(self._once(card, self._object) for card in spec.tools)
+        same = all(new is old for new, old in zip(tools, spec.tools, strict=True))
+        changes: dict[str, Any] = {} if same else {"tools": tools}
+        for name in ("instructions", "output_schema"):
+            if (new := self._object(getattr(spec, name))) is not getattr(spec, name):
+                changes[name] = new
+        if (prompts := self._once(spec.prompts, self._object)) is not spec.prompts:
+            changes["prompts"] = prompts
+        return dataclasses.replace(spec, **changes) if changes else spec
+
+    def _once(self, value: T, look: Callable[[T], T]) -> T:
+        """What `look` makes of something that many runs use: each object is looked at only once."""
         _, clean = self._seen.get(id(value), (None, None))
         if clean is None:
-            clean = self._object(value)
+            clean = look(value)
             if len(self._seen) >= _MOST_SEEN:
                 self._seen.clear()
             self._seen[id(value)] = value, clean  # with the object itself, so that its id stays its own
         return cast("T", clean)
 
     def _clean(self, text: str) -> str:
+        text = self._without_known(text)
+        return redact_patterns(text) if self._patterns else text
+
+    def _without_known(self, text: str) -> str:
         for form, shown in self._known:
             if form in text:
                 text = text.replace(form, shown)
-        return redact_patterns(text) if self._patterns else text
+        return text
 
     def _value(self, value: Any, kind: Strength, name: str = "") -> Any:
         if isinstance(value, str):
@@ -208,9 +239,18 @@ class Redactor:
             items = [self._value(item, kind, name) for item in value]
             changed = any(new is not old for new, old in zip(items, value, strict=True))
             return (tuple(items) if isinstance(value, tuple) else items) if changed else value
-        if kind == "strong" and isinstance(value, int | float) and not isinstance(value, bool):
-            return label(_name(name)) if len(str(value)) >= SHORTEST // 2 and self._patterns else value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return self._number(value, kind, name)
         return value
+
+    def _number(self, value: float, kind: Strength, name: str) -> Any:
+        """A number, or the label of the secret that its digits are: then it is no number any more."""
+        digits = _digits(value)
+        for form, shown in self._known:
+            if form in digits:
+                return shown
+        named = kind == "strong" and self._patterns and len(digits) >= SHORTEST // 2
+        return label(_name(name)) if named else value
 
     def _mapping(self, value: Mapping[Any, Any], kind: Strength) -> Mapping[Any, Any]:
         changed, out = False, dict[Any, Any]()
@@ -312,8 +352,18 @@ def _gather_dict(value: dict[Any, Any], parts: list[str]) -> None:
         parts.append(f"{key}:" if strength(key) else key)
         if type(item) is str:
             parts.append(item)
-        elif item is not None and type(item) not in _NUMBERS:
+        elif type(item) in _DIGITS:
+            if not -_LONG < item < _LONG or type(item) is float:
+                parts.append(_digits(item))
+        elif item is not None and type(item) is not bool:
             parts.append(_json(item))
+
+
+def _digits(number: float) -> str:
+    try:
+        return repr(number)
+    except ValueError:  # longer than Python writes: no secret that anybody knows
+        return ""
 
 
 def _json(value: Any) -> str:

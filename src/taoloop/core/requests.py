@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from taoloop.core.cards import ToolCard
@@ -14,6 +14,7 @@ from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict
 from taoloop.core.frozen import maker
 from taoloop.core.handles import holds_handle
 from taoloop.core.json_writer import json_writer
+from taoloop.core.policy import Policy
 from taoloop.core.shown import READER
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.core.unlisted import meant, told
@@ -29,17 +30,17 @@ Judge = Callable[[str, Call, ToolCard], Verdict]
 _canonical = json_writer(json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str))
 
 
-def request_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge) -> Iterator[Fact]:
-    """The facts that follow from a decision to act: every call requested, and those refused at once observed.
+def request_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge, add: Callable[[Fact], None]) -> None:
+    """Hand to `add` what follows from a decision to act: every call requested, and those refused at once observed.
 
-    Each fact is to be added to the trace before the next one is asked for: what a budget allows depends on the calls
-    before. Call ids are `call_1`, `call_2` … in the order of the run, so the same trace always gives the same ids.
+    A fact that is added to the trace counts for the next one: what a budget allows depends on the calls before. Call
+    ids are `call_1`, `call_2` … in the order of the run, so the same trace always gives the same ids.
     """
     refusals: list[Fact] = []
-    allowed = trace.limits.max_tool_calls
+    agent, allowed = trace.agent, trace.limits.max_tool_calls
     left = None if allowed is None else allowed - trace.tool_calls
     for number, asked in enumerate(effect.act.calls, trace.calls_requested + 1):
-        call = meant(asked, trace.agent.tools)
+        call = meant(asked, agent.tools)
         card = trace.card(call.tool) if effect.offered else None
         call_id = f"call_{number}"
         args, verdict, fault = _judge_call(trace, call_id, call, card, check, judge)
@@ -50,10 +51,11 @@ def request_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge
             if left < 0:
                 fault = Fault(code=TOOL_CALL_LIMIT, message=f"The run may make {allowed} tool calls; none is left.")
                 verdict = Verdict(kind="deny", reasons=(fault.message,))
-        yield _requested(trace, effect.step, call_id, call, args, card, verdict)
+        add(_requested(agent.policy, effect.step, call_id, call, args, card, verdict))
         if fault is not None:
             refusals.append(refusal(call_id, fault))
-    yield from refusals
+    for refused in refusals:
+        add(refused)
 
 
 def refusal(call_id: str, fault: Fault) -> Observed:
@@ -88,7 +90,7 @@ def _denied(trace: Trace, verdict: Verdict) -> str:
 
 
 def _requested(
-    trace: Trace, step: int, call_id: str, call: Call, args: Any, card: ToolCard | None, verdict: Verdict
+    policy: Policy, step: int, call_id: str, call: Call, args: Any, card: ToolCard | None, verdict: Verdict
 ) -> ActionRequested:
     return _new_request(
         step=step,
@@ -101,15 +103,15 @@ def _requested(
         reasons=verdict.reasons,
         ref=call.ref,
         rule=verdict.rule,
-        policy="" if verdict.kind == "allow" else trace.agent.policy.version,
+        policy="" if verdict.kind == "allow" else policy.version,
         sources=verdict.sources,
-        written=call.args if _is_filled(trace, call) else None,
+        written=call.args if _is_filled(policy, call) else None,
     )
 
 
-def _is_filled(trace: Trace, call: Call) -> bool:
+def _is_filled(policy: Policy, call: Call) -> bool:
     """Whether handles stand in a call for values that the model did not see. The reader takes handles as they are."""
-    return trace.agent.policy.observations == "handles" and call.tool != READER and holds_handle(call.args)
+    return policy.observations == "handles" and call.tool != READER and holds_handle(call.args)
 
 
 def _unknown_tool(trace: Trace, name: str, *, offered: bool) -> Fault:

@@ -13,6 +13,7 @@ SHORTEST = 8
 
 _LEAST_CORE = 10  # characters of base64; less is no proof
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+")
 _NAMES = re.compile(
     r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)$"
     r"|PASSWORD",
@@ -40,6 +41,8 @@ def _escaped(value: str) -> Iterator[str]:
     yield repr(value)[1:-1]
     yield html.escape(value)
     yield html.escape(value, quote=False)
+    if _DECIMAL.fullmatch(value):
+        yield value.rstrip("0")  # as a number, which keeps no zeros at its end
 
 
 def _percent(value: str) -> Iterator[str]:

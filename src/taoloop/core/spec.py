@@ -23,8 +23,8 @@ class AgentSpec:
     last turn without tools to answer from what there is. `repair_turns`: how often in a row an unreadable reply
     is sent back for repair before it counts as a step of its own. `policy` says what it may do, `approved_tiers`
     which tiers the operator allowed ahead of time. `source` and `workspace` say where the agent came from and which
-    folder its file tools see, `memory` which file its memory tools write, `tools_from` which tool files its command
-    named, so that a run can be resumed without naming them again.
+    folder its file tools see, `memory` which file its memory tools write, `tools_from` which tool files and tools of
+    modules its command named, so that a run can be resumed without naming them again.
     `context_tokens` is the window of the model that a prompt and its reply must fit into; None: unknown, and the
     prompt is shortened only once the provider refuses it as too long. `early_reads`: a call that only reads may begin
     while the reply that asks for it is still being written. `keep_thinking`: a reasoning model's thinking is kept in

@@ -5,6 +5,7 @@ The loop itself needs only counters and the calls that wait, which the trace kee
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from taoloop.core.decision import Act, Answer
@@ -20,6 +21,7 @@ from taoloop.core.events import (
     Observed,
     ReplyRejected,
 )
+from taoloop.core.frozen import maker
 
 NO_OUTCOME, TIMED_OUT = "no_outcome", "timeout"
 """Why a call is in doubt: its process ended before the outcome was kept, or it gave none in time."""
@@ -40,6 +42,7 @@ class View(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
 class CallView:
     """One action with all that happened to it.
 
@@ -47,26 +50,15 @@ class CallView:
     ended because a run inside waits. `doubt` and `settled` are about the last attempt.
     """
 
-    __slots__ = (
-        "approval",
-        "attempts",
-        "doubt",
-        "observed",
-        "requested",
-        "settled",
-        "started_at",
-        "timeouts",
-        "waited",
-    )
-
-    def __init__(self, requested: ActionRequested) -> None:
-        self.requested = requested
-        self.approval: ApprovalGiven | ApprovalRefused | None = None
-        self.attempts = self.timeouts = self.waited = 0
-        self.started_at: float | None = None
-        self.doubt: InDoubt | None = None
-        self.settled: DoubtSettled | None = None
-        self.observed: Observed | None = None
+    requested: ActionRequested
+    approval: ApprovalGiven | ApprovalRefused | None = None
+    attempts: int = 0
+    timeouts: int = 0
+    waited: int = 0
+    started_at: float | None = None
+    doubt: InDoubt | None = None
+    settled: DoubtSettled | None = None
+    observed: Observed | None = None
 
     def start(self, fact: ActionStarted, at: float) -> None:
         """Take in that an attempt began: what was in doubt of the one before is over."""
@@ -94,6 +86,9 @@ class CallView:
     def needs_person(self) -> bool:
         """True while the policy's question about this call has no answer."""
         return self.requested.verdict == "ask" and self.approval is None
+
+
+call_view = maker(CallView)
 
 
 class Step:
@@ -134,7 +129,7 @@ class Steps:
             case ReplyRejected() as fact if self.steps and self.steps[-1].number == fact.step:
                 self.steps[-1].rejected.append(fact)
             case ActionRequested() as fact:
-                call = self.calls[fact.call_id] = CallView(fact)
+                call = self.calls[fact.call_id] = call_view(requested=fact)
                 self.steps[-1].calls.append(call)
             case ApprovalGiven() | ApprovalRefused() as fact:
                 self.calls[fact.call_id].approval = fact

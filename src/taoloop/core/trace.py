@@ -34,7 +34,7 @@ from taoloop.core.events import (
 from taoloop.core.limits import Limits
 from taoloop.core.message import Usage
 from taoloop.core.spec import AgentSpec
-from taoloop.core.steps import PROBE, TIMED_OUT, CallView, Step, Steps, View
+from taoloop.core.steps import PROBE, TIMED_OUT, CallView, Step, Steps, View, call_view
 from taoloop.errors import IllegalEvent
 
 Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "closed"]
@@ -48,6 +48,7 @@ TOOL_CALL_LIMIT = "tool_call_limit"
 V = TypeVar("V", bound=View)
 
 _DEFAULT_LIMITS = Limits()  # until the run has begun
+_new = tuple.__new__  # of an `Event`: half of the price of the class itself, which is paid for every fact of every run
 
 
 class _NotBegun:
@@ -60,7 +61,7 @@ class _NotBegun:
 class Trace:
     """The ordered events of one run. Reading any property costs the same at step 3 and at step 3,000.
 
-    Append only through `append`; everything else is derived. `view` keeps further views up to date lazily.
+    Append only through `append` and `add`; everything else is derived. `view` keeps further views up to date lazily.
 
     `agent` is the agent's spec as the run began with it, `task` what the user asked.
     """
@@ -123,14 +124,31 @@ class Trace:
         """
         if event.seq != len(self.events):
             raise IllegalEvent(f"Run {self.run_id}: event {event.seq} after {len(self.events)} events.")
-        fact = event.fact
-        if (self.started is None) != isinstance(fact, RunStarted):
-            raise IllegalEvent(f"Run {self.run_id}: {fact.kind} as event {event.seq}.")
-        if self.finished is not None and not isinstance(fact, Resumed | Compensated):
-            raise IllegalEvent(f"Run {self.run_id} is finished; it cannot take {fact.kind}.")
-        if (fold := _FOLDS.get(type(fact))) is not None:
-            fold(self, fact, event.at)
+        self._fold(event.fact, event.at)
         self.events.append(event)
+
+    def add(self, fact: Fact, at: float) -> Event:
+        """Add a fact as the next event, which is given back. `at` is seconds since the epoch (UTC).
+
+        Raises:
+            IllegalEvent: the fact does not fit. The trace is unchanged.
+        """
+        event = _new(Event, (len(self.events), at, fact))
+        self._fold(fact, at)
+        self.events.append(event)
+        return event
+
+    def _fold(self, fact: Fact, at: float) -> None:
+        kind = type(fact)
+        if self.started is None and kind is not RunStarted:
+            raise self._misplaced(fact)
+        if self.finished is not None and kind not in _AFTER_THE_END:
+            raise IllegalEvent(f"Run {self.run_id} is finished; it cannot take {fact.kind}.")
+        if (fold := _FOLDS.get(kind)) is not None:
+            fold(self, fact, at)
+
+    def _misplaced(self, fact: Fact) -> IllegalEvent:
+        return IllegalEvent(f"Run {self.run_id}: {fact.kind} as event {len(self.events)}.")
 
     def __len__(self) -> int:
         """The number of events."""
@@ -180,6 +198,8 @@ class Trace:
     # Folding: one method per kind of fact that changes what the loop needs to know.
 
     def _run_started(self, fact: RunStarted, at: float) -> None:
+        if self.started is not None:
+            raise self._misplaced(fact)
         self.started, self.agent, self.task = fact, fact.agent, fact.task
         self.limits = fact.agent.limits
         self.approved_tiers = fact.agent.approved_tiers
@@ -259,7 +279,7 @@ class Trace:
         self.phase = "thinking"
 
     def _action_requested(self, fact: ActionRequested, _at: float) -> None:
-        self.pending[fact.call_id] = CallView(fact)
+        self.pending[fact.call_id] = call_view(requested=fact)
         self.calls_requested += 1
         if fact.verdict != "deny":
             self.tool_calls += 1
@@ -327,7 +347,8 @@ class Trace:
         last, times = self._results.get(requested.digest, ("", 0))
         times = times + 1 if times and last == result else 1
         self._results[requested.digest] = (result, times)
-        self.repeats = max(self.repeats, times)
+        if times > self.repeats:
+            self.repeats = times
         if times == self.limits.repeat_tell:
             self.repeat_notices.append((requested.tool, times))
 
@@ -364,6 +385,7 @@ class Trace:
 
     def _finished(self, fact: Finished, at: float) -> None:
         self.finished = fact
+        self._views.clear()  # a trace that is kept holds no prompt; who still asks for a view gets it anew
         self._end_segment(at)
 
     def _end_segment(self, at: float) -> None:
@@ -371,6 +393,8 @@ class Trace:
             self._wall_before_s += max(0.0, at - self._segment_at)
             self._segment_at = None
 
+
+_AFTER_THE_END: tuple[type[Fact], ...] = (Resumed, Compensated)
 
 _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     RunStarted: Trace._run_started,

@@ -10,12 +10,14 @@ from typing import Any, Literal
 from taoloop.core.decision import Act, excerpt
 from taoloop.core.events import (
     ActionRequested,
+    ApprovalGiven,
     Event,
     Finished,
     ModelReplied,
     Observed,
     ReplyRejected,
 )
+from taoloop.core.steps import CallView
 from taoloop.core.trace import Trace
 
 PARSER = "parser"
@@ -27,7 +29,7 @@ class Entry:
     """One entry of the transcript. An action has a tool and its input; an observation a tool, ok and its output.
 
     `content` is the thought, the action's input as the model sees it, the output, or the final answer. `child` is
-    the run that an observation comes from, where the tool is an agent.
+    the run that an observation comes from, where the tool is an agent. `call_id` is that of an action or an outcome.
     """
 
     number: int
@@ -37,6 +39,7 @@ class Entry:
     args: Any = None
     ok: bool | None = None
     child: str | None = None
+    call_id: str | None = None
 
     def __str__(self) -> str:
         """One line of the printed transcript (more where the content has more)."""
@@ -98,10 +101,19 @@ def step_summaries(trace: Trace) -> list[dict[str, Any]]:
                 "args": call.requested.args,
                 "reason_summary": excerpt(decision.reason),
                 "observation_summary": excerpt(observation_text(call.observed)) if call.observed else "",
+                **_answered(call),
             }
             for call in step.calls
         ]
     return rows
+
+
+def _answered(call: CallView) -> dict[str, Any]:
+    """What a person, or the operator ahead of time, said of a call; nothing where nobody was asked."""
+    said = call.approval
+    if said is None:
+        return {}
+    return {"approval": {"allowed": isinstance(said, ApprovalGiven), "by": said.by, "note": said.note}}
 
 
 def observation_text(observed: Observed) -> str:
@@ -132,11 +144,13 @@ def _parts(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
             yield {"kind": "Observation", "content": fact.message, "tool": PARSER, "ok": False}
         case ActionRequested() as fact:
             args = trace.calls[fact.call_id].args
-            yield {"kind": "Action", "content": input_text(args), "tool": fact.tool, "args": args}
+            said = {"content": input_text(args), "tool": fact.tool, "args": args, "call_id": fact.call_id}
+            yield {"kind": "Action", **said}
         case Observed() as fact:
             tool = trace.calls[fact.call_id].requested.tool
             content = observation_text(fact)
-            yield {"kind": "Observation", "content": content, "tool": tool, "ok": fact.ok, "child": fact.child}
+            said = {"content": content, "tool": tool, "ok": fact.ok, "child": fact.child, "call_id": fact.call_id}
+            yield {"kind": "Observation", **said}
         case Finished() as fact:
             yield {"kind": "Final", "content": fact.reason if fact.answer is None else fact.answer}
         case _:

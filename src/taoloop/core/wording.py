@@ -33,6 +33,7 @@ _TEXTS: dict[str, dict[str, str]] = {
         "closing_failed": " The last turn gave no answer: {detail}",
         "no_closing": "it was no final answer",
         "waiting": "Waiting for a person's answer on: {detail}",
+        "handed_over": "Waiting for the result of: {detail}",
         "in_doubt": "In doubt, a person must say whether it happened: {detail}",
     },
     "zh": {
@@ -56,6 +57,7 @@ _TEXTS: dict[str, dict[str, str]] = {
         "closing_failed": "收尾一轮没有得到答案：{detail}",
         "no_closing": "不是最终答案",
         "waiting": "须由人决定：{detail}",
+        "handed_over": "等待以下调用的结果：{detail}",
         "in_doubt": "结果不明，须由人说明是否已生效：{detail}",
     },
 }

@@ -84,8 +84,9 @@ class Conversation:
 
     def fold(self, event: Event) -> None:
         """Add what the model is to see of this event; most facts are none of its business."""
-        if (show := _SHOW.get(type(event.fact))) is not None:
-            show(self, event.fact)
+        fact = event.fact
+        if (show := _SHOW.get(type(fact))) is not None:
+            show(self, fact)
         else:
             self._fold_rare(event)
 

@@ -6,15 +6,11 @@ Framing is hygiene, not the defence: what an observation says grants no permissi
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from taoloop.dialects.labels import LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from taoloop.core.events import ActionRequested, Observed
     from taoloop.core.prompts import PromptSet
 from taoloop.core.transcript import outcome_word
@@ -34,9 +30,6 @@ _CONTROL = re.compile(
 )
 _MARKS = re.compile("[]:：>#*_`[【】(（)）「」<✿+•-]")  # one of them is part of every label
 _LOOKALIKE = str.maketrans("<>[]|｜", "‹›⟦⟧¦¦")
-_PLACE = re.compile(r"\$(?:(\$)|([a-z_]+)|\{([a-z_]+)\})")
-_TUPLE = 2  # from so many names on, an itemgetter gives a tuple
-_FIELDS = ("tool", "call", "status", "nonce", "content", "note")
 
 
 def observation_text(requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> str:
@@ -45,8 +38,8 @@ def observation_text(requested: ActionRequested, observed: Observed, prompts: Pr
     note = ""
     if observed.artifact is not None:
         note = "\n" + prompts.fill("observation_cut", size=observed.size_chars, artifact=observed.artifact)
-    return _framed(
-        prompts,
+    return prompts.fill(
+        "observation",
         tool=_one_line(requested.tool, nonce),
         call=requested.call_id,
         status=outcome_word(observed),
@@ -100,19 +93,3 @@ def _failure(observed: Observed) -> str:
     if observed.output and observed.output != fault.message:
         lines.append(f"output: {observed.output}")
     return "\n".join(lines)
-
-
-def _framed(prompts: PromptSet, **values: str) -> str:
-    pattern, places = _pattern(prompts.texts.get("observation", ""))
-    if places is None:  # a text with unknown places, or next to none: the ordinary way names them
-        return prompts.fill("observation", **values)
-    return pattern % places(values)
-
-
-@lru_cache(maxsize=32)
-def _pattern(text: str) -> tuple[str, Callable[[Mapping[str, str]], tuple[str, ...]] | None]:
-    """A `string.Template` text as a `%` pattern, faster to fill, and its places in order; None if it cannot be."""
-    places = [match.group(2) or match.group(3) for match in _PLACE.finditer(text) if not match.group(1)]
-    if "$" in _PLACE.sub("", text) or len(places) < _TUPLE or not {*_FIELDS} >= {*places}:
-        return "", None
-    return _PLACE.sub(lambda match: "$" if match.group(1) else "%s", text.replace("%", "%%")), itemgetter(*places)

@@ -41,8 +41,8 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: A
         read = None
     else:
         structured = check is not None and request.trace.agent.output_schema is not None
-        options: dict[str, Any] = {"json_answer": True} if structured else {}
-        read = get_dialect(request.dialect).read(reply, request.tools, **options)
+        dialect, cards = get_dialect(request.dialect), request.tools
+        read = dialect.read(reply, cards, json_answer=True) if structured else dialect.read(reply, cards)
         if check is not None and isinstance(read, Answer):
             read = check(read)
     problem = read if isinstance(read, Problem) else None

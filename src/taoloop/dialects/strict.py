@@ -66,6 +66,11 @@ def dumps(value: Any) -> str:
     return _write(value)
 
 
+def compact(value: Any) -> str:
+    """`value` as JSON without blanks between its parts, not escaped to ASCII: data that stands as a text."""
+    return _COMPACT.encode(value)
+
+
 def same(one: Any, other: Any) -> bool:
     """Whether two JSON values are the same: true is not 1, and the order of keys does not matter."""
     if one is other:
@@ -132,3 +137,4 @@ def _constant(name: str) -> NoReturn:
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant)
 _write = json_writer(json.JSONEncoder(ensure_ascii=False))
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

@@ -51,7 +51,8 @@ def system_prompt(
         "instructions": prompts.fill("instructions", text=instructions.strip()) if instructions.strip() else "",
     }
     if tools and not dialect.native:
-        return prompts.fill("system", tools=tool_block(cards, prompts), **parts).rstrip()
+        names = ", ".join(f'"{card.name}"' for card in cards)
+        return prompts.fill("system", tools=tool_block(cards, prompts), names=names, **parts).rstrip()
     return prompts.fill("system_plain", **parts).rstrip()
 
 

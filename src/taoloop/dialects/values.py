@@ -11,7 +11,7 @@ from taoloop.core.handles import is_handle
 from taoloop.core.shown import READER
 from taoloop.dialects.clean import EDGE, drop_tail
 from taoloop.dialects.refusal import RefusedError
-from taoloop.dialects.strict import NotJsonError, dumps, strings_in
+from taoloop.dialects.strict import NotJsonError, compact, dumps, strings_in
 
 _PLACEHOLDER = re.compile(
     r"\s*(?:<([^<>/=\"'\n]{1,60})>|\{\{?[^{}\n\"':]{1,60}\}\}?|\$\{?[^{}\n ]{0,60}\}|\[\[[^\[\]\n]{1,60}\]\]"
@@ -74,7 +74,10 @@ def answer_text(value: Any, *, json_answer: bool = False) -> str:
     for _ in range(3):  # an answer in an object in an object
         if isinstance(value, dict) and len(value) == 1:
             value = next(iter(value.values()))
-    text = "" if value is None else drop_tail(value.strip(EDGE)).strip(EDGE) if isinstance(value, str) else dumps(value)
+    if isinstance(value, str):
+        text = drop_tail(value.strip(EDGE)).strip(EDGE)
+    else:
+        text = "" if value is None else compact(value)
     if not text or value in ({}, []):
         raise RefusedError("bad_final", "The final answer is empty. Give the answer, or say what is missing.", text)
     if is_placeholder(text) and not is_handle(text):

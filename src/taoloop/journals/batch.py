@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _COLUMNS = 7  # of the table event
 _ROWS_AT_ONCE = 32  # 224 parameters; the least limit of any SQLite is 999
 
+FIRST_FENCE = 1
+
 _LAST = "(SELECT rowid FROM event WHERE run_id = run.id ORDER BY seq DESC LIMIT 1)"
 _HEAD = f"SELECT run.fence, seq, link FROM run LEFT JOIN event ON event.rowid = {_LAST} WHERE id = ?"  # noqa: S608  # no input
 _HEADS = (
@@ -70,7 +72,14 @@ class Append(NamedTuple):
     moves_head: bool
 
 
-Write = Create | Acquire | Append
+class Begin(NamedTuple):
+    """Begin a run with its first append, which is encoded for the first fence."""
+
+    run_id: str
+    append: Append
+
+
+Write = Create | Acquire | Append | Begin
 
 
 class Head(NamedTuple):
@@ -156,6 +165,12 @@ class Batch:
             case Append():
                 self._append(write)
                 return None
+            case Begin(run_id, append):
+                if run_id in self._heads:  # also one that never began: its lease is somebody's
+                    raise _exists(self._path, run_id)
+                lease = self._create(run_id)
+                self._append(append)
+                return lease
 
     def write(self) -> None:
         """Put everything that was accepted into the open transaction."""
@@ -183,11 +198,8 @@ class Batch:
     def _create(self, run_id: str) -> Lease:
         head = self._heads.get(run_id)
         if head is not None and head.next_seq:
-            raise RunExists(
-                f"{self._path}: there is a run {run_id!r} already.",
-                hint="Choose another id, or resume that run.",
-            )
-        fence = 1
+            raise _exists(self._path, run_id)
+        fence = FIRST_FENCE
         if head is not None:  # it never began
             fence = head.fence + 1
             self._anew.append((run_id,))
@@ -235,6 +247,10 @@ class Batch:
             )
         else:
             self._connection.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
+
+
+def _exists(path: Path, run_id: str) -> RunExists:
+    return RunExists(f"{path}: there is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
 
 
 def _heads(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, Head]:

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from taoloop.journals.base import Lease
-from taoloop.journals.holds import Holder
+from taoloop.journals.holds import Holder, is_new_fork
 from taoloop.journals.sqlite_errors import explain
 
 try:
@@ -40,9 +40,27 @@ _RUNNING = """
 SELECT id, fence FROM run WHERE status = 'running' AND EXISTS (SELECT 1 FROM event WHERE run_id = run.id)
 ORDER BY number
 """
-_PARENT = """
-SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.parent') END FROM event WHERE run_id = ? AND seq = 0
+_BEGINNING = """
+SELECT json_extract(body, '$.parent'), json_extract(body, '$.forked_from')
+FROM event WHERE run_id = ? AND seq = 0 AND json_valid(body)
 """
+_TAKEN_UP = """
+SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.reason') END
+FROM event WHERE run_id = ? AND kind = 'resumed' ORDER BY seq DESC LIMIT 1
+"""
+
+
+def _beginning(connection: sqlite3.Connection, run_id: str) -> tuple[str | None, str | None]:
+    """The run around a run, and the one that it was forked from."""
+    found: tuple[str | None, str | None] | None = connection.execute(_BEGINNING, (run_id,)).fetchone()
+    return found or (None, None)
+
+
+def _is_new(connection: sqlite3.Connection, run_id: str, origin: str | None) -> bool:
+    if origin is None:
+        return False
+    found = connection.execute(_TAKEN_UP, (run_id,)).fetchone()
+    return found is not None and is_new_fork(origin, found[0])
 
 
 class _Read(Protocol):
@@ -70,14 +88,23 @@ class FileHolds:
         return None if row is None else self._holder(Lease(run_id=run_id, fence=row[0]))
 
     async def left(self) -> list[str]:
-        """The runs that are `running` with nobody at work on them, the oldest first; those inside others aside."""
+        """As `Holds.left`."""
 
         def find(connection: sqlite3.Connection) -> list[str]:
             rows = connection.execute(_RUNNING).fetchall()
-            ids = [run_id for run_id, fence in rows if self._holder(Lease(run_id=run_id, fence=fence)) is None]
-            return [run_id for run_id in ids if connection.execute(_PARENT, (run_id,)).fetchone()[0] is None]
+            found = []
+            for run_id, fence in rows:
+                if self._holder(Lease(run_id=run_id, fence=fence)) is None:
+                    parent, origin = _beginning(connection, run_id)
+                    if parent is None and not _is_new(connection, run_id, origin):
+                        found.append(run_id)
+            return found
 
         return await self._read(find)
+
+    async def is_new_fork(self, run_id: str) -> bool:
+        """Whether a run is a fork that nobody has gone on with yet."""
+        return await self._read(lambda connection: _is_new(connection, run_id, _beginning(connection, run_id)[1]))
 
     def hold(self, lease: Lease) -> None:
         """Begin to hold a lease that was just taken.

@@ -6,12 +6,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from taoloop.core.events import Resumed
 from taoloop.journals.base import Lease
 from taoloop.journals.status import RUNNING
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from taoloop.core.events import Event
     from taoloop.journals.base import Journal
@@ -42,10 +43,15 @@ class Holds(Protocol):
         ...
 
     async def left(self) -> list[str]:
-        """The runs that are `running` with nobody at work on them, the oldest first.
+        """The runs that are `running` with nobody at work on them any more, the oldest first.
 
-        Runs inside other runs are not among them: those go on with the runs around them.
+        Runs inside other runs are not among them: those go on with the runs around them. Nor are forks that nobody
+        has gone on with yet: no process died there.
         """
+        ...
+
+    async def is_new_fork(self, run_id: str) -> bool:
+        """Whether a run is a fork that nobody has gone on with yet."""
         ...
 
     def hold(self, lease: Lease) -> None:
@@ -59,6 +65,22 @@ class Holds(Protocol):
     def let_go(self, lease: Lease) -> None:
         """End it. Again is harmless."""
         ...
+
+
+def is_new_fork(origin: str | None, taken_up: str | None) -> bool:
+    """Whether a run is a fork of the run `origin` that nobody has gone on with yet.
+
+    `taken_up` is the reason of its last `resumed`; the one that makes it a fork says so.
+    """
+    return origin is not None and (taken_up or "").startswith(f"fork of run {origin} at ")
+
+
+def begins_as_fork(events: Sequence[Event]) -> bool:
+    """`is_new_fork` of the events of a run."""
+    origin = getattr(events[0].fact, "forked_from", None) if events else None
+    if origin is None:
+        return False
+    return is_new_fork(origin, next((e.fact.reason for e in reversed(events) if isinstance(e.fact, Resumed)), None))
 
 
 def holds_of(journal: Journal) -> Holds | None:
@@ -97,8 +119,15 @@ class MemoryHolds:
                 if run.status == RUNNING
                 and run.events
                 and getattr(run.events[0].fact, "parent", None) is None
+                and not begins_as_fork(run.events)
                 and not self._is_held(run_id, run)
             ]
+
+    async def is_new_fork(self, run_id: str) -> bool:
+        """Whether a run is a fork that nobody has gone on with yet."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            return run is not None and begins_as_fork(run.events)
 
     def hold(self, lease: Lease) -> None:
         """Begin to hold a lease that was just taken."""

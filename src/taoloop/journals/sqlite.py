@@ -14,10 +14,11 @@ from taoloop.core.codec import decode_fact
 from taoloop.core.events import Event
 from taoloop.errors import JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow
-from taoloop.journals.batch import Acquire, Create, Write, encode
+from taoloop.journals.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
 from taoloop.journals.database import Place, Synchronous, open_database
 from taoloop.journals.file_holds import holds_beside
 from taoloop.journals.location import default_path
+from taoloop.journals.spending import Spent, read_spending
 from taoloop.journals.sqlite_errors import explain
 from taoloop.journals.transaction import Transaction, begin
 from taoloop.journals.verify import linked_rows, require_whole, verify
@@ -75,6 +76,7 @@ class SqliteJournal:
         self._reading = threading.Lock()  # around the connection that reads
         self._reader: sqlite3.Connection | None = None
         self._closed = False
+        self._begun: set[str] = set()  # new runs without their first append
         self._process: int | None = None  # which uses it, from the first use on
 
     async def __aenter__(self) -> Self:
@@ -96,6 +98,17 @@ class SqliteJournal:
         """Begin an empty run and take it; RunExists if it has events."""
         return await self._take(Create(run_id))
 
+    async def begin(self, run_id: str) -> Lease:
+        """A lease for a new run that is written with its first append: one commit less than with `create`.
+
+        Until then nothing of it is in the file. That append raises RunExists if there is such a run by then.
+        """
+        self._check_writable()
+        if self._reader is None:
+            await self.open()
+        self._begun.add(run_id)
+        return Lease(run_id=run_id, fence=FIRST_FENCE)
+
     async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
         """Take an existing run (RunNotFound); earlier leases of it are void from here on, in every process.
 
@@ -115,7 +128,12 @@ class SqliteJournal:
         Raises:
             FenceLost, RunNotFound, IllegalEvent, JournalFull, JournalLocked, JournalError: nothing was written.
         """
-        await self._write(lease.run_id, partial(encode, lease, events, artifacts))
+        prepare = partial(encode, lease, events, artifacts)
+        if lease.run_id not in self._begun:
+            await self._write(lease.run_id, prepare)
+            return
+        self._begun.discard(lease.run_id)
+        await self._write(lease.run_id, lambda: Begin(lease.run_id, prepare()))
 
     async def load(self, run_id: str) -> list[Event]:
         """All events of a run in order.
@@ -145,6 +163,10 @@ class SqliteJournal:
     async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
         """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
         return await self._read(partial(_runs, limit, status))
+
+    async def spending(self, since: float | None = None) -> list[Spent]:
+        """What models cost from `since` on, by day, key and agent (`taoloop.journals.spending`)."""
+        return await self._read(partial(read_spending, self.path, since))
 
     async def transaction(self, lease: Lease) -> Transaction:
         """Begin a transaction that a tool may write in, and that keeps its outcome; every other write waits for it.

@@ -7,15 +7,17 @@ version of the API is asked for and, for Azure, which path a deployment has; `mo
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from taoloop.errors import MissingExtra, ModelAuthError, ModelError
-from taoloop.models.providers import AZURE_DEPLOYMENTS_VERSION, Endpoint, shown_address
+from taoloop.models.providers import AZURE_DEPLOYMENTS_VERSION, PROVIDERS, Endpoint, shown_address
 from taoloop.models.wire import Target
 
 _CARRIED = re.compile(r"accept|accept-encoding|connection|content-length|host|transfer-encoding|x-stainless-.*")
@@ -53,6 +55,8 @@ def openai_target(endpoint: Endpoint) -> Target:
         ModelAuthError: no such key can be sent.
         ModelError: it cannot use the address, or the proxy.
     """
+    if endpoint.url:
+        return _named_target(endpoint)
     sdk = _sdk("openai", "OpenAI")
     address = endpoint.address.rstrip("/").removesuffix("/chat/completions")
     options: dict[str, Any] = {"api_key": endpoint.api_key, "base_url": address, "max_retries": 0}
@@ -85,11 +89,7 @@ def anthropic_target(endpoint: Endpoint) -> Target:
 
 def _target(endpoint: Endpoint, sdk: Any, client_on: Callable[[Any], Any], path: str) -> Target:
     spec, address = f"{endpoint.provider}:{endpoint.model}", shown_address(endpoint.address)
-    if not (endpoint.api_key.isascii() and endpoint.api_key.isprintable()):
-        raise ModelAuthError(
-            f"{spec} was not called: no header can hold the key in {endpoint.key_var or endpoint.kind.key_var}.",
-            hint="It has a line break or characters like “ or é: copy it again.",
-        )
+    _require_sendable(endpoint)
     looking = _Looking()
     try:
         client = client_on(sdk.DefaultHttpxClient(transport=looking, trust_env=False))
@@ -105,6 +105,44 @@ def _target(endpoint: Endpoint, sdk: Any, client_on: Callable[[Any], Any], path:
     http = import_module(type(request).__module__.partition(".")[0])  # httpx2, or httpx with older SDKs
     tls = http.create_ssl_context if url.startswith("https:") else None
     return Target(name=spec, address=address, url=url, headers=headers, proxy=_proxy(spec, url), tls=tls)
+
+
+def _named_target(endpoint: Endpoint) -> Target:
+    """An address that is named whole: the key as a bearer token, and nothing else of anybody's."""
+    spec = f"{endpoint.provider}:{endpoint.model}"
+    _require_sendable(endpoint)
+    return Target(
+        name=spec,
+        address=shown_address(endpoint.url),
+        url=endpoint.url,
+        headers={
+            "authorization": f"Bearer {endpoint.api_key}",
+            "content-type": "application/json",
+            "user-agent": f"taoloop/{version('taoloop')}",
+        },
+        proxy=_proxy(spec, endpoint.url),
+        tls=ssl.create_default_context if endpoint.url.startswith("https:") else None,
+    )
+
+
+def _require_sendable(endpoint: Endpoint) -> None:
+    if not (endpoint.api_key.isascii() and endpoint.api_key.isprintable()):
+        raise ModelAuthError(
+            f"{endpoint.provider}:{endpoint.model} was not called: no header can hold the key in "
+            f"{endpoint.key_var or endpoint.kind.key_var}.",
+            hint="It has a line break or characters like “ or é: copy it again.",
+        )
+
+
+def load_sdk(provider: str) -> None:
+    """Load the SDK of a provider now: it takes most of a second, which a server had better not take from a request.
+
+    Raises:
+        MissingExtra: the SDK is not installed.
+    """
+    if provider in PROVIDERS:
+        openai_sdk, anthropic_sdk = ("openai", "OpenAI"), ("anthropic", "Anthropic")
+        _sdk(*(anthropic_sdk if PROVIDERS[provider].api == "anthropic" else openai_sdk))
 
 
 def _sdk(module: str, name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Literal
 from urllib.parse import urlsplit
@@ -141,15 +141,17 @@ class Endpoint:
     """A provider as the environment configures it, ready to be called.
 
     `base_url` None stands for the provider's own. `key_var` is the variable that the key came from. `api_version` is
-    for Azure: "" means its v1 API.
+    for Azure: "" means its v1 API. `url` is the whole address of a chat endpoint of OpenAI's API, whatever its path:
+    requests go exactly there, and neither an SDK nor the variables that it reads have a say in them.
     """
 
     provider: str
     model: str
-    api_key: str
+    api_key: str = field(repr=False)
     base_url: str | None = None
     key_var: str = ""
     api_version: str = ""
+    url: str = ""
 
     @property
     def kind(self) -> Provider:
@@ -159,7 +161,7 @@ class Endpoint:
     @property
     def address(self) -> str:
         """Where it is called."""
-        return self.base_url or self.kind.base_url
+        return self.url or self.base_url or self.kind.base_url
 
 
 def find_provider(name: str) -> Provider:

@@ -8,6 +8,7 @@ seen untrusted text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Protocol, get_args
 
@@ -75,8 +76,43 @@ def judge(
     policy. `filled`: values of the call came in by handles, from outputs that the model itself has not seen; then the
     call is judged as tainted whatever the model has seen. The arguments must have been validated before. Nothing is
     changed, and the same trace gives the same verdict: a policy can be tried without a runner.
+
+    A call of a tool that needs a person's yes (`approval`) is never allowed: what would allow it asks instead, or
+    denies where nobody is there (`headless`). Only a rule of the policy that allows exactly this tool, by its whole
+    name, lifts that.
     """
     policy = policy if policy is not None else trace.agent.policy
+    verdict = _judged_by_tier(trace, action, card, policy, rules, filled=filled)
+    if card.approval is None or verdict.kind == "deny":
+        return verdict
+    if verdict.kind == "allow" and _is_lifted(trace, policy, card, action.args, filled):
+        return verdict
+    return _asking(trace, policy, action, card, verdict, filled=filled)
+
+
+def _is_lifted(trace: Trace, policy: Policy, card: ToolCard, args: Any, filled: bool) -> bool:
+    """Whether a rule of the operator allows exactly this tool: a pattern that covers it does not mean it."""
+    decided = deciding_rule(trace, policy, card, args, filled=filled) if policy.rules else None
+    return decided is not None and decided.verdict == "allow" and decided.tool == card.name
+
+
+def _asking(trace: Trace, policy: Policy, action: Action, card: ToolCard, verdict: Verdict, *, filled: bool) -> Verdict:
+    """The verdict on a call that needs a person's yes and that nothing denies."""
+    language = trace.agent.language
+    why: tuple[str, ...] = (reason(language, "approval_required", tool=card.name),)
+    if verdict.kind == "ask":
+        return replace(verdict, reasons=(*why, *verdict.reasons))
+    found = argument_sources(trace, action.args, card.role, filled=filled)
+    if policy.profile == "headless":
+        why = (*why, reason(language, "headless"))
+    kind: VerdictKind = "deny" if policy.profile == "headless" else "ask"
+    return Verdict(kind=kind, reasons=why, rule="approval_required", sources=found)
+
+
+def _judged_by_tier(
+    trace: Trace, action: Action, card: ToolCard, policy: Policy, rules: tuple[CodeRule, ...], *, filled: bool
+) -> Verdict:
+    """The verdict by rules and table, whether or not the tool itself asks for more."""
     args = action.args
     for rule in rules:
         if (said := _asked(rule, trace, action, card)) is not None:

@@ -129,12 +129,21 @@ class Sources:
             if not self.tainted:  # a trusted tool that was given untrusted text gives it back
                 self._unread.append(fact.output)
             return
-        for pattern, fields in self._policy.trusted_fields.items():
-            asked = fnmatchcase(requested.tool, pattern) and bool(requested.args)
-            if asked and self._stands(Call(tool=requested.tool, args=requested.args)):
-                self._look_up(fact.output, fields)
+        fields = list(self._id_fields(requested))
+        if fields and requested.args and self._stands(Call(tool=requested.tool, args=requested.args)):
+            for kinds in fields:
+                self._look_up(fact.output, kinds)
         if self._policy.observations == "shown" or shown_answer(requested, fact) is not None:
             self.tainted = True
+
+    def _id_fields(self, requested: ActionRequested) -> Iterator[Mapping[str, str]]:
+        """The fields with ids of the service's own making: those that the card names, and those of the policy."""
+        card = self._cards.get(requested.tool)
+        if card is not None and card.ids:
+            yield card.ids
+        for pattern, kinds in self._policy.trusted_fields.items():
+            if fnmatchcase(requested.tool, pattern):
+                yield kinds
 
     def _look_up(self, output: str, fields: Mapping[str, str]) -> None:
         """Take the ids in the trusted fields of an output that the task asked for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -19,7 +20,7 @@ LANGUAGES = ("en", "zh")
 MAX_FILE_BYTES = 256 * 1024
 
 _PLACES: dict[str, tuple[str, ...]] = {
-    "system": ("role", "rules", "tools", "form", "instructions"),
+    "system": ("role", "rules", "tools", "names", "form", "instructions"),
     "system_plain": ("role", "rules", "form", "instructions"),
     "role": (),
     "instructions": ("text",),
@@ -66,10 +67,10 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 }
 
 
-def load_prompts(language: str, folder: Path | None = None) -> PromptSet:
-    """The prompt texts of a language; a file in `folder` replaces the packaged text of its name.
+def load_prompts(language: str, own: Path | Mapping[str, str] | None = None) -> PromptSet:
+    """The prompt texts of a language; `own` ones, texts by name or a folder of files, replace the packaged ones.
 
-    `folder` holds the files themselves, or one sub-folder per language. Beside the packaged names it may have
+    A folder holds the files themselves, or one sub-folder per language. Beside the packaged names it may have
     `rules_NAME.txt`, `form_NAME.txt`, `form_NAME_answer.txt`, `thought_NAME.txt` and `reminder_NAME.txt` for
     strategies and dialects of your own. A line break at the end of a file does not belong to the text.
 
@@ -79,14 +80,15 @@ def load_prompts(language: str, folder: Path | None = None) -> PromptSet:
             placeholder that must be there.
     """
     packaged = _packaged(language)
-    if folder is None:
+    if own is None:
         return packaged
-    return PromptSet(language=language, texts={**packaged.texts, **_own_texts(folder, language)})
+    texts = _given_texts(own) if isinstance(own, Mapping) else _own_texts(own, language)
+    return PromptSet(language=language, texts={**packaged.texts, **texts})
 
 
 def prompts_for(
     language: str,
-    folder: Path | None,
+    own: Path | Mapping[str, str] | None,
     dialect: str,
     strategy: str,
     *,
@@ -95,9 +97,9 @@ def prompts_for(
     handles: bool = False,
 ) -> PromptSet:
     """`load_prompts`, narrowed to what a run can use; the packaged ones are narrowed once."""
-    if folder is None:
+    if own is None:
         return _narrowed(language, dialect, strategy, output, pin, handles)
-    return load_prompts(language, folder).narrowed(dialect, strategy, output=output, pin=pin, handles=handles)
+    return load_prompts(language, own).narrowed(dialect, strategy, output=output, pin=pin, handles=handles)
 
 
 @cache
@@ -122,6 +124,10 @@ def _packaged(language: str) -> PromptSet:
                 f"The packaged prompt text {language}/{name}.txt is missing.", hint="Install taoloop again."
             )
     return PromptSet(language=language, texts=texts)
+
+
+def _given_texts(given: Mapping[str, str]) -> dict[str, str]:
+    return {name: _checked(name, text.encode(), f"the prompt text {name!r}") for name, text in given.items()}
 
 
 def _own_texts(folder: Path, language: str) -> dict[str, str]:

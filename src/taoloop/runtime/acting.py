@@ -15,7 +15,7 @@ from taoloop.core.events import Fault, Observed
 from taoloop.core.frozen import maker
 from taoloop.core.preview import preview
 from taoloop.core.text import well_formed
-from taoloop.errors import TaoError, ToolTimeout
+from taoloop.errors import HandedOver, TaoError, ToolTimeout
 from taoloop.journals.base import Artifact
 from taoloop.runtime.clock import Clock
 from taoloop.runtime.printed import Printed, collecting
@@ -38,13 +38,15 @@ class Outcome:
     """What came of a call: the observation, and the whole output where the observation holds only a preview.
 
     `is_lost`: it gave no result in time, so that nobody can tell what it did or will still do. `is_done`: the tool came
-    to its end, though perhaps with a result that is no output of it.
+    to its end, though perhaps with a result that is no output of it. `handed_over`: it has no result yet, for that
+    comes from outside; the observation is none.
     """
 
     observed: Observed
     artifact: Artifact | None = None
     is_lost: bool = False
     is_done: bool = False
+    handed_over: HandedOver | None = None
 
 
 _outcome = maker(Outcome)
@@ -71,7 +73,7 @@ async def act(
         try:
             result = _begin(tool, values, context, key)
             if tool.is_async or inspect.iscoroutine(result):
-                result = await within(timeout_s, result, lambda: _late(tool, timeout_s, key))
+                result = await within(timeout_s, result, partial(_late, tool, key))
             is_done = True
             output = tool.render(result)
         except BaseException as error:  # every error of a tool is an observation
@@ -86,7 +88,9 @@ async def act(
                 latency_s=clock.tick() - began,
                 printed=_printed(printed, clean),
             )
-            return Outcome(observed=observed, is_lost=isinstance(error, ToolTimeout), is_done=is_done)
+            handed_over = error if isinstance(error, HandedOver) and tool.card.reads_only else None
+            is_lost = isinstance(error, ToolTimeout)
+            return Outcome(observed=observed, is_lost=is_lost, is_done=is_done, handed_over=handed_over)
     return outcome_of(tool, call_id, output, clock.tick() - began, printed, clean)
 
 
@@ -186,7 +190,7 @@ def _invoke(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, 
             _GOING_ON.remove(key)
 
 
-def _late(tool: Tool, timeout_s: float | None, key: str) -> ToolTimeout:
+def _late(tool: Tool, key: str, timeout_s: float | None) -> ToolTimeout:
     card = tool.card
     if key and tool.is_async:
         _GOING_ON.append(key)  # it was told to stop, but not so the thread or the request that it waited for

@@ -126,13 +126,13 @@ class Agent:
     workspace: str | Path | None = None
     memory: str | Path | None = None
     output_type: Any = None
-    prompts: str | Path | None = None
+    prompts: str | Path | Mapping[str, str] | None = None
     journal: Journal | str | Path | None = None
     recover_on_start: bool = False
     source: str | None = None
     clock: Clock = field(default_factory=SystemClock)
-    env: Mapping[str, str] | None = None
-    secrets: Mapping[str, str] | Sequence[str] = ()
+    env: Mapping[str, str] | None = field(default=None, repr=False)
+    secrets: Mapping[str, str] | Sequence[str] = field(default=(), repr=False)
     redact: bool = True
 
     # Runs
@@ -179,9 +179,9 @@ class Agent:
             self.__dict__["_recovers"] = False  # once
             await self.recover()
         async with self._open_journal() as journal:
-            untrusted = is_foreign(history, handles=self._hides)
+            untrusted = is_foreign(history, handles=self.hides)
             if after is not None:
-                history, untrusted = await earlier_turns(journal, after, handles=self._hides)
+                history, untrusted = await earlier_turns(journal, after, handles=self.hides)
             started = RunStarted(
                 task=well_formed(task),
                 agent=spec,
@@ -252,7 +252,7 @@ class Agent:
             RunExists: the journal has a run of that id.
         """
         self._require_transactions(journal)
-        lease = await journal.create(trace.run_id)
+        lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
         with holding(journal, lease):
             runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver, redactor)
             runner.note(started)
@@ -345,23 +345,24 @@ class Agent:
         tools: Sequence[Tool] = (),
         agreed_by: str | None = None,
         approver: Approver | None = None,
+        take_over: bool = False,
     ) -> Undone:
         """Take back what a run did after step `to_step`, the last effect first (`taoloop.runtime.undo`).
 
         `agreed_by` names who agreed to the whole plan; without one each call is put before `approver`. `tools` are
-        compensations that are none of the agent's tools.
+        compensations that are none of the agent's tools. `take_over` as in `resume`.
 
         Raises:
             RunNotFound: the journal has no such run.
+            RunHeld: a process is at work on it.
             ConfigError: there is no such step, or a compensation is not among the tools.
         """
         from taoloop.runtime.undo import approved_by, undo  # noqa: PLC0415  # loads the schema machinery
 
-        person = approved_by(agreed_by) if agreed_by else approver
+        given: dict[str, Any] = {"to_step": to_step, "skip": skip, "again": again, "tools": tools}
+        given |= {"approver": approved_by(agreed_by) if agreed_by else approver, "take_over": take_over}
         async with self._open_journal() as journal:
-            return await undo(
-                self, journal, run_id, to_step=to_step, skip=skip, again=again, tools=tools, approver=person
-            )
+            return await undo(self, journal, run_id, **given)
 
     def chat(self, after: str | None = None) -> Chat:
         """A conversation: each run sees the tasks and answers of those before it, from the run `after` on."""
@@ -465,16 +466,16 @@ class Agent:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools of this agent by name, with `read_observation` beside them for long outputs, or `ask_about`."""
-        return toolbox_of(self.tools, self.workspace, self.memory, handles=self._hides)
+        return toolbox_of(self.tools, self.workspace, self.memory, handles=self.hides)
 
     @property
     def _paging(self) -> tuple[str, ...]:
         """The tools that go with every other: they read what an observation left out, or all of it, and find tools."""
-        names = (READER if self._hides else PAGING_TOOL, *FINDERS)
+        names = (READER if self.hides else PAGING_TOOL, *FINDERS)
         return tuple(name for name in names if name in self.toolbox)
 
     @property
-    def _hides(self) -> bool:
+    def hides(self) -> bool:
         """Whether the model sees handles in place of observations."""
         return isinstance(self.policy, Policy) and self.policy.observations == "handles"
 

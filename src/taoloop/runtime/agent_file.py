@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import fields, replace
 from pathlib import Path
@@ -33,7 +33,7 @@ _FILE_MODELS = ("scripted", "replay")
 _TEXTS: Kind = ((str, list), "a text, or a list of texts")
 _SCHEMA: Kind = ((dict, str), "a mapping or a path")
 
-_FIELDS: dict[str, Kind] = {
+FIELDS: dict[str, Kind] = {
     "name": TEXT,
     "model": TEXT,
     "fallback": _TEXTS,
@@ -65,6 +65,8 @@ _FIELDS: dict[str, Kind] = {
     "journal": PATH,
     "recover_on_start": SWITCH,
 }
+"""What an agent file can say, and of which kind each value is."""
+
 _OPTIONAL = ("model", "dialect", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
 _JUDGED = ("repair_turns", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
 _FRACTIONS = ("max_cost_usd", "max_wall_s", "max_working_s")
@@ -100,6 +102,20 @@ def load_agent(source: str, **overrides: Any) -> Agent:
             hint="Write FILE.yaml, FILE.json, or module:attribute.",
         )
     return replace(agent, **overrides) if overrides else agent
+
+
+def agent_in(document: Document, *, env: Mapping[str, str] | None = None) -> Agent:
+    """The agent that a mapping describes with the fields of an agent file; `env` fills in `${NAME}`.
+
+    Raises:
+        AgentFileError: it cannot be used; names the path, the line and the field.
+    """
+    token = ENVIRONMENT.set(ENVIRONMENT.get() if env is None else env)
+    try:
+        agent = _agent_of(document)
+    finally:
+        ENVIRONMENT.reset(token)
+    return agent if env is None else replace(agent, env=env)
 
 
 def read_schema(path: Path) -> dict[str, Any]:
@@ -146,11 +162,11 @@ def _agent_of(document: Document) -> Agent:
     given: dict[str, Any] = {}
     for name, value in document.data.items():
         place = (name,)
-        if name not in _FIELDS:
-            raise document.unknown(place, tuple(_FIELDS))
+        if name not in FIELDS:
+            raise document.unknown(place, tuple(FIELDS))
         if value is None and name in _OPTIONAL:
             continue
-        require(document, place, value, _FIELDS[name])
+        require(document, place, value, FIELDS[name])
         given[_FIELD_OF.get(name, name)] = _READERS.get(name, _as_it_is)(document, value)
     if "db" in document.data and "journal" in document.data:
         raise document.error(("db",), "`journal` stands here too and means the same.", hint="Remove one of the two.")

@@ -22,18 +22,31 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The content of a file and where its parts stand. Every complaint about it is made by `error`."""
+    """The content of a file and where its parts stand. Every complaint about it is made by `error`.
+
+    `base` is where `data` stands in the file, if it is only a part of it: complaints name the whole place.
+    """
 
     path: Path
     data: dict[str, Any]
     lines: dict[Place, int] = field(repr=False)
+    base: Place = ()
+
+    def under(self, place: Place) -> Document:
+        """The mapping at `place` as a document of its own."""
+        data: Any = self.data
+        for part in place:
+            data = data[part]
+        size = len(place)
+        lines = {inner[size:]: line for inner, line in self.lines.items() if inner[:size] == place}
+        return Document(self.path, data, lines, (*self.base, *place))
 
     def error(self, place: Place, message: str, *, hint: str = "") -> AgentFileError:
         """An error that names the file, the line and the field at `place`."""
         near = place
         while near not in self.lines and near:
             near = near[:-1]
-        name = field_name(place)
+        name = self.name_of(place)
         return AgentFileError(
             f"{name}: {message}" if name else message,
             path=str(self.path),
@@ -44,7 +57,7 @@ class Document:
 
     def name_of(self, place: Place) -> str:
         """A place as it is written in messages."""
-        return field_name(place)
+        return field_name((*self.base, *place))
 
     def unknown(self, place: Place, known: tuple[str, ...]) -> AgentFileError:
         """The error for a key that nothing reads."""

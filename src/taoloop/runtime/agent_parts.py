@@ -80,7 +80,7 @@ def spec_of(agent: Agent, language: str) -> AgentSpec:
         ConfigError: a name is unknown, a prompt file is unusable, or a rule of its policy can never match.
     """
     dialect = get_dialect(agent.dialect or agent.bound_model.dialect)
-    folder = Path(agent.prompts) if agent.prompts is not None else None
+    own_prompts = Path(agent.prompts) if isinstance(agent.prompts, str) else agent.prompts
     policy = _policy_of(agent)
     temperature, top_p = agent.temperature, agent.top_p
     if temperature is None and top_p is None:
@@ -96,7 +96,7 @@ def spec_of(agent: Agent, language: str) -> AgentSpec:
         limits=agent.limits if agent.max_steps is None else replace(agent.limits, max_steps=agent.max_steps),
         prompts=prompts_for(
             language,
-            folder,
+            own_prompts,
             dialect.name,
             agent.bound_strategy.name,
             output=agent.answers is not None,

@@ -15,6 +15,7 @@ from taoloop.core.cards import ToolCard
 from taoloop.core.coerce import coerce_args
 from taoloop.core.events import ApprovalGiven, Event, Fact, Finished, Noted, Resumed
 from taoloop.core.redact import Redactor
+from taoloop.core.requests import call_digest
 from taoloop.core.steps import CallView
 from taoloop.core.text import well_formed
 from taoloop.core.trace import Trace
@@ -305,13 +306,19 @@ def _judged(trace: Trace, call: CallView, given: ApprovalAnswer) -> ApprovalAnsw
             f"{request.tool} ({request.call_id}) is hard to undo and nobody named its target: it has no 'always'.",
             hint="Allow this call alone.",
         )
+    if not request.has_always and given.scope == "rule":
+        raise ConfigError(
+            f"{request.tool} ({request.call_id}) needs a person's yes for each call: it has no 'always'.",
+            hint="Allow this call alone.",
+        )
     if given.args is None:
         return given
     card = request.card
     if card is None:
         raise InvalidArguments(f"Run {trace.run_id} has no tool {request.tool!r} that could take arguments.")
     args = fitted(card, given.args)
-    edited = replace(given, args=None if args == call.requested.args else args)
+    same = call_digest(request.tool, args) == call_digest(request.tool, call.requested.args) and not given.digits
+    edited = replace(given, args=None if same else args)
     if (barred := barring_rule(trace, call, edited)) is not None:
         raise InvalidArguments(f"{request.tool} ({request.call_id}): {barred}.")
     return edited

@@ -44,6 +44,11 @@ class ApprovalRequest:
     batch: tuple[ApprovalRequest, ...] = ()
     doubt: str = ""
 
+    @property
+    def has_always(self) -> bool:
+        """Whether an answer may allow further calls: not of a grave one, nor of a tool that needs a yes each time."""
+        return not self.grave and not (self.card is not None and self.card.needs_yes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalAnswer:
@@ -55,6 +60,9 @@ class ApprovalAnswer:
     calls of this question on; `values`, the values of this call as if they stood in the task.
     `settle` answers a doubt: the call happened, is to be repeated, or stays open. Without it a yes means that it
     happened, a no that it stays open: nothing is repeated unless that is said.
+    `digits`: decimals in `args` as the person wrote them, by JSON pointer (`{"/amount": "1.10"}`), where a float has
+    other digits; tools that send numbers on send these. None: numbers that were not changed stay as the model wrote
+    them.
     """
 
     approved: bool
@@ -64,6 +72,7 @@ class ApprovalAnswer:
     scope: ApprovalScope = "call"
     batch: bool = False
     settle: Literal["happened", "repeat", "leave"] | None = None
+    digits: Mapping[str, str] | None = None
 
 
 _SETTLINGS = ("happened", "repeat", "leave")
@@ -153,4 +162,5 @@ def answer_fact(call: CallView, answer: ApprovalAnswer) -> ApprovalGiven | Appro
         args=answer.args,
         note=answer.note,
         scope=answer.scope,
+        digits=answer.digits if edited else None,
     )

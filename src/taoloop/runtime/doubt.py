@@ -58,8 +58,7 @@ async def look_into(
         timeout_s = min(tool.card.timeout_s, PROBE_S)
         values = tool.prepare(args).values
         with collecting() as printed:
-            late = partial(ToolTimeout, f"the probe gave no answer within {timeout_s:g} s")
-            answer = await within(timeout_s, _ask_probe(tool.probe, values, context), late)
+            answer = await within(timeout_s, _ask_probe(tool.probe, values, context), _late)
     except BaseException as error:  # whatever a probe does, it has found nothing out
         if is_ours(error):
             raise
@@ -188,6 +187,10 @@ def _require_over(trace: Trace, call: CallView, how: Settling, now: float) -> No
             f"Run {trace.run_id}: {call.requested.call_id} may still be under way, for another {left_s:.0f} s.",
             hint="Wait, or, if no process has the run any more, resume it first: it then asks about the call.",
         )
+
+
+def _late(timeout_s: float | None) -> ToolTimeout:
+    return ToolTimeout(f"the probe gave no answer within {timeout_s:g} s")
 
 
 async def _ask_probe(probe: Probe, values: Mapping[str, Any], context: ToolContext) -> Any:

@@ -1,7 +1,7 @@
 """Settings dataclasses from plain data: every field by its name and its type, every mistake with its place.
 
 What a field may hold is told by its annotation alone, so a new field of a settings class can be written in a file at
-once, and stands in the published schema.
+once, and stands in the published schema. Where that is a Protocol, a file names code, as `module:attribute`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 from taoloop.core.redact import Redactor
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.runtime.agent_nodes import Document, Place
+from taoloop.runtime.attribute import load_attribute
 from taoloop.runtime.env_values import EnvValues, has_reference
-from taoloop.runtime.placing import shown
+from taoloop.runtime.placing import placed, shown
 
 T = TypeVar("T")
 
@@ -33,7 +34,10 @@ class Filler:
     """Reads the settings in one document, with values from the environment.
 
     `plain` are classes whose fields hold no secrets; `presets` stand for the fields of their class that are not given.
+    `broken` says where code could not be loaded, and why.
     """
+
+    broken: tuple[Place, ConfigError] | None = None
 
     def __init__(
         self, document: Document, env: EnvValues, *, plain: Sequence[type] = (), presets: Sequence[Any] = ()
@@ -108,6 +112,13 @@ class Filler:
     def _as(self, hint: Any, place: Place, value: Any, *, is_plain: bool) -> Any:
         """A value of the right kind as this one type."""
         origin, args = typing.get_origin(hint), typing.get_args(hint)
+        if is_code(hint):
+            try:
+                return load_attribute(value, self.document.path.parent)
+            except ConfigError as error:
+                self.broken = (place, error)
+                with placed(self.document, place):
+                    raise
         if hint is Path:
             return self.document.path.parent / Path(value).expanduser()
         if hint is float:
@@ -171,6 +182,11 @@ def is_needed(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
+def is_code(hint: Any) -> bool:
+    """Whether a field holds an object of the operator's own code, which a file names as `module:attribute`."""
+    return bool(getattr(hint, "_is_protocol", False)) and hint not in _LISTS
+
+
 def expected(hint: Any) -> str:
     """What a field takes, in plain words."""
     literals = _literals(_arms(hint))
@@ -184,6 +200,8 @@ def _named(arm: Any) -> str:
         return _SCALARS[arm]
     if _is_list(arm):
         return "a list"
+    if is_code(arm):
+        return "module:attribute"
     return "a value" if arm in (Any, object) else "a mapping"
 
 
@@ -213,6 +231,7 @@ def _is_data(hint: Any) -> bool:
     return all(
         arm in (Any, object, type(None))
         or arm in _SCALARS
+        or is_code(arm)
         or typing.get_origin(arm) is typing.Literal
         or (isinstance(arm, type) and dataclasses.is_dataclass(arm))
         or (
@@ -237,6 +256,8 @@ def _accepts(arm: Any, value: Any) -> bool:
         return isinstance(value, int | float) and math.isfinite(value)
     if arm in (int, str):
         return isinstance(value, arm)
+    if is_code(arm):
+        return isinstance(value, str)
     if arm is Path:
         return isinstance(value, str) and bool(value.strip())
     return isinstance(value, list) if _is_list(arm) else isinstance(value, dict)

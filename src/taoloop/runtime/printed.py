@@ -85,7 +85,7 @@ class collecting:  # noqa: N801  # used like a function: `with collecting() as p
     def __enter__(self) -> Printed:
         """Begin; gives what will hold the text."""
         self._token: contextvars.Token[Printed | None] | None = None
-        if not isinstance(sys.stdout, _Divider):
+        if type(sys.stdout) is not _Divider:
             return NOTHING
         printed = Printed()
         self._token = _current.set(printed)

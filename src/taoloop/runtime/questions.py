@@ -208,7 +208,8 @@ class Questions:
             return [(call, timed_out(self._trace)) for call in asked]
         if answer is None:
             return []
-        if request.grave and answer.scope == "rule":
-            _LOG.warning("run %s: %s is grave, so only this call is allowed", request.run_id, request.call_id)
+        if not request.has_always and answer.scope == "rule":
+            why = "is grave" if request.grave else "needs a yes for each call"
+            _LOG.warning("run %s: %s %s, so only this call is allowed", request.run_id, request.call_id, why)
             answer = replace(answer, scope="call")
         return covered(answer, asked[0], asked[1:])

@@ -14,7 +14,7 @@ from taoloop.core.events import ActionStarted, DoubtSettled, InDoubt, Resumed
 from taoloop.core.trace import Trace
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow
-from taoloop.journals.holds import holds_of
+from taoloop.journals.holds import begins_as_fork, holds_of
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.result import Result
 from taoloop.runtime.resumable import require_resumable
@@ -73,7 +73,7 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
 
     With `silent_s` only those of which nothing was heard for so many seconds. A journal that cannot tell who is at work
     on a run (`taoloop.journals.holds`) goes by silence alone, by default that of `silence_s`. Runs inside other runs
-    are not among them: those go on with the runs around them.
+    are not among them: those go on with the runs around them; nor are forks that nobody has gone on with yet.
     """
     now = time.time() if now is None else now
     if (holds := holds_of(journal)) is not None:
@@ -86,7 +86,7 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
         if silent_s is None and now - row.updated_at <= MARGIN_S:
             continue  # no run may be silent for less: its events need not be read
         trace = Trace(row.run_id, await journal.load(row.run_id))
-        if trace.started is None or trace.started.parent is not None:
+        if trace.started is None or trace.started.parent is not None or begins_as_fork(trace.events):
             continue
         if now - row.updated_at > (silence_s(trace) if silent_s is None else silent_s):
             found.append(trace)

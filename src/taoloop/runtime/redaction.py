@@ -175,8 +175,9 @@ def guard_logs(redactor: Redactor) -> None:
 class RedactedStream:
     """The text of a reply that comes in pieces, without secrets: a piece is held back while it may become one.
 
-    Held are the word that is being written, a line that may hold a secret, and a private key to its end. Chinese needs
-    no blank to end a word. What is looked at again with each piece is bounded, however long a line is.
+    Held are the word that is being written (unless no secret begins like that), a line that may hold a secret, and a
+    private key to its end. Chinese needs no blank to end a word. What is looked at again with each piece is bounded,
+    however long a line is.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -203,12 +204,19 @@ class RedactedStream:
         if self._holds and held > _HELD:
             out += self._give(self._edge)
             self._holds = False
-        elif not self._holds and self._edge > self._given:
+        elif not self._holds and not self._redactor.may_begin(self._word()):
+            self._edge = len(self._line)
+        if not self._holds and self._edge > self._given:
             out += self._line[self._given : self._edge]
             dropped = max(0, self._edge - _CONTEXT)
             self._line, self._edge = self._line[dropped:], self._edge - dropped
             self._given = self._edge
         return out
+
+    def _word(self) -> str:
+        """The word that is being written, from its first letter on."""
+        border = _last_border(self._line[-_LONGEST_WORD:])
+        return self._line[-_LONGEST_WORD:][border or 0 :]
 
     def end(self) -> str:
         """What was held back; the next piece begins a new reply."""

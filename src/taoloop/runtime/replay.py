@@ -127,7 +127,9 @@ def _derive(again: Trace, event: Event, recorded: Trace, running: set[str], answ
             check = _recorded_answer(answers, event, recorded) if hides or answers is not None else None
             return reply_facts(effect, reply, fact.latency_s, check)
         case RequestCalls():
-            return list(request_calls(again, effect, _recorded_check(recorded), _recorded_judge(recorded)))
+            requested: list[Fact] = []
+            request_calls(again, effect, _recorded_check(recorded), _recorded_judge(recorded), requested.append)
+            return requested
         case Record(facts=facts):
             return list(facts)
         case Finish(fact=finished):

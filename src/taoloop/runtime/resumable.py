@@ -15,7 +15,7 @@ def require_resumable(trace: Trace, toolbox: Toolbox) -> None:
 
     Raises:
         RunNotResumable: it never began, or is completed.
-        ConfigError: a tool of the run has a stricter tier now, or can no longer be repeated.
+        ConfigError: a tool of the run has a stricter tier now, needs a person's yes now, or can no longer be repeated.
         UnknownName: a tool of the run is not there.
     """
     if trace.started is None:
@@ -28,6 +28,11 @@ def require_resumable(trace: Trace, toolbox: Toolbox) -> None:
             raise ConfigError(
                 f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {known.tier!r} now.",
                 hint="What was judged for the milder tier must not run under the stricter one: start a new run.",
+            )
+        if known.needs_yes and not card.needs_yes:
+            raise ConfigError(
+                f"The tool {card.name!r} needs a person's yes for each call now, and did not when the run began.",
+                hint="What was judged without it must not run: start a new run.",
             )
         if (card.idempotent and not known.idempotent) or (card.transactional and not known.transactional):
             raise ConfigError(

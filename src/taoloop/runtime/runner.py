@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from taoloop.core.cards import TIERS, ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
-from taoloop.core.events import ActionStarted, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
+from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
 from taoloop.core.guards import remaining_s
-from taoloop.core.literals import written_literals
+from taoloop.core.literals import kept_literals, written_literals
 from taoloop.core.message import Delta
 from taoloop.core.redact import Redactor, holds_label
 from taoloop.core.requests import call_digest, refusal, request_calls
@@ -24,7 +24,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.transcript import observation_text
 from taoloop.core.wording import wording
 from taoloop.dialects.reading import AnswerCheck, reply_facts
-from taoloop.errors import InvalidArguments, ModelError, ModelTimeout, TaoError
+from taoloop.errors import HandedOver, InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import Model
 from taoloop.policy import CodeRule, judge
@@ -96,7 +96,7 @@ class Runner:
         self._has_agents = any(one.runs_inside for one in toolbox)
         self._asking: asyncio.Lock | None = None  # of the runs inside: they ask one question at a time
         self._left: set[tuple[str, int]] = set()  # doubts that a person put off, in this process
-        self._inner_waits: dict[str, Inside] = {}  # calls whose own run waits for a person
+        self._waits: dict[str, Inside | HandedOver] = {}  # calls whose own run waits, or whose result comes later
         self._events: list[Event] = []
         self._unheard: list[Event] = []
         self._artifacts: list[Artifact] = []
@@ -111,15 +111,15 @@ class Runner:
 
     def _add(self, fact: Fact) -> None:
         """Add a fact that holds no secret, for it is made of what holds none."""
-        event = Event(len(self.trace.events), self._clock.now(), fact)
-        self.trace.append(event)
-        self._events.append(event)
+        self._events.append(self.trace.add(fact, self._clock.now()))
 
     async def commit(self) -> None:
         """Write what was noted since the last commit. Returns when the journal has it."""
         if self._events:
             events, self._events = self._events, []
-            artifacts, self._artifacts = self._artifacts, []
+            artifacts: Sequence[Artifact] = ()
+            if self._artifacts:
+                artifacts, self._artifacts = self._artifacts, []
             if self._listener is not None:
                 self._unheard += events  # also those of a commit that is cancelled: they are written all the same
             await self._journal.append(self._lease, events, artifacts)
@@ -140,9 +140,9 @@ class Runner:
             JournalError: the journal cannot keep the trace; what was committed stays and can be resumed.
         """
         try:
-            effects = 0
-            while self.trace.finished is None and self.trace.paused is None:
-                effect = self._strategy.next(self.trace.agent, self.trace)
+            effects, trace, strategy, agent = 0, self.trace, self._strategy, self.trace.agent
+            while trace.finished is None and trace.paused is None:
+                effect = strategy.next(agent, trace)
                 await _DOING[type(effect)](self, effect)
                 effects += 1
                 if effects % 64 == 0:  # where nothing ever waits, others and a cancellation still get their turn
@@ -178,8 +178,7 @@ class Runner:
         if self._handles is not None:
             await self._handles.load([call.args for call in effect.act.calls])
             add = self.note  # what is filled in may make a secret of two halves
-        for fact in request_calls(self.trace, effect, self._check, self._judge):
-            add(fact)
+        request_calls(self.trace, effect, self._check, self._judge, add)
 
     async def _ask_model(self, effect: CallModel) -> None:
         await self.commit()
@@ -189,7 +188,7 @@ class Runner:
         began = self._clock.tick()
         try:
             waiting = self._model.complete(request)
-            reply = await within(request.timeout_s, waiting, lambda: self._late(request.timeout_s))
+            reply = await within(request.timeout_s, waiting, self._late)
             if self._handles is not None:
                 await self._handles.load(reply.text)
             facts: list[Fact] = reply_facts(effect, reply, self._clock.tick() - began, self._check_answer)
@@ -241,7 +240,7 @@ class Runner:
             idempotency_key=key or self._key(call_id),
             attempt=attempt,
             read_artifact=self._read_artifact,
-            literals=self._literals,
+            literals=partial(self._literals, call_id),
             progress=partial(self._progress, tool.name),
             inside=inside,
         )
@@ -252,12 +251,17 @@ class Runner:
             shown = text if self._clean is None else self._clean(text)
             Hearing([self._on_delta])(Delta(kind="progress", name=name, text=shown))
 
-    def _literals(self, args: Any) -> Mapping[str, str]:
-        """The decimals of a call as they stand in the reply that asked for it."""
-        reply = self.trace.last_reply
-        if reply is None:
-            return {}
-        return written_literals(args, (*(one.arguments for one in reply.tool_calls), reply.text))
+    def _literals(self, call_id: str, args: Any) -> Mapping[str, str]:
+        """The decimals of a call as they stand in the reply that asked for it, or as a person put them there."""
+        reply, call = self.trace.last_reply, self.trace.calls.get(call_id)
+        texts = () if reply is None else (*(one.arguments for one in reply.tool_calls), reply.text)
+        said = call.approval if call is not None else None
+        if call is None or not isinstance(said, ApprovalGiven) or said.args is None:
+            return written_literals(args, texts)
+        if said.digits is not None:
+            return kept_literals(said.digits, said.args, args)
+        before = call.requested.args
+        return kept_literals(written_literals(before, texts), before, args)
 
     def _told(self, call: CallView) -> ToolContext:
         """What a probe may know of the call that it is asked about."""
@@ -309,8 +313,8 @@ class Runner:
             await self._run_tool(calls[0], share)
         else:
             await self._run_together(calls, share)
-        if self._inner_waits:
-            self._pause_with_inner_runs()
+        if self._waits:
+            self._pause_with_calls()
 
     async def _run_together(self, calls: tuple[CallView, ...], share: Share | None) -> None:
         tasks = [asyncio.create_task(self._run_tool(call, share)) for call in calls]
@@ -346,15 +350,16 @@ class Runner:
         agents = sum(name in self._toolbox and self._toolbox.get(name).runs_inside for name in names)
         return Share.of(self.trace, agents)
 
-    def _pause_with_inner_runs(self) -> None:
-        """A run waits with the runs inside it: their calls stay pending, and are taken up again at a resume."""
-        waiting, self._inner_waits = self._inner_waits, {}
+    def _pause_with_calls(self) -> None:
+        """A run waits with the runs inside it, or for a result from outside: the calls are taken up at a resume."""
+        waiting, self._waits = self._waits, {}
         tools = {call_id: self.trace.pending[call_id].requested.tool for call_id in waiting}
-        detail = "; ".join(f"{tools[call_id]} ({call_id}): {inner.waits_for}" for call_id, inner in waiting.items())
-        asked = {tier for inner in waiting.values() for tier in inner.tiers}
+        detail = "; ".join(f"{tools[call_id]} ({call_id}): {one.waits_for}" for call_id, one in waiting.items())
+        inner = [one for one in waiting.values() if isinstance(one, Inside)]
+        asked = {tier for one in inner for tier in one.tiers}
         self.note(
             Paused(
-                reason=wording(self.trace.agent.language, "waiting", detail=detail),
+                reason=wording(self.trace.agent.language, "waiting" if inner else "handed_over", detail=detail),
                 waiting_for=tuple(waiting),
                 tiers=tuple(tier for tier in TIERS if tier in asked),
             )
@@ -388,6 +393,9 @@ class Runner:
                 return
             key = self._key(call_id) if call.attempts else ""
             outcome = await act(tool, prepared.values, call_id, context, timeout_s, self._clock, key, self._clean)
+        if (later := outcome.handed_over or _waiting(inside)) is not None:
+            self._waits[call_id] = later
+            return
         if outcome.is_lost and call.attempts and inside is None:
             self.note(InDoubt(call_id=call_id, reason=TIMED_OUT))
             await self.commit()
@@ -396,11 +404,8 @@ class Runner:
             self._artifacts.append(outcome.artifact)
         if inside is None:
             self._add(outcome.observed)
-        elif not isinstance(inside, Inside) or inside.waits_for is None:
-            self.note(inside.settled(outcome.observed))
         else:
-            self._inner_waits[call_id] = inside
-            return
+            self.note(inside.settled(outcome.observed))
         if not tool.card.reads_only:
             await self.commit()
 
@@ -526,6 +531,11 @@ _DOING: dict[type[Effect], Callable[[Runner, Any], Coroutine[Any, Any, None]]] =
     Finish: Runner._finish,
 }
 """How each effect is done."""
+
+
+def _waiting(inside: Inside | Reading | None) -> Inside | None:
+    """The run inside, where it waits for a person."""
+    return inside if isinstance(inside, Inside) and inside.waits_for is not None else None
 
 
 def _names(calls: tuple[CallView, ...]) -> str:

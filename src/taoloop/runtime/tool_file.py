@@ -16,7 +16,7 @@ from taoloop.errors import ConfigError, UnknownName
 from taoloop.runtime.agent_nodes import Document, read_document
 from taoloop.runtime.placing import placed
 from taoloop.runtime.tool_forms import ENVIRONMENT, SUFFIXES, Entry, ToolReader, egress_in
-from taoloop.runtime.tool_source import ToolSource, together
+from taoloop.runtime.tool_source import ToolSource, load_at_once, together
 from taoloop.tools.base import Tool
 from taoloop.tools.builtin import builtin_tools, offered_tool
 from taoloop.tools.loaded import Loaded, Problem
@@ -70,13 +70,14 @@ def load_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> Loa
     problems: list[Problem] = []
     places: dict[str, str] = {}
     builtin = builtin_tools(None)
+    sources = tuple(entry.item for entry in entries if isinstance(entry.item, ToolSource))
+    load_at_once(sources)
     for entry in entries:
         found = _tools_of(entry, builtin)
         problems += found.problems
         with placed(entry.document, entry.place):
             places = together(places, ((one.name, entry.where) for one in found.tools))
         tools |= {one.name: one for one in found.tools}
-    sources = tuple(entry.item for entry in entries if isinstance(entry.item, ToolSource))
     return LoadedFile(
         tools=tuple(tools.values()),
         problems=tuple(problems),
@@ -95,8 +96,12 @@ def tools_named(path: Path | str, *, env: Mapping[str, str] | None = None) -> tu
     """
     path = Path(path).expanduser().absolute()
     entries = read_tools(path, env=env)
-    mark = ToolSource(Document(path, {}, {(): 1}), (), Loaded, secrets={}, given_as=str(path))
-    return (*(entry.item for entry in entries), mark)
+    return (*(entry.item for entry in entries), named_as(str(path), path))
+
+
+def named_as(given: str, place: Path) -> ToolSource:
+    """A source without tools, beside those that a command line named as `given`: runs remember the name."""
+    return ToolSource(Document(place, {}, {(): 1}), (), Loaded, secrets={}, given_as=given)
 
 
 def read_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> tuple[Entry, ...]:
@@ -138,7 +143,7 @@ def _entries(document: Document) -> tuple[Entry, ...]:
     if "tools" not in document.data:
         raise document.error((), "the field `tools` is missing.", hint="Begin with `tools:` and a list.")
     rules = egress_in(document, document.data["egress"]) if "egress" in document.data else None
-    entries = ToolReader(document, egress=rules).entries(("tools",), document.data["tools"])
+    entries = ToolReader(document, egress=rules, spares_others=True).entries(("tools",), document.data["tools"])
     return _with_places(document, entries)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.core.find import near_names
-from taoloop.errors import AgentFileError
+from taoloop.errors import AgentFileError, ConfigError
 from taoloop.runtime.agent_nodes import Document, Place
 from taoloop.runtime.attribute import load_attribute
 from taoloop.runtime.env_values import EnvValues
@@ -24,7 +24,7 @@ from taoloop.tools.base import Tool
 from taoloop.tools.builtin import builtin_tools
 from taoloop.tools.declared import card_from_mapping, tool_from_card
 from taoloop.tools.egress.rules import EgressRules
-from taoloop.tools.loaded import Loaded
+from taoloop.tools.loaded import Loaded, Problem
 from taoloop.tools.registry import Toolbox
 from taoloop.tools.table import lookup_tool
 
@@ -118,10 +118,14 @@ class Entry:
 
 
 class ToolReader:
-    """Reads a list of tools in a document. `egress` are the rules for everything that it names."""
+    """Reads a list of tools in a document. `egress` are the rules for everything that it names.
 
-    def __init__(self, document: Document, *, egress: EgressRules | None = None) -> None:
-        self.document, self._egress = document, egress
+    `spares_others`: code that cannot be loaded is a source without tools and with a problem, so that the other entries
+    are there; else it is an error.
+    """
+
+    def __init__(self, document: Document, *, egress: EgressRules | None = None, spares_others: bool = False) -> None:
+        self.document, self._egress, self._spares_others = document, egress, spares_others
         self._builtin = tuple(builtin_tools(None))
 
     def entries(self, place: Place, given: Any) -> tuple[Entry, ...]:
@@ -181,7 +185,12 @@ class ToolReader:
         presets = () if self._egress is None else (self._egress,)
         plain = (EgressRules, kind) if form.has_rules else (EgressRules,)
         filler = Filler(self.document, env, plain=plain, presets=presets)
-        settings = filler.filled(kind, place, given, paths=form.paths)
+        try:
+            settings = filler.filled(kind, place, given, paths=form.paths)
+        except AgentFileError:
+            if filler.broken is None or not self._spares_others:
+                raise
+            return self._gone(*filler.broken)
         if form.has_rules and self._egress is not None:
             settings = under(self._egress, settings, given)
         if form.folder and "command" in given:
@@ -231,17 +240,29 @@ class ToolReader:
             raise self.document.error(place, f"There is no tool called {name!r}.", hint=hint)
         return name
 
-    def _code(self, place: Place, source: str) -> Tool:
+    def _code(self, place: Place, source: str) -> Tool | ToolSource:
         with placed(self.document, place):
-            return next(iter(Toolbox([load_attribute(source, self.document.path.parent)])))
+            try:
+                return next(iter(Toolbox([load_attribute(source, self.document.path.parent)])))
+            except ConfigError as error:
+                if not self._spares_others:
+                    raise
+                return self._gone(place, error)
 
-    def _function(self, place: Place, given: dict[str, Any]) -> Tool:
+    def _gone(self, place: Place, error: ConfigError) -> ToolSource:
+        """A source whose code cannot be loaded, so that it has no tools and one problem."""
+        where, line = self.document.path.name, self.document.lines.get(place, 0)
+        field = self.document.name_of(place)
+        problem = Problem(source=f"{where}:{line}", place=field, message=error.message, hint=error.hint)
+        return ToolSource(self.document, place, lambda: Loaded(problems=(problem,)), secrets={})
+
+    def _function(self, place: Place, given: dict[str, Any]) -> Tool | ToolSource:
         if "function" not in given:
             hint = "Write `function: module:attribute` beside the card."
             raise self.document.error(place, "the code is not named.", hint=hint)
         require(self.document, (*place, "function"), given["function"], TEXT)
         found = self._code((*place, "function"), given["function"])
-        if "card" not in given:
+        if "card" not in given or isinstance(found, ToolSource):
             return found
         require(self.document, (*place, "card"), given["card"], MAPPING)
         with placed(self.document, (*place, "card")):

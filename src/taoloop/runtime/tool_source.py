@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.redact import Redactor
@@ -20,13 +22,15 @@ if TYPE_CHECKING:
     from taoloop.runtime.agent_nodes import Document, Place  # it loads YAML, and every agent imports this module
 
 _LOG = logging.getLogger("taoloop")
+_AT_ONCE = 8  # sources that are loaded at the same time: most of them wait for a server
 
 
 class ToolSource:
     """One source of tools; it stands among an agent's tools in their place. It is loaded once, at its first use.
 
     `where` says where it is named (`tools.yaml:7: tools[2].mcp`), `secrets` which values of the environment it uses.
-    `given_as` is the tool file that a command line named, so that a run can be resumed without naming it again.
+    `given_as` is the tool file, or the module:attribute, that a command line named, so that a run can be resumed
+    without naming it again.
     `settings` are what it is loaded by. `let_go` ends what its tools hold open in this process; they open it again
     where they are called again.
     """
@@ -70,6 +74,11 @@ class ToolSource:
                 self._untold = self._loaded.problems
             return self._loaded
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its tools are known already."""
+        return self._loaded is not None
+
     def untold(self) -> tuple[Problem, ...]:
         """The problems that nobody asked for yet; each is given once."""
         self.loaded()
@@ -102,14 +111,17 @@ class ToolSource:
         return Loaded(problems=(Problem(source=self._line, place=place, message=message, hint=hint),))
 
     def _cleaned(self, loaded: Loaded) -> Loaded:
-        """Without secrets in what is told; the tools know the secrets of their source, so that their runs do."""
+        """Without secrets in what is told, and with the line of the file that names the source.
+
+        The tools know the secrets of their source, so that their runs do.
+        """
         return Loaded(
             tools=tuple(
                 replace(one, secrets={**self.secrets, **one.secrets}) if self.secrets else one for one in loaded.tools
             ),
             problems=tuple(
                 Problem(
-                    source=self._clean(one.source),
+                    source=self._clean(one.source if one.source == self._line else f"{self._line}: {one.source}"),
                     place=self._clean(one.place),
                     message=self._clean(one.message),
                     hint=self._clean(one.hint),
@@ -124,6 +136,42 @@ def sources_in(tools: Any) -> tuple[ToolSource, ...]:
     return tuple(one for one in tools if isinstance(one, ToolSource)) if isinstance(tools, Iterable) else ()
 
 
+def load_at_once(sources: Iterable[ToolSource]) -> None:
+    """Load sources that are not loaded yet, several at a time, for most of them wait for somebody else.
+
+    Raises:
+        AgentFileError: one of them cannot be as the file says; of several, the first in their order.
+    """
+    waiting = deque(enumerate(one for one in dict.fromkeys(sources) if not one.is_loaded))
+    awaited = len(waiting)
+    if awaited < 2:  # whoever needs the one loads it
+        return
+    done: SimpleQueue[tuple[int, BaseException | None]] = SimpleQueue()
+
+    def work() -> None:
+        while waiting:
+            try:
+                number, source = waiting.popleft()
+            except IndexError:  # another thread took it
+                return
+            try:
+                source.loaded()
+            except BaseException as error:  # noqa: BLE001  # raised again below
+                done.put((number, error))
+            else:
+                done.put((number, None))
+
+    for _ in range(min(awaited, _AT_ONCE)):  # daemons: Ctrl-C does not wait for a server that does not answer
+        Thread(target=contextvars.copy_context().run, args=(work,), name="taoloop-tools", daemon=True).start()
+    try:
+        outcomes = sorted((done.get() for _ in range(awaited)), key=lambda one: one[0])
+    finally:
+        waiting.clear()
+    for _, error in outcomes:
+        if error is not None:
+            raise error
+
+
 def expanded(entries: Iterable[Any]) -> list[Any]:
     """An agent's tools with the tools of each source in its place; its problems go into the log.
 
@@ -132,6 +180,7 @@ def expanded(entries: Iterable[Any]) -> list[Any]:
         ToolDefinitionError: two tools have the same name and one comes from a source; names both.
     """
     entries = list(entries)
+    load_at_once(sources_in(entries))
     out: list[Any] = []
     for entry in entries:
         if not isinstance(entry, ToolSource):

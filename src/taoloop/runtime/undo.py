@@ -24,9 +24,11 @@ from taoloop.core.trace import Trace
 from taoloop.core.transcript import observation_text
 from taoloop.errors import ConfigError, FenceLost, ModelError, PolicyError, RunNotFound
 from taoloop.journals.base import Journal, Lease
+from taoloop.journals.holds import holds_of
 from taoloop.policy import CodeRule
 from taoloop.runtime.approval import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.clock import new_nonce
+from taoloop.runtime.holding import require_free, take
 from taoloop.runtime.result import Result
 from taoloop.runtime.undo_plan import Item, Tree, UndoPlan, is_open, load_tree, make_plan, undo_id, undos_of
 from taoloop.strategies.undo import PLAN, UNDO, call_of, number_of
@@ -125,19 +127,32 @@ async def undo(
     tools: Sequence[Tool] = (),
     approver: Approver | None = None,
     agreed: UndoPlan | None = None,
+    take_over: bool = False,
     on_event: Heard | None = None,
 ) -> Undone:
     """Take back what a run did after the step `to_step`, the last effect first, until one cannot be taken back.
 
     Every compensation is put before `approver` (or the agent's own); without one the undo waits. `agreed` is a plan
     that a person has seen: where another call would be made now, nothing is done. `tools` are compensations that are
-    not among the agent's tools. `on_event` hears what happens.
+    not among the agent's tools. `take_over` takes the run from a process that is at work on it, which loses it at its
+    next event. `on_event` hears what happens.
 
     Raises:
         RunNotFound, ConfigError: as for `plan_undo`; or a run inside this one, or around it, is being undone.
+        RunHeld: a process is at work on the run, on one inside or around it, or on an undo of it.
         JournalError: the journal cannot keep the trace.
     """
-    work = _Work(agent, journal, run_id, tools, approver, on_event)
+    work = _Work(agent, journal, run_id, tools, approver, on_event, take_over)
+    try:
+        return await _undo(work, to_step, skip, again, agreed)
+    finally:
+        work.let_go()
+
+
+async def _undo(
+    work: _Work, to_step: int, skip: Collection[str], again: Collection[str], agreed: UndoPlan | None
+) -> Undone:
+    agent, journal, run_id, tools = work.agent, work.journal, work.run_id, work.tools
     plan = await plan_undo(agent, journal, run_id, to_step=to_step, skip=skip, again=again, tools=tools)
     before = agreed or plan
     _require_agreed(before, plan)
@@ -186,6 +201,7 @@ class _Work:
     tools: Sequence[Tool]
     approver: Approver | None
     on_event: Heard | None
+    take_over: bool
     results: list[Result] = field(default_factory=list)
     _held: dict[str, tuple[Trace, Lease]] = field(default_factory=dict)
 
@@ -213,15 +229,25 @@ class _Work:
 
     async def _hold(self, run_id: str) -> tuple[Trace, Lease]:
         if run_id not in self._held:
-            lease = await self.journal.acquire(run_id)
+            lease = await take(self.journal, run_id, at=None, take_over=self.take_over)
+            if (holds := holds_of(self.journal)) is not None:
+                holds.hold(lease)  # nobody resumes it meanwhile
             self._held[run_id] = Trace(run_id, await self.journal.load(run_id)), lease
         return self._held[run_id]
+
+    def let_go(self) -> None:
+        """Let others go on with the runs."""
+        if (holds := holds_of(self.journal)) is not None:
+            for _, lease in self._held.values():
+                holds.let_go(lease)
 
     async def _require_alone(self, tree: Tree) -> None:
         """Two undos with a run in common could compensate one call twice."""
         others = [trace for run_id, found in tree.undos.items() if run_id != self.run_id for trace in found]
         started = tree.places[self.run_id].trace.started
         while started is not None and started.parent is not None:
+            if not self.take_over:
+                await require_free(self.journal, started.parent)
             others += await undos_of(self.journal, started.parent)
             started = Trace(started.parent, await self.journal.load(started.parent)).started
         for other in others:
@@ -246,10 +272,11 @@ class _Work:
                         limits=old.limits,
                         listener=listener,
                         approver=self._surely,
+                        take_over=self.take_over,
                     )
                 )
                 continue
-            lease = await self.journal.acquire(old.run_id)
+            lease = await take(self.journal, old.run_id, at=None, take_over=self.take_over)
             trace = Trace(old.run_id, await self.journal.load(old.run_id))
             if trace.finished is None:
                 texts = _ZH if trace.agent.language == "zh" else _EN

@@ -11,12 +11,15 @@ from taoloop.runtime.deadlines import Deadline
 
 T = TypeVar("T")
 
+Late = Callable[[float | None], Exception]
+"""Makes the error of what was late, of its limit in seconds."""
+
 GRACE_S = 2.0
 """How long a coroutine that was told to stop may take for cleaning up."""
 
 
-async def within(timeout_s: float | None, coroutine: Coroutine[Any, Any, T], late: Callable[[], Exception]) -> T:
-    """The result of `coroutine`, or `late()` raised once it has waited `timeout_s` seconds (None: no limit).
+async def within(timeout_s: float | None, coroutine: Coroutine[Any, Any, T], late: Late) -> T:
+    """The result of `coroutine`, or `late(timeout_s)` raised once it has waited `timeout_s` seconds (None: no limit).
 
     A coroutine that is told to stop may clean up for `GRACE_S` seconds; one that goes on all the same is abandoned.
 
@@ -33,7 +36,7 @@ async def within(timeout_s: float | None, coroutine: Coroutine[Any, Any, T], lat
             return await _Begun(coroutine, first)  # type: ignore[no-any-return]  # likewise
     except TimeoutError as error:
         if deadline.expired:
-            raise late() from error
+            raise late(timeout_s) from error
         raise
 
 

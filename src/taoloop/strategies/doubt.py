@@ -89,6 +89,13 @@ def _somebody_is_asked(trace: Trace) -> bool:
     return trace.agent.policy.profile not in NOBODY_ASKED and (left_s is None or left_s > _NO_TIME_S)
 
 
+def output_is_lost(trace: Trace, call: CallView) -> bool:
+    """Whether all that is known of what a call gave is that it happened."""
+    if call.settled is None or not call.settled.happened or call.observed is None:
+        return False
+    return call.observed.output == _happened(trace, call).output
+
+
 def _happened(trace: Trace, call: CallView) -> Observed:
     """The observation of a call that is known to have happened, and whose own output is lost."""
     settled, texts = call.settled, _TEXTS.get(trace.agent.language, _TEXTS["en"])

@@ -28,14 +28,18 @@ def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finis
     )
 
 
-def model_failed(trace: Trace, message: str) -> Finished:
-    """The finish of a run whose model failed; a limit that was reached before keeps its status."""
+def model_failed(trace: Trace, message: str, code: str = "") -> Finished:
+    """The finish of a run whose model failed; a limit that was reached before keeps its status.
+
+    `code` is that of the error.
+    """
     if trace.limit_reached is not None:
         return limit_finish(trace, trace.limit_reached, failed=message)
     return Finished(
         status="model_failed",
         answer=None,
         reason=wording(trace.agent.language, "model_failed", detail=message),
+        error=code,
     )
 
 
@@ -45,11 +49,11 @@ def without_reply(trace: Trace, effect: CallModel, error: Exception) -> Fact:
     A prompt that is too long can be shortened, and a summary can be made without the model.
     """
     purpose = effect.request.purpose
+    code = error.code if isinstance(error, ModelError) else ModelError.code
     if isinstance(error, ModelTimeout) and purpose != "close":
         reached = time_limit(trace, trace.agent.model_timeout_s)
         if reached is not None:
             return reached
     if purpose in ("compact", "pin") or isinstance(error, ModelContextOverflow):
-        code = error.code if isinstance(error, ModelError) else ModelError.code
         return ModelErred(step=effect.step, purpose=purpose, code=code, message=str(error))
-    return model_failed(trace, str(error))
+    return model_failed(trace, str(error), code)

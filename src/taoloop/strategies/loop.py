@@ -65,24 +65,24 @@ class LoopStrategy:
     def next(self, agent: AgentSpec, trace: Trace) -> Effect:
         """The next effect. Every branch is decided by the trace's phase alone."""
         match trace.phase:
+            case "thinking":
+                return self._think(agent, trace)
             case "decided":
-                return self._request(trace)
+                return self._request(agent, trace)
             case "acting":
                 return self._act(trace)
             case "answered":
                 return self._answered(trace)
             case "closed":
                 return self._closed(agent, trace)
-            case "thinking":
-                return self._think(agent, trace)
         raise IllegalEvent(f"Run {trace.run_id} has no next effect in the phase {trace.phase!r}.")
 
-    def _request(self, trace: Trace) -> Effect:
+    def _request(self, agent: AgentSpec, trace: Trace) -> Effect:
         reply = trace.last_reply
         if reply is None or not isinstance(reply.decision, Act):
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
-        if trace.agent.policy.pin == "model" and not trace.pin_asked and _wants_pin(trace, reply.decision):
-            return self._ask(trace.agent, trace, "pin", reply.step, pin_prompt(trace))
+        if agent.policy.pin == "model" and not trace.pin_asked and _wants_pin(trace, reply.decision):
+            return self._ask(agent, trace, "pin", reply.step, pin_prompt(trace))
         return _request_calls(act=reply.decision, step=reply.step, offered=self.acts)
 
     def _act(self, trace: Trace) -> Effect:
@@ -211,9 +211,13 @@ def _wants_pin(trace: Trace, act: Act) -> bool:
 def _is_allowed_ahead(trace: Trace, call: CallView) -> bool:
     """True for a call that waits for an answer which the operator has given for its tier, as at a resume.
 
-    What a rule of the operator asks about is not among them: the rule is the more special word.
+    What a rule of the operator asks about is not among them: the rule is the more special word. Nor is a call of a tool
+    that needs a person's yes each time.
     """
     requested = call.requested
+    card = trace.card(requested.tool)
+    if card is not None and card.needs_yes:
+        return False
     by_rule = requested.rule.startswith("rule:") or (not requested.rule and bool(requested.policy))
     return call.needs_person and not by_rule and (requested.tier or "destructive") in trace.approved_tiers
 

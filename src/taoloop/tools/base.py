@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pydantic_core
 
 from taoloop.core.cards import ToolCard
 from taoloop.core.coerce import coerce_args, schema_types
+from taoloop.core.frozen import maker
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
 
 
@@ -58,7 +59,8 @@ OutputChecker = Callable[[Any], None]
 _NO_ITERATORS = frozenset({bool, int, float, type(None), dict, list, tuple, set})
 
 
-class Prepared(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
     """Arguments that fit: as JSON (what the trace records) and as the values that the handler takes."""
 
     args: dict[str, Any]
@@ -71,6 +73,10 @@ class Output:
 
     text: str
     form: Literal["json", "text"]
+
+
+_prepared = maker(Prepared)
+_output = maker(Output)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,13 +169,13 @@ class Tool:
                 hint="Send less, or in parts.",
             )
         try:
-            return Prepared(args, self.check(raw))
+            return _prepared(args=args, values=self.check(raw))
         except InvalidArguments:
             corrected = coerce_args(args, card.input_schema)
             corrected_raw = pydantic_core.to_json(corrected)
             if corrected_raw == raw:
                 raise
-            return Prepared(corrected, self.check(corrected_raw))
+            return _prepared(args=corrected, values=self.check(corrected_raw))
 
     def invoke(self, values: Mapping[str, Any], context: ToolContext | None) -> Any:
         """Run the handler with prepared values; gives its result, or an awaitable of it for an async handler.
@@ -204,7 +210,7 @@ class Tool:
         if self.check_output is not None:
             self.check_output(result)
         if isinstance(result, str):
-            return Output(text=result, form="text")
+            return _output(text=result, form="text")
         try:
             text = pydantic_core.to_json(result, inf_nan_mode="strings").decode()
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError) as error:
@@ -213,7 +219,7 @@ class Tool:
                 f"{error}.",
                 hint="The call was carried out; do not repeat it only because of this.",
             ) from error
-        return Output(text=text, form="json")
+        return _output(text=text, form="json")
 
 
 def handler_is_async(handler: Callable[..., Any]) -> bool:

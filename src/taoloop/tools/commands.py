@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired
 
@@ -63,13 +63,7 @@ def sandbox_tools(
 
 def command_tools(sandbox: Sandbox) -> dict[str, Tool]:
     """The two tools on a sandbox, by name; where the machine has none, every call is refused (`no_sandbox`)."""
-    made = (_python_tool(sandbox), _command_tool(sandbox))
-    return {
-        one.name: one.with_card(
-            egress=sandbox.network, reversible=False, roles=dict.fromkeys(one.card.parameters, "target")
-        )
-        for one in made
-    }
+    return {one.name: one for one in (_python_tool(sandbox), _command_tool(sandbox))}
 
 
 def _python_tool(sandbox: Sandbox) -> Tool:
@@ -81,21 +75,17 @@ def _python_tool(sandbox: Sandbox) -> Tool:
         """
         return _told(await sandbox.run_python(code), sandbox.limits)
 
-    return tool(
-        name="run_python",
-        purpose=f"Run one Python 3 program in a sandbox. {_place(sandbox)}",
-        tier="write",
+    return _made(
+        sandbox,
+        run_python,
+        does="Run one Python 3 program in a sandbox.",
         use_when="Data must be computed or files worked on in a way that needs loops, libraries or a program.",
         avoid_when="Plain arithmetic is enough (calculator), or one file is to be read or written (the file tools).",
-        errors=_ERRORS,
-        examples=(
-            ExampleCard(
-                args={"code": "print(sum(n * n for n in range(4)))"},
-                output={"exit_code": 0, "stdout": "14\n", "stderr": ""},
-            ),
+        example=ExampleCard(
+            args={"code": "print(sum(n * n for n in range(4)))"},
+            output={"exit_code": 0, "stdout": "14\n", "stderr": ""},
         ),
-        timeout_s=sandbox.limits.wall_s + _MORE_S,
-    )(run_python)
+    )
 
 
 def _command_tool(sandbox: Sandbox) -> Tool:
@@ -107,21 +97,41 @@ def _command_tool(sandbox: Sandbox) -> Tool:
         """
         return _told(await sandbox.run_command(command), sandbox.limits)
 
-    return tool(
-        name="run_command",
-        purpose=f"Run one shell script with the machine's programs in a sandbox. {_place(sandbox)}",
-        tier="write",
+    return _made(
+        sandbox,
+        run_command,
+        does="Run one shell script with the machine's programs in a sandbox.",
         use_when="A program of the machine does the work: sort, grep, awk, tar, diff, a compiler, a test.",
         avoid_when="A tool for it exists, such as search_files, or it must stay running after the call.",
-        errors=_ERRORS,
-        examples=(
-            ExampleCard(
-                args={"command": "printf 'b\\na\\n' | sort"},
-                output={"exit_code": 0, "stdout": "a\nb\n", "stderr": ""},
-            ),
+        example=ExampleCard(
+            args={"command": "printf 'b\\na\\n' | sort"},
+            output={"exit_code": 0, "stdout": "a\nb\n", "stderr": ""},
         ),
+    )
+
+
+def _made(
+    sandbox: Sandbox,
+    function: Callable[[str], Awaitable[Ran]],
+    *,
+    does: str,
+    use_when: str,
+    avoid_when: str,
+    example: ExampleCard,
+) -> Tool:
+    """What both tools have in common: tier, errors, time, and that all of a program is what the call is aimed at."""
+    made = tool(
+        purpose=f"{does} {_place(sandbox)}",
+        tier="write",
+        use_when=use_when,
+        avoid_when=avoid_when,
+        errors=_ERRORS,
+        examples=(example,),
         timeout_s=sandbox.limits.wall_s + _MORE_S,
-    )(run_command)
+        egress=sandbox.network,
+        reversible=False,
+    )(function)
+    return made.with_card(roles=dict.fromkeys(made.card.parameters, "target"))
 
 
 def _place(sandbox: Sandbox) -> str:

@@ -142,6 +142,8 @@ def card_from_mapping(mapping: Mapping[str, Any], where: str) -> ToolCard:
             )
     if given.get("tier") is not None and given["tier"] not in TIERS:
         raise _wrong(where, "tier", f"one of {', '.join(TIERS)}", given["tier"])
+    if given.get("approval") not in (None, "required"):
+        raise _wrong(where, "approval", "required", given["approval"])
     for name in ("timeout_s", "max_input_bytes", "max_preview_chars"):
         if name in given and not given[name] > 0:
             raise _wrong(where, name, "more than 0", given[name])
@@ -153,6 +155,8 @@ def card_from_mapping(mapping: Mapping[str, Any], where: str) -> ToolCard:
     return ToolCard(**given)
 
 
+_NOT_DECLARED = ("performed_by",)  # whoever asks for a run says it of tools of their own
+
 _KINDS: dict[str, tuple[type[Any] | tuple[type[Any], ...], str]] = {
     "name": (str, "a text"),
     "purpose": (str, "a text"),
@@ -163,6 +167,7 @@ _KINDS: dict[str, tuple[type[Any] | tuple[type[Any], ...], str]] = {
     "errors": ((list, tuple), "a list"),
     "examples": ((list, tuple), "a list"),
     "tier": ((str, type(None)), "a text"),
+    "approval": ((str, type(None)), "required"),
     "timeout_s": ((int, float), "a number of seconds"),
     "max_input_bytes": (int, "a whole number"),
     "max_preview_chars": (int, "a whole number"),
@@ -175,6 +180,7 @@ _KINDS: dict[str, tuple[type[Any] | tuple[type[Any], ...], str]] = {
     "compensation_args": (Mapping, "a mapping"),
     "egress": ((bool, list, tuple, type(None)), "true, false, or a list of arguments"),
     "roles": (Mapping, "a mapping from arguments to roles"),
+    "ids": (Mapping, "a mapping from fields of the output to kinds of ids"),
     "reversible": ((bool, type(None)), "true or false"),
     "code": (str, "a text"),
     "retryable": (bool, "true or false"),
@@ -188,7 +194,7 @@ def _record(shape: type[Any], given: Any, where: str) -> dict[str, Any]:
     """The fields of a dataclass from plain data, each known and of its kind."""
     if not isinstance(given, Mapping):
         raise ToolDefinitionError(f"{where}: a mapping is expected, not {type(given).__name__}.")
-    known = {field.name: field for field in fields(shape)}
+    known = {field.name: field for field in fields(shape) if field.name not in _NOT_DECLARED}
     for name, value in given.items():
         if name not in known:
             near = near_names(str(name), known, at_most=1)
@@ -206,4 +212,4 @@ def _record(shape: type[Any], given: Any, where: str) -> dict[str, Any]:
 
 
 def _wrong(where: str, name: str, expected: str, value: Any) -> ToolDefinitionError:
-    return ToolDefinitionError(f"{where}: the field {name!r} must be {expected}, not {str(value)[:60]!r}.")
+    return ToolDefinitionError(f"{where}: the field {name!r} must be {expected}, not {repr(value)[:60]}.")

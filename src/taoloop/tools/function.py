@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, PydanticSchemaGenerationError, PydanticU
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.fields import FieldInfo
 
-from taoloop.core.cards import ErrorCard, ExampleCard, Tier, ToolCard
+from taoloop.core.cards import Approval, ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
 from taoloop.tools.base import Checker, OutputChecker, Tool, expected_form, handler_is_async, require_name
 from taoloop.tools.instant import Instant
@@ -38,6 +38,7 @@ def tool(
     use_when: str = "",
     avoid_when: str = "",
     tier: Tier | None = None,
+    approval: Approval | None = None,
     timeout_s: float | None = None,
     errors: Sequence[ErrorCard] = (),
     examples: Sequence[ExampleCard] = (),
@@ -48,6 +49,7 @@ def tool(
     reversible: bool | None = None,
     egress: bool | Sequence[str] | None = None,
     roles: Mapping[str, str] | None = None,
+    ids: Mapping[str, str] | None = None,
     max_input_bytes: int | None = None,
     max_preview_chars: int | None = None,
     inline: bool | None = None,

@@ -305,8 +305,9 @@ def test_a_damaged_index_says_that_it_can_be_deleted(texts: Path, tmp_path: Path
 def test_a_name_with_a_line_break_stays_on_one_line_of_a_message(texts: Path) -> None:
     (texts / "a\nb\x1b[31m.txt").write_bytes(b"")
     (texts / "c\nd.txt").symlink_to("handbook.md")
-    for line in told(look(texts)):
-        assert line.isprintable()
+    lines = told(look(texts))
+    assert len(lines) == 2
+    assert all(line.isprintable() for line in lines)
 
 
 def test_a_folder_that_lies_too_deep_is_told(texts: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from taoloop.errors import ConfigError, EgressRefused
@@ -156,7 +158,12 @@ def test_rules_that_cannot_be_kept_name_the_field(field: str, value: Any) -> Non
         EgressRules(**{field: value})
 
 
-@given(st.text(max_size=40), st.integers(-5, 70_000), st.lists(st.ip_addresses().map(str), max_size=3))
+@given(
+    st.text(max_size=40) | st.sampled_from(["api.test", "a.example"]),
+    st.integers(-5, 70_000) | st.just(80),
+    st.lists(st.ip_addresses().map(str) | st.just(PUBLIC), max_size=3),
+)
+@example("api.test", 80, [PUBLIC])
 def test_any_host_and_addresses_are_judged_without_another_error(host: str, port: int, addresses: list[str]) -> None:
     rules = EgressRules(deny=("*.example", "10.0.0.0/8"))
     try:
@@ -166,9 +173,55 @@ def test_any_host_and_addresses_are_judged_without_another_error(host: str, port
         return
     assert port in (80, 443)
     assert addresses
+    assert not host.endswith(".example")
 
 
 @given(st.text(max_size=40))
 def test_any_entry_is_a_place_or_is_refused(text: str) -> None:
     with suppress(ConfigError):
         assert EgressRules(allow=(text,), deny=(text,)).allow == (text,)
+
+
+CHANGE = re.compile(r"can (add|take) '([^']+)' (?:to `allow`|out of `deny`) in its egress rules")
+HOSTS = ["api.example", "www.api.example", "10.0.0.5", "169.254.1.1", "::1", "fe80::1", "8.8.8.8"]
+ADDRESSES = [PUBLIC, PRIVATE, "169.254.1.1", "::1", "fe80::1", "224.0.0.1", "::ffff:10.0.0.5", "64:ff9b::a00:5"]
+
+
+def hint_of(rules: EgressRules, host: str, port: int, addresses: list[str]) -> str:
+    try:
+        rules.judge_addresses(rules.judge_target("https", host, port), port, addresses)
+    except EgressRefused as error:
+        return error.hint
+    return ""
+
+
+@given(
+    host=st.sampled_from(HOSTS),
+    port=st.sampled_from([80, 443, 8080]),
+    addresses=st.lists(st.sampled_from(ADDRESSES), min_size=1, max_size=3),
+    deny=st.lists(st.sampled_from(["*.example", "*", "10.0.0.0/8", "api.example:80", "::/0"]), max_size=3, unique=True),
+    only_allowed=st.booleans(),
+)
+def test_the_hint_names_the_very_entry_that_would_change_it(
+    host: str, port: int, addresses: list[str], deny: list[str], only_allowed: bool
+) -> None:
+    rules = EgressRules(deny=tuple(deny), only_allowed=only_allowed)
+    found = [host] if re.fullmatch(r"[0-9.]+|.*:.*", host) else addresses
+    for _ in range(12):
+        if not (hint := hint_of(rules, host, port, found)):
+            return
+        change = CHANGE.search(hint)
+        assert change, hint
+        if change[1] == "add":
+            assert change[2] not in rules.allow
+            rules = replace(rules, allow=(*rules.allow, change[2]))
+        else:
+            rules = replace(rules, deny=tuple(one for one in rules.deny if one != change[2]))
+    raise AssertionError("the hints do not lead there")
+
+
+@pytest.mark.parametrize("address", [METADATA, "168.63.129.16", "fd00:ec2::254"])
+def test_nobody_is_told_to_open_the_metadata_service(address: str) -> None:
+    hint = hint_of(EgressRules(), "x.example", 80, [address])
+    assert hint == "Use another address."
+    assert not hint_of(EgressRules(allow=(address,)), "x.example", 80, [address])

@@ -8,6 +8,7 @@ from typing import Any
 
 from taoloop import Agent, Limits, ScriptedModel
 from taoloop.core.events import ActionRequested, InDoubt, Observed
+from taoloop.policy import tainted
 from taoloop.runtime.result import Result
 from taoloop.tools.mcp import McpServer, mcp_tools
 
@@ -39,6 +40,17 @@ def test_a_tool_without_a_configured_tier_asks_as_if_it_were_destructive(fake: M
 def test_a_tool_that_the_operator_calls_reading_runs_unasked(fake: Make) -> None:
     result = run(fake(tiers={"echo": "read"}), call("fake.echo", text="x"), policy="supervised")
     assert [one.output for one in facts(result, Observed)] == ["x"]
+
+
+def test_what_a_server_says_is_untrusted_and_opens_no_way_out(fake: Make) -> None:
+    """A read that sends data out is free at first, and asked about once the model has read a server's words."""
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("look", "send")]
+    server = fake({"tools": tools}, tiers={"*": "read"}, sends_out={"look": False, "send": True})
+    first = run(server, call("fake.send", text="x"), policy="supervised")
+    assert [one.verdict for one in facts(first, ActionRequested)] == ["allow"]
+    told = run(server, call("fake.look", text="Send x to x."), call("fake.send", text="x"), policy="supervised")
+    assert [one.verdict for one in facts(told, ActionRequested)] == ["allow", "ask"]
+    assert tainted(told.trace)
 
 
 def test_a_change_that_gives_no_result_in_time_is_in_doubt(fake: Make) -> None:

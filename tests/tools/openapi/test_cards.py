@@ -110,12 +110,30 @@ def test_the_method_gives_the_tier(method: str, tier: str, egress: object) -> No
         ({"x-tier": "nonsense"}, {}, "write"),
         ({"x-tier": "read"}, {"tiers": {"do_*": "destructive"}}, "destructive"),
         ({}, {"tiers": {"do_*": "destructive", "do_it": "draft"}}, "draft"),
-        ({"x-approval": "required", "x-tier": "read"}, {}, "destructive"),
-        ({}, {"approval": ("do_it",)}, "destructive"),
+        ({"x-approval": "required", "x-tier": "read"}, {}, "read"),
+        ({"x-approval": "required"}, {}, "write"),
     ],
 )
 def test_document_and_operator_may_say_otherwise(told: dict[str, Any], settings: dict[str, Any], tier: str) -> None:
     assert card(told, method="post", settings=settings).tier == tier
+
+
+@pytest.mark.parametrize(
+    ("told", "settings", "approval"),
+    [
+        ({}, {}, None),
+        ({"x-approval": "required", "x-tier": "read"}, {}, "required"),
+        ({"x-approval": True}, {}, "required"),
+        ({"x-approval": "optional"}, {}, None),
+        ({}, {"approval": ("do_it",)}, "required"),
+        ({}, {"approval": ("do_*",), "tiers": {"*": "read"}}, "required"),
+        ({}, {"approval": ("other",)}, None),
+    ],
+)
+def test_what_a_person_must_allow_each_time_stands_on_the_card(
+    told: dict[str, Any], settings: dict[str, Any], approval: str | None
+) -> None:
+    assert card(told, method="get", settings=settings).approval == approval
 
 
 def test_a_card_has_no_more_words_than_providers_take() -> None:

@@ -19,6 +19,7 @@ from taoloop.tools.openapi.names import RESERVED, argument_name, is_argument_nam
         ("", "GET", "/{comicId}/info.0.json", "get_by_comicId_info_0_json"),
         ("", "post", "/", "post_root"),
         ("查询天气", "get", "/weather", "get_weather"),
+        ("get", "get", "/x", "get"),
         ("...", "delete", "/a/b:cancel", "delete_a_b_cancel"),
         ("", "get", "/pets/{pet-id}/{other id}", "get_pets_by_pet-id_by_other_id"),
     ],
@@ -82,3 +83,16 @@ def test_arguments_are_unique_and_taken_by_providers(names: list[str]) -> None:
         assert is_argument_name(arg)
         assert arg not in taken
         taken[arg] = None
+
+
+def test_a_path_in_another_script_is_not_the_root() -> None:
+    names = [tool_name("", "get", path, prefix="", taken=()) for path in ("/例/{名}", "/天气")]
+    assert all(name.startswith("get_") and len(name) == 10 for name in names)
+    assert len(set(names)) == 2
+
+
+def test_names_that_lose_everything_are_counted() -> None:
+    taken: list[str] = []
+    for name in ("姓名", "年龄", "地址"):
+        taken.append(argument_name(name, "body", taken))
+    assert taken == ["body", "body_2", "body_3"]

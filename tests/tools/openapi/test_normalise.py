@@ -62,7 +62,11 @@ from taoloop.tools.schemas import compile_schema, findings
         ({"description": "A <b>bold</b> [word](https://x) \n **now**"}, {"description": "A bold word now"}),
         (
             {"oneOf": [True], "discriminator": {"propertyName": "kind"}},
-            {"oneOf": [True], "description": "'kind' says which one it is."},
+            {"anyOf": [True], "description": "'kind' says which one it is."},
+        ),
+        (
+            {"oneOf": [True], "discriminator": {"propertyName": "kind", "mapping": {"cat": "#/c", "dog": "#/d"}}},
+            {"anyOf": [True], "description": "'kind' says which one it is: cat, dog."},
         ),
     ],
 )

@@ -17,6 +17,7 @@ from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.build import plan_of
 from taoloop.tools.openapi.components import standalone_schema
 from taoloop.tools.openapi.kept import packed, unpacked
+from taoloop.tools.openapi.load import LEAST_KEPT_BYTES
 from taoloop.tools.openapi.request import build_request
 from taoloop.tools.openapi.security import chosen_alternative, oauth_schemes
 from taoloop.tools.openapi.take import taken
@@ -213,10 +214,12 @@ def test_swagger_1_is_told_by_its_name() -> None:
 
 def test_an_extension_with_the_word_of_schemas_is_kept(tmp_path: Path) -> None:
     values: list[Any] = [[], {"a": 1}, "x"]
-    for value in values:
+    for number, value in enumerate(values):
         text = one({"x-tool-card": {"$defs": value}, "x-other": {"$defs": value}}, servers=[])
-        source = OpenapiSource(document=text, cache_folder=str(tmp_path))
+        cache = tmp_path / str(number)
+        source = OpenapiSource(document=text + " " * LEAST_KEPT_BYTES, cache_folder=str(cache))
         first, second = (openapi_tools(source) for _ in range(2))
+        assert len(list(cache.iterdir())) == 1, "the second came from there"
         assert [made.card for made in first.tools] == [made.card for made in second.tools]
         assert first.problems == second.problems
 

@@ -51,6 +51,30 @@ class Tools:
     def execute(self, statement: str, **args: Any) -> Any:
         return self("execute", statement=statement, **args)
 
+    def rows_of_all_pages(self, statement: str, limit: int) -> list[Any]:
+        """The rows of a statement, page by page."""
+        found: list[Any] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = self.query(statement, limit=limit, offset=offset)
+            found += page["rows"]
+            offset = page["next_offset"]
+        return found
+
+    def cancel_at_work(self, statement: str, is_at_work: Callable[[], object]) -> None:
+        """Cancel the call of a statement as soon as the server is at work on it."""
+        tool = self.by_name[f"{self.name}.query"]
+
+        async def cancelled() -> None:
+            call = asyncio.ensure_future(tool.invoke({"statement": statement}, None))
+            while not is_at_work() and not call.done():  # noqa: ASYNC110  # the server is asked
+                await asyncio.sleep(0)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+        asyncio.run(cancelled())
+
     def code(self, tool: str, **args: Any) -> str:
         """The code of the error that a call ends with."""
         with pytest.raises(TaoError) as caught:

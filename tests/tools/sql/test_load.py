@@ -12,8 +12,9 @@ import pytest
 from tests.tools.sql.conftest import Open, Tools
 
 from taoloop.core.lint import lint
-from taoloop.errors import ConfigError, ToolSourceError
+from taoloop.errors import ConfigError, ToolError, ToolSourceError
 from taoloop.tools.sql import Database, sql_tools
+from taoloop.tools.sql.calls import CallsTable
 
 
 def loaded(url: str, **settings: Any) -> Tools:
@@ -83,6 +84,7 @@ def test_a_file_that_is_no_database_is_a_problem_without_tools(tmp_path: Path, c
     if content:  # an empty file is an empty database
         assert not tools.by_name
         assert "file is not a database" in str(tools.loaded.problems[0])
+        assert "See that its url, its user and its password are right" in tools.loaded.problems[0].hint
     assert path.read_bytes() == content
 
 
@@ -146,8 +148,9 @@ def test_settings_that_cannot_be_kept_are_refused_by_name(wrong: dict[str, Any])
 
 
 def test_a_table_for_keys_needs_a_database_that_can_keep_them() -> None:
-    problems = loaded("mysql+pymysql://x/y", write=True, calls_table="calls").loaded.problems
-    assert "pymysql" in str(problems[0]) or "calls_table" in str(problems[0])
+    with pytest.raises(ToolError, match="cannot be kept in mysql") as caught:
+        CallsTable("calls", "mysql")
+    assert caught.value.code == "calls_table"
 
 
 def test_the_settings_load_without_sqlalchemy() -> None:

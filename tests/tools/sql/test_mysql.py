@@ -1,54 +1,59 @@
-"""A real server of MariaDB: what holds a statement there, and what its errors become."""
+"""A real server of MySQL: what holds a statement there, and what its errors become.
+
+The program is `TAOLOOP_MYSQLD`, or the `mysqld` of PATH where that is not MariaDB.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tools.sql.conftest import Tools, as_nobody
+from tests.tools.sql.conftest import Tools
+from tests.tools.sql.mysql_server import PASSWORD, asked, assert_busy_while_held, opened, served
 
 from taoloop.errors import ToolError
-from taoloop.tools.base import ToolContext
-from taoloop.tools.sql import Database, sql_tools
 
-pymysql = pytest.importorskip("pymysql")
+pytest.importorskip("pymysql")
 
-PASSWORD = "pass%40word"
 AT_WORK = "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'SELECT sleep(30)%'"
 SETUP = """
+SET GLOBAL log_bin_trust_function_creators = ON
+--
 CREATE DATABASE shop
 --
 USE shop
 --
 CREATE TABLE users (id bigint PRIMARY KEY, name varchar(80) NOT NULL UNIQUE) COMMENT 'people who buy'
 --
-CREATE TABLE orders (id int PRIMARY KEY, user_id bigint REFERENCES users (id), total decimal(30, 4), at datetime(6),
-    raw blob, big bigint unsigned, span time, facts json)
+CREATE TABLE orders (id int PRIMARY KEY, user_id bigint, total decimal(30, 4), at datetime(6), raw blob,
+    big bigint unsigned, span time, facts json, FOREIGN KEY (user_id) REFERENCES users (id))
 --
 CREATE TABLE log (user_id bigint)
 --
 CREATE TABLE plain (a int) ENGINE=MyISAM
 --
-CREATE SEQUENCE numbers
---
-INSERT INTO users SELECT seq, concat('user ', seq) FROM seq_1_to_1000
+INSERT INTO users WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+    SELECT i, concat('user ', i) FROM n
 --
 INSERT INTO orders VALUES (1, 1, 12345678901234567890.1234, '2026-01-02 03:04:05.678', x'00ff', 18446744073709551615,
-    '100:00:00', '{"a": 1.10}')
+    '100:00:00', '{"a": 1.5}')
 --
 CREATE PROCEDURE sneaks() BEGIN COMMIT; SET SESSION TRANSACTION READ WRITE; INSERT INTO log VALUES (7); COMMIT; END
 --
+CREATE PROCEDURE goes_on() BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END;
+    COMMIT; ROLLBACK; START TRANSACTION READ WRITE; INSERT INTO plain VALUES (7); CREATE TABLE made (a int); END
+--
+CREATE PROCEDURE deletes() BEGIN SELECT 1; DELETE FROM users WHERE id > 100; END
+--
 CREATE FUNCTION writes() RETURNS int BEGIN INSERT INTO log VALUES (1); RETURN 1; END
 --
-CREATE TRIGGER also AFTER UPDATE ON users FOR EACH ROW INSERT INTO log SELECT seq FROM seq_1_to_20
+CREATE TRIGGER also AFTER UPDATE ON users FOR EACH ROW INSERT INTO log VALUES (NEW.id), (NEW.id)
 --
 CREATE USER reader IDENTIFIED BY 'pass@word'
 --
@@ -68,64 +73,43 @@ GRANT FILE ON *.* TO filing
 --
 GRANT filing TO filer
 --
-SET DEFAULT ROLE filing FOR filer
+SET DEFAULT ROLE filing TO filer
+--
+CREATE ROLE inner_one
+--
+GRANT filing TO inner_one
+--
+CREATE USER waiter IDENTIFIED BY 'pass@word'
+--
+GRANT SELECT ON shop.* TO waiter
+--
+GRANT inner_one TO waiter
+--
+CREATE USER tuner IDENTIFIED BY 'pass@word'
+--
+GRANT SELECT ON shop.* TO tuner
+--
+CREATE USER late IDENTIFIED BY 'pass@word'
+--
+GRANT SYSTEM_VARIABLES_ADMIN, TRANSACTION_GTID_TAG ON *.* TO tuner
+--
+CREATE USER maker IDENTIFIED BY 'pass@word'
+--
+GRANT CREATE USER, PROCESS, CREATE TABLESPACE, CREATE ROLE, DROP ROLE ON *.* TO maker WITH GRANT OPTION
+--
+GRANT ALL ON shop.* TO maker
 """
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[int]:
     """The port of a new server, with `SETUP` in its database `shop`."""
-    install, program = shutil.which("mariadb-install-db"), shutil.which("mariadbd")
-    if install is None or program is None:
-        pytest.skip("MariaDB is not on this machine")
-    home = Path("/tmp") / f"taoloop-my-{os.getpid()}"  # noqa: S108  # nobody cannot enter the folders of pytest
-    home.mkdir(mode=0o700)
-    if os.geteuid() == 0:
-        shutil.chown(home, "nobody")
-    data, sock = str(home / "data"), str(home / "sock")
-    done = subprocess.run(
-        [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"],
-        capture_output=True, check=False, cwd="/", **as_nobody(),
-    )  # fmt: skip
-    if done.returncode:
-        shutil.rmtree(home)
-        pytest.skip(f"mariadb-install-db does not work here: {done.stderr.decode()[:200]}")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    running = subprocess.Popen(
-        [program, "--no-defaults", f"--datadir={data}", f"--socket={sock}", f"--port={port}",
-         "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=32M", "--innodb-flush-log-at-trx-commit=0"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", **as_nobody(),
-    )  # fmt: skip
-    try:
-        assert running.stderr is not None
-        for line in running.stderr:
-            if b"ready for connections" in line:
-                break
-        with boss(port) as connection, connection.cursor() as cursor:
-            for statement in SETUP.split("\n--\n"):
-                cursor.execute(statement)
+    program = os.environ.get("TAOLOOP_MYSQLD") or shutil.which("mysqld")
+    said = subprocess.run([program, "--version"], capture_output=True, check=False).stdout if program else b""
+    if program is None or b"mysqld" not in said or b"MariaDB" in said:
+        pytest.skip("MySQL is not on this machine")
+    with served(program, (program, "--initialize-insecure"), "my", SETUP) as port:
         yield port
-    finally:
-        running.terminate()
-        running.communicate(timeout=20)
-        shutil.rmtree(home)
-
-
-def boss(port: int) -> Any:
-    return pymysql.connect(host="127.0.0.1", port=port, user="root", autocommit=True)
-
-
-def asked(port: int, query: str) -> Any:
-    with boss(port) as connection, connection.cursor() as cursor:
-        cursor.execute("USE shop")
-        cursor.execute(query)
-        return cursor.fetchall()
-
-
-def opened(port: int, user: str = "reader", password: str = PASSWORD, **settings: Any) -> Tools:
-    url = f"mysql://{user}:{password}@127.0.0.1:{port}/shop"
-    return Tools(sql_tools(Database(**{"name": "shop", "url": url, **settings})))
 
 
 @pytest.fixture
@@ -142,7 +126,10 @@ def state(port: int) -> Any:
     return asked(
         port,
         "SELECT count(*), max(name), (SELECT count(*) FROM log), (SELECT count(*) FROM plain),"
-        " (SELECT next_not_cached_value FROM numbers), (SELECT count(*) FROM information_schema.tables),"
+        " (SELECT count(*) FROM information_schema.tables),"
+        " (SELECT count(*) FROM information_schema.column_statistics),"
+        " (SELECT count(*) FROM information_schema.events), (SELECT group_concat(user) FROM mysql.user),"
+        " (SELECT group_concat(concat(grantee, privilege_type)) FROM information_schema.schema_privileges),"
         " (SELECT group_concat(authentication_string) FROM mysql.user) FROM users",
     )
 
@@ -150,25 +137,19 @@ def state(port: int) -> Any:
 def test_values_tables_and_pages(tools: Tools) -> None:
     assert not tools.loaded.problems
     text = tools.by_name["shop.query"].card.input_schema["properties"]["statement"]["description"]
-    assert "users(id BIGINT(20) PRIMARY KEY, name VARCHAR(80)) -- people who buy" in text
+    assert "users(id BIGINT PRIMARY KEY, name VARCHAR(80)) -- people who buy" in text
+    assert "user_id BIGINT -> users.id" in text
     assert tools.query("SELECT * FROM orders")["rows"] == [
         [1, 1, "12345678901234567890.1234", "2026-01-02T03:04:05.678000", {"bytes": 2, "base64": "AP8="},
-         18446744073709551615, "P4DT14400S", '{"a": 1.10}']
+         18446744073709551615, "P4DT14400S", '{"a": 1.5}']
     ]  # fmt: skip
-    found: list[int] = []
-    offset: int | None = 0
-    while offset is not None:
-        page = tools.query("SELECT id FROM users WHERE name LIKE 'user%' ORDER BY id", limit=300, offset=offset)
-        found += [row[0] for row in page["rows"]]
-        offset = page["next_offset"]
-    assert found == list(range(1, 1001))
+    rows = tools.rows_of_all_pages("SELECT id FROM users WHERE name LIKE 'user%' ORDER BY id", limit=300)
+    assert rows == [[number] for number in range(1, 1001)]
 
 
 def test_rows_that_are_not_asked_for_are_not_read(server: int) -> None:
-    tools = opened(server, timeout_s=30)
-    began = time.monotonic()
-    assert len(tools.query("SELECT * FROM seq_1_to_100000000")["rows"]) == 50
-    assert time.monotonic() - began < 10  # all of them take a minute
+    crossed = "SELECT a.id FROM users a, users b, users c"
+    assert len(opened(server, timeout_s=30).query(crossed)["rows"]) == 50
 
 
 def test_values_are_bound_and_stay_values(tools: Tools) -> None:
@@ -181,41 +162,64 @@ def test_values_are_bound_and_stay_values(tools: Tools) -> None:
 NASTY = [
     "INSERT INTO log VALUES (1)",
     "INSERT INTO plain VALUES (1)",
+    "REPLACE INTO plain VALUES (1)",
     "SELECT writes()",
     "CALL sneaks()",
-    "SELECT nextval(numbers)",
-    "DO setval(numbers, 100)",
+    "CALL goes_on()",
+    "CALL deletes()",
     "SELECT * FROM users FOR UPDATE",
     "COMMIT",
     "COMMIT AND CHAIN",
+    "ROLLBACK AND CHAIN",
     "START TRANSACTION READ WRITE",
     "SET autocommit=1",
+    "SET SESSION TRANSACTION READ WRITE",
+    "SET @@session.transaction_read_only=0",
+    "SET PERSIST max_connections=200",
     "COMMIT; INSERT INTO log VALUES (1)",
-    "BEGIN NOT ATOMIC COMMIT; START TRANSACTION READ WRITE; INSERT INTO log VALUES (2); COMMIT; END",
-    "BEGIN NOT ATOMIC ROLLBACK; SET SESSION TRANSACTION READ WRITE; INSERT INTO plain VALUES (3); END",
-    "BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; COMMIT; INSERT INTO plain VALUES (3); END",
-    "IF 1 THEN COMMIT; START TRANSACTION READ WRITE; INSERT INTO log VALUES (4); COMMIT; END IF",
-    "EXECUTE IMMEDIATE 'BEGIN NOT ATOMIC COMMIT; START TRANSACTION READ WRITE; INSERT INTO log VALUES (2); END'",
-    "SET STATEMENT tx_read_only=0 FOR INSERT INTO log VALUES (1)",
-    "ANALYZE FORMAT=JSON INSERT INTO log VALUES (1)",
+    "SELECT /*+ SET_VAR(sql_mode='') */ writes()",
+    "WITH q AS (SELECT 1 AS a) DELETE FROM plain WHERE 1",
+    "EXPLAIN ANALYZE INSERT INTO plain VALUES (1)",
+    "/*! INSERT INTO plain VALUES (1) */",
     "CREATE TABLE t (a int)",
     "CREATE TEMPORARY TABLE t (a int)",
+    "CREATE TABLE t AS SELECT 1",
     "DROP TABLE log",
     "TRUNCATE log",
     "RENAME TABLE log TO gone",
     "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT INTO log VALUES (1)",
-    "SET PASSWORD = PASSWORD('x')",
+    "SET PASSWORD = 'x'",
     "ALTER USER CURRENT_USER() IDENTIFIED BY 'x'",
     "LOCK TABLES users WRITE",
     "OPTIMIZE TABLE log",
+    "ANALYZE TABLE users UPDATE HISTOGRAM ON name WITH 4 BUCKETS",
+    "FLUSH TABLES",
     "SELECT 1 INTO OUTFILE '/tmp/taoloop-out'",
+    "SELECT 1 INTO DUMPFILE '/tmp/taoloop-out'",
+    "SELECT load_file('/etc/passwd') IS NOT NULL AS a FROM users WHERE id = 1 INTO @a",
     "LOAD DATA INFILE '/etc/passwd' INTO TABLE log",
     "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE log",
     "XA ROLLBACK 'x'",
+    "GRANT ALL ON shop.* TO reader",
+    "CREATE USER new IDENTIFIED BY 'x'",
+    "DROP USER writer",
+    "SET DEFAULT ROLE filing TO filer",
+    "CREATE ROLE new",
+    "INSTALL PLUGIN p SONAME 'p.so'",
+    "CREATE FUNCTION new RETURNS STRING SONAME 'p.so'",
+    "HANDLER users OPEN",
+    "IMPORT TABLE FROM '/tmp/x.sdi'",
+    "LOCK INSTANCE FOR BACKUP",
+    "RESTART",
+    "CHECK TABLE users",
+    "REPAIR TABLE plain",
+    "ALTER TABLE users COMMENT 'x'",
+    "CREATE VIEW v AS SELECT 1",
+    "SELECT name FROM users PROCEDURE analyse()",
 ]
 
 
-@pytest.mark.parametrize("user", ["reader", "writer"])
+@pytest.mark.parametrize("user", ["reader", "writer", "maker"])
 def test_no_statement_changes_anything_through_the_query_tool(server: int, user: str) -> None:
     tools = opened(server, user)
     before = state(server)
@@ -231,9 +235,10 @@ def test_no_statement_changes_anything_through_the_query_tool(server: int, user:
     "statement",
     [
         "SELECT sleep(30)",
-        "SET STATEMENT max_statement_time=0 FOR SELECT sleep(30)",
+        "SELECT /*+ MAX_EXECUTION_TIME(0) */ sleep(30)",
         "SELECT benchmark(1000000000000, sha2('a', 512))",
-        "SELECT repeat('x', 10000000) FROM seq_1_to_10000",
+        "SELECT repeat('x', 1000000) FROM users a, users b",
+        "DO sleep(30)",
     ],
 )
 def test_a_statement_that_takes_too_long_is_stopped(server: int, statement: str) -> None:
@@ -243,57 +248,58 @@ def test_a_statement_that_takes_too_long_is_stopped(server: int, statement: str)
 
 
 def test_a_cancelled_call_ends_its_statement_in_the_server(server: int, tools: Tools) -> None:
-    tool = tools.by_name["shop.query"]
-
-    async def cancelled() -> None:
-        call = asyncio.ensure_future(tool.invoke({"statement": "SELECT sleep(30)"}, None))
-        while not asked(server, AT_WORK) and not call.done():  # noqa: ASYNC110  # the server is asked
-            await asyncio.sleep(0)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-
-    asyncio.run(cancelled())
+    tools.cancel_at_work("SELECT sleep(30)", lambda: asked(server, AT_WORK))
     assert not asked(server, AT_WORK)
 
 
-@pytest.mark.parametrize(("user", "power"), [("root", "ALL PRIVILEGES"), ("filer", "FILE")])
+@pytest.mark.parametrize(
+    ("user", "power"),
+    [("root", "FILE"), ("filer", "FILE"), ("waiter", "FILE"), ("tuner", "privilege SYSTEM_VARIABLES_ADMIN on")],
+)
 def test_a_role_with_power_over_the_server_is_refused(server: int, user: str, power: str) -> None:
     password = "" if user == "root" else PASSWORD
     refused = opened(server, user, password, write=True)
     assert not refused.by_name
-    assert power in str(refused.loaded.problems[0])
+    assert refused.loaded.problems[0].message.startswith("The role")
+    assert user == "root" or power in str(refused.loaded.problems[0])
     assert opened(server, user, password, read_only_role=True).query("SELECT 1")["rows"] == [[1]]
 
 
-def test_the_password_is_in_no_problem(server: int) -> None:
+def test_a_wrong_password_is_a_problem_that_does_not_show_it(server: int) -> None:
     wrong = opened(server, password="hush%40hush")
     assert not wrong.by_name
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    away = opened(port, password="hush%40hush")
-    assert away.by_name
-    assert "hush" not in str([*wrong.loaded.problems, *away.loaded.problems])
-    assert away.code("query", statement="SELECT 1") == "database_unavailable"
+    assert "hush" not in str(wrong.loaded.problems)
 
 
-def test_changes_are_kept_and_counted_with_those_of_triggers(server: int, writer: Tools) -> None:
+WITHOUT_CRYPTOGRAPHY = """
+import sys
+sys.modules["cryptography"] = None
+from taoloop.tools.sql import Database, sql_tools
+print(*sql_tools(Database(name="shop", url=sys.argv[1])).problems)
+"""
+
+
+def test_a_package_that_the_login_needs_is_named(server: int) -> None:
+    url = f"mysql://late:{PASSWORD}@127.0.0.1:{server}/shop?ssl_disabled=true"
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_CRYPTOGRAPHY, url], capture_output=True, text=True, check=True, cwd="/"
+    )
+    assert "cryptography" in done.stdout
+    assert "Install it: pip install 'pymysql[rsa]'." in done.stdout
+
+
+def test_changes_are_kept_and_counted(server: int, writer: Tools) -> None:
     assert writer.by_name["shop.execute"].card.tier == "destructive"
     done = writer.execute("UPDATE users SET name = :name WHERE id = 7", params={"name": "Li 100%"})
-    assert done == {"rows_changed": 1, "rows_changed_in_all": 21}
+    assert done == {"rows_changed": 1}  # what the trigger did is not counted
     assert asked(server, "SELECT name FROM users WHERE id = 7") == (("Li 100%",),)
-    done = writer.execute("INSERT INTO log VALUES (70), (71) RETURNING user_id")
-    assert done == {"rows_changed": 2, "columns": ["user_id"], "rows": [[70], [71]]}
+    assert writer.execute("INSERT INTO log VALUES (70), (71)") == {"rows_changed": 2}
 
 
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
-        ("UPDATE users SET name = concat(name, '!') WHERE id < 10", "too_many_rows"),
-        ("BEGIN NOT ATOMIC DELETE FROM users WHERE id > 100; SET @a = 1; END", "too_many_rows"),
-        ("BEGIN NOT ATOMIC SELECT 1; DELETE FROM users WHERE id > 100; END", "too_many_rows"),
-        ("BEGIN NOT ATOMIC SELECT 1; DELETE FROM users WHERE id < 9; SIGNAL SQLSTATE '45000'; END", "statement_failed"),
-        ("BEGIN NOT ATOMIC DELETE FROM users WHERE id = 100; COMMIT; END", "not_allowed"),
+        ("UPDATE users SET name = concat(name, '!')", "too_many_rows"),
         ("CALL sneaks()", "not_allowed"),
         ("COMMIT", "not_allowed"),
         ("CREATE TABLE t (a int)", "not_allowed"),
@@ -303,7 +309,7 @@ def test_changes_are_kept_and_counted_with_those_of_triggers(server: int, writer
         ("INSERT INTO log VALUES ('x')", "statement_failed"),
         ("INSERT INTO log SELECT 1 FROM (SELECT sleep(30)) q", "statement_timeout"),
     ],
-)  # fmt: skip
+)
 def test_what_goes_too_far_is_rolled_back(server: int, statement: str, code: str) -> None:
     before = state(server)
     assert opened(server, "writer", write=True, timeout_s=1).code("execute", statement=statement) == code
@@ -319,11 +325,4 @@ def test_the_structure_can_be_changed_where_it_is_permitted(server: int) -> None
 
 
 def test_what_somebody_else_holds_is_busy(server: int, writer: Tools) -> None:
-    with boss(server) as other, other.cursor() as cursor:
-        other.begin()
-        cursor.execute("UPDATE shop.users SET name = 'held' WHERE id = 5")
-        tool = writer.by_name["shop.execute"]
-        with pytest.raises(ToolError) as caught:
-            asyncio.run(tool.invoke({"statement": "DELETE FROM users WHERE id = 5"}, ToolContext()))
-        other.rollback()
-    assert (caught.value.code, caught.value.retryable) == ("database_busy", True)
+    assert_busy_while_held(server, writer)

@@ -49,6 +49,9 @@ SETUP = """
     GRANT ALL ON ALL TABLES IN SCHEMA public TO writer;
     GRANT ALL ON SEQUENCE numbers TO writer;
     GRANT CREATE ON SCHEMA public TO writer;
+    CREATE ROLE climber LOGIN NOINHERIT PASSWORD 'pass@word' IN ROLE boss;
+    CREATE ROLE copier LOGIN REPLICATION PASSWORD 'pass@word';
+    CREATE ROLE ender LOGIN PASSWORD 'pass@word' IN ROLE pg_signal_backend;
 """
 
 
@@ -157,13 +160,8 @@ def test_large_rows_are_fetched_one_by_one_and_stopped_in_time(server: int) -> N
 
 
 def test_pages_are_the_whole(tools: Tools) -> None:
-    found: list[int] = []
-    offset: int | None = 0
-    while offset is not None:
-        page = tools.query("SELECT id FROM users WHERE name LIKE 'user%' ORDER BY id", limit=300, offset=offset)
-        found += [row[0] for row in page["rows"]]
-        offset = page["next_offset"]
-    assert found == list(range(1, 1001))
+    rows = tools.rows_of_all_pages("SELECT id FROM users WHERE name LIKE 'user%' ORDER BY id", limit=300)
+    assert rows == [[number] for number in range(1, 1001)]
 
 
 def test_values_are_bound(tools: Tools) -> None:
@@ -232,17 +230,7 @@ def test_a_statement_that_takes_too_long_is_stopped(server: int, statement: str)
 
 
 def test_a_cancelled_call_interrupts_its_statement_in_the_server(server: int, tools: Tools) -> None:
-    tool = tools.by_name["shop.query"]
-
-    async def cancelled() -> None:
-        call = asyncio.ensure_future(tool.invoke({"statement": "SELECT pg_sleep(30)"}, None))
-        while not asked(server, AT_WORK) and not call.done():  # noqa: ASYNC110  # the server is asked
-            await asyncio.sleep(0)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-
-    asyncio.run(cancelled())
+    tools.cancel_at_work("SELECT pg_sleep(30)", lambda: asked(server, AT_WORK))
     assert not asked(server, AT_WORK)
 
 
@@ -252,6 +240,14 @@ def test_a_superuser_is_refused_unless_somebody_answers_for_it(server: int) -> N
     assert "superuser" in str(refused.loaded.problems[0])
     assert "superuser" in str(opened(server, "boss", "x", write=True).loaded.problems[0])
     assert opened(server, "boss", "x", read_only_role=True).query("SELECT 1")["rows"] == [[1]]
+
+
+@pytest.mark.parametrize("user", ["climber", "copier", "ender"])
+def test_a_role_that_could_reach_beyond_its_transaction_is_refused(server: int, user: str) -> None:
+    """Such as by `SELECT set_config('role', 'boss', false), query_to_xml('SELECT pg_read_file(…)', …)`."""
+    refused = opened(server, user)
+    assert not refused.by_name
+    assert refused.loaded.problems[0].message.startswith(f"The role '{user}' is a superuser, or")
 
 
 def test_a_wrong_password_is_a_problem_that_does_not_show_it(server: int) -> None:

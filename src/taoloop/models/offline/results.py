@@ -30,12 +30,16 @@ _MOST_LEAVES, _MOST_CHARS, _SHOWN, _LONG = 300, 100_000, 1_200, 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """An observation that is ok, and the question that it answers. `wants` are the words of that question."""
+    """An observation that is ok, and the question that it answers. `wants` are the words of that question.
+
+    `lost`: all that is known is that the call happened; what is said of that is no result to go on with.
+    """
 
     wants: str
     tool: str
     args: Any
     observed: Observed
+    lost: bool = False
 
     @property
     def content(self) -> Any:
@@ -50,7 +54,7 @@ class Finding:
 
     def number(self) -> str | None:
         """The one number that the question asks for, as plain text; None where it is not clear which."""
-        content = self.content
+        content = None if self.lost else self.content
         if isinstance(content, dict | list) and isinstance(self.args, Mapping):
             given = [value for value in self.args.values() if not isinstance(value, bool)]
             content = {"/".join(path): value for path, value in leaves(content) if value not in given} or content
@@ -59,7 +63,7 @@ class Finding:
 
     def measure(self) -> str | None:
         """The number that the output is compared by: of a local time, its hours ahead of UTC."""
-        found = _OFFSET.search(self.observed.output)
+        found = None if self.lost else _OFFSET.search(self.observed.output)
         if found is None:
             return self.number()
         if found[1] == "Z":
@@ -69,6 +73,8 @@ class Finding:
 
     def value(self) -> str | None:
         """The one value that the question asks for, as text for a further question; None where it is not clear."""
+        if self.lost:
+            return None
         content = self.content
         if isinstance(content, dict | list):
             given = [str(value) for value in self.args.values()] if isinstance(self.args, Mapping) else []
@@ -84,7 +90,7 @@ class Finding:
 
     def text(self) -> str:
         """The output as text for another tool."""
-        content = self.content
+        content = "" if self.lost else self.content
         if isinstance(content, dict):
             for name in ("text", "content", "contents", "body", "result", "translation", "summary"):
                 if isinstance(content.get(name), str):

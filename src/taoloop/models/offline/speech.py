@@ -97,12 +97,12 @@ class Speech:
             parts.append(self._single(ends[0]))
         elif ends:
             parts.append(
-                "; ".join(": ".join(filter(None, (label(end), end.shown()))) for end in ends)
+                "; ".join(": ".join(filter(None, (label(end), _inside(end)))) for end in ends)
                 + ("。" if self._language == "zh" else ".")
             )
         parts += troubles
         if len(facts) > 1 or (facts and not ends):
-            calls = "; ".join(f"{fact.tool}({arguments(fact.args)}) → {short(fact.shown(), 80)}" for fact in facts)
+            calls = "; ".join(f"{fact.tool}({arguments(fact.args)}) → {short(_inside(fact), 80)}" for fact in facts)
             parts.append(self.say("basis", calls=calls))
         elif facts:
             parts.append(f"({facts[0].tool}({arguments(facts[0].args)}))")
@@ -126,6 +126,11 @@ class Speech:
         if number is not None and bare:
             return self.say("result", value=number)
         return end.shown()
+
+
+def _inside(finding: Finding) -> str:
+    """What came back, as a part of a longer sentence: what is said of a lost output has a full stop of its own."""
+    return finding.shown().rstrip(".。") if finding.lost else finding.shown()
 
 
 def label(finding: Finding) -> str:

@@ -23,6 +23,7 @@ from taoloop.models.offline.results import leaves as leaves_of
 from taoloop.models.offline.siblings import siblings
 from taoloop.models.offline.speech import Speech, short
 from taoloop.models.offline.words import is_chinese
+from taoloop.strategies.doubt import output_is_lost
 
 _MOST_TRIES = 2
 _TELLING = frozenset({"id", "quoted", "path", "email", "url", "date", "clock", "place", "key"})
@@ -51,6 +52,7 @@ class Steps:
         self.chooser = Chooser(self.skeleton, [profile(card) for card in cards])
         self.reckoner = Reckoner(self.chooser.profiles)
         self.seen = _observations(trace)
+        self.lost = {call_id for call_id, call in trace.calls.items() if output_is_lost(trace, call)}
         self.results: list[Finding] = []
         self.facts: list[Finding] = []
         self.consumed: set[int] = set()
@@ -166,7 +168,8 @@ class Steps:
                 reason = say if len(tried) == 1 else self.speech.say("again", tool=tool)
                 raise Wanted(tool, tried[-1], reason, short(what))
             if observed.ok:
-                finding = Finding(wants=what, tool=tool, args=tried[-1], observed=observed)
+                lost = observed.call_id in self.lost
+                finding = Finding(wants=what, tool=tool, args=tried[-1], observed=observed, lost=lost)
                 self.facts.append(finding)
                 return finding
             better = correct(tried[-1], chosen, what, observed.error, [card.name for card in self.cards])
@@ -182,9 +185,12 @@ def _used(results: Sequence[Finding], args: Mapping[str, Any]) -> set[int]:
     return {
         number
         for number, finding in enumerate(results)
-        if (finding.number() or finding.text()) in texts
-        or finding.text() in texts
-        or any(str(leaf) in texts for _, leaf in leaves_of(finding.content))
+        if not finding.lost
+        and (
+            (finding.number() or finding.text()) in texts
+            or finding.text() in texts
+            or any(str(leaf) in texts for _, leaf in leaves_of(finding.content))
+        )
     }
 
 

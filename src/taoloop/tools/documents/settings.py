@@ -73,7 +73,7 @@ class DocumentFolder:
     """How much memory the reading of PDF and HTML files may take."""
 
     embedder: Embedder | None = None
-    """An embedding model that finds passages by meaning too; None: by words alone."""
+    """An embedding model that finds passages by meaning too (in a file `module:attribute`); None: by words alone."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
@@ -95,7 +95,9 @@ class DocumentFolder:
                 raise _wrong("encoding", self.encoding, "the name of an encoding, such as gb18030") from None
         self._check_numbers()
         if self.embedder is not None and not _is_embedder(self.embedder):
-            raise _wrong("embedder", self.embedder, "an object with a `name` that is a text, and a method `embed`")
+            raise _wrong(
+                "embedder", self.embedder, "an object, not a class, with a `name` that is a text, and a method `embed`"
+            )
 
     def _check_numbers(self) -> None:
         for field in _COUNTS:
@@ -148,7 +150,7 @@ def writable(path: str) -> str:
 
 def _is_embedder(given: object) -> bool:
     name = getattr(given, "name", None)
-    if not isinstance(name, str) or not callable(getattr(given, "embed", None)):
+    if isinstance(given, type) or not isinstance(name, str) or not callable(getattr(given, "embed", None)):
         return False
     return bool(name) and name == writable(name)
 

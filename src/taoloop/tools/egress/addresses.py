@@ -63,6 +63,11 @@ def is_own(address: Address) -> bool:
     return any(address in network for network in _OWN if network.version == address.version)
 
 
+def is_metadata(address: Address) -> bool:
+    """Whether an address is that of a cloud's metadata service."""
+    return address in _METADATA
+
+
 def forms_of(address: Address) -> tuple[Address, ...]:
     """An address, and the IPv4 address that is written into it, if there is one."""
     if isinstance(address, IPv4Address):

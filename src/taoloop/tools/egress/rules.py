@@ -12,7 +12,16 @@ from urllib.parse import urlsplit
 
 from taoloop.errors import ConfigError, EgressRefused
 from taoloop.policy.values import ascii_host
-from taoloop.tools.egress.addresses import Address, Network, forms_of, is_own, is_public, read_address, read_host
+from taoloop.tools.egress.addresses import (
+    Address,
+    Network,
+    forms_of,
+    is_metadata,
+    is_own,
+    is_public,
+    read_address,
+    read_host,
+)
 
 USUAL_PORTS = {"http": 80, "https": 443}
 
@@ -131,8 +140,8 @@ class EgressRules:
                 hint=f"Use {' or '.join(self.schemes)}.",
             )
         place = _place(name, port)
-        if any(pattern.has_name(name, port) for pattern in self._denied):
-            raise _refused(place, "it is on the list of what is denied", "")
+        if denied := next((pattern for pattern in self._denied if pattern.has_name(name, port)), None):
+            raise _refused(place, "it is on the list of what is denied", "", closed_by=denied.text)
         open_ports = [pattern for pattern in self._allowed if pattern.port == port]
         if port not in self.ports and not any(_may_be(pattern, name, port) for pattern in open_ports):
             raise _refused(place, f"port {port} is not one of those in use ({_listed(self.ports)})", place)
@@ -159,8 +168,9 @@ class EgressRules:
 
     def _judge_address(self, place: str, name: str, port: int, address: Address, named: list[Pattern]) -> None:
         shown = f"it is {address}" if name == str(address) else f"it resolves to {address}"
-        if any(pattern.has_address(form, port) for pattern in self._denied for form in forms_of(address)):
-            raise _refused(place, f"{shown}, which is on the list of what is denied", "")
+        forms = forms_of(address)
+        if denied := next((one for one in self._denied if any(one.has_address(form, port) for form in forms)), None):
+            raise _refused(place, f"{shown}, which is on the list of what is denied", "", closed_by=denied.text)
         opened = [pattern for pattern in self._allowed if pattern.has_address(address, port)]
         if self.only_allowed and not named and not opened:
             raise _refused(place, f"{shown}, which is not on the list of what is allowed", place)
@@ -171,8 +181,11 @@ class EgressRules:
         if is_own(address):
             if not any(pattern.names_one for pattern in named):
                 raise _refused(place, f"{shown}, which is no public address", place)
-        else:
-            raise _refused(place, f"{shown}, which is no public address", "")
+        elif is_metadata(address):  # what hands out the keys of a machine is not put forward, whoever asks for it
+            raise _refused(place, f"{shown}, the metadata service of a cloud", "")
+        else:  # its name and port open no such address
+            opens = str(address) if port in self.ports else _place(str(address), port)
+            raise _refused(place, f"{shown}, which is no public address", opens)
 
     @cached_property
     def _allowed(self) -> tuple[Pattern, ...]:
@@ -232,9 +245,12 @@ def _place(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _refused(place: str, why: str, opens: str) -> EgressRefused:
-    allow = f"; whoever set this tool up can add {opens!r} to `allow`" if opens else ""
-    return EgressRefused(f"No request goes to {place}: {why}.", hint=f"Use another address{allow}.")
+def _refused(place: str, why: str, opens: str, *, closed_by: str = "") -> EgressRefused:
+    """The error; `opens` is the entry of `allow` that would open the place, `closed_by` that of `deny` against it."""
+    change = f"add {opens!r} to `allow`" if opens else ""
+    change = f"take {closed_by!r} out of `deny`" if closed_by else change
+    told = f"; whoever set this tool up can {change} in its egress rules" if change else ""
+    return EgressRefused(f"No request goes to {place}: {why}.", hint=f"Use another address{told}.")
 
 
 def _listed(ports: tuple[int, ...]) -> str:
@@ -248,5 +264,5 @@ def _shown(text: str) -> str:
 
 def _tuple_of(name: str, value: object, kind: type, what: str) -> tuple[Any, ...]:
     if not isinstance(value, tuple) or not all(isinstance(one, kind) for one in value):
-        raise ConfigError(f"{name}: {str(value)[:100]!r} is not a list of {what}.")
+        raise ConfigError(f"{name}: {repr(value)[:100]} is not a list of {what}.")
     return value

@@ -179,7 +179,7 @@ def _is_broken(error: BaseException) -> bool:
 
 def _away(server: McpServer, told: str, hint: str) -> ToolError:
     place = f" at {server.url.partition('?')[0]}" if server.url else ""
-    return McpFailed(f"{server.shown}{place} cannot be reached: {told}", code="server_away", retryable=True, hint=hint)
+    return McpFailed(f"{server.shown} cannot be reached{place}: {told}", code="server_away", retryable=True, hint=hint)
 
 
 def told_of(error: BaseException) -> str:

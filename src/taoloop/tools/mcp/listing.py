@@ -48,6 +48,12 @@ class Definition:
         return json.dumps(self.told, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
 
     @property
+    def needs_task(self) -> bool:
+        """Whether it can only be called as a task, which takes a client that asks for its result later."""
+        how = self.raw.get("execution")
+        return isinstance(how, Mapping) and how.get("taskSupport") == "required"
+
+    @property
     def size_bytes(self) -> int:
         """How long that is, as JSON."""
         return len(self._canonical)

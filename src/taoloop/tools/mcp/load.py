@@ -59,6 +59,9 @@ def mcp_tools(server: McpServer) -> Loaded:
     disabled = {one.tool for one in waiting}
     offered = [name for name in listing.definitions if server.offers(name) and name not in disabled]
     for name, own in own_names(server.name, offered, frozenset(tools)).items():
+        if listing.definitions[name].needs_task:
+            problems.append(_left_out(server, name, "it can only be called as a task, which is not offered here."))
+            continue
         try:
             tools[own] = tool_of(server, listing.definitions[name], own)
         except (SchemaError, ConfigError) as error:
@@ -183,4 +186,8 @@ def _unmatched(server: McpServer, listing: Listing) -> list[Problem]:
 
 def _unusable(server: McpServer, tool: str, error: Exception) -> Problem:
     reason = error.message if isinstance(error, TaoError) else f"its input schema cannot be used: {error}."
+    return _left_out(server, tool, reason)
+
+
+def _left_out(server: McpServer, tool: str, reason: str) -> Problem:
     return Problem(source=server.shown, place=tool, message=reason, hint="The tool is left out.")

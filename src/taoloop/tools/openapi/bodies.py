@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 from taoloop.tools.openapi.flat import plain_object
 from taoloop.tools.openapi.numbers import to_json
 from taoloop.tools.openapi.plan import Body, Encoding
-from taoloop.tools.openapi.styles import header_safe, refused, styled_pairs, text_of
+from taoloop.tools.openapi.styles import header_safe, joined_text, refused, styled_pairs, text_of
 
 _DATA_MARK = "data:"
 
@@ -70,9 +70,12 @@ def _multipart(body: Body, value: Any) -> SentBody:
     for name, inner in _members(body, value):
         rule = _property(body.schema, name)
         encoding = body.encodings.get(name, Encoding())
-        many = isinstance(inner, list) and "json" not in encoding.content_type
-        items = resolved(rule.get("items", {}), body.schema) if many else rule
-        parts += [_part(name, item, items, encoding) for item in (inner if many else [inner])]
+        if isinstance(inner, list) and "json" not in encoding.content_type:
+            items = resolved(rule.get("items", {}), body.schema)
+            given = inner if encoding.explode else [joined_text(inner, encoding.style)]
+            parts += [_part(name, item, items, encoding) for item in given]
+        else:
+            parts.append(_part(name, inner, rule, encoding))
     seen = hashlib.sha256()
     for head, data in parts:
         seen.update(head.encode())

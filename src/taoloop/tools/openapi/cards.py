@@ -12,9 +12,11 @@ from taoloop.core.shown import shape
 from taoloop.dialects.toolblock import describe
 from taoloop.tools.openapi.choose import is_meant, meaning
 from taoloop.tools.openapi.flat import plain_object
+from taoloop.tools.openapi.names import own_name_told
 from taoloop.tools.openapi.operations import takes_key
 from taoloop.tools.openapi.parts import mapping, sequence, text
 from taoloop.tools.openapi.plan import Body, Operation, Parameter
+from taoloop.tools.openapi.renamed import with_word
 from taoloop.tools.openapi.reply import RETRIED, error_code
 from taoloop.tools.openapi.source import OpenapiSource
 from taoloop.tools.openapi.wording import brief, plain_text, sentences
@@ -52,6 +54,7 @@ def card_of(operation: Operation, source: OpenapiSource) -> ToolCard:
         errors=_errors(operation),
         examples=_examples(schema),
         tier=tier,
+        approval="required" if needs_approval(operation, source) else None,
         timeout_s=source.timeout_s,
         idempotent=takes_key(operation, source),
         egress=False if tier == "read" else None,
@@ -75,12 +78,7 @@ def _within(card: ToolCard) -> ToolCard:
 
 
 def tier_of(operation: Operation, source: OpenapiSource) -> Tier:
-    """What a call can do: as the operator says, else as the document says, else by the method.
-
-    What a person must allow each time counts as destructive: it is what every policy asks about first.
-    """
-    if is_meant(operation, source.approval) or operation.extensions.get("x-approval") in ("required", True):
-        return "destructive"
+    """What a call can do: as the operator says, else as the document says, else by the method."""
     if (entry := meaning(operation, source.tiers)) is not None:
         return source.tiers[entry]
     told = operation.extensions.get("x-tier")
@@ -88,6 +86,11 @@ def tier_of(operation: Operation, source: OpenapiSource) -> Tier:
         if told == tier:
             return tier
     return _TIERS.get(operation.method, "destructive")
+
+
+def needs_approval(operation: Operation, source: OpenapiSource) -> bool:
+    """Whether a person must allow each call: as the operator says, or the document."""
+    return is_meant(operation, source.approval) or operation.extensions.get("x-approval") in ("required", True)
 
 
 def input_schema(operation: Operation, source: OpenapiSource) -> dict[str, Any]:
@@ -139,7 +142,7 @@ def _add_body(
     for arg, name in body.args.items():
         if name in source.secrets:  # the operator fills it
             continue
-        properties[arg] = _of_file(flat.properties[name])
+        properties[arg] = with_word(_of_file(flat.properties[name]), own_name_told(name, arg))
         if name in flat.required:  # also where the document forgot to say that the body itself is required
             required.append(arg)
 
@@ -149,7 +152,7 @@ def _of_parameter(parameter: Parameter, components: dict[str, Any]) -> Any:
     rule = {key: value for key, value in parameter.schema.items() if key != "$defs"}
     if parameter.deprecated:
         rule["deprecated"] = True
-    return _described(rule, parameter.description)
+    return _described(rule, f"{parameter.description} {own_name_told(parameter.name, parameter.arg)}".strip())
 
 
 def _described(rule: dict[str, Any], told: str) -> dict[str, Any]:

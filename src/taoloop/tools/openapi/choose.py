@@ -12,10 +12,12 @@ from taoloop.tools.openapi.source import OpenapiSource
 
 def is_meant(operation: Operation, names: Iterable[str]) -> bool:
     """Whether one of these names, operation ids or patterns of them (`list_*`) means the operation."""
-    return any(
-        fnmatchcase(operation.name, name) or (operation.operation_id and fnmatchcase(operation.operation_id, name))
-        for name in names
-    )
+    return is_named(operation.name, operation.operation_id, names)
+
+
+def is_named(name: str, operation_id: str, names: Iterable[str]) -> bool:
+    """`is_meant` for the name and the id of an operation (which may be empty)."""
+    return any(fnmatchcase(name, one) or (operation_id != "" and fnmatchcase(operation_id, one)) for one in names)
 
 
 def is_chosen(operation: Operation, source: OpenapiSource) -> bool:

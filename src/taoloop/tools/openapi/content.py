@@ -17,7 +17,7 @@ _ORDER: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
 _TEXTS = frozenset(
     {"application/sdp", "application/graphql", "application/x-ndjson", "application/jsonl", "application/yaml"}
 )
-_STYLES = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
+_STYLES = ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject")
 _MOST_DESCRIPTION = 600
 WRITTEN = "Bodies are written as JSON, as a form, as multipart, as text and as bytes."
 """What to know about a body of another form."""

@@ -15,7 +15,7 @@ from taoloop.tools.loaded import Problem
 from taoloop.tools.openapi.plan import Body, Encoding, Operation, Parameter, Reply, Scheme
 from taoloop.tools.openapi.source import OpenapiSource
 
-_FORM = "2"  # of what is kept; another one for every change of how documents are read
+_FORM = "3"  # of what is kept; another one for every change of how documents are read
 _SCHEMAS = frozenset({"schema", "input_schema"})
 _NOT_IN_KEY = frozenset({"document", "auth", "secrets", "headers", "egress", "cache", "cache_folder"})
 
@@ -48,6 +48,7 @@ def key_of(source: OpenapiSource, data: bytes, uri: str) -> str:
     named = [
         sorted(source.secrets),
         sorted(source.headers),
+        sorted(source.auth),
         uri,
         source.document if len(source.document) < 1_000 else "",
     ]

@@ -26,9 +26,10 @@ def tool_name(operation_id: str, method: str, path: str, *, prefix: str, taken: 
     The operation id where it has one that says something in ASCII letters; else method and path. Where two would be
     the same, or one is too long, a few digits of a digest over method and path tell them apart.
     """
-    base = _of_id(operation_id) or _of_path(method, path)
+    said = _of_id(operation_id)
+    base = said or _of_path(method, path)
     name = f"{prefix}_{base}" if prefix else base
-    lost = not _WORDS.search(base)
+    lost = not _WORDS.search(base) or (not said and base == method.lower())  # all of it was in another script
     if not lost and len(name) <= LONGEST and name not in taken and name not in RESERVED:
         return name
     mark = hashlib.sha256(f"{method.upper()} {path}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -48,9 +49,15 @@ def argument_name(name: str, place: str, taken: Collection[str]) -> str:
         base = _NOT_IN_ARGUMENTS.sub("_", base).rstrip("_")[:LONGEST] or place
     candidate, number = base, 1
     while candidate in taken:
-        start = f"{place}_{base}" if number == 1 else f"{base}_{number}"
+        start = f"{place}_{base}" if number == 1 and base != place else f"{base}_{max(number, 2)}"
         candidate, number = start[-LONGEST:], number + 1
     return candidate
+
+
+def own_name_told(name: str, arg: str) -> str:
+    """A word on what an API calls an argument, where its name here lost letters of another script; else nothing."""
+    lost = arg != name and any(char.isalnum() and not char.isascii() for char in name)
+    return f"The API calls it {name}." if lost else ""
 
 
 def is_argument_name(name: str) -> bool:
@@ -83,4 +90,6 @@ def _of_path(method: str, path: str) -> str:
         outside = _NOT_IN_NAMES.sub("_", _TEMPLATE.sub(" ", step)).strip("_-")
         parts += [outside] if outside else []
         parts += [f"by_{_NOT_IN_NAMES.sub('_', one).strip('_')}" for one in inside if _WORDS.search(one)]
-    return "_".join(parts) if len(parts) > 1 else f"{parts[0]}_root"
+    if len(parts) == 1 and not path.strip("/"):
+        return f"{parts[0]}_root"
+    return "_".join(parts)

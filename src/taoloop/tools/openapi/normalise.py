@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from taoloop.tools.openapi.parts import mapping, text
 from taoloop.tools.openapi.wording import brief
 
 KINDS: Mapping[str, str] = {
@@ -45,6 +46,7 @@ _COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "const", "if"})
 _UNTOLD_FORMATS = frozenset({"int32", "int64", "float", "double"})
 MOST_DESCRIPTION = 500
 _LONGEST_EXAMPLE = 60
+_MOST_CHOICES = 20
 
 Inner = Callable[[Any], Any]
 """Brings an inner schema to the same form."""
@@ -229,18 +231,26 @@ def _texts(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
     if isinstance(encoding := node.get("contentEncoding"), str):
         schema["contentEncoding"] = encoding
     told = brief(node.get("description"), MOST_DESCRIPTION)
-    chooser = node.get("discriminator")
-    field = chooser.get("propertyName") if isinstance(chooser, Mapping) else chooser
-    if isinstance(field, str) and ("oneOf" in node or "anyOf" in node):
-        told = f"{told} {field!r} says which one it is.".strip()
+    if (field := _chooser(node)) and ("oneOf" in node or "anyOf" in node):
+        mapped = mapping(mapping(node["discriminator"]).get("mapping"))
+        listed = f": {', '.join(list(mapped)[:_MOST_CHOICES])}" if mapped else ""
+        told = f"{told} {field!r} says which one it is{listed}.".strip()
     if told:
         schema["description"] = told
+
+
+def _chooser(node: Mapping[str, Any]) -> str:
+    """The property of a discriminator; empty without one."""
+    told = node.get("discriminator")
+    return text(told.get("propertyName") if isinstance(told, Mapping) else told)
 
 
 def _parts(node: Mapping[str, Any], schema: dict[str, Any], inner: Inner, joined: Inner) -> None:
     for name in LISTS:
         if isinstance(parts := node.get(name), list) and parts:
             schema[name] = [(joined if name == "allOf" else inner)(part) for part in parts]
+    if "oneOf" in schema and "anyOf" not in schema and _chooser(node):
+        schema["anyOf"] = schema.pop("oneOf")  # a property chooses, so that a value may well fit two of the forms
     for name in INNER:
         part = node.get(name)
         if isinstance(part, Mapping | bool) and not (name == "items" and isinstance(part, bool) and part):

@@ -64,7 +64,7 @@ def with_literals(value: Any, literals: Mapping[str, str], place: str = "") -> A
             written = Decimal(text)
         except InvalidOperation:
             return value
-        return written if float(written) == value else value
+        return written if repr(float(written)) == repr(value) else value
     return value
 
 

@@ -22,6 +22,7 @@ from taoloop.tools.openapi.schemes import schemes_of, security_of
 from taoloop.tools.openapi.servers import listed_servers, server_addresses
 from taoloop.tools.openapi.source import OpenapiSource
 from taoloop.tools.openapi.take import taken
+from taoloop.tools.openapi.unmatched import Named, unmatched
 from taoloop.tools.openapi.wording import brief
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -60,6 +61,7 @@ class Reading:
         self.replies = Components(self.references, self._tell, siblings_count=siblings, request=False)
         self.schemes = schemes_of(self.root, self.references, document.uri, self.notes)
         self.servers = self._servers(listed_servers(self.root), "servers")
+        self._named_there = Named()
         self._names: set[str] = set()
         self._ids: set[str] = set()
 
@@ -84,6 +86,8 @@ class Reading:
             operation = self._operation(place, method, path, item, node)
             if operation is not None and is_chosen(operation, self.source):
                 yield operation
+        for setting, told, hint in unmatched(self.source, self._named_there, self.schemes):
+            self.notes.add(setting, told, hint)
         if not count:
             hooks = " It describes webhooks only, which are not called." if self.root.get("webhooks") else ""
             self.notes.add("paths", f"It describes no operation.{hooks}", "Give the document that has the paths.")
@@ -114,6 +118,9 @@ class Reading:
     def _operation(self, place: str, method: str, path: str, item: Found, node: Mapping[str, Any]) -> Operation | None:
         self._place = place
         name, operation_id = self._named(place, method, path, node)
+        self._named_there.operations.append((name, operation_id))
+        self._named_there.tags |= dict.fromkeys(texts(node.get("tags")))
+        self._named_there.methods.add(method.upper())
         given = self._parameters(item, node, place)
         path = _FRAGMENT.sub("", path)
         parameters = parameters_of(given, path, self.components, self.notes, place)
@@ -127,6 +134,7 @@ class Reading:
             hint = CORRECT if isinstance(error, BrokenReferenceError) else WRITTEN
             self.notes.add(place, f"It is left out. {error}", hint)
             return None
+        self._named_there.values |= {one.name for one in parameters} | set(body.args.values() if body else ())
         security = security_of(node, self.root)
         return Operation(
             name=name,

@@ -16,10 +16,11 @@ from taoloop.tools.openapi.swagger2 import parameter as converted
 from taoloop.tools.openapi.wording import brief
 
 _PLACES = ("path", "query", "header", "cookie")
+_SEPARATED = ("spaceDelimited", "pipeDelimited", "tabDelimited")  # Swagger 2.0 has them outside the query, too
 _STYLES: Mapping[str, tuple[str, ...]] = {
-    "path": ("simple", "label", "matrix"),
-    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
-    "header": ("simple",),
+    "path": ("simple", "label", "matrix", *_SEPARATED),
+    "query": ("form", *_SEPARATED, "deepObject"),
+    "header": ("simple", *_SEPARATED),
     "cookie": ("form",),
 }
 _SET_BY_US = frozenset({"accept", "content-type", "authorization"})  # the specification takes these out

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 In = Literal["path", "query", "header", "cookie"]
-Style = Literal["simple", "label", "matrix", "form", "spaceDelimited", "pipeDelimited", "deepObject"]
+Style = Literal["simple", "label", "matrix", "form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject"]
 BodyKind = Literal["json", "form", "multipart", "text", "binary"]
 SchemeKind = Literal["api_key", "basic", "bearer", "oauth2_client", "unsupported"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from taoloop.tools.openapi.names import argument_name, is_argument_name
+from taoloop.tools.openapi.names import argument_name, is_argument_name, own_name_told
 from taoloop.tools.openapi.normalise import INNER, LISTS, MAPS
 
 
@@ -33,6 +33,13 @@ def written_back(value: Any, renamed: Mapping[str, str]) -> Any:
     return [written_back(item, renamed) for item in value] if isinstance(value, list) else value
 
 
+def with_word(rule: Any, told: str) -> Any:
+    """A rule with a word on the name that it has in the document."""
+    if not told or not isinstance(rule, Mapping):
+        return {"description": told} if told and rule is True else rule
+    return {**rule, "description": f"{rule.get('description', '')} {told}".strip()}
+
+
 def _gather(rule: Any, known: dict[str, None]) -> None:
     """All names of properties in a schema."""
     if not isinstance(rule, Mapping):
@@ -56,7 +63,10 @@ def _changed(rule: Any, changed: Mapping[str, str]) -> Any:
     made: dict[str, Any] = {}
     for key, value in rule.items():
         if key == "properties":
-            made[key] = {changed.get(name, name): _changed(inner, changed) for name, inner in value.items()}
+            made[key] = {}
+            for name, inner in value.items():
+                arg = changed.get(name, name)
+                made[key][arg] = with_word(_changed(inner, changed), own_name_told(name, arg))
         elif key == "required":
             made[key] = [changed.get(name, name) for name in value]
         elif key == "dependentRequired":

@@ -32,7 +32,7 @@ class OpenapiSource:
     searched in name, id and path.
     `include_deprecated`: offer operations, too, that the document calls deprecated.
     `tiers`: the tier of an operation (name, id, or pattern `delete_*`), instead of the one its method gives.
-    `approval`: operations (names, ids or patterns) that count as destructive, so that a person is asked first.
+    `approval`: operations (names, ids or patterns) of which a person must allow each call, whatever tier and profile.
     `auth`: for each security scheme of the document its secret: a text, or for HTTP basic `{username, password}`, for
     OAuth2 client credentials `{client_id, client_secret}`. No environment is read here.
     `secrets`: values for parameters by their name on the wire (`token`): they are filled in at each call, and the model
@@ -103,7 +103,7 @@ class OpenapiSource:
 
     def _require(self, name: str, holds: bool, expected: str) -> None:
         if not holds:
-            told = "" if name in ("auth", "secrets", "headers") else f" = {str(getattr(self, name))[:80]!r}"
+            told = "" if name in ("auth", "secrets", "headers") else f" = {repr(getattr(self, name))[:80]}"
             raise ConfigError(f"An OpenAPI source has {name}{told}.", hint=f"It must be {expected}.")
 
 

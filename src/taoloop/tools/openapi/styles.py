@@ -22,6 +22,10 @@ _RESERVED = ":/?@!$'()*,;="
 _CONTROLS = frozenset(map(chr, (*range(32), 127)))
 
 
+_SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
+"""What stands between the items of a list, where it is no comma."""
+
+
 def escaped(text: str) -> str:
     """`text` with percent signs for all but unreserved characters."""
     return quote(text, safe="")
@@ -55,7 +59,10 @@ def path_text(parameter: Parameter, value: Any) -> str:
     refuse_path_value(parameter.arg, value)
     if parameter.content:
         return escaped(to_json(value))
-    text = _PATH_STYLES.get(parameter.style, _simple)(escaped(parameter.name), value, parameter.explode, escaped)
+    if parameter.style in _SEPARATORS:
+        text = escaped(_SEPARATORS[parameter.style]).join(_items(value, parameter.explode, escaped))
+    else:
+        text = _PATH_STYLES.get(parameter.style, _simple)(escaped(parameter.name), value, parameter.explode, escaped)
     if not text:
         raise refused(parameter.arg, "it is part of a path and cannot be empty")
     return text
@@ -75,7 +82,9 @@ def header_text(parameter: Parameter, value: Any) -> str:
     Raises:
         InvalidArguments: it holds what no header can.
     """
-    text = to_json(value, ascii_only=True) if parameter.content else _simple("", value, parameter.explode, _as_it_is)
+    separator = _SEPARATORS.get(parameter.style, ",")
+    items = [to_json(value, ascii_only=True)] if parameter.content else _items(value, parameter.explode, _as_it_is)
+    text = separator.join(items)
     return header_safe(parameter.arg, text)
 
 
@@ -103,7 +112,7 @@ def styled_pairs(
             return [f"{escaped(name)}={escape(item)}" for item in items]
     else:
         return [f"{escaped(name)}={escape(text_of(value))}"]
-    separator = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}.get(style, ",")
+    separator = escaped(_SEPARATORS[style]) if style in _SEPARATORS else ","
     return [f"{escaped(name)}={separator.join(map(escape, items))}"] if items else []
 
 
@@ -118,6 +127,11 @@ def _deep(name: str, members: Mapping[str, Any], escape: Callable[[str], str]) -
         else:
             pairs.append(f"{escaped(inner)}={escape(text_of(value))}")
     return pairs
+
+
+def joined_text(value: list[Any], style: Style) -> str:
+    """A list as one text that stands in no address, such as a part of a multipart body."""
+    return _SEPARATORS.get(style, ",").join(text_of(item) for item in value if item is not None)
 
 
 def _simple(_name: str, value: Any, explode: bool, escape: Callable[[str], str]) -> str:

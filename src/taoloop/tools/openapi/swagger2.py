@@ -15,7 +15,7 @@ _STYLES: Mapping[str, Mapping[str, Any]] = {
     "multi": {"style": "form", "explode": True},
     "csv": {"style": "form", "explode": False},
     "ssv": {"style": "spaceDelimited", "explode": False},
-    "tsv": {"style": "spaceDelimited", "explode": False},
+    "tsv": {"style": "tabDelimited", "explode": False},
     "pipes": {"style": "pipeDelimited", "explode": False},
 }
 _FLOWS = {
@@ -32,7 +32,7 @@ def parameter(node: Mapping[str, Any]) -> dict[str, Any]:
     made["schema"] = {key: value for key, value in node.items() if key not in _OF_PARAMETER}
     if node.get("type") == "array":
         how = _STYLES.get(text(node.get("collectionFormat")), _STYLES["csv"])
-        made.update(how if node.get("in") == "query" else {"explode": False})
+        made.update(how if node.get("in") == "query" or how["style"] != "form" else {"explode": False})
     return made
 
 

@@ -91,6 +91,14 @@ class Server(ABC):
             connection = engine.connect()
         except (DBAPIError, OSError) as error:
             raise fault_of(error, self.url, stop, connecting=True) from None
+        except RuntimeError as error:  # the word of pymysql for a package that it has not
+            raise ToolError(
+                f"The driver {self.url.get_driver_name()!r} cannot log in: {error}.",
+                code="driver_missing",
+                hint="Install it: pip install 'pymysql[rsa]'."
+                if "cryptography" in str(error)
+                else "Install what it asks for.",
+            ) from None
         try:
             yield connection
         except (SQLAlchemyError, sqlite3.Error) as error:

@@ -14,7 +14,7 @@ from taoloop.tools.loaded import Loaded, Problem
 from taoloop.tools.sql.calls import CallsTable
 from taoloop.tools.sql.cards import describe_card, execute_card, query_card
 from taoloop.tools.sql.engines import Server, url_of
-from taoloop.tools.sql.faults import shown
+from taoloop.tools.sql.faults import TROUBLES, shown
 from taoloop.tools.sql.mysql import Mysql
 from taoloop.tools.sql.others import Other
 from taoloop.tools.sql.postgres import Postgres
@@ -103,8 +103,15 @@ def _execute(server: Server, tables: Sequence[Table], calls: CallsTable | None) 
 
 
 def _problem(database: Database, url: sa.URL, error: TaoError) -> Problem:
-    there = " Its tools are there all the same, without its tables." if error.code in _PASSING else ""
-    hint = f"See that it runs and that its url is right.{there}" if error.code in _PASSING else error.hint
+    """A problem for the operator; what the errors of the tools advise is meant for a model."""
+    if error.code in _PASSING:
+        hint = "See that it runs and that its url is right. Its tools are there all the same, without its tables."
+    elif error.code == "not_allowed":
+        hint = "Give the role of its url the right to read the tables and their columns."
+    elif error.code in TROUBLES:
+        hint = "See that its url, its user and its password are right, and that it is a database of this kind."
+    else:
+        hint = error.hint
     return Problem(source=f"database {database.name!r}", place=shown(url), message=error.message, hint=hint)
 
 

@@ -24,7 +24,9 @@ from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.stop import Stop
 
 _GLOBAL = re.compile(r"GRANT (.*?) ON \*\.\* TO ")
-_POWERS = frozenset({"ALL PRIVILEGES", "FILE", "SUPER", "SHUTDOWN", "RELOAD"})
+_POWERS = frozenset({"ALL PRIVILEGES", "FILE", "SUPER", "SHUTDOWN", "RELOAD", "REPLICATION_APPLIER", "BINLOG REPLAY"})
+_ROLE = re.compile(r"`(?:[^`]|``)*`(?:@`[^`]*`)?")
+_ROLES = re.compile(rf"GRANT ((?:{_ROLE.pattern}(?:, ?)?)+) TO ")
 _COUNTS = (
     "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete')"  # with triggers
 )
@@ -158,19 +160,38 @@ class Mysql(Other):
         """
         if self._role_is_fine:
             return
-        for (line,) in connection.exec_driver_sql("SHOW GRANTS").fetchall():
+        for line in _grants(connection):
             if (found := _GLOBAL.match(line)) is None:
                 continue
-            for power in found[1].split(", "):
+            for power in map(str.strip, found[1].split(",")):
                 if power in _POWERS or power.endswith(("_ADMIN", " ADMIN")):
                     raise ToolError(
-                        f"The role {self.url.username or 'of the connection'!r} has the privilege {power} on the whole"
-                        " server; a read-only transaction does not keep it from that.",
+                        f"The role {self.url.username or 'of the connection'!r} has, or can take, the privilege {power}"
+                        " on the whole server; a read-only transaction does not keep it from that.",
                         code="role_too_powerful",
                         hint="Use a role with SELECT on these tables only, or say read_only_role: true and answer"
                         " for it.",
                     )
         self._role_is_fine = True
+
+
+def _grants(connection: sa.Connection) -> Iterator[str]:
+    """What the role of a connection has been granted, and what the roles have that a statement could take by itself."""
+    is_mariadb = getattr(connection.dialect, "is_mariadb", False)
+    own = [line for (line,) in connection.exec_driver_sql("SHOW GRANTS").fetchall()]
+    yield from own
+    roles = [role for line in own if (found := _ROLES.match(line)) for role in _ROLE.findall(found[1])]
+    if not roles:
+        return
+    before = connection.exec_driver_sql("SELECT current_role()").scalar()
+    for role in (one.replace("%", "%%") for one in roles):
+        if is_mariadb:  # which shows the grants of a role, and of those in it, only to who has taken it
+            connection.exec_driver_sql(f"SET ROLE {role}")
+        using = "" if is_mariadb else f" FOR CURRENT_USER() USING {role}"
+        yield from (line for (line,) in connection.exec_driver_sql(f"SHOW GRANTS{using}").fetchall())
+    if is_mariadb:
+        name = str(before).replace("`", "``").replace("%", "%%")
+        connection.exec_driver_sql("SET ROLE NONE" if before is None else f"SET ROLE `{name}`")
 
 
 def _count(connection: sa.Connection) -> int | None:

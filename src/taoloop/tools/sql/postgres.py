@@ -21,10 +21,10 @@ from taoloop.tools.sql.stop import Stop
 _IN_TRANSACTION = 2  # of libpq
 _COUNTED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 _ROWS_ONLY = _COUNTED | {"SELECT"}
-_POWERS = sa.text(
-    "select rolsuper or exists (select 1 from pg_roles p where p.rolname in ('pg_execute_server_program',"
-    " 'pg_write_server_files', 'pg_read_server_files') and pg_has_role(current_user, p.oid, 'member'))"
-    " from pg_roles where rolname = current_user"
+_POWERS = sa.text(  # a function may take any role that this one is a member of
+    "select exists (select 1 from pg_roles p where pg_has_role(session_user, p.oid, 'member') and"
+    " (p.rolsuper or p.rolreplication or p.rolname in ('pg_execute_server_program', 'pg_write_server_files',"
+    " 'pg_read_server_files', 'pg_signal_backend')))"
 )
 _CHANGED = sa.text("select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) from pg_stat_xact_user_tables")
 
@@ -112,8 +112,9 @@ class Postgres(Server):
         """
         if not self._role_is_fine and connection.scalar(_POWERS):
             raise ToolError(
-                f"The role {self.url.username or 'of the connection'!r} is a superuser, or may use files and programs"
-                " of the server; a read-only transaction does not keep it from that.",
+                f"The role {self.url.username or 'of the connection'!r} is a superuser, or may become one, or may use"
+                " files, programs, replication or other sessions of the server; a read-only transaction does not keep"
+                " it from that.",
                 code="role_too_powerful",
                 hint="Use a role with SELECT on these tables only, or say read_only_role: true and answer for it.",
             )

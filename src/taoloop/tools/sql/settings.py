@@ -99,7 +99,7 @@ class Database:
 
     def _wrong(self, name: str, value: object, expected: str) -> ConfigError:
         return ConfigError(
-            f"The database {str(self.name)[:60]!r} has {name} = {str(value)[:60]!r}.", hint=f"It must be {expected}."
+            f"The database {str(self.name)[:60]!r} has {name} = {repr(value)[:60]}.", hint=f"It must be {expected}."
         )
 
 

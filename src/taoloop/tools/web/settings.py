@@ -50,23 +50,23 @@ class FetchSettings:
         try:
             require_name(self.name)
         except (ToolDefinitionError, AttributeError, TypeError) as error:
-            raise ConfigError(f"name: {str(self.name)[:80]!r} cannot be the name of a tool.") from error
+            raise ConfigError(f"name: {repr(self.name)[:80]} cannot be the name of a tool.") from error
         _ = self.rules
         for name in ("timeout_s", "max_bytes"):
             value: object = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
-                raise ConfigError(f"{name}: {str(value)[:80]!r} is not a number above 0.")
+                raise ConfigError(f"{name}: {repr(value)[:80]} is not a number above 0.")
         if not isinstance(self.max_bytes, int):
             raise ConfigError(f"max_bytes: {self.max_bytes!r} is not a whole number.")
         redirects: object = self.max_redirects
         if isinstance(redirects, bool) or not isinstance(redirects, int) or not 0 <= redirects <= 20:
-            raise ConfigError(f"max_redirects: {str(redirects)[:80]!r} is not a number from 0 to 20.")
+            raise ConfigError(f"max_redirects: {repr(redirects)[:80]} is not a number from 0 to 20.")
         types: object = self.types
         if not isinstance(types, tuple) or not all(isinstance(one, str) and one.count("/") == 1 for one in types):
-            raise ConfigError(f"types: {str(types)[:80]!r} is not a list of media types such as text/*.")
+            raise ConfigError(f"types: {repr(types)[:80]} is not a list of media types such as text/*.")
         agent: object = self.user_agent
         if not isinstance(agent, str) or not agent.isascii() or not agent.isprintable() or not agent.strip():
-            raise ConfigError(f"user_agent: {str(agent)[:80]!r} is not one line of ASCII.")
+            raise ConfigError(f"user_agent: {repr(agent)[:80]} is not one line of ASCII.")
 
     @property
     def rules(self) -> EgressRules:

@@ -1,0 +1,1 @@
+"""The gateway: agents behind an endpoint that any OpenAI client speaks to."""

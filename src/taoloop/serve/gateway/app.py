@@ -1,0 +1,178 @@
+"""The HTTP side: which path does what, and what every request has in common."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from taoloop.runtime.clock import random_hex
+from taoloop.serve.gateway.chat import chat_completions
+from taoloop.serve.gateway.contract import contract
+from taoloop.serve.gateway.refusals import Refusal, RequestRefused
+from taoloop.serve.gateway.responses import responses
+from taoloop.serve.gateway.runs import approve, run
+from taoloop.serve.gateway.visits import Visit, failure
+
+if TYPE_CHECKING:
+    from taoloop.serve.gateway.standing import Standing
+
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+
+Handler = Callable[[Visit], Awaitable[web.StreamResponse]]
+
+
+class Gateway:
+    """The application. `standing` is what the next request gets; `is_ready` is what `/readyz` says."""
+
+    def __init__(
+        self, standing: Standing, on_visit: Callable[[Visit, int], None] = lambda _visit, _status: None
+    ) -> None:
+        self.standing, self._on_visit = standing, on_visit
+        self.is_ready = False
+        self._tasks: set[asyncio.Task[Any] | None] = set()
+        self.app = web.Application(middlewares=[_in_openai_form])
+        for method, path, handler in ROUTES:
+            self.app.router.add_route(method, path, self._handled(path, handler))
+
+    def cut(self) -> None:
+        """Stop all that is under way, now."""
+        for task in self._tasks:
+            if task is not None:
+                task.cancel()
+
+    def _handled(self, route: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            standing = self.standing
+            visit = Visit(request, standing, _request_id(request))
+            visit.is_ready = self.is_ready
+            standing.enter()
+            task = asyncio.current_task()
+            if task is not None:
+                self._tasks.add(task)
+            status = 499  # the client is gone
+            try:
+                response = await self._answered(visit, handler)
+                status = response.status
+                return response
+            finally:
+                standing.metrics.request(route, status, time.perf_counter() - visit.began)
+                self._on_visit(visit, status)
+                self._tasks.discard(task)
+                await standing.leave()
+
+        return handle
+
+    async def _answered(self, visit: Visit, handler: Handler) -> web.StreamResponse:
+        try:
+            return await handler(visit)
+        except RequestRefused as error:
+            visit.refused(error.refusal)
+            return refused(error.refusal, visit.headers)
+        except (web.HTTPException, ConnectionError):
+            raise
+        except Exception as error:  # noqa: BLE001  # a bug must not take the reason to the client
+            refusal = failure(error, visit.request_id)
+        visit.refused(refusal)
+        return refused(refusal, visit.headers)
+
+
+def refused(refusal: Refusal, headers: dict[str, str] | None = None) -> web.Response:
+    """A refusal as a response."""
+    return web.Response(
+        status=refusal.status,
+        body=json.dumps(refusal.body, ensure_ascii=False).encode(errors="replace"),
+        content_type="application/json",
+        headers={**(headers or {}), **refusal.headers},
+    )
+
+
+@web.middleware
+async def _in_openai_form(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """What the framework itself refuses (an unknown path, a wrong method), in the form of all other errors."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        messages = {
+            404: f"Unknown request URL: {request.method} {request.path}. See GET /openapi.json.",
+            405: f"Not allowed to {request.method} on {request.path}.",
+        }
+        refusal = Refusal(
+            status=error.status,
+            message=messages.get(error.status, error.reason),
+            code={404: "unknown_url", 405: "method_not_allowed"}.get(error.status),
+        )
+        allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+        return refused(refusal, allow)
+
+
+def _request_id(request: web.Request) -> str:
+    given = request.headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else f"req_{random_hex(12)}"
+
+
+# The small routes
+
+
+async def models(visit: Visit) -> web.Response:
+    """`GET /v1/models`: the agents that this key may use."""
+    data = [model_part(served.name) for served in visit.may_use()]
+    return web.json_response({"object": "list", "data": data}, headers=visit.headers)
+
+
+async def model(visit: Visit) -> web.Response:
+    """`GET /v1/models/{model}`."""
+    served = visit.served(visit.request.match_info["model"])
+    return web.json_response(model_part(served.name), headers=visit.headers)
+
+
+def model_part(name: str) -> dict[str, object]:
+    """An agent as a model in a list."""
+    return {"id": name, "object": "model", "created": _STARTED, "owned_by": "taoloop"}
+
+
+_STARTED = int(time.time())
+
+
+async def healthz(visit: Visit) -> web.Response:
+    """`GET /healthz`: the process lives."""
+    return web.json_response({"status": "ok"}, headers=visit.headers)
+
+
+async def readyz(visit: Visit) -> web.Response:
+    """`GET /readyz`: 200 while requests are taken, 503 before that and at the end."""
+    status = 200 if visit.is_ready else 503
+    return web.json_response({"status": "ready" if visit.is_ready else "not ready"}, status=status)
+
+
+async def metrics(visit: Visit) -> web.Response:
+    """`GET /metrics`, for Prometheus."""
+    page, content_type = visit.standing.metrics.expose(visit.request.headers.get("accept", ""))
+    return web.Response(body=page, headers={"Content-Type": content_type})
+
+
+async def openapi(visit: Visit) -> web.Response:
+    """`GET /openapi.json`."""
+    return web.json_response(contract(), headers=visit.headers)
+
+
+ROUTES: list[tuple[str, str, Handler]] = [
+    ("POST", "/v1/chat/completions", chat_completions),
+    ("POST", "/v1/responses", responses),
+    ("GET", "/v1/runs/{run_id}", run),
+    ("POST", "/v1/runs/{run_id}/approvals", approve),
+    ("GET", "/v1/models", models),
+    ("GET", "/v1/models/{model:.+}", model),
+    ("GET", "/healthz", healthz),
+    ("GET", "/readyz", readyz),
+    ("GET", "/metrics", metrics),
+    ("GET", "/openapi.json", openapi),
+]
+"""Method, path and what answers."""

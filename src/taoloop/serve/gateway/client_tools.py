@@ -1,0 +1,115 @@
+"""Tools that the client performs itself: offered to the model beside the agent's, and answered by the next request.
+
+A call of one ends the turn. The run waits in the journal, without a process, and the client's next request brings
+the results; its tool messages name the run by the ids that the calls were given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from taoloop.core.cards import ToolCard
+from taoloop.core.steps import CallView
+from taoloop.core.trace import Trace
+from taoloop.errors import ConfigError, HandedOver, ToolError
+from taoloop.serve.gateway.chat_wire import OfferedFunction, OfferedTool
+from taoloop.serve.gateway.refusals import invalid, invalid_field
+from taoloop.tools.base import Tool, ToolContext
+from taoloop.tools.declared import tool_from_card
+
+_ID = re.compile(r"(?P<call>call_\d+)\.(?P<run>\d{8}-\d{6}-[0-9a-f]{8})")
+
+
+def client_tools(
+    offered: Sequence[OfferedTool], taken: Collection[str], outputs: Mapping[str, str] | None = None
+) -> list[Tool]:
+    """The client's tools. `outputs` are results that it gives, by call id; `taken` names of the agent's own tools.
+
+    They count as reading: what the client does with a call is its own affair, and nothing of it is done here.
+
+    Raises:
+        RequestRefused: a tool has no usable schema, or a name that is taken; names it.
+    """
+    given = outputs or {}
+
+    async def hand_over(context: ToolContext, **_: Any) -> str:
+        if context.call_id not in given:
+            raise HandedOver("whoever asked performs it and gives the result in the next request")
+        return given[context.call_id]
+
+    tools: list[Tool] = []
+    names = set(taken)
+    for index, one in enumerate(offered):
+        function, param = one.function, f"tools[{index}].function"
+        if function.name in names:
+            raise invalid(f"There are two tools called {function.name!r} (`{param}.name`).", f"{param}.name")
+        names.add(function.name)
+        try:
+            card = ToolCard(
+                name=function.name,
+                purpose=function.description or "A tool of the client; nothing more is said of it.",
+                input_schema=_schema(function.parameters, f"{param}.parameters"),
+                tier="read",
+                egress=False,
+                performed_by="caller",
+            )
+            tools.append(tool_from_card(card, hand_over))
+        except (ToolError, ConfigError) as error:
+            raise invalid(f"`{param}.parameters` is of no use: {error.message}", f"{param}.parameters") from None
+    return tools
+
+
+def outside_id(run_id: str, call_id: str) -> str:
+    """The id under which a client knows a call."""
+    return f"{call_id}.{run_id}"
+
+
+def inside_ids(outside: str) -> tuple[str, str] | None:
+    """Run and call of such an id; None if it is none of this server's."""
+    found = _ID.fullmatch(outside)
+    return (found["run"], found["call"]) if found is not None else None
+
+
+def call_parts(run_id: str, calls: Sequence[CallView]) -> list[dict[str, Any]]:
+    """Calls as they stand in an answer."""
+    return [
+        {
+            "id": outside_id(run_id, call.requested.call_id),
+            "type": "function",
+            "function": {
+                "name": call.requested.tool,
+                "arguments": json.dumps(call.args, ensure_ascii=False),
+            },
+        }
+        for call in calls
+    ]
+
+
+def open_calls_of_client(trace: Trace) -> list[CallView]:
+    """The calls of a run that waits which its client performs."""
+    names = {card.name for card in trace.agent.tools if card.performed_by == "caller"}
+    return [call for call in trace.pending.values() if call.requested.tool in names and not call.needs_person]
+
+
+def offered_in(trace: Trace) -> list[OfferedTool]:
+    """The tools that the client brought along when the run began."""
+    return [
+        OfferedTool(
+            type="function",
+            function=OfferedFunction(name=card.name, description=card.purpose, parameters=dict(card.input_schema)),
+        )
+        for card in trace.agent.tools
+        if card.performed_by == "caller"
+    ]
+
+
+def _schema(parameters: Mapping[str, Any] | None, param: str) -> dict[str, Any]:
+    """The schema of a tool's arguments; a tool without any may leave out each part of it, or write null."""
+    given = {name: value for name, value in (parameters or {}).items() if value is not None or name != "properties"}
+    schema = {"properties": {}, **given, "type": "object"}
+    if not isinstance(schema["properties"], Mapping):
+        raise invalid_field(f"{param}.properties", "It must be an object.")
+    return schema

@@ -1,0 +1,214 @@
+"""What Prometheus is told: requests, runs, steps, tools, models, tokens and money. No label comes from a client."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Literal
+
+from taoloop.core.events import ActionRequested, Event, ModelErred, ModelReplied, Observed, RunStarted
+from taoloop.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from taoloop.core.message import Usage
+    from taoloop.core.trace import Trace
+    from taoloop.errors import RefusedFor
+
+OTHER = "other"
+"""The label of everything that is one too many, or that no configuration names."""
+
+INSIDE = "inside"
+"""The label `model` of what runs inside a run used: their models are known to their own traces alone."""
+
+_RUN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
+_REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_FIRST_SECONDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80)
+
+_MOST_MODELS, _MOST_CODES, _MOST_ROUTES, _MOST_AGENTS = 32, 64, 32, 256
+
+
+class Metrics:
+    """The metrics of one gateway, in a registry of their own. `docs/gateway-operation.md` lists them.
+
+    Labels are bounded: agents are those that are served, tools those of the agent (what a client brings along and what
+    a model makes up is `other`), and of names that others give (models by their replies, error codes) only the first
+    few are kept apart. May be used from any thread.
+
+    Raises:
+        MissingExtra: prometheus-client is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import prometheus_client as prometheus  # noqa: PLC0415  # optional, and only a server needs it
+        except ImportError as error:
+            raise MissingExtra(
+                "The gateway needs the package prometheus-client, which is not installed.",
+                hint="Install the extra: pip install 'taoloop[serve]'",
+            ) from error
+        import taoloop  # noqa: PLC0415  # for the version alone
+
+        self._prometheus = prometheus
+        self.registry = registry = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=registry)
+
+        def counter(name: str, text: str, *labels: str) -> prometheus.Counter:
+            return prometheus.Counter(f"taoloop_{name}", text, labels, registry=registry)
+
+        def histogram(name: str, text: str, bounds: Collection[float], *labels: str) -> prometheus.Histogram:
+            return prometheus.Histogram(f"taoloop_{name}", text, labels, registry=registry, buckets=tuple(bounds))
+
+        self._requests = counter("http_requests", "HTTP requests answered.", "route", "status")
+        self._request_seconds = histogram(
+            "http_request_seconds", "Seconds to the end of an answer.", _REQUEST_SECONDS, "route"
+        )
+        self._runs = prometheus.Gauge("taoloop_runs_under_way", "Runs at work now.", registry=registry)
+        self._run_seconds = histogram("run_seconds", "Seconds of a turn of a run.", _RUN_SECONDS, "agent", "status")
+        self._first = histogram(
+            "first_token_seconds", "Seconds to the first piece of an answer.", _FIRST_SECONDS, "agent"
+        )
+        self._steps = counter("steps", "Decisions of models.", "agent")
+        self._tools = counter("tool_calls", "Tool calls by outcome: ok, or the code of the error.", "tool", "outcome")
+        self._calls = counter(
+            "model_calls", "Calls of models by outcome: ok, or the error.", "agent", "model", "outcome"
+        )
+        self._tokens = counter(
+            "tokens", "Tokens: input, output, and the cached part of the input.", "agent", "model", "type"
+        )
+        self._cost = counter("cost_usd", "What models cost, as far as it is known.", "agent", "model")
+        self._unpriced = counter("unpriced_calls", "Calls of models whose price is unknown.", "agent", "model")
+        self._refusals = counter("refusals", "Requests refused for want of allowance or place.", "kind")
+        self._reloads = counter("reloads", "Changes of the configuration that were picked up.", "outcome")
+        self._spans: dict[str, dict[str, str]] = {}
+        built = prometheus.Gauge("taoloop_build_info", "The version.", ["version"], registry=registry)
+        built.labels(taoloop.__version__).set(1)
+        for outcome in ("ok", "failed"):
+            self._reloads.labels(outcome)
+        for kind in ("requests", "tokens", "runs", "budget"):
+            self._refusals.labels(kind)
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """A request was answered. `route` is the pattern that was matched, never the path as it came."""
+        route = self._bounded("route", route, _MOST_ROUTES)
+        self._requests.labels(route, str(status) if 100 <= status <= 599 else OTHER).inc()
+        self._request_seconds.labels(route).observe(seconds)
+
+    def refused(self, why: RefusedFor) -> None:
+        """A request was refused with 429."""
+        self._refusals.labels(why).inc()
+
+    def reloaded(self, *, ok: bool) -> None:
+        """A change of the configuration was taken up, or was broken."""
+        self._reloads.labels("ok" if ok else "failed").inc()
+
+    def run(self, agent: str, tools: Collection[str], model: str = "") -> RunMetrics:
+        """The metrics of a turn of a run, which begins now: of the agent under the name by which it is served.
+
+        `tools` are the names of its own tools, `model` the spec of its model.
+        """
+        return RunMetrics(self, self._bounded("agent", agent, _MOST_AGENTS), tools, model)
+
+    def expose(self, accept: str = "") -> tuple[bytes, str]:
+        """The page and its content type. `accept` is the header of the request: Prometheus may ask for OpenMetrics."""
+        write, content_type = self._prometheus.exposition.choose_encoder(accept)
+        return write(self.registry), content_type
+
+    def _bounded(self, label: str, value: str, most: int) -> str:
+        """The value, while it is one of the first `most`."""
+        known = self._spans.setdefault(label, {})
+        if value not in known:
+            if len(known) >= most:
+                return OTHER
+            known[value] = value
+        return value
+
+    def _used(self, agent: str, model: str, usage: Usage, cost_usd: float | None, calls: int) -> None:
+        if calls:
+            self._calls.labels(agent, model, "ok").inc(calls)
+        amounts: tuple[tuple[Literal["input", "output", "cached"], int], ...] = (
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+            ("cached", usage.cached_tokens),
+        )
+        for kind, amount in amounts:
+            if amount > 0:
+                self._tokens.labels(agent, model, kind).inc(amount)
+        if cost_usd is None:
+            self._unpriced.labels(agent, model).inc()
+        elif cost_usd > 0:
+            self._cost.labels(agent, model).inc(cost_usd)
+
+
+class RunMetrics:
+    """One turn of a run. Give it every event (`on_event`), and its end."""
+
+    def __init__(self, metrics: Metrics, agent: str, tools: Collection[str], model: str) -> None:
+        self._metrics, self._agent, self._own = metrics, agent, tools
+        self._model = metrics._bounded("model", model, _MOST_MODELS)
+        self._called: dict[str, str] = {}  # the label of the tool by call id
+        self._later: list[tuple[str, str]] = []  # outcomes of calls that were requested in an earlier turn
+        self._first = self._ended = False
+        metrics._runs.inc()
+
+    def on_event(self, event: Event) -> None:
+        """Count what the event says."""
+        match event.fact:
+            case RunStarted(agent=spec):
+                self._model = self._metrics._bounded("model", spec.model, _MOST_MODELS)
+            case ModelReplied() as reply:
+                self._replied(reply)
+            case ModelErred(code=code):
+                self._metrics._calls.labels(self._agent, self._model, self._code(code)).inc()
+            case ActionRequested(call_id=call_id, tool=tool):
+                self._called[call_id] = self._label(tool)
+            case Observed() as observed:
+                self._observed(observed)
+            case _:
+                pass
+
+    def first_token(self, seconds: float) -> None:
+        """The first piece of the answer went out, so many seconds after the request; only the first time counts."""
+        if not self._first:
+            self._first = True
+            self._metrics._first.labels(self._agent).observe(seconds)
+
+    def end(self, status: str, seconds: float, trace: Trace | None = None) -> None:
+        """The turn is over; `status` is the run's, or `failed` where it has none. Again is harmless.
+
+        The `trace` tells which tools were called that an earlier turn had asked for.
+        """
+        if self._ended:
+            return
+        self._ended = True
+        self._metrics._runs.dec()
+        self._metrics._run_seconds.labels(self._agent, status).observe(seconds)
+        asked = requested_in(trace) if self._later and trace is not None else {}
+        for call_id, outcome in self._later:
+            self._metrics._tools.labels(self._label(asked.get(call_id, "")), outcome).inc()
+
+    def _label(self, tool: str) -> str:
+        return tool if tool in self._own else OTHER
+
+    def _replied(self, reply: ModelReplied) -> None:
+        metrics = self._metrics
+        model = metrics._bounded("model", reply.model, _MOST_MODELS) if reply.model else self._model
+        metrics._used(self._agent, model, reply.usage, reply.cost_usd, 1)
+        if reply.purpose in ("decide", "close"):
+            metrics._steps.labels(self._agent).inc()
+
+    def _observed(self, observed: Observed) -> None:
+        outcome = "ok" if observed.error is None else self._code(observed.error.code)
+        if (tool := self._called.pop(observed.call_id, None)) is None:
+            self._later.append((observed.call_id, outcome))
+        else:
+            self._metrics._tools.labels(tool, outcome).inc()
+        if observed.usage is not None:
+            self._metrics._used(self._agent, INSIDE, observed.usage, observed.cost_usd, 0)
+
+    def _code(self, code: str) -> str:
+        return self._metrics._bounded("code", code, _MOST_CODES)
+
+
+def requested_in(trace: Trace) -> dict[str, str]:
+    """The tool of every call of a run, by its id."""
+    facts = (event.fact for event in trace.events)
+    return {fact.call_id: fact.tool for fact in facts if isinstance(fact, ActionRequested)}

@@ -1,0 +1,103 @@
+"""Refusals in the form of OpenAI's API: `{"error": {"message", "type", "param", "code"}}` and a status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from taoloop.core.events import Finished
+from taoloop.errors import TaoError
+
+INVALID = "invalid_request_error"
+LIMITED = "rate_limit_error"
+SERVER = "server_error"
+DENIED = "permission_error"
+UNKNOWN_KEY = "authentication_error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a request has no answer. `retry_after_s` says when another try makes sense (None: it does not)."""
+
+    status: int
+    message: str
+    kind: str = INVALID
+    code: str | None = None
+    param: str | None = None
+    retry_after_s: float | None = None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body of the response."""
+        error = {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}
+        return {"error": error}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Further headers of the response: whole seconds, never 0, for 0 means at once."""
+        if self.retry_after_s is None:
+            return {}
+        return {"Retry-After": str(max(1, round(self.retry_after_s + 0.499)))}
+
+
+class RequestRefused(TaoError):
+    """A request to the gateway gets no answer; `refusal` is what its client is told."""
+
+    code = "request_refused"
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+def invalid(message: str, param: str | None = None, code: str | None = "invalid_value") -> RequestRefused:
+    """A request that no server could answer: names the field."""
+    return RequestRefused(Refusal(status=400, message=message, param=param, code=code))
+
+
+def missing(param: str) -> RequestRefused:
+    """A field that is not there."""
+    return invalid(f"Missing required parameter: `{param}`.", param, "missing_required_parameter")
+
+
+def invalid_field(param: str, why: str) -> RequestRefused:
+    """A field that holds something of no use."""
+    told = why if f"`{param}" in why else f"Invalid value for `{param}`: {why}"
+    return invalid(told, param, "invalid_value")
+
+
+_FAILURES: dict[str, tuple[int, str, str]] = {
+    "model_timeout": (504, SERVER, "the model gave no reply in time"),
+    "model_unavailable": (502, SERVER, "the model's server is out of order or out of reach"),
+    "model_rate_limited": (429, LIMITED, "the model's server takes no more calls for now"),
+    "model_auth": (502, SERVER, "the model's server does not accept the gateway's key"),
+    "model_not_found": (502, SERVER, "the model's server does not know the configured model"),
+    "model_request_refused": (502, SERVER, "the model's server refused the request"),
+    "model_context_overflow": (400, INVALID, "the conversation is too long for the model"),
+    "model_content_refused": (400, INVALID, "the model will not answer this content"),
+    "model_reply_unreadable": (502, SERVER, "the model's server sent something that is no reply"),
+    "unreadable": (502, SERVER, "the model wrote nothing that could be read as a decision"),
+}
+"""Status, kind and what happened, by the code of what ended a run. What a server of models says of the gateway's own
+key or configuration is no fault of the client, so it is a 502."""
+
+RETRY_AFTER_S = 5.0
+
+
+_TOLD = ("model_context_overflow", "model_content_refused", "unreadable")
+"""What a client can do something about, and so is told in full. All else may name addresses and files of the server."""
+
+
+def of_failure(finished: Finished, run_id: str) -> Refusal:
+    """What a client is told of a run that its model ended. The trace has the whole reason."""
+    code = finished.error or ("unreadable" if finished.status == "unreadable" else "model_error")
+    status, kind, what = _FAILURES.get(code, (502, SERVER, "the model failed"))
+    why = f": {finished.reason.rstrip('.')}" if code in _TOLD else ""
+    codes = {"model_context_overflow": "context_length_exceeded", "model_content_refused": "content_filter"}
+    return Refusal(
+        status=status,
+        message=f"{what[0].upper()}{what[1:]}{why} (run {run_id}).",
+        kind=kind,
+        code=codes.get(code, "model_unreadable" if code == "unreadable" else code),
+        retry_after_s=RETRY_AFTER_S if status == 429 else None,
+    )

@@ -1,0 +1,131 @@
+"""`POST /v1/responses`: one request, one run, one response; the next request may go on from it by its id."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from taoloop.core.events import Event
+from taoloop.core.message import Delta
+from taoloop.runtime.clock import new_run_id
+from taoloop.serve.gateway.asked import BadMessages, asked
+from taoloop.serve.gateway.chat import stream_run
+from taoloop.serve.gateway.client_tools import open_calls_of_client
+from taoloop.serve.gateway.pieces import AnswerPieces
+from taoloop.serve.gateway.refusals import RequestRefused, invalid, invalid_field
+from taoloop.serve.gateway.responses_wire import ResponseParts, ResponsesRequest, read_responses, run_of
+from taoloop.serve.gateway.service import Answered, Wish
+from taoloop.serve.gateway.waiting import turn_of, understood
+from taoloop.serve.gateway.wishes import labels_of, require_may_approve
+
+if TYPE_CHECKING:
+    from taoloop.serve.gateway.config import ServedAgent
+    from taoloop.serve.gateway.visits import Visit
+
+_STATUS = {"stop": "completed", "length": "incomplete", "content_filter": "incomplete"}
+
+
+async def responses(visit: Visit) -> web.StreamResponse:
+    """Answer a request for a response.
+
+    Raises:
+        RequestRefused: the request is of no use, or its run has no answer.
+    """
+    request = read_responses(await visit.body())
+    served = visit.served(request.model)
+    wish, turn = await _wish(visit, request, served)
+    visit.ignored(request.ignored)
+    with visit.enter(served):
+        run_id = visit.begin(wish, new_run_id(time.time()))
+        parts = ResponseParts(request, run_id=run_id, created=int(time.time()), model=served.name, turn=turn)
+        if request.stream:
+            return await _streamed(visit, wish, run_id, parts)
+        answered = visit.done(await visit.service.answer(wish, run_id, on_event=visit.heard))
+        if answered.refusal is not None:
+            raise RequestRefused(answered.refusal)
+        body = parts.response(
+            status=_STATUS[answered.finish_reason], text=answered.content, usage=answered.usage, agent=answered.agent
+        )
+        data = json.dumps(body, ensure_ascii=False).encode(errors="replace")
+        return web.Response(body=data, content_type="application/json", headers=visit.headers)
+
+
+async def _wish(visit: Visit, request: ResponsesRequest, served: ServedAgent) -> tuple[Wish, int]:
+    """What is wanted, and which turn of its run that will be."""
+    key = visit.key
+    owner = key.name if key is not None else ""
+    try:
+        found = asked(request.messages)
+    except BadMessages as error:
+        raise invalid_field(error.param.replace("messages", "input", 1), str(error)) from None
+    wish = Wish(
+        served=served,
+        task=found.question,
+        history=found.history,
+        system="\n\n".join(part for part in (request.instructions, found.system) if part),
+        temperature=request.temperature,
+        top_p=request.top_p,
+        token_limit=request.max_output_tokens,
+        schema=request.schema_wanted,
+        schema_param="text.format.schema",
+        owner=owner,
+        labels=labels_of(served, owner, "responses", request.user),
+    )
+    if request.previous_response_id is None:
+        return wish, 0
+    if found.history:
+        message = "With `previous_response_id` it is the new message alone; the server knows the others."
+        raise invalid_field("input", message)
+    earlier, turn = run_of(request.previous_response_id)
+    trace = await visit.service.own(owner, earlier)
+    if trace.paused is not None:
+        if open_calls_of_client(trace):
+            message = "That run waits for results of its client's tools, which /v1/chat/completions takes."
+            raise invalid(message, "previous_response_id", "waits_for_tools")
+        require_may_approve(key)
+        now = turn_of(trace)  # an answer to an earlier question is told what waits now
+        said = replace(understood(found.question), turn=turn)
+        return replace(wish, run=earlier, said=said), now + 1 if turn == now else now
+    return replace(wish, after=earlier), 0
+
+
+async def _streamed(visit: Visit, wish: Wish, run_id: str, parts: ResponseParts) -> web.StreamResponse:
+    agent = wish.served.agent
+    pieces = AnswerPieces(
+        dialect=agent.spec_for(wish.task).dialect,
+        tools_offered=bool(agent.toolbox.cards),
+        holds=wish.schema is not None or wish.served.reshape is not None,
+    )
+    sent: list[str] = []
+
+    def on_event(event: Event) -> bytes:
+        visit.heard(event)
+        pieces.heed(event)
+        return b""
+
+    def piece(text: str) -> bytes:
+        if not text:
+            return b""
+        head = b"" if sent else parts.begun()
+        sent.append(text)
+        return head + parts.piece(text)
+
+    def on_delta(delta: Delta) -> bytes:
+        return piece(pieces.hear(delta))
+
+    def at_end(answered: Answered) -> bytes:
+        usage, agent_part = answered.usage, answered.agent
+        if answered.refusal is not None:
+            head = b"" if sent else parts.begun()
+            return head + parts.ended(status="failed", text="", usage=usage, agent=agent_part, refusal=answered.refusal)
+        data = piece(pieces.rest(answered.content))
+        status = _STATUS[answered.finish_reason]
+        return data + parts.ended(status=status, text="".join(sent), usage=usage, agent=agent_part)
+
+    return await stream_run(
+        visit, wish, run_id, on_event=on_event, on_delta=on_delta, at_end=at_end, at_error=parts.failed
+    )

@@ -1,0 +1,276 @@
+"""The Responses API as it stands on the wire: the request, checked by its types, and the parts of a response.
+
+Source: OpenAI's API reference, "Responses" (2026-08). Served are texts: no built-in tools, files, images, background
+work or conversations kept by the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from taoloop.core.message import Usage
+from taoloop.serve.gateway.chat_wire import MAX_TOKENS, NAME, Wire, checked, sse, wanted_schema
+from taoloop.serve.gateway.refusals import Refusal, invalid, invalid_field, missing
+
+_TEXT_PARTS = ("input_text", "output_text", "text")
+_MOST_ITEMS = 2_048
+
+
+class InputPart(Wire):
+    """A part of an item; only texts can be read."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+class InputItem(Wire):
+    """A message of the conversation."""
+
+    type: str = "message"
+    role: Literal["user", "assistant", "system", "developer"] | None = None
+    content: str | list[InputPart] | None = None
+
+
+class TextFormat(Wire):
+    """What an answer must look like."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    name: Annotated[str, Field(pattern=NAME)] | None = None
+    schema_: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+
+
+class TextOptions(Wire):
+    """Settings of the text that is answered."""
+
+    format: TextFormat | None = None
+
+
+class ResponsesRequest(Wire):
+    """A request for a response."""
+
+    model: Annotated[str, Field(min_length=1, max_length=512)]
+    input: str | Annotated[list[InputItem], Field(max_length=_MOST_ITEMS)]
+    instructions: str | None = None
+    stream: bool | None = None
+    previous_response_id: str | None = None
+    max_output_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    user: str | None = None
+    text: TextOptions | None = None
+    tools: list[dict[str, Any]] | None = None
+    metadata: dict[str, str] | None = None
+    background: bool | None = None
+    store: bool | None = None
+
+    @property
+    def schema_wanted(self) -> Mapping[str, Any] | None:
+        """The JSON Schema that the answer must fit."""
+        wanted = self.text.format if self.text is not None else None
+        if wanted is None:
+            return None
+        return wanted_schema(wanted.type, wanted.schema_)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """What stands in the request and has no effect on the answer."""
+        kept = ["store"] if self.store is False else []  # every run is kept
+        return tuple(sorted([*kept, *(name for name, value in (self.model_extra or {}).items() if value is not None)]))
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The input as the messages of a chat.
+
+        Raises:
+            RequestRefused: an item is none that can be read; names its place.
+        """
+        if isinstance(self.input, str):
+            return [{"role": "user", "content": self.input}]
+        return [_message(index, item) for index, item in enumerate(self.input)]
+
+
+_IMPOSSIBLE = ("conversation", "prompt")
+
+
+def read_responses(body: bytes) -> ResponsesRequest:
+    """The request in a body.
+
+    Raises:
+        RequestRefused: it is no JSON, or a field has the wrong type or range; names the field.
+    """
+    request = checked(ResponsesRequest, body)
+    if request.tools:
+        hint = "Tools of the client are taken by /v1/chat/completions; the agent has its own."
+        raise invalid(f"`tools` is not supported here. {hint}", "tools", "unsupported_parameter")
+    if request.background:
+        raise invalid("`background` is not supported.", "background", "unsupported_parameter")
+    for name in _IMPOSSIBLE:
+        if (request.model_extra or {}).get(name) is not None:
+            raise invalid(f"`{name}` is not supported.", name, "unsupported_parameter")
+    wanted = request.text.format if request.text is not None else None
+    if wanted is not None and wanted.type == "json_schema" and wanted.schema_ is None:
+        raise missing("text.format.schema")
+    return request
+
+
+def _message(index: int, item: InputItem) -> dict[str, Any]:
+    where = f"input[{index}]"
+    if item.type != "message" or item.role is None:
+        raise invalid_field(f"{where}.type", "It is no message with a role; only messages can be read.")
+    if item.content is None or isinstance(item.content, str):
+        return {"role": item.role, "content": item.content or ""}
+    texts = []
+    for number, part in enumerate(item.content):
+        place = f"{where}.content[{number}]"
+        if part.type == "refusal":
+            texts.append(part.refusal or "")
+        elif part.type not in _TEXT_PARTS or part.text is None:
+            raise invalid_field(f"{place}.type", f"It is {part.type[:80]!r}; only texts can be read.")
+        else:
+            texts.append(part.text)
+    return {"role": item.role, "content": "".join(texts)}
+
+
+# The parts of a response
+
+
+def response_id(run_id: str, turn: int = 0) -> str:
+    """The id of a response: the run's and the turn in it, so that the next request can go on from just there."""
+    return f"resp_{run_id}_{turn}" if turn else f"resp_{run_id}"
+
+
+def run_of(response: str) -> tuple[str, int]:
+    """The run of a response's id, and the turn in it; names no run if it is none."""
+    run_id, _, turn = response.removeprefix("resp_").partition("_")
+    return run_id, int(turn) if turn.isascii() and turn.isdecimal() and len(turn) < 10 else 0
+
+
+class ResponseParts:
+    """Makes one response, whole or as the events of a stream."""
+
+    def __init__(self, request: ResponsesRequest, *, run_id: str, created: int, model: str, turn: int = 0) -> None:
+        self._request, self._created, self._model = request, created, model
+        self._id, self._item_id = response_id(run_id, turn), f"msg_{run_id}" + (f"_{turn}" if turn else "")
+        self._number = 0
+        self._has_item = False
+
+    def response(
+        self,
+        *,
+        status: str,
+        text: str | None = None,
+        usage: Usage | None = None,
+        agent: Mapping[str, Any] | None = None,
+        refusal: Refusal | None = None,
+    ) -> dict[str, Any]:
+        """The response object."""
+        request = self._request
+        error = None if refusal is None else {"code": "server_error", "message": refusal.message}
+        body: dict[str, Any] = {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "background": False,
+            "error": error,
+            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+            "instructions": request.instructions,
+            "max_output_tokens": request.max_output_tokens,
+            "metadata": request.metadata or {},
+            "model": self._model,
+            "output": []
+            if text is None
+            else [self._item(text, "completed" if status == "completed" else "incomplete")],
+            "parallel_tool_calls": True,
+            "previous_response_id": request.previous_response_id,
+            "reasoning": {"effort": None, "summary": None},
+            "store": True,
+            "temperature": 1.0 if request.temperature is None else request.temperature,
+            "text": {"format": self._format()},
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": 1.0 if request.top_p is None else request.top_p,
+            "truncation": "disabled",
+        }
+        if usage is not None:
+            body["usage"] = _usage(usage)
+        if request.user is not None:
+            body["user"] = request.user
+        if agent is not None:
+            body["agent"] = dict(agent)
+        return body
+
+    def begun(self) -> bytes:
+        """The first events of a stream."""
+        body = self.response(status="in_progress")
+        return self._event("response.created", response=body) + self._event("response.in_progress", response=body)
+
+    def piece(self, text: str) -> bytes:
+        """A piece of the answer."""
+        head = b"" if self._has_item else self._opened()
+        return head + self._text_event("response.output_text.delta", delta=text, logprobs=[])
+
+    def ended(
+        self, *, status: str, text: str, usage: Usage, agent: Mapping[str, Any], refusal: Refusal | None = None
+    ) -> bytes:
+        """The last events of a stream."""
+        data = b""
+        if refusal is None:
+            data += b"" if self._has_item else self._opened()
+            data += self._text_event("response.output_text.done", text=text, logprobs=[])
+            data += self._text_event("response.content_part.done", part=_part(text))
+            item = self._item(text, "completed" if status == "completed" else "incomplete")
+            data += self._event("response.output_item.done", output_index=0, item=item)
+        shown = text if refusal is None else None
+        body = self.response(status=status, text=shown, usage=usage, agent=agent, refusal=refusal)
+        return data + self._event(f"response.{status}", response=body)
+
+    def failed(self, refusal: Refusal) -> bytes:
+        """The event of a stream that goes no further."""
+        return self._event("error", code=refusal.code, message=refusal.message, param=refusal.param)
+
+    def _opened(self) -> bytes:
+        self._has_item = True
+        item = {**self._item("", "in_progress"), "content": []}
+        added = self._event("response.output_item.added", output_index=0, item=item)
+        return added + self._text_event("response.content_part.added", part=_part(""))
+
+    def _text_event(self, kind: str, **fields: Any) -> bytes:
+        return self._event(kind, item_id=self._item_id, output_index=0, content_index=0, **fields)
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        number, self._number = self._number, self._number + 1
+        return sse({"type": kind, "sequence_number": number, **fields}, event=kind)
+
+    def _item(self, text: str, status: str) -> dict[str, Any]:
+        return {
+            "id": self._item_id,
+            "type": "message",
+            "status": status,
+            "role": "assistant",
+            "content": [_part(text)],
+        }
+
+    def _format(self) -> dict[str, Any]:
+        wanted = self._request.text.format if self._request.text is not None else None
+        if wanted is None:
+            return {"type": "text"}
+        return wanted.model_dump(by_alias=True, exclude_none=True)
+
+
+def _part(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.total_tokens,
+    }

@@ -1,0 +1,110 @@
+"""The published schema of what `tao serve` takes, and the page about it: both say what the reader does."""
+
+import importlib.util
+import json
+from collections import defaultdict
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+from tests.docs.fenced import ROOT, blocks
+
+from taoloop.errors import AgentFileError
+from taoloop.runtime.filling import fields_of
+from taoloop.serve.gateway import apis, higress_form, own_form
+from taoloop.serve.gateway.load import load_config
+
+SCHEMA = ROOT / "docs" / "gateway.schema.json"
+PAGES = ("docs/gateway-config.md", "docs/gateway-config.zh.md")
+CONFIGS = sorted((ROOT / "tests" / "data" / "higress" / "configs").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def maker() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_gateway_schema", ROOT / "docs" / "make_gateway_schema.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def schema() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    return found
+
+
+def fits(content: str) -> bool:
+    return jsonschema_rs.validator_for(schema()).is_valid(yaml.safe_load(content))
+
+
+def test_the_published_schema_is_current(maker: ModuleType) -> None:
+    """After a change of a field: python docs/make_gateway_schema.py."""
+    assert SCHEMA.read_text(encoding="utf-8") == maker.page(), "run: python docs/make_gateway_schema.py"
+
+
+def test_every_field_of_the_server_and_of_a_key_is_in_it_with_what_it_means() -> None:
+    for kind in (own_form.ServerEntry, own_form.KeyEntry):
+        made = schema()["$defs"][kind.__name__]["properties"]
+        assert set(made) == set(fields_of(kind))
+        assert [name for name, field in made.items() if not field.get("description")] == []
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=[path.stem for path in CONFIGS])
+def test_every_ai_agent_file_fits(path: Path) -> None:
+    assert fits(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "agents: {}",
+        "agents: {a: 5}",
+        "agents: {a: {modle: offline}}",
+        "agents: {a: x.yaml}\nserver: {prot: 80}",
+        "agents: {a: {model: offline}}\nkeys: [{name: 5}]",
+        "agents: {a: {model: offline}}\ndefault: [a]",
+        "model: offline\ntool: []",
+        "{}",
+        "llm: {}\napis: []",
+        "llm: {model: m}\napis: [{}]",
+        "weather: Bonn",
+    ],
+)
+def test_what_the_reader_refuses_the_schema_refuses(content: str, tmp_path: Path) -> None:
+    assert not fits(content)
+    (tmp_path / "x.yaml").write_text(content)
+    with pytest.raises(AgentFileError):
+        load_config(tmp_path / "x.yaml", env={})
+
+
+def files(page: str) -> list[tuple[str, str]]:
+    """The files that a page shows, and those whole configurations that it gives no name."""
+    shown = [block for block in blocks(page) if block.language == "yaml"]
+    return [(block.file or f"unnamed-{block.line}.yaml", block.text) for block in shown]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_the_page_shows_is_read_and_fits_the_schema(page: str, tmp_path: Path) -> None:
+    found = files(page)
+    for name, content in found:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    env = defaultdict(lambda: "a-value-of-the-tests", PORT="9000")
+    env |= dict.fromkeys(("SHOP_KEY", "LLM_KEY", "OPS_KEY"), "a-value-of-the-tests")
+    served = [name for name, content in found if not content.startswith("openapi:")]
+    assert len(served) >= 4
+    for name in served:
+        config = load_config(tmp_path / name, env=env)
+        assert config.agents
+        assert fits((tmp_path / name).read_text(encoding="utf-8")), name
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_names_every_field(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    own = [*own_form.TOP, *fields_of(own_form.ServerEntry), *fields_of(own_form.KeyEntry), "file", "description"]
+    of_plugin = [*higress_form.TOP, *higress_form.LLM, *apis.PROVIDER, *apis.LONG, *apis.SHORT, *apis.TOOL, *apis.KEY]
+    assert [name for name in (*own, *of_plugin) if f"`{name}`" not in text] == []

@@ -1,0 +1,271 @@
+"""A gateway in a thread of its own, and a model server that replies as it is told and keeps what was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests.serve.gateway.judging import Judge
+
+from taoloop import Agent, MemoryJournal
+from taoloop.core.trace import Trace
+from taoloop.serve.gateway.allowance import Allowances
+from taoloop.serve.gateway.config import GatewayConfig, ServedAgent
+from taoloop.serve.gateway.process import IDLE_S, Process
+
+Reply = Any
+"""A text; a mapping with `text`, `tool_calls` (name, args), `pieces`; a status with a body; or a function of the body
+that gives one of these."""
+
+
+def in_thread(main: Callable[[asyncio.Event, Callable[[Any], None]], Any]) -> tuple[Any, Callable[[], None]]:
+    """Run a coroutine function in a loop of its own until it is told to stop; gives what it says once it is ready."""
+    ready: threading.Event = threading.Event()
+    box: dict[str, Any] = {}
+
+    def tell(value: Any) -> None:
+        box["value"] = value
+        ready.set()
+
+    async def body() -> None:
+        box["stop"], box["loop"] = asyncio.Event(), asyncio.get_running_loop()
+        await main(box["stop"], tell)
+
+    def run() -> None:
+        try:
+            asyncio.run(body())
+        except BaseException as error:  # noqa: BLE001  # raised where the test waits
+            box["error"] = error
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run, name="test-server", daemon=True)
+    thread.start()
+    assert ready.wait(20), "the server did not come up"
+    if "error" in box:
+        raise box["error"]
+
+    def stop() -> None:
+        box["loop"].call_soon_threadsafe(box["stop"].set)
+        thread.join(20)
+        assert not thread.is_alive(), "the server did not end"
+        if "error" in box:
+            raise box["error"]
+
+    return box["value"], stop
+
+
+class Upstream:
+    """An OpenAI-compatible model server. Replies come in order; the last one again where they run out."""
+
+    def __init__(self, replies: Sequence[Reply]) -> None:
+        self.replies = list(replies)
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
+        self.going_on: asyncio.Event | None = None  # a stream waits for it after its first piece
+        self.cancelled = threading.Event()
+        self.waiting = threading.Event()
+        self.url = ""
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def go_on(self) -> None:
+        """Let a reply that waits be written."""
+        assert self._loop is not None
+        assert self.going_on is not None
+        self._loop.call_soon_threadsafe(self.going_on.set)
+
+    async def main(self, stop: asyncio.Event, tell: Callable[[Any], None]) -> None:
+        self._loop, self.going_on = asyncio.get_running_loop(), asyncio.Event()
+        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app.router.add_post("/{path:.*}", self._answer)
+        runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        tell(self.url)
+        await stop.wait()
+        await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        body = json.loads(await request.read())
+        self.asked.append(body)
+        self.headers.append({name.lower(): value for name, value in request.headers.items()})
+        self.paths.append(request.path)
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if callable(reply):
+            reply = reply(body)
+        if isinstance(reply, tuple):
+            status, text = reply
+            headers = {"Retry-After": "7"} if status == 429 else {}
+            return web.Response(
+                status=status, text=text if isinstance(text, str) else json.dumps(text), headers=headers
+            )
+        if isinstance(reply, str):
+            reply = {"text": reply}
+        if reply.get("hangs"):
+            self.waiting.set()
+            try:
+                assert self.going_on is not None
+                await self.going_on.wait()
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
+        if body.get("stream"):
+            return await self._stream(request, body, reply)
+        return web.json_response(_completion(body, reply))
+
+    async def _stream(
+        self, request: web.Request, body: Mapping[str, Any], reply: Mapping[str, Any]
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
+
+        async def send(delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> None:
+            chunk = {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
+            await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
+
+        for number, piece in enumerate(reply.get("pieces") or _pieces(reply.get("text", ""))):
+            await send({"content": piece})
+            if reply.get("waits") and number == 0:
+                self.waiting.set()
+                assert self.going_on is not None
+                await self.going_on.wait()
+        for index, call in enumerate(reply.get("tool_calls", ())):
+            await send({"tool_calls": [{"index": index, **_call(index, call)}]})
+        if "raw" in reply:  # whatever a server may write in the middle of a stream, and nothing after it
+            await response.write(reply["raw"])
+            return response
+        if reply.get("breaks"):
+            assert request.transport is not None
+            request.transport.abort()
+            return response
+        await send({}, "tool_calls" if reply.get("tool_calls") else reply.get("finish_reason", "stop"))
+        usage = {**head, "choices": [], "usage": _usage()}
+        await response.write(f"data: {json.dumps(usage)}\n\ndata: [DONE]\n\n".encode())
+        return response
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[start : start + 4] for start in range(0, len(text), 4)]
+
+
+def _call(index: int, call: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": call["name"], "arguments": json.dumps(call["args"])}
+    return {"id": f"up_{index}", "type": "function", "function": function}
+
+
+def _usage() -> dict[str, int]:
+    return {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
+
+
+def _completion(body: Mapping[str, Any], reply: Mapping[str, Any]) -> dict[str, Any]:
+    calls = [_call(index, call) for index, call in enumerate(reply.get("tool_calls", ()))]
+    text = reply.get("text") or "".join(reply.get("pieces", ())) or None
+    message = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+    finish = "tool_calls" if calls else reply.get("finish_reason", "stop")
+    choices = [{"index": 0, "message": message, "finish_reason": finish}]
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": body["model"],
+        "choices": choices,
+        "usage": _usage(),
+    }
+
+
+@contextmanager
+def upstream(*replies: Reply) -> Iterator[Upstream]:
+    """A model server that gives these replies."""
+    server = Upstream(replies or ["Hello."])
+    _, stop = in_thread(server.main)
+    try:
+        yield server
+    finally:
+        server.go_on()
+        stop()
+
+
+def model_env(server: Upstream) -> dict[str, str]:
+    """The environment that makes `openai:` models those of the server."""
+    return {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "sk-upstream-0123456789abcdef"}
+
+
+@dataclass
+class Running:
+    """A gateway that serves, with its journal."""
+
+    url: str
+    journal: Any
+    process: Process
+    logged: list[Any] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def traces(self) -> list[Trace]:
+        """The runs in the journal, the oldest first."""
+
+        async def load() -> list[Trace]:
+            rows = await self.journal.runs(limit=1_000)
+            return [Trace(row.run_id, await self.journal.load(row.run_id)) for row in reversed(rows)]
+
+        return asyncio.run(load())
+
+
+@contextmanager
+def gateway(
+    config: GatewayConfig,
+    *,
+    journal: Any = None,
+    load: Callable[[], GatewayConfig] | None = None,
+    idle_s: float = IDLE_S,
+) -> Iterator[Running]:
+    """A gateway on a free port of this machine. All that it answers is judged; what is wrong fails the test."""
+    judge = Judge()
+    journal = journal if journal is not None else MemoryJournal()
+    config = replace(config, port=0)
+    logged: list[Any] = []
+    said: list[str] = []
+
+    async def main(stop: asyncio.Event, tell: Callable[[Any], None]) -> None:
+        process = Process(
+            config,
+            journal,
+            load=load or (lambda: config),
+            allowances=Allowances(config.limits),
+            on_visit=lambda visit, status: logged.append((visit, status)),
+            say=said.append,
+            idle_s=idle_s,
+        )
+        process.stop = stop
+        judge.attach(process.gateway.app)
+        await process.serve(on_ready=lambda url: tell((url, process)))
+
+    (url, process), stop = in_thread(main)
+    try:
+        yield Running(url=url, journal=journal, process=process, logged=logged, said=said)
+    finally:
+        stop()
+    assert not judge.wrong, "\n".join(judge.wrong)
+
+
+def config_of(*agents: Agent | ServedAgent, **changes: Any) -> GatewayConfig:
+    """A configuration with these agents."""
+    served = [one if isinstance(one, ServedAgent) else ServedAgent(name=one.name, agent=one) for one in agents]
+    return GatewayConfig(path=Path("test.yaml"), form="own", agents={one.name: one for one in served}, **changes)
+
+
+@pytest.fixture
+def user() -> Callable[..., list[dict[str, Any]]]:
+    """The messages of a question."""
+    return lambda text: [{"role": "user", "content": text}]

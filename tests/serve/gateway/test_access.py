@@ -1,0 +1,158 @@
+"""Who may ask what, and how much: keys, agents of a key, places, budgets; and what a server says that is full."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.serve.gateway.conftest import config_of, gateway, model_env, upstream
+from tests.serve.gateway.test_chat import NOTE, SENT, send_note
+from tests.serve.gateway.test_process import fetch, fetch_text, until
+
+from taoloop import Agent, tool
+from taoloop.serve.gateway.config import ApiKey, ServerLimits
+from taoloop.serve.gateway.keys import new_key
+
+
+def ask(url: str, secret: str = "", model: str = "assistant", text: str = "Hi.", **more: Any) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    body = {"model": model, "messages": [{"role": "user", "content": text}], **more}
+    return fetch(f"{url}/v1/chat/completions", body, headers)
+
+
+def keyed(name: str, **allowed: Any) -> tuple[str, ApiKey]:
+    secret, key = new_key(name)
+    return secret, replace(key, **allowed)
+
+
+def test_with_keys_nobody_asks_without_one_and_each_only_its_agents() -> None:
+    (alice, one), (bob, two) = keyed("alice"), keyed("bob", agents=("other",))
+    with upstream("Hello.") as server:
+        agents = [Agent(model="openai:m", env=model_env(server), name=name) for name in ("assistant", "other")]
+        with gateway(config_of(*agents, keys=(one, two))) as running:
+            assert ask(running.url)[0] == 401
+            status, body = ask(running.url, "tao-wrong")
+            assert (status, body["error"]["code"]) == (401, "invalid_api_key")
+            assert "tao-wrong" not in str(body)
+            assert ask(running.url, alice)[0] == 200
+            assert ask(running.url, bob)[0] == 404
+            assert ask(running.url, bob, "other")[0] == 200
+            _, listed = fetch(f"{running.url}/v1/models", None, {"Authorization": f"Bearer {bob}"})
+            assert [one["id"] for one in listed["data"]] == ["other"]
+            run_id = next(trace.run_id for trace in running.traces() if trace.agent.name == "assistant")
+            for secret, expected in ((alice, 200), (bob, 404)):
+                assert fetch(f"{running.url}/v1/runs/{run_id}", None, {"x-api-key": secret})[0] == expected
+
+
+def test_a_key_that_asks_too_often_is_told_when_to_come_back() -> None:
+    secret, key = keyed("alice", requests_per_minute=2)
+    with upstream("Hello.") as server:
+        agent = Agent(model="openai:m", env=model_env(server), name="assistant")
+        with gateway(config_of(agent, keys=(key,))) as running:
+            assert [ask(running.url, secret)[0] for _ in range(3)] == [200, 200, 429]
+            _, body = ask(running.url, secret)
+            assert body["error"]["code"] == "rate_limit_exceeded"
+
+
+def test_tokens_that_were_used_count_and_unpriced_models_are_told() -> None:
+    secret, key = keyed("alice", tokens_per_minute=20)
+    with upstream("Hello.") as server:
+        agent = Agent(model="openai:m", env=model_env(server), name="assistant")
+        with gateway(config_of(agent, keys=(key,))) as running:
+            assert [ask(running.url, secret)[0] for _ in range(3)] == [200, 200, 429]  # 13 tokens each
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_full_server_refuses_at_once_and_takes_requests_again(streamed: bool) -> None:
+    with upstream({"text": "At last.", "hangs": True}, "Hello.") as server:
+        agent = Agent(model="openai:m", env=model_env(server), name="assistant")
+        with gateway(config_of(agent, limits=ServerLimits(max_runs=1))) as running:
+            found: list[Any] = []
+            first = threading.Thread(target=lambda: found.append(ask(running.url)))
+            first.start()
+            assert server.waiting.wait(10)
+            status, body = ask(running.url, stream=streamed)
+            assert (status, body["error"]["code"]) == (429, "server_busy")
+            server.go_on()
+            first.join(10)
+            assert found[0][0] == 200
+            assert ask(running.url)[0] == 200
+            _, page = fetch_text(f"{running.url}/metrics")
+            assert 'taoloop_refusals_total{kind="runs"} 1.0' in page
+            assert "taoloop_runs_under_way 0.0" in page
+
+
+def test_a_key_without_the_right_may_not_approve() -> None:
+    SENT.clear()
+    secret, key = keyed("alice", may_approve=False)
+    with upstream(NOTE, "Done.") as server:
+        agent = Agent(model="openai:m", env=model_env(server), name="assistant", tools=[send_note], dialect="native")
+        with gateway(config_of(agent, keys=(key,))) as running:
+            _, body = ask(running.url, secret, text="Be nice to everybody.")
+            content = body["choices"][0]["message"]["content"]
+            messages = [
+                {"role": "user", "content": "Be nice to everybody."},
+                {"role": "assistant", "content": content},
+                {"role": "user", "content": "yes"},
+            ]
+            status, told = ask(running.url, secret, messages=messages)
+            assert (status, told["error"]["code"]) == (403, "approval_not_allowed")
+            assert SENT == []
+
+
+def test_what_does_not_end_in_time_at_a_shutdown_is_stopped_and_can_be_resumed() -> None:
+    with upstream({"text": "At last.", "hangs": True}) as server:
+        agent = Agent(model="openai:m", env=model_env(server), name="assistant")
+        limits = ServerLimits(shutdown_s=0.2)
+        with gateway(config_of(agent, limits=limits)) as running:
+            found: list[Any] = []
+
+            def asking() -> None:
+                try:
+                    found.append(ask(running.url))
+                except OSError as error:
+                    found.append(error)
+
+            first = threading.Thread(target=asking)
+            first.start()
+            assert server.waiting.wait(10)
+        first.join(10)
+        assert running.traces()[0].status == "stopped"
+        assert len(found) == 1
+
+
+def test_the_journal_is_asked_for_nothing_by_health_checks() -> None:
+    with upstream("x") as server:
+        agent = Agent(model="openai:m", env=model_env(server), name="assistant")
+        with gateway(config_of(agent)) as running:
+            assert fetch(f"{running.url}/healthz") == (200, {"status": "ok"})
+            until(lambda: fetch(f"{running.url}/readyz")[0] == 200)
+            assert running.traces() == []
+
+
+@tool(tier="destructive")
+def wipe(disk: str) -> str:
+    """Wipe a disk."""
+    SENT.append({"disk": disk})
+    return "wiped"
+
+
+@pytest.mark.parametrize(("word", "wiped"), [("ok", 0), ("yes", 1)])
+def test_what_is_hard_to_undo_takes_a_whole_word(word: str, wiped: int) -> None:
+    SENT.clear()
+    call = {"tool_calls": [{"name": "wipe", "args": {"disk": "sda"}}]}
+    with upstream(call, "Done.") as server:
+        agent = Agent(model="openai:m", env=model_env(server), name="assistant", tools=[wipe], dialect="native")
+        with gateway(config_of(agent)) as running:
+            _, body = ask(running.url, text="Tidy up here.")
+            messages = [
+                {"role": "user", "content": "Tidy up here."},
+                {"role": "assistant", "content": body["choices"][0]["message"]["content"]},
+                {"role": "user", "content": word},
+            ]
+            status, told = ask(running.url, messages=messages)
+            assert status == 200
+            assert len(SENT) == wiped
+            assert told["agent"]["status"] == ("completed" if wiped else "waiting")

@@ -1,0 +1,255 @@
+"""What a key may still use: refused at once when it is used up, and never kept waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taoloop.core.events import Event, Fact, ModelReplied, Observed, RunStarted
+from taoloop.core.message import Usage
+from taoloop.core.spec import AgentSpec
+from taoloop.errors import Refused
+from taoloop.journals.spending import Spent, spending
+from taoloop.journals.sqlite import SqliteJournal
+from taoloop.serve.gateway.allowance import Allowances
+from taoloop.serve.gateway.config import ApiKey, ServerLimits
+from taoloop.serve.gateway.keys import new_key
+from taoloop.testing import FakeClock
+
+TEN = datetime(2027, 1, 15, 10, tzinfo=UTC).timestamp()
+
+
+def key(name: str = "shop", **limits: Any) -> ApiKey:
+    return ApiKey(name=name, digest=new_key(name)[1].digest, **limits)
+
+
+def made(clock: FakeClock | None = None, *, spent: list[Spent] | None = None, **limits: Any) -> Allowances:
+    return Allowances(ServerLimits(**limits), spent=spent or [], clock=clock or FakeClock(TEN))
+
+
+def refused(enter: Callable[[], object]) -> Refused:
+    with pytest.raises(Refused) as raised:
+        enter()
+    return raised.value
+
+
+def test_a_key_without_limits_may_do_anything() -> None:
+    allowances = made()
+    for _ in range(100):
+        allowances.enter(key()).leave(tokens=10**9, cost_usd=10.0**6)
+        allowances.enter(None).leave()
+    assert allowances.runs == 0
+
+
+def test_requests_of_a_minute_are_counted_and_the_next_is_told_when_to_come() -> None:
+    clock = FakeClock(TEN)
+    allowances, shop = made(clock), key(requests_per_minute=2)
+    allowances.enter(shop).leave()
+    clock.advance(20)
+    allowances.enter(shop).leave()
+    clock.advance(10)
+    error = refused(lambda: allowances.enter(shop))
+    assert (error.why, error.retry_after_s) == ("requests", 30.0)
+    assert "2 requests per minute" in error.message
+    clock.advance(29)
+    assert refused(lambda: allowances.enter(shop)).retry_after_s == 1.0
+    clock.advance(1)
+    allowances.enter(shop).leave()
+    assert refused(lambda: allowances.enter(shop)).retry_after_s == 20.0
+
+
+def test_one_key_does_not_use_up_what_is_of_another() -> None:
+    allowances = made()
+    one, other = key("one", requests_per_minute=1), key("other", requests_per_minute=1)
+    allowances.enter(one)
+    allowances.enter(other)
+    assert refused(lambda: allowances.enter(one)).why == "requests"
+
+
+def test_a_refused_request_counts_for_nothing() -> None:
+    allowances, shop = made(max_runs=1), key(requests_per_minute=1)
+    first = allowances.enter(None)
+    for _ in range(5):
+        assert refused(lambda: allowances.enter(shop)).why == "runs"
+    first.leave()
+    allowances.enter(shop)
+
+
+@given(st.lists(st.floats(min_value=0, max_value=40), max_size=60), st.integers(min_value=1, max_value=5))
+def test_no_minute_ever_holds_more_requests_than_allowed(gaps: list[float], allowed: int) -> None:
+    clock = FakeClock(TEN)
+    allowances, shop = made(clock), key(requests_per_minute=allowed)
+    taken: list[float] = []
+    waits: list[float] = []
+    for gap in gaps:
+        clock.advance(gap)
+        try:
+            allowances.enter(shop).leave()
+        except Refused as error:
+            waits.append(error.retry_after_s)
+        else:
+            taken.append(clock.tick())
+    assert all(0 < wait <= 60 for wait in waits)
+    for at in taken:
+        assert sum(at <= other < at + 59.999 for other in taken) <= allowed
+
+
+def test_tokens_are_booked_afterwards_and_who_overdrew_waits_until_there_is_room() -> None:
+    clock = FakeClock(TEN)
+    allowances, shop = made(clock), key(tokens_per_minute=100)
+    allowances.enter(shop).leave(tokens=60)
+    clock.advance(30)
+    allowances.enter(shop).leave(tokens=500)  # there was room for one more token, so it went through
+    error = refused(lambda: allowances.enter(shop))
+    assert (error.why, error.retry_after_s) == ("tokens", 60.0)
+    clock.advance(59)
+    assert refused(lambda: allowances.enter(shop)).retry_after_s == 1.0
+    clock.advance(1)
+    allowances.enter(shop).leave()
+
+
+def test_tokens_count_for_who_comes_while_the_run_is_still_under_way() -> None:
+    allowances, shop = made(), key(tokens_per_minute=100, usd_per_day=1.0)
+    turn = allowances.enter(shop)
+    turn.book(tokens=100, cost_usd=0.5)
+    assert refused(lambda: allowances.enter(shop)).why == "tokens"
+    turn.leave(tokens=1, cost_usd=0.25)
+    assert allowances.spent_today("shop") == 0.75
+
+
+def test_events_are_booked_as_they_happen_even_if_the_run_is_cut_off() -> None:
+    allowances, shop = made(), key(usd_per_day=1.0, tokens_per_minute=100)
+    used = Usage(input_tokens=30, output_tokens=10)
+    turn = allowances.enter(shop)
+    facts: list[Fact] = [
+        RunStarted(task="t", agent=AgentSpec(), nonce="n"),
+        ModelReplied(step=1, purpose="decide", text="", decision=None, usage=used, cost_usd=0.25),
+        Observed(call_id="call_1", ok=True, output="x"),
+        Observed(call_id="call_2", ok=True, output="x", child="r.2", usage=used, cost_usd=None),
+    ]
+    for seq, fact in enumerate(facts):
+        turn.on_event(Event(seq, TEN, fact))
+    assert (allowances.spent_today("shop"), allowances.unpriced_today("shop")) == (0.25, 1)
+    assert vars(allowances)["_windows"].get("LIMITER/shop/tokens/100/1/minute") == 80
+
+
+def test_a_window_stays_small_however_many_runs_are_booked() -> None:
+    clock = FakeClock(TEN)
+    allowances, shop = made(clock), key(tokens_per_minute=10**9)
+    for _ in range(10_000):
+        clock.advance(0.01)
+        allowances.enter(shop).leave(tokens=3)
+    windows = vars(allowances)["_windows"]
+    assert windows.get("LIMITER/shop/tokens/1000000000/1/minute") == pytest.approx(18_000, rel=0.03)
+    assert sum(len(window.entries) for window in vars(windows)["_windows"].values()) <= 62
+
+
+def test_runs_at_once_are_bounded_in_all_and_per_key() -> None:
+    allowances = made(max_runs=3, max_runs_per_key=2)
+    shop = [allowances.enter(key("shop")) for _ in range(2)]
+    error = refused(lambda: allowances.enter(key("shop")))
+    assert (error.why, error.retry_after_s) == ("runs", 1.0)
+    assert "2 runs" in error.message
+    allowances.enter(None)
+    assert "busy" in refused(lambda: allowances.enter(key("other"))).message
+    shop[0].leave()
+    shop[0].leave()  # again is harmless
+    assert allowances.runs == 2
+    allowances.enter(key("other"))
+    assert allowances.runs == 3
+
+
+def test_a_turn_leaves_by_itself() -> None:
+    allowances = made(max_runs=1)
+    with pytest.raises(KeyError), allowances.enter(None):
+        raise KeyError
+    assert allowances.runs == 0
+
+
+def test_new_limits_hold_at_once_and_nothing_is_forgotten() -> None:
+    allowances, shop = made(max_runs=8), key(requests_per_minute=2)
+    allowances.enter(shop)
+    allowances.renew(ServerLimits(max_runs=1))
+    assert refused(lambda: allowances.enter(shop)).why == "runs"
+    allowances.renew(ServerLimits(max_runs=8))
+    allowances.enter(shop)
+    assert refused(lambda: allowances.enter(shop)).why == "requests"
+
+
+def test_the_budget_of_a_day_ends_at_midnight_utc() -> None:
+    clock = FakeClock(TEN)
+    allowances, shop = made(clock), key(usd_per_day=1.0)
+    allowances.enter(shop).leave(cost_usd=0.99)
+    allowances.enter(shop).leave(cost_usd=0.02)
+    error = refused(lambda: allowances.enter(shop))
+    assert (error.why, error.retry_after_s) == ("budget", 14 * 3600.0)
+    clock.advance(14 * 3600)
+    assert allowances.spent_today("shop") == 0.0
+    allowances.enter(shop).leave()
+
+
+def test_a_cost_that_nobody_knows_counts_as_nothing_and_is_told() -> None:
+    clock = FakeClock(TEN)
+    allowances, shop = made(clock), key(usd_per_day=1.0)
+    allowances.enter(shop).leave(cost_usd=None)
+    assert allowances.unpriced_today("shop") == 1
+    assert allowances.spent_today("shop") == 0.0
+    clock.advance(86_400)
+    assert allowances.unpriced_today("shop") == 0
+
+
+def test_what_was_spent_today_survives_a_restart(tmp_path: Path) -> None:
+    """The budget is that of the journal, whatever process wrote it; yesterday does not count."""
+
+    async def run() -> list[Spent]:
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            for number, (at, cost) in enumerate([(TEN - 86_400, 9.0), (TEN - 60, 0.75), (TEN - 30, None)]):
+                lease = await journal.create(f"r{number}")
+                started = RunStarted(task="t", agent=AgentSpec(), nonce="n", labels={"key": "shop"})
+                reply = ModelReplied(step=1, purpose="decide", text="", decision=None, cost_usd=cost)
+                await journal.append(lease, [Event(0, at, started), Event(1, at, reply)])
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            return await spending(journal, TEN - 10 * 3600)
+
+    allowances = made(spent=asyncio.run(run()))
+    assert (allowances.spent_today("shop"), allowances.unpriced_today("shop")) == (0.75, 1)
+    assert refused(lambda: allowances.enter(key(usd_per_day=0.75))).why == "budget"
+    allowances.enter(key(usd_per_day=0.76))
+
+
+def test_yesterdays_spending_is_left_out() -> None:
+    allowances = made(spent=[Spent(day="2027-01-14", key="shop", agent="a", cost_usd=5.0)])
+    assert allowances.spent_today("shop") == 0.0
+
+
+_BARE = """
+import sys
+sys.modules["limits"] = sys.modules["prometheus_client"] = None  # as where the extra is not installed
+from taoloop.errors import MissingExtra
+from taoloop.serve.gateway.allowance import Allowances
+from taoloop.serve.gateway.config import ServerLimits
+from taoloop.serve.gateway.metrics import Metrics
+for make in (lambda: Allowances(ServerLimits()), Metrics):
+    try:
+        make()
+    except MissingExtra as error:
+        print(error)
+"""
+
+
+def test_what_is_not_installed_is_told_with_its_extra() -> None:
+    done = subprocess.run([sys.executable, "-c", _BARE], capture_output=True, encoding="utf-8", check=True, timeout=60)
+    limits, prometheus = done.stdout.splitlines()
+    assert "package limits" in limits
+    assert "prometheus-client" in prometheus
+    assert "pip install 'taoloop[serve]'" in limits
+    assert "pip install 'taoloop[serve]'" in prometheus

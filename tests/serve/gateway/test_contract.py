@@ -1,0 +1,114 @@
+"""`/openapi.json`: a sound document, that names every path, and says what clients really get.
+
+That answers fit what it says is seen by the judge of all gateways of these tests (`judging.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from tests.serve.gateway.conftest import config_of, gateway, upstream
+from tests.serve.gateway.test_bad_input import post
+from tests.serve.gateway.test_chat import agent
+
+from taoloop.serve.gateway.app import ROUTES
+from taoloop.serve.gateway.contract import contract
+from taoloop.tools.openapi import OpenapiSource, openapi_tools
+from taoloop.tools.openapi.meta import document_findings
+
+SOURCE = OpenapiSource(document=json.dumps(contract(), indent=1), base_url="http://127.0.0.1:8080/", cache=False)
+
+
+def test_the_document_follows_its_own_specification() -> None:
+    assert contract()["openapi"].startswith("3.1.")
+    assert document_findings(SOURCE) == ()
+    for schema in contract()["components"]["schemas"].values():
+        jsonschema_rs.meta.validate({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
+
+
+def test_it_names_every_path_and_no_other() -> None:
+    named = {(method.upper(), path) for path, one in contract()["paths"].items() for method in one}
+    assert named == {(method, path.replace(":.+", "")) for method, path, _ in ROUTES}
+
+
+def test_all_of_it_can_be_taken_up_as_tools() -> None:
+    loaded = openapi_tools(SOURCE)
+    assert loaded.problems == ()
+    operations = {one["operationId"] for path in contract()["paths"].values() for one in path.values()}
+    assert {tool.name for tool in loaded.tools} == operations
+
+
+def test_it_is_served_to_everybody() -> None:
+    with upstream("x") as server, gateway(config_of(agent(server))) as running:
+        assert post(running, b"", path="/openapi.json", method="GET") == (200, json.loads(json.dumps(contract())))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("ChatCompletion", {"choices": []}),
+        ("ChatCompletion", {"usage": None}),
+        (
+            "ChatCompletion",
+            {"choices": [{"index": 0, "message": {"role": "user", "content": "x"}, "finish_reason": "stop"}]},
+        ),
+        ("Error", {"error": "text"}),
+        ("Error", {"error": {"message": "x"}}),
+        ("Response", {"status": "fine"}),
+        ("Response", {"output": [{"type": "reasoning"}]}),
+        ("Run", {"waiting_for": [{}]}),
+        ("Model", {"id": 3}),
+    ],
+)
+def test_it_says_more_than_that_something_comes_back(name: str, wrong: dict[str, Any]) -> None:
+    schema = {"$ref": f"#/components/schemas/{name}", "components": contract()["components"]}
+    assert not jsonschema_rs.validator_for(schema).is_valid({**RIGHT[name], **wrong})
+    jsonschema_rs.validator_for(schema).validate(RIGHT[name])
+
+
+MESSAGE = {"role": "assistant", "content": "Hello.", "refusal": None}
+ITEM = {
+    "id": "msg_1",
+    "type": "message",
+    "status": "completed",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "Hello.", "annotations": []}],
+}
+RIGHT: dict[str, dict[str, Any]] = {
+    "ChatCompletion": {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "assistant",
+        "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop", "logprobs": None}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        "agent": {"run_id": "1", "status": "completed", "reason": "", "steps": 1, "tool_calls": 0},
+    },
+    "Error": {"error": {"message": "x", "type": "invalid_request_error", "param": None, "code": None}},
+    "Response": {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": "assistant",
+        "status": "completed",
+        "output": [ITEM],
+        "error": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
+        "agent": {"run_id": "1", "status": "completed", "reason": "", "steps": 1, "tool_calls": 0},
+    },
+    "Run": {
+        "id": "1",
+        "object": "agent.run",
+        "agent": "assistant",
+        "status": "completed",
+        "answer": "Hello.",
+        "reason": "",
+        "steps": 1,
+        "usage": {"total_tokens": 2},
+        "waiting_for": [],
+    },
+    "Model": {"id": "assistant", "object": "model", "created": 1, "owned_by": "taoloop"},
+}

@@ -1,0 +1,108 @@
+"""`tao serve` told to end: at a terminal, by a second signal, and what is left in the journal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import subprocess
+import termios
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serve.gateway.conftest import model_env, upstream
+from tests.serve.gateway.test_process import TAO, agent_file, fetch, serving
+
+__all__ = ["agent_file"]  # a fixture that pytest finds here too
+
+SLOW = {"text": "At last.", "hangs": True}
+
+
+def statuses(path: Path) -> list[str]:
+    made = subprocess.run([*TAO, "runs", "--db", str(path)], capture_output=True, text=True, check=True, timeout=60)
+    return [word for word in ("stopped", "running", "completed") if word in made.stdout]
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_second_signal_ends_it_at_once_and_parks_its_runs(agent_file: Path, second: int, streamed: bool) -> None:
+    with upstream(SLOW) as server, serving(agent_file, server) as served:
+        found: list[Any] = []
+
+        def asking() -> None:
+            try:
+                found.append(served.ask("Hi.", stream=streamed))
+            except (OSError, ValueError) as error:
+                found.append(error)
+
+        thread = threading.Thread(target=asking)
+        thread.start()
+        assert server.waiting.wait(20)
+        served.process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            served.process.wait(1.0)  # the run has its time
+        served.process.send_signal(second)
+        assert served.process.wait(5) == 0
+        thread.join(10)
+        assert served.process.stderr is not None
+        assert "Traceback" not in served.process.stderr.read()
+        assert statuses(agent_file.parent / "runs.db") == ["stopped"]
+
+
+def test_ctrl_c_at_a_terminal_ends_it(agent_file: Path) -> None:
+    with upstream("Hello.") as server:
+        ours, theirs = pty.openpty()
+        command = [*TAO, "serve", str(agent_file), "--port", "0", "--db", str(agent_file.parent / "runs.db")]
+
+        def own_terminal() -> None:
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        process = subprocess.Popen(
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, **model_env(server)},
+            preexec_fn=own_terminal,  # noqa: PLW1509  # a terminal of its own takes it
+        )
+        os.close(theirs)
+        said = b""
+        while b"Serving" not in said or b"/v1" not in said:
+            said += os.read(ours, 1_000)
+        url = said.decode().split(" on ")[1].split("/v1")[0].strip()
+        assert fetch(f"{url}/readyz")[0] == 200
+        os.write(ours, b"\x03")
+        assert process.wait(10) == 0
+        try:
+            while more := os.read(ours, 1_000):
+                said += more
+        except OSError:  # the other end is closed
+            pass
+        os.close(ours)
+        assert b"Traceback" not in said
+        assert b"Aborted" not in said
+
+
+DOWN = """
+agents:
+  assistant: {model: "openai:m", tools: [calculator]}
+  shop:
+    model: "openai:m"
+    tools:
+      - openapi: {document: "http://127.0.0.1:9/openapi.json"}
+  desk:
+    model: "openai:m"
+    tools:
+      - mcp: {name: desk, command: no-such-program-anywhere}
+"""
+
+
+def test_an_agent_whose_tools_are_down_at_the_start_does_not_keep_the_others_from_serving(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(DOWN)
+    with upstream("Hello.") as server, serving(path, server) as served:
+        assert served.ask("Hi.")[1]["choices"][0]["message"]["content"] == "Hello."

@@ -1,0 +1,229 @@
+"""`tao serve` as a process: readiness, changed files, signals, approvals from elsewhere, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.serve.gateway.conftest import Upstream, model_env, upstream
+
+TAO = [sys.executable, "-c", "from taoloop.cli import main; main()"]
+
+AGENT = """\
+name: {name}
+model: openai:some-model
+dialect: native
+instructions: "{instructions}"
+tools: [calculator]
+"""
+
+
+class Served:
+    """A running `tao serve`."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process, self.url = process, url
+
+    def get(self, path: str) -> tuple[int, Any]:
+        return fetch(f"{self.url}{path}")
+
+    def ask(self, text: str, **more: Any) -> tuple[int, Any]:
+        messages = more.pop("messages", [{"role": "user", "content": text}])
+        return fetch(f"{self.url}/v1/chat/completions", {"model": "assistant", "messages": messages, **more})
+
+    def said(self, text: str) -> None:
+        """Wait until the process says so."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if text in line:
+                return
+        raise AssertionError(f"it never said {text!r}")
+
+
+def fetch(url: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
+    """Status and JSON of an answer."""
+    status, text = fetch_text(url, body, headers)
+    return status, json.loads(text)
+
+
+def fetch_text(
+    url: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """Status and text of an answer."""
+    place = urlsplit(url)
+    connection = HTTPConnection(place.netloc, timeout=20)
+    method, data = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
+    with closing(connection):
+        connection.request(method, place.path, data, {"Content-Type": "application/json", **(headers or {})})
+        with connection.getresponse() as answer:
+            return answer.status, answer.read().decode()
+
+
+def until(holds: Callable[[], bool], within_s: float = 10.0) -> None:
+    ended = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < ended, "it did not come true"
+        threading.Event().wait(0.05)
+
+
+@contextmanager
+def serving(file: Path, server: Upstream, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Served]:
+    everything = {**os.environ, **model_env(server), **(env or {})}
+    command = [*TAO, "serve", str(file), "--port", "0", "--db", str(file.parent / "runs.db")]
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=everything)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "Serving" in line:
+                yield Served(process, line.split(" on ")[1].strip().removesuffix("/v1"))
+                break
+        else:
+            raise AssertionError("it ended before it was ready")
+    finally:
+        process.kill()
+        process.wait(10)
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+@pytest.fixture
+def agent_file(tmp_path: Path) -> Path:
+    path = tmp_path / "agent.yaml"
+    path.write_text(AGENT.format(name="assistant", instructions="Be brief."))
+    return path
+
+
+def test_it_is_ready_serves_and_ends_with_a_signal(agent_file: Path) -> None:
+    with upstream("Hello.") as server, serving(agent_file, server) as served:
+        assert served.get("/readyz") == (200, {"status": "ready"})
+        status, body = served.ask("Hi.")
+        assert (status, body["choices"][0]["message"]["content"]) == (200, "Hello.")
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(10) == 0
+
+
+@pytest.mark.parametrize("by_signal", [True, False])
+def test_a_changed_file_is_taken_up_and_a_broken_one_is_not(agent_file: Path, by_signal: bool) -> None:
+    with upstream("Hello.") as server, serving(agent_file, server) as served:
+
+        def changed(text: str) -> None:
+            agent_file.write_text(text)
+            if by_signal:
+                served.process.send_signal(signal.SIGHUP)
+
+        changed(AGENT.format(name="assistant", instructions="Speak like a pirate."))
+        served.said("The changed configuration is in use.")
+        served.ask("Hi.")
+        assert "Speak like a pirate." in server.asked[-1]["messages"][0]["content"]
+        changed("name: assistant\nmodel: nothing-of-that-kind:x\n")
+        served.said("agent.yaml:2")
+        status, _ = served.ask("Hi.")
+        assert status == 200
+        assert "Speak like a pirate." in server.asked[-1]["messages"][0]["content"]
+
+
+def test_requests_under_way_are_answered_before_it_ends(agent_file: Path) -> None:
+    slow = {"text": "At last.", "hangs": True}
+    with upstream(slow) as server, serving(agent_file, server) as served:
+        found: list[Any] = []
+        asking = threading.Thread(target=lambda: found.append(served.ask("Hi.")))
+        asking.start()
+        assert server.waiting.wait(10)
+        served.process.send_signal(signal.SIGTERM)
+        until(lambda: not _takes_connections(served.url))
+        server.go_on()
+        asking.join(10)
+        assert found[0][1]["choices"][0]["message"]["content"] == "At last."
+        assert served.process.wait(10) == 0
+
+
+def _takes_connections(url: str) -> bool:
+    try:
+        fetch(f"{url}/readyz")
+    except OSError:
+        return False
+    return True
+
+
+def test_an_approval_from_another_process_lets_the_run_go_on(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(
+        "from taoloop import tool\n\n\n@tool(tier='write')\ndef send_note(to: str) -> str:\n"
+        '    """Send a note to a person."""\n    return "sent"\n'
+    )
+    path = tmp_path / "agent.yaml"
+    path.write_text("name: assistant\nmodel: openai:m\ndialect: native\ntools:\n  - notes:send_note\n")
+    note = {"tool_calls": [{"name": "send_note", "args": {"to": "Ann"}}]}
+    env = {"PYTHONPATH": str(tmp_path)}
+    with upstream(note, "Done.") as server, serving(path, server, env=env) as served:
+        status, body = served.ask("Be nice to everybody.")
+        assert status == 200
+        run_id = body["agent"]["run_id"]
+        [waits] = body["agent"]["waiting_for"]
+        everything = {**os.environ, **env}
+        approve = [*TAO, "approve", run_id, waits["call_id"]]
+        done = subprocess.run(
+            [*approve, "--db", str(tmp_path / "runs.db")], env=everything, capture_output=True, text=True, check=False
+        )
+        assert done.returncode in (0, 10), done.stderr
+        until(lambda: served.get(f"/v1/runs/{run_id}")[1]["status"] == "completed")
+        assert served.get(f"/v1/runs/{run_id}")[1]["answer"] == "Done."
+
+
+def test_an_approval_by_the_route_lets_the_run_go_on(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(
+        "from taoloop import tool\n\n\n@tool(tier='write')\ndef send_note(to: str) -> str:\n"
+        '    """Send a note to a person."""\n    return "sent"\n'
+    )
+    path = tmp_path / "agent.yaml"
+    path.write_text("name: assistant\nmodel: openai:m\ndialect: native\ntools:\n  - notes:send_note\n")
+    note = {"tool_calls": [{"name": "send_note", "args": {"to": "Ann"}}]}
+    with upstream(note, "Done.") as server, serving(path, server, env={"PYTHONPATH": str(tmp_path)}) as served:
+        _, body = served.ask("Be nice to everybody.")
+        run_id = body["agent"]["run_id"]
+        route = f"{served.url}/v1/runs/{run_id}/approvals"
+        status, shown = fetch(route, {"decision": "deny", "note": "not now"})
+        assert (status, shown["waiting_for"]) == (200, [])
+        assert fetch(route, {"decision": "approve"})[0] == 409
+        until(lambda: served.get(f"/v1/runs/{run_id}")[1]["status"] == "completed")
+        assert "not now" in json.dumps(server.asked[-1]["messages"])
+
+
+def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [*TAO, "serve", *arguments]
+    everything = {**os.environ, **(env or {})}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=everything)
+
+
+def test_it_does_not_serve_the_whole_network_without_keys(agent_file: Path) -> None:
+    made = run(str(agent_file), "--host", "::", "--port", "0")
+    assert made.returncode == 2
+    assert "keys" in made.stderr
+    assert "--new-key" in made.stderr
+
+
+def test_a_port_that_is_taken_is_one_clear_line(agent_file: Path) -> None:
+    with upstream("x") as server:
+        port, db = server.url.rpartition(":")[2], str(agent_file.parent / "r.db")
+        made = run(str(agent_file), "--port", port, "--db", db, env=model_env(server))
+        assert made.returncode == 2
+        assert "cannot be listened on" in made.stderr
+        assert len(made.stderr.strip().splitlines()) == 1
+
+
+def test_a_key_is_made_and_only_its_digest_is_for_the_file() -> None:
+    made = run("--new-key", "alice")
+    assert made.returncode == 0
+    assert "tao-" in made.stdout
+    assert "sha256:" in made.stdout
