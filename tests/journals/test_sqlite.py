@@ -317,5 +317,18 @@ def test_a_run_that_begins_with_its_first_append_is_there_as_a_whole_or_not_at_a
     asyncio.run(main())
 
 
+def test_of_two_that_begin_the_same_run_in_one_process_one_is_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            one, two = await journal.begin("r"), await journal.begin("r")
+            await journal.append(one, first_events())
+            with pytest.raises(RunExists):
+                await journal.append(two, first_events())
+            await journal.append(one, [Event(1, 2.0, note(1))])
+            assert len(await journal.load("r")) == 2
+
+    asyncio.run(main())
+
+
 def first_events() -> list[Event]:
     return [Event(0, 1.0, RunStarted(task="t", agent=AgentSpec(), nonce="n"))]

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sqlite3
 import threading
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -76,7 +77,7 @@ class SqliteJournal:
         self._reading = threading.Lock()  # around the connection that reads
         self._reader: sqlite3.Connection | None = None
         self._closed = False
-        self._begun: set[str] = set()  # new runs without their first append
+        self._begun: Counter[str] = Counter()  # new runs without their first append
         self._process: int | None = None  # which uses it, from the first use on
 
     async def __aenter__(self) -> Self:
@@ -106,7 +107,7 @@ class SqliteJournal:
         self._check_writable()
         if self._reader is None:
             await self.open()
-        self._begun.add(run_id)
+        self._begun[run_id] += 1
         return Lease(run_id=run_id, fence=FIRST_FENCE)
 
     async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
@@ -129,11 +130,11 @@ class SqliteJournal:
             FenceLost, RunNotFound, IllegalEvent, JournalFull, JournalLocked, JournalError: nothing was written.
         """
         prepare = partial(encode, lease, events, artifacts)
-        if lease.run_id not in self._begun:
-            await self._write(lease.run_id, prepare)
+        if events and not events[0].seq and self._begun[lease.run_id]:
+            self._begun -= Counter((lease.run_id,))
+            await self._write(lease.run_id, lambda: Begin(lease.run_id, prepare()))
             return
-        self._begun.discard(lease.run_id)
-        await self._write(lease.run_id, lambda: Begin(lease.run_id, prepare()))
+        await self._write(lease.run_id, prepare)
 
     async def load(self, run_id: str) -> list[Event]:
         """All events of a run in order.
