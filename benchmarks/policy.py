@@ -3,8 +3,9 @@
 Run: python benchmarks/policy.py [--json]
 Targets: at most 500 µs per judged call of any kind, next to nothing where the run is not tainted, and a total that
 grows no faster than the trace: the ratio per event of 1,000 calls to 100 is about 1. In `growth` every output is
-untrusted, in `growth_trusted` every output trusted; their calls name ever other values. `asked_first` is the one
-question that finds 100 observations unread; each is read once, and in `growth` that is shared out.
+untrusted, in `growth_trusted` every output trusted; their calls name ever other values. `asked_first` is the first
+question after 100 observations that nobody asked about: they are searched as they are, and read a few with each
+question. What comes first in a process (`wanted_first`) also compiles patterns.
 """
 
 from __future__ import annotations

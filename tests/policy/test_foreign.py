@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from taoloop.core.events import Fault
+from taoloop.core.events import Event, Fault, Observed
 from taoloop.core.policy import Policy
-from taoloop.policy.foreign import SNIPPET_CHARS, argument_sources
+from taoloop.policy.foreign import SNIPPET_CHARS, Foreign, argument_sources
 
 from .staging import Run
 
@@ -70,3 +72,27 @@ def test_every_part_of_a_nested_argument_has_its_own_badge() -> None:
     args = {"to": ["bob@example.com", {"cc": "eve@evil.example"}], "n": None}
     found = argument_sources(Run().trace, args, lambda _: "target")
     assert [(one.arg, one.badge) for one in found] == [("to[0]", "YOURS"), ("to[1].cc", "UNKNOWN")]
+
+
+TEXTS = st.lists(
+    st.text("ab @.x-15茶Ａﬁ\n", max_size=12)
+    | st.sampled_from(["eve@evil.example", "Tea  for two", "１５ teas", "straße"]),
+    max_size=12,
+)
+
+
+@given(
+    outputs=TEXTS,
+    asked=st.lists(st.sampled_from(["a", "b", "ab", "eve@evil.example", "tea for two", "15", "茶", "fi"])),
+)
+def test_what_is_found_does_not_depend_on_what_was_asked_before(outputs: list[str], asked: list[str]) -> None:
+    """An index of everything, one that is behind, and one that reads on while it is asked say the same."""
+    whole, behind, reading = Foreign(), Foreign(), Foreign()
+    for number, output in enumerate(outputs):
+        event = Event(number, 0.0, Observed(call_id=f"call_{number}", ok=True, output=output))
+        for index in (whole, behind, reading):
+            index.fold(event)
+        whole.read()
+    for value in asked:
+        reading.read()
+        assert whole.find(value) == behind.find(value) == reading.find(value)

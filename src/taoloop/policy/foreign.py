@@ -6,6 +6,8 @@ come from one, decoded or reworded.
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from taoloop.core.events import Event, Observed, Source
@@ -15,27 +17,29 @@ from taoloop.policy.values import atoms, hides_something, links_in, plain
 
 SNIPPET_CHARS = 120
 _MOST_PLACES = 4  # of one word: enough to find a phrase, and bounded
+_LEAST_READ, _PART_READ = 2, 64  # outputs that a question reads into the index: two, or one in 64 of what is left
 
 
 class Foreign:
-    """An index from words to the outputs that have them; each output is read once."""
+    """Where the words of untrusted outputs stand.
+
+    An index tells, which each output is read into once. The outputs that nobody asked about yet are read in portions, a
+    few with each question; the others are searched as they are until their turn comes. So no question pays for all that
+    was read before it, and the answer is that of the whole index at any time.
+    """
 
     def __init__(self) -> None:
         self._outputs: list[Observed] = []
+        self._folded: dict[int, str] = {}  # of outputs that were searched and are not in the index yet
         self._plain: dict[int, str] = {}  # of outputs that were looked into
+        self._atoms: dict[int, frozenset[str]] = {}  # of outputs that were looked into and are not in the index yet
         self._places: dict[str, list[int]] = {}
+        self._indexed = 0
 
     def fold(self, event: Event) -> None:
         """Take in the next event."""
-        fact = event.fact
-        if not isinstance(fact, Observed):
-            return
-        number = len(self._outputs)
-        self._outputs.append(fact)
-        for atom in atoms(_said(fact)):
-            places = self._places.setdefault(atom, [])
-            if len(places) < _MOST_PLACES and (not places or places[-1] != number):
-                places.append(number)
+        if isinstance(event.fact, Observed):
+            self._outputs.append(event.fact)
 
     def find(self, value: Any) -> tuple[str, str] | None:
         """The call whose output has this value, and the text around it; None where none has."""
@@ -43,8 +47,7 @@ class Foreign:
         words = sorted(atoms(wanted), key=len, reverse=True)[:4]
         if not words:
             return None
-        numbers = sorted({number for word in words for number in self._places.get(word, ())})
-        for number in numbers:
+        for number in self._with_any(words):
             observed, text = self._outputs[number], self._text(number)
             at = text.find(wanted)
             if at >= 0:
@@ -54,10 +57,44 @@ class Foreign:
                 return observed.call_id, shown[begin : begin + SNIPPET_CHARS]
         return None
 
+    def read(self) -> None:
+        """Read the next portion into the index: a part of what is left, so that in the end all of it is."""
+        left = len(self._outputs) - self._indexed
+        for number in range(self._indexed, self._indexed + min(left, max(_LEAST_READ, left // _PART_READ))):
+            known = self._atoms.pop(number, None)
+            for atom in known if known is not None else set(atoms(_said(self._outputs[number]))):
+                places = self._places.setdefault(atom, [])
+                if len(places) < _MOST_PLACES:
+                    places.append(number)
+            self._folded.pop(number, None)
+            self._indexed = number + 1
+
+    def _with_any(self, words: Sequence[str]) -> Iterator[int]:
+        """The outputs that have one of these words, in their order; of each word the first few."""
+        counts = {word: len(self._places.get(word, ())) for word in words}
+        yield from sorted({number for word in words for number in self._places.get(word, ())})
+        for number in range(self._indexed, len(self._outputs)):
+            if (folded := self._folded.get(number)) is None:
+                folded = self._folded[number] = _folded(_said(self._outputs[number]))
+            open_ = [word for word in counts if counts[word] < _MOST_PLACES and word in folded]
+            if open_ and (found := [word for word in open_ if word in self._atoms_of(number)]):
+                counts |= {word: counts[word] + 1 for word in found}
+                yield number
+
+    def _atoms_of(self, number: int) -> frozenset[str]:
+        if number not in self._atoms:
+            self._atoms[number] = frozenset(atoms(_said(self._outputs[number])))
+        return self._atoms[number]
+
     def _text(self, number: int) -> str:
         if number not in self._plain:
             self._plain[number] = plain(_said(self._outputs[number]))
         return self._plain[number]
+
+
+def _folded(text: str) -> str:
+    """A text in which every word of its plain form stands."""
+    return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
 
 
 def _said(fact: Observed) -> str:
@@ -78,6 +115,8 @@ def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = Fals
             continue
         role = roles(path.partition(".")[0].partition("[")[0])
         found.append(_source(labels, index, path, role, value))
+    if index is not None:
+        index.read()
     return tuple(found)
 
 
