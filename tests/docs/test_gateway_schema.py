@@ -1,61 +1,37 @@
 """The published schema of what `tao serve` takes, and the page about it: both say what the reader does."""
 
-import importlib.util
-import json
 from collections import defaultdict
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-import jsonschema_rs
 import pytest
-import yaml
 from tests.docs.fenced import ROOT, blocks
+from tests.docs.published import Published
 
 from taoloop.errors import AgentFileError
 from taoloop.runtime.filling import fields_of
 from taoloop.serve.gateway import apis, higress_form, own_form
 from taoloop.serve.gateway.load import load_config
 
-SCHEMA = ROOT / "docs" / "gateway.schema.json"
+PUBLISHED = Published("gateway.schema.json", "make_gateway_schema.py")
 PAGES = ("docs/gateway-config.md", "docs/gateway-config.zh.md")
 CONFIGS = sorted((ROOT / "tests" / "data" / "higress" / "configs").glob("*.yaml"))
 
 
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_gateway_schema", ROOT / "docs" / "make_gateway_schema.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def schema() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    return found
-
-
-def fits(content: str) -> bool:
-    return jsonschema_rs.validator_for(schema()).is_valid(yaml.safe_load(content))
-
-
-def test_the_published_schema_is_current(maker: ModuleType) -> None:
+def test_the_published_schema_is_current() -> None:
     """After a change of a field: python docs/make_gateway_schema.py."""
-    assert SCHEMA.read_text(encoding="utf-8") == maker.page(), "run: python docs/make_gateway_schema.py"
+    PUBLISHED.require_current()
 
 
 def test_every_field_of_the_server_and_of_a_key_is_in_it_with_what_it_means() -> None:
     for kind in (own_form.ServerEntry, own_form.KeyEntry):
-        made = schema()["$defs"][kind.__name__]["properties"]
+        made = PUBLISHED.schema["$defs"][kind.__name__]["properties"]
         assert set(made) == set(fields_of(kind))
         assert [name for name, field in made.items() if not field.get("description")] == []
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=[path.stem for path in CONFIGS])
 def test_every_ai_agent_file_fits(path: Path) -> None:
-    assert fits(path.read_text(encoding="utf-8"))
+    assert PUBLISHED.fits(path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +51,7 @@ def test_every_ai_agent_file_fits(path: Path) -> None:
     ],
 )
 def test_what_the_reader_refuses_the_schema_refuses(content: str, tmp_path: Path) -> None:
-    assert not fits(content)
+    assert not PUBLISHED.fits(content)
     (tmp_path / "x.yaml").write_text(content)
     with pytest.raises(AgentFileError):
         load_config(tmp_path / "x.yaml", env={})
@@ -99,7 +75,7 @@ def test_what_the_page_shows_is_read_and_fits_the_schema(page: str, tmp_path: Pa
     for name in served:
         config = load_config(tmp_path / name, env=env)
         assert config.agents
-        assert fits((tmp_path / name).read_text(encoding="utf-8")), name
+        assert PUBLISHED.fits((tmp_path / name).read_text(encoding="utf-8")), name
 
 
 @pytest.mark.parametrize("page", PAGES)

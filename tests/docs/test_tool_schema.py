@@ -1,52 +1,28 @@
 """The published schema of a tool file says what the reader takes, and the page of tool files is true."""
 
-import importlib.util
-import json
 from collections import defaultdict
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-import jsonschema_rs
 import pytest
-import yaml
 from tests.docs.fenced import ROOT, blocks
+from tests.docs.published import Published
 
 from taoloop.errors import AgentFileError
 from taoloop.runtime.filling import fields_of
 from taoloop.runtime.tool_file import FIELDS, read_tools
 from taoloop.runtime.tool_forms import FORMS
 
-SCHEMA = ROOT / "docs" / "tool-file.schema.json"
+PUBLISHED = Published("tool-file.schema.json", "make_tool_schema.py")
 PAGE = "docs/tool-file.md"
 
 
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_tool_schema", ROOT / "docs" / "make_tool_schema.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def schema() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    return found
-
-
-def fits(content: str) -> bool:
-    return jsonschema_rs.validator_for(schema()).is_valid(yaml.safe_load(content))
-
-
-def test_the_published_schema_is_current(maker: ModuleType) -> None:
+def test_the_published_schema_is_current() -> None:
     """After a change of a settings class: python docs/make_tool_schema.py."""
-    assert SCHEMA.read_text(encoding="utf-8") == maker.page(), "run: python docs/make_tool_schema.py"
+    PUBLISHED.require_current()
 
 
 def test_every_field_of_every_source_is_in_it_with_what_it_means() -> None:
-    found = schema()
+    found = PUBLISHED.schema
     assert set(found["properties"]) == set(FIELDS)
     for form in FORMS.values():
         made = found["$defs"][form.settings]
@@ -69,7 +45,7 @@ def test_every_field_of_every_source_is_in_it_with_what_it_means() -> None:
     ],
 )
 def test_what_the_reader_refuses_the_schema_refuses(content: str, tmp_path: Path) -> None:
-    assert not fits(content)
+    assert not PUBLISHED.fits(content)
     (tmp_path / "tools.yaml").write_text(content)
     with pytest.raises(AgentFileError):
         read_tools(tmp_path / "tools.yaml")
@@ -84,7 +60,7 @@ def snippets() -> list[str]:
 
 @pytest.mark.parametrize("content", snippets())
 def test_what_the_page_shows_is_read_and_fits_the_schema(content: str, tmp_path: Path) -> None:
-    assert fits(content)
+    assert PUBLISHED.fits(content)
     lines = [line for line in content.splitlines() if "shoptools:" not in line]
     (tmp_path / "tools.yaml").write_text("\n".join(lines))
     env: dict[str, str] = defaultdict(lambda: "some-value", SHOP_PASSWORD="some-value", WIKI_TOKEN="some-value")
