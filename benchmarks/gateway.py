@@ -36,6 +36,7 @@ from aiohttp import web
 
 CLIENTS, MODEL_S = 64, 0.05
 ONE_BY_ONE, STREAMED = 400, 100
+ANSWER_S = 20.0  # an answer that takes longer is an error
 _ANSWER = "The answer is forty-two, as far as anybody can tell. " * 4
 
 AGENT = """\
@@ -230,8 +231,9 @@ async def at_once(port: int, count: int) -> tuple[float, int]:
         client = Client(port)
         for number in left:
             try:
-                await client.ask(f"slow {number}")
-            except (RuntimeError, OSError, asyncio.IncompleteReadError):
+                async with asyncio.timeout(ANSWER_S):
+                    await client.ask(f"slow {number}")
+            except (RuntimeError, OSError, asyncio.IncompleteReadError, TimeoutError):
                 errors += 1
                 client.close()
                 client = Client(port)
@@ -247,10 +249,12 @@ async def at_once(port: int, count: int) -> tuple[float, int]:
 
 @contextmanager
 def process(
-    command: Sequence[str], *, cpu: int | None, env: dict[str, str] | None = None
+    command: Sequence[str], *, cpu: int | None, env: dict[str, str] | None = None, tells_port: bool = False
 ) -> Iterator[subprocess.Popen[str]]:
+    """A server on one CPU. Its output is thrown away, for a pipe that nobody reads stops a server that logs."""
     pin = ["taskset", "-c", str(cpu)] if cpu is not None and sys.platform == "linux" else []
-    running = subprocess.Popen([*pin, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+    output = subprocess.PIPE if tells_port else subprocess.DEVNULL
+    running = subprocess.Popen([*pin, *command], stdout=output, stderr=subprocess.DEVNULL, text=True, env=env)
     try:
         yield running
     finally:
@@ -332,11 +336,15 @@ async def compare(options: argparse.Namespace, tell: Callable[[dict[str, Any]], 
     own, others = (cpus[-1], cpus[0]) if len(cpus) > 1 else (None, None)
     if others is not None:
         os.sched_setaffinity(0, set(cpus[:-1]))
-    with tempfile.TemporaryDirectory() as folder, process([python, me, "--as", "model"], cpu=others) as model:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        process([python, me, "--as", "model"], cpu=others, tells_port=True) as model,
+    ):
         assert model.stdout is not None
         upstream = int(model.stdout.readline())
         direct = await one_by_one(upstream, ONE_BY_ONE)
-        with process([python, me, "--as", "bare", "--upstream", f"http://127.0.0.1:{upstream}"], cpu=own) as bare:
+        passing_on = [python, me, "--as", "bare", "--upstream", f"http://127.0.0.1:{upstream}"]
+        with process(passing_on, cpu=own, tells_port=True) as bare:
             assert bare.stdout is not None
             port = int(bare.stdout.readline())
             tell(await measure("bare server", port, bare.pid, options.requests, direct))

@@ -29,6 +29,8 @@ _ROWS_AT_ONCE = 32  # 224 parameters; the least limit of any SQLite is 999
 
 FIRST_FENCE = 1
 
+_HEADS_KEPT = 4_096  # runs, of some 300 bytes each
+
 _LAST = "(SELECT rowid FROM event WHERE run_id = run.id ORDER BY seq DESC LIMIT 1)"
 _HEAD = f"SELECT run.fence, seq, link FROM run LEFT JOIN event ON event.rowid = {_LAST} WHERE id = ?"  # noqa: S608  # no input
 _HEADS = (
@@ -132,9 +134,8 @@ class Batch:
         "_taken",
     )
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, run_ids: Sequence[str]) -> None:
-        self._connection, self._path = connection, path
-        self._heads = _heads(connection, run_ids)
+    def __init__(self, connection: sqlite3.Connection, path: Path, heads: dict[str, Head]) -> None:
+        self._connection, self._path, self._heads = connection, path, heads
         self._created: dict[str, int] = {}
         self._anew: list[tuple[str]] = []
         self._taken: dict[str, int] = {}
@@ -150,6 +151,9 @@ class Batch:
             RunExists, RunNotFound, FenceLost, IllegalEvent: as the Protocol says.
         """
         match write:
+            case Append():
+                self._append(write)
+                return None
             case Create(run_id):
                 return self._create(run_id)
             case Acquire(run_id, at):
@@ -162,9 +166,6 @@ class Batch:
                 self._heads[run_id] = Head(head.fence + 1, head.next_seq, head.link)
                 self._taken[run_id] = head.fence + 1
                 return Lease(run_id=run_id, fence=head.fence + 1)
-            case Append():
-                self._append(write)
-                return None
             case Begin(run_id, append):
                 if run_id in self._heads:  # also one that never began: its lease is somebody's
                     raise _exists(self._path, run_id)
@@ -253,7 +254,35 @@ def _exists(path: Path, run_id: str) -> RunExists:
     return RunExists(f"{path}: there is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
 
 
-def _heads(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, Head]:
+class Heads:
+    """Where runs stand, as this connection left them: looked up anew as soon as anybody else writes to the file.
+
+    `PRAGMA data_version` tells that, of any connection in any process (https://sqlite.org/pragma.html).
+    """
+
+    __slots__ = ("_known", "_version")
+
+    def __init__(self) -> None:
+        self._known: dict[str, Head] = {}
+        self._version = -1
+
+    def of(self, connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, Head]:
+        """Those of the runs that exist; the transaction has begun. Who changes them and fails calls `forget`."""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version or len(self._known) > _HEADS_KEPT:
+            self._known, self._version = {}, version
+        known = self._known
+        missing = [run_id for run_id in run_ids if run_id not in known]
+        if missing:
+            known |= look_up(connection, missing)
+        return known
+
+    def forget(self) -> None:
+        """What was written is not in the file after all."""
+        self._known, self._version = {}, -1
+
+
+def look_up(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, Head]:
     """Where the runs stand, of those that exist: one cheap statement for one run, one for many."""
     if len(run_ids) == 1:
         row = connection.execute(_HEAD, run_ids).fetchone()

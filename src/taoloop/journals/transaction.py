@@ -19,7 +19,7 @@ from taoloop.core.connection import JournalConnection
 from taoloop.core.events import Event
 from taoloop.errors import FenceLost, ToolError
 from taoloop.journals.base import Artifact, Lease
-from taoloop.journals.batch import Batch, encode
+from taoloop.journals.batch import Batch, encode, look_up
 from taoloop.journals.sqlite_errors import explain
 from taoloop.journals.writer import Writer, begin_immediate
 
@@ -89,7 +89,7 @@ class Transaction:
     def _write(self, events: Sequence[Event], artifacts: Sequence[Artifact]) -> None:
         if not self._raw.in_transaction:
             raise ToolError("A statement of the tool has undone the transaction; nothing was kept.", code="rolled_back")
-        batch = Batch(self._raw, self._path, [self._lease.run_id])
+        batch = Batch(self._raw, self._path, look_up(self._raw, [self._lease.run_id]))
         batch.decide(encode(self._lease, events, artifacts))
         batch.write()
         self._raw.execute("COMMIT")

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from taoloop.errors import JournalError, TaoError
-from taoloop.journals.batch import Batch, Write
+from taoloop.journals.batch import Batch, Heads, Write
 from taoloop.journals.sqlite_errors import explain, locked, primary_code
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Ticket:
 
     def __init__(self, prepare: Callable[[], Write]) -> None:
         self.prepare = prepare
-        self.loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop | None = None  # this and `future` once it is queued
         self.future: asyncio.Future[Lease | None] | None = None
         self.write: Write | None = None
         self.outcome: Lease | Exception | None = None
@@ -62,6 +62,7 @@ class Writer:
         self._closed = False
         self._turn = threading.Lock()  # around the connection: who holds it, writes
         self._connection: sqlite3.Connection | None = None
+        self._heads = Heads()
         self._last_run = ""
         self._last_commit_s = math.inf
         self._held_s = 0.0  # how long commits have held up the event loop since it last had its turn
@@ -78,6 +79,7 @@ class Writer:
             if isinstance(ticket.outcome, Exception):
                 raise ticket.outcome
             return ticket.outcome
+        ticket.loop = asyncio.get_running_loop()
         ticket.future = ticket.loop.create_future()
         with self._guard:
             if self._closed:
@@ -177,7 +179,8 @@ class Writer:
         connection = self._connection
         begin_immediate(connection, started + patience_s)
         writes = [(ticket, ticket.write) for ticket in tickets if ticket.write is not None]
-        batch = Batch(connection, self._path, [write.run_id for _, write in writes])
+        heads = self._heads.of(connection, [write.run_id for _, write in writes])
+        batch = Batch(connection, self._path, heads)
         for ticket, write in writes:
             try:
                 ticket.outcome = batch.decide(write)
@@ -188,6 +191,7 @@ class Writer:
         self._last_commit_s = time.monotonic() - started
 
     def _roll_back(self, error: Exception) -> None:
+        self._heads.forget()
         connection = self._connection
         if connection is None:
             return
@@ -226,7 +230,8 @@ def _answer(tickets: Sequence[Ticket]) -> None:
     """Wake every event loop once, however many of its tasks wait."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
     for ticket in tickets:
-        by_loop.setdefault(ticket.loop, []).append(ticket)
+        if ticket.loop is not None:
+            by_loop.setdefault(ticket.loop, []).append(ticket)
     for loop, group in by_loop.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits there any more
             loop.call_soon_threadsafe(_settle, group)
