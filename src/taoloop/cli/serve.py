@@ -16,7 +16,7 @@ from taoloop.cli import options
 from taoloop.cli.environment import environment
 from taoloop.cli.store import database, make_private
 from taoloop.cli.streams import say
-from taoloop.errors import MissingExtra
+from taoloop.errors import ConfigError, MissingExtra
 from taoloop.runtime.journals import JOURNALS
 
 if TYPE_CHECKING:
@@ -55,6 +55,13 @@ other address it needs keys. A changed file is taken up at once, or after SIGHUP
     multiple=True,
     help="Send a service name or a host of the file to another address; repeatable.",
 )
+@click.option(
+    "--allow-origin",
+    metavar="ORIGIN",
+    multiple=True,
+    help="Let pages of this origin call from a browser (CORS), such as https://chat.example; '*' is every page; "
+    "repeatable.",
+)
 @click.option("--any-model", is_flag=True, help="Let the one agent answer whatever model a request names.")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="How requests are logged.")
 @click.option("--new-key", metavar="NAME", help="Make an API key, say what goes into the file, and serve nothing.")
@@ -77,6 +84,7 @@ def command(file: str | None, **given: Any) -> int:
         port=given["port"],
         db=given["db"],
         any_model=given["any_model"] or None,
+        allow_origins=_allowed(given["allow_origin"]),
     )
     config = load()
     if given["check"]:
@@ -162,6 +170,15 @@ def _resolved(given: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--resolve {one!r} is not of the form NAME=HOST:PORT.")
         found[name] = place
     return found
+
+
+def _allowed(given: tuple[str, ...]) -> tuple[str, ...]:
+    from taoloop.serve.gateway.origins import origins_of  # noqa: PLC0415  # the extra is there
+
+    try:
+        return origins_of(given)
+    except ConfigError as error:
+        raise ConfigError(f"--allow-origin: {error.message}", hint=error.hint) from None
 
 
 def _show_new_key(name: str) -> int:

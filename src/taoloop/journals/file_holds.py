@@ -12,6 +12,7 @@ import os
 import struct
 import sys
 import threading
+import time
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
+
+_LOOK_AGAIN_S = 1.0
+"""For so long a file of locks that is in use counts as the one that the path leads to: a look costs as much as a lock.
+"""
 
 _FLOCK = struct.Struct("hhqqi")  # of Linux: type, whence, start, length, process
 
@@ -81,6 +86,8 @@ class FileHolds:
         self._database, self._read = path, read
         self._path = path.with_name(f"{path.name}-held")
         self._files: dict[Lease, _File] = {}
+        self._used: _File | None = None
+        self._looked_at = 0.0
 
     async def holder(self, run_id: str) -> Holder | None:
         """Who holds the newest lease of a run; None: nobody."""
@@ -114,9 +121,7 @@ class FileHolds:
         """
         try:
             with _GUARD:
-                file = _entered(self._path, like=self._database)
-                assert file is not None  # noqa: S101  # it was made
-                self._files[lease] = file.lock(_byte(lease))
+                self._files[lease] = self._file().lock(_byte(lease))
         except OSError as error:
             raise explain(error, self._path) from error
 
@@ -125,6 +130,13 @@ class FileHolds:
         with _GUARD:
             if (file := self._files.pop(lease, None)) is not None:
                 file.unlock(_byte(lease))
+
+    def _file(self) -> _File:
+        now = time.monotonic()
+        if self._used is None or not self._used.is_open or now - self._looked_at > _LOOK_AGAIN_S:
+            self._used, self._looked_at = _entered(self._path, like=self._database), now
+            assert self._used is not None  # noqa: S101  # it was made
+        return self._used
 
     def _holder(self, lease: Lease) -> Holder | None:
         try:
@@ -144,6 +156,7 @@ class _File:
 
     def __init__(self, descriptor: int, key: tuple[int, int]) -> None:
         self._descriptor, self._key = descriptor, key
+        self.is_open = True
         self._held: set[int] = set()
 
     def lock(self, byte: int) -> _File:
@@ -177,7 +190,7 @@ class _File:
     def forget(self) -> None:
         """In a forked child: the locks are the parent's."""
         self._held.clear()
-        os.close(self._descriptor)
+        self._close()
 
     def _process(self, byte: int) -> int | None:
         if sys.platform != "linux":
@@ -189,7 +202,11 @@ class _File:
     def _close_unused(self) -> None:
         if not self._held:
             _FILES.pop(self._key, None)
-            os.close(self._descriptor)
+            self._close()
+
+    def _close(self) -> None:
+        self.is_open = False
+        os.close(self._descriptor)
 
 
 _GUARD = threading.Lock()

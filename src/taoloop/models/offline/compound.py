@@ -90,6 +90,8 @@ class Compound(Steps):
             if outer is None or (inner.noun <= outer.profile.about and inner.label <= outer.profile.about):
                 continue
             choice = self.chooser.choose(inner.text)
+            if choice is not None and self._says_more(goal, choice, inner.text):
+                continue
             if self._reckons(inner.text) or _answers(choice, inner, outer):
                 return inner
             if inner.noun <= outer.profile.about:
@@ -100,6 +102,13 @@ class Compound(Steps):
             if whole is not None and any(mark in inner.text for mark in whole.filled.taken.values()):
                 raise Stuck(self.speech.say("no_tool", what=short(self.skeleton.restore(inner.text))))
         return None
+
+    def _says_more(self, goal: Goal, choice: Choice, inner: str) -> bool:
+        """True if the tool for a part of the question takes words from outside of that part too: no part stands alone."""
+        whole = self.chooser.choose(goal.text, orders=goal.orders)
+        if whole is None or not whole.ready or whole.profile is not choice.profile:
+            return False
+        return any(value and value not in inner for value in (*whole.filled.taken.values(), *whole.filled.said.values()))
 
     def _reckons(self, text: str) -> bool:
         tree = arithmetic(text, self.chooser)

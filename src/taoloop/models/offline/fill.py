@@ -22,7 +22,7 @@ from taoloop.models.offline.schema import Param, Role
 from taoloop.models.offline.sides import number_near, sided
 from taoloop.models.offline.textparts import Part, part_of, text_parts
 from taoloop.models.offline.values import as_number, fits
-from taoloop.models.offline.words import is_chinese
+from taoloop.models.offline.words import is_chinese, name_concepts
 
 OPEN: Any = object()
 """Stands for an argument without a value."""
@@ -265,6 +265,10 @@ class Filler:
             return value
         return OPEN
 
+    def _named_otherwise(self, param: Param) -> set[str]:
+        """The concepts of the other arguments' names: their words lead to their values, not to this one's."""
+        return {c for other in self.profile.params if other is not param for c in name_concepts(other.name)}
+
     def _quoted(self) -> str:
         marks = self._marks(self.clause, ("quoted",))
         self.used.update(marks[:1])
@@ -274,7 +278,7 @@ class Filler:
         if param.role in _UNWORDED:
             day = _DAYS.search(self.clause) if param.role == "date" else None
             return day.group() if day else ""
-        known = set(self.profile.strong) | set(param.own)
+        known = set(self.profile.strong) | set(param.own) | self._named_otherwise(param)
         if param.role == "key":
             made = [*phrases.record_keys(self.clause, self.skeleton), ""][0]
             if key := choices.closest(made, choices.listed(param, self.profile.card), self.clause) or made:

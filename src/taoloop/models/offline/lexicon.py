@@ -136,6 +136,73 @@ holiday: holiday festival | 节日 假期
 policy: policy rule handbook guideline | 政策 规定 制度 手册
 tax: tax vat | 税 税费 增值税
 bmi: bmi | 体质指数
+score: score grade exam_result | 成绩 分数 得分 考分 考了 考得 多少分
+rating: rating ratings rated review reviews | 评分 打分 评价 评论 口碑
+exam: exam examination test quiz | 考试 测验 考
+subject: subject course class lesson | 科目 课程 课
+student: student pupil | 学生 同学
+teacher: teacher professor lecturer | 老师 教师 教授
+school: school university college | 学校 大学
+maths: math maths | 数学
+physics: physics | 物理
+chemistry: chemistry | 化学
+disk: disk disks drive storage | 磁盘 硬盘 存储
+used: used usage use_of consumption | 用了 使用量 使用率 用量 占用 用掉
+memory: memory ram | 内存
+cpu: cpu processor | 处理器
+network: network connection bandwidth | 网络 带宽
+moon: moon lunar | 月亮 月相 月球
+sun: sun sunrise sunset solar | 太阳 日出 日落
+phase: phase | 月相 阶段 相位
+river: river stream | 河 江 河流
+level: level | 水位 等级 级别
+water: water | 水 水位
+calories: calorie calories kilocalorie kcal energy nutrition | 卡路里 热量 大卡 营养 千卡
+food: food meal ingredient | 食物 食品 食材
+parking: park parking garage | 停车 停车场 车位
+fee: fee charge fine toll | 费用 收费 罚款 罚金 费 手续费
+bus: bus buses coach | 公交 公交车 巴士 班车
+departure: departure departures depart | 出发 发车 下一班 班次
+station: station stop terminal | 车站 站 站点 地铁站
+metro: metro subway underground | 地铁
+loan: loan borrow borrowed lend mortgage | 借阅 借 贷款 借款 借了
+renew: renew extend renewal | 续借 续期 续订 续费
+department: department team division | 部门 团队 科室
+balance: balance | 余额 结余
+bank: bank | 银行
+rent: rent rental lease | 租金 房租 租
+house: house home apartment property estate | 房子 房价 房屋 住宅 公寓 房产
+car: car vehicle automobile | 车 汽车 车辆
+fuel: fuel petrol gasoline gas | 油价 汽油 油耗 燃油
+air: air aqi air_quality pollution | 空气 空气质量 污染
+earthquake: earthquake quake | 地震
+patient: patient | 病人 患者
+doctor: doctor physician | 医生 大夫
+hospital: hospital clinic | 医院 诊所
+medicine: medicine drug medication dose dosage | 药 药品 药物 剂量 用药
+animal: animal pet species | 动物 宠物
+plant: plant flower tree | 植物 花 树
+planet: planet | 行星
+star: star constellation | 恒星 星座
+team: team club | 球队 队
+match: match game fixture | 比赛 赛事
+winner: winner won champion champions | 冠军 获胜 赢
+poem: poem poetry verse | 诗 诗歌 古诗 唐诗
+idiom: idiom proverb saying | 成语 谚语 俗语
+synonym: synonym synonyms thesaurus | 同义词 近义词
+joke: joke funny | 笑话
+color: color colour | 颜色 色
+member: member membership card_holder | 会员 读者证
+warranty: warranty guarantee | 保修 质保
+discount: discount sale_price coupon promotion | 折扣 优惠 打折
+contract: contract agreement | 合同 协议
+meeting_room: meeting_room conference_room | 会议室
+ticket: ticket tickets | 票 门票 车票
+queue: queue waiting | 排队
+version: version release | 版本
+ping: ping latency | 延迟
+backup: backup backups | 备份
+certificate: certificate cert | 证书
 stop_service: stop halt cancel shutdown | 停止 取消 关闭
 start_service: start launch restart | 启动 开启 重启 重新启动
 """
@@ -184,5 +251,5 @@ STOP_CHINESE = (
     "用于",
     "给定", "工具", "时候", "一个", "这个", "那个", "请", "吗", "呢", "吧", "啊", "的", "了", "我", "你", "您", "是",
     "在", "把", "将", "和", "与", "或", "及", "里", "中", "上", "有", "个", "并", "就", "也", "都", "为", "以", "到",
-    "对", "给", "从", "用", "关于", "有关",
+    "对", "给", "从", "用", "关于", "有关", "还剩", "还剩下", "剩下", "剩余", "还有", "还要", "到底", "究竟",
 )  # fmt: skip

@@ -22,6 +22,7 @@ _NAME = re.compile(
     r"(?P<name>(?:[A-Z][\w'’.-]*)(?:\s+(?:[A-Z][\w'’.-]*|de|la|el|of|the(?=\s[A-Z])))*)"
 )
 _WHERE = re.compile(_NAME.pattern.replace("in|at|for|of|from|to|near|by|between|and|with|user|is", "in|at|for|near"))
+_CAPITALS = re.compile(r"(?<![A-Za-z'])[A-Z][\w-]+(?:\s[A-Z][\w-]+)*")
 _OWNER = re.compile(
     r"(?P<name>[A-Z][\w-]*(?:\s[A-Z][\w-]*)*)(?=['’]s\b)"
     r"|(?:给|向|跟|替)\s*(?P<to>[A-Za-z][\w-]*|[\u4e00-\u9fff]{2,3}?)\s*(?=转|汇|发|付|寄|打|送|写|支|买|订|说|提交|申请|预|登记|安排|创建|添加|办理)"
@@ -71,6 +72,13 @@ REFERENCE = re.compile(
 )
 
 
+_FILLER_WORDS = (
+    "many have has had having left still next last latest today tomorrow yesterday tonight there come comes go goes "
+    "weigh weighs"
+)
+_FILLERS = frozenset(_FILLER_WORDS.split())
+
+
 def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Collection[str]) -> str:
     """The longest stretch of words that are neither idle nor about the tool itself: what the clause is about.
 
@@ -88,6 +96,7 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
     for word in words:
         spent = (
             word.idle
+            or text[word.start : word.end].lower() in _FILLERS
             or _on_card(text[word.start : word.end], known)
             or any(concept in known or concept in _ACTION for concept in word.about)
         )
@@ -157,7 +166,11 @@ def names(clause: str, skeleton: Skeleton, *, only_places: bool = False) -> list
             if concepts(w) and concepts(w)[0][0] != "@"
         ]
     else:
-        words = re.findall(r"(?<![A-Za-z'])[A-Z][\w'-]+", clause)[0 if clause[:1].islower() else 1 :]
+        runs = [match for match in _CAPITALS.finditer(clause) if match.start() or " " in match.group()]
+        runs = [run for run in runs if run.start() or run.group().split()[0].lower() not in LEADING_VERBS]
+        whole = [run.group() for run in runs if " " in run.group() and not _english_known(run.group().split()[-1])]
+        words = [run.group() for run in runs if " " not in run.group()]
+        found = [*whole, *(name for name in found if not any(name in run for run in whole))]
         found += [word for word in words if word.lower() != "i" and not _english_known(word)]
     return list(dict.fromkeys(skeleton.restore(name) for name in found if name))
 

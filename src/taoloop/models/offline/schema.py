@@ -36,7 +36,7 @@ _NAMES: dict[Role, str] = {
     "id": "id uuid guid sku isbn serial ref reference number tracking identifier 编号",
     "name": "name title user student employee customer guest reader member owner patient client driver teacher "
     "colleague username author person symbol ticker who product item word code recipient "
-    "recipients receiver payee 姓名 名称 标题 主题 书名 收件人 收款人",
+    "recipients receiver payee host hostname server machine 主机 姓名 名称 标题 主题 书名 收件人 收款人",
 }
 _FORMATS: dict[str, Role] = {
     "email": "email", "idn-email": "email", "uri": "url", "url": "url", "date": "date", "date-time": "date",

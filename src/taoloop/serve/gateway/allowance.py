@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from taoloop.core.events import Event
     from taoloop.journals.spending import Spent
 
+_DAY_S = 86_400
+
 _RETRY_S = 1.0
 """What a client is told to wait for a place: nobody knows when a run will end."""
 
@@ -60,10 +62,11 @@ class Allowances:
         self._limiter = MovingWindowRateLimiter(self._windows)
         self._running: Counter[str] = Counter()
         self._day = self._today()
+        day = f"{datetime.fromtimestamp(self._day * _DAY_S, UTC):%Y-%m-%d}"
         self._spent: dict[str, float] = {}  # by the name of the key
         self._unpriced: Counter[str] = Counter()
         for row in spent:
-            if row.day == self._day:
+            if row.day == day:
                 self._add_cost(row.key, row.cost_usd)
                 self._unpriced[row.key] += row.unpriced_calls
 
@@ -166,8 +169,8 @@ class Allowances:
             self._spent.clear()
             self._unpriced.clear()
 
-    def _today(self) -> str:
-        return f"{datetime.fromtimestamp(self._clock.now(), UTC):%Y-%m-%d}"
+    def _today(self) -> int:
+        return int(self._clock.now() // _DAY_S)
 
 
 class Turn:

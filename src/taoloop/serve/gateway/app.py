@@ -28,7 +28,11 @@ Handler = Callable[[Visit], Awaitable[web.StreamResponse]]
 
 
 class Gateway:
-    """The application. `standing` is what the next request gets; `is_ready` is what `/readyz` says."""
+    """The application. `standing` is what the next request gets; `is_ready` is what `/readyz` says.
+
+    `knows_origins`: pages of other origins can be allowed. Where the first configuration names none, nothing is spent
+    on that, and a later one cannot bring it in.
+    """
 
     def __init__(
         self, standing: Standing, on_visit: Callable[[Visit, int], None] = lambda _visit, _status: None
@@ -39,6 +43,11 @@ class Gateway:
         self.app = web.Application(middlewares=[_in_openai_form])
         for method, path, handler in ROUTES:
             self.app.router.add_route(method, path, self._handled(path, handler))
+        self.knows_origins = bool(standing.config.allow_origins)
+        if self.knows_origins:
+            from taoloop.serve.gateway.cross_origin import allow_pages  # noqa: PLC0415  # few need it
+
+            allow_pages(self.app, lambda: self.standing.config.allow_origins)
 
     def cut(self) -> None:
         """Stop all that is under way, now."""
@@ -99,6 +108,8 @@ async def _in_openai_form(
     """What the framework itself refuses (an unknown path, a wrong method), in the form of all other errors."""
     try:
         return await handler(request)
+    except RequestRefused as error:
+        return refused(error.refusal)
     except web.HTTPException as error:
         messages = {
             404: f"Unknown request URL: {request.method} {request.path}. See GET /openapi.json.",

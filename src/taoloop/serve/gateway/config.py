@@ -97,8 +97,10 @@ class ApiKey:
 class GatewayConfig:
     """Everything that a file says, checked.
 
-    `db` None: the journal in the user's data folder. `any_model`: the first of the agents answers where a request's
-    `model` is the name of none, as clients of an `ai-agent` are used to. `files` are those whose changes are watched.
+    `db` None: the journal in the user's data folder. `allow_origins`: whose pages may call from a browser, as
+    `origins.py` writes them; none: no page of another origin. `any_model`: the first of the agents answers where a
+    request's `model` is the name of none, as clients of an `ai-agent` are used to. `files` are those whose changes are
+    watched.
     """
 
     path: Path
@@ -109,6 +111,7 @@ class GatewayConfig:
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     db: Path | None = None
+    allow_origins: tuple[str, ...] = ()
     any_model: bool = False
     files: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()

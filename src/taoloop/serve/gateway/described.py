@@ -44,6 +44,8 @@ def describe(config: GatewayConfig) -> str:
     problems = [*_problems(config)]
     lines = [f"{config.path}: {_FORMS[config.form]}", f"listens on: {config.host}:{config.port}"]
     lines.append(f"runs are kept in: {config.db if config.db is not None else _USUAL_DB}")
+    if config.allow_origins:
+        lines.append(f"pages that may call it from a browser: {', '.join(config.allow_origins)}")
     lines += _bounds(config)
     lines += _keys(config.keys)
     for served in config.agents.values():

@@ -34,6 +34,11 @@ async def read_body(request: web.Request, limits: ServerLimits) -> bytes:
         raise _too_large(most)
     body = bytearray()
     try:
+        if request.content.is_eof():  # it is all there, as nearly always: nothing to wait for
+            whole = request.content.read_nowait()
+            if len(whole) > most:
+                raise _too_large(most)
+            return whole
         async with asyncio.timeout(limits.body_timeout_s):
             async for piece in request.content.iter_chunked(_PIECE):
                 body += piece

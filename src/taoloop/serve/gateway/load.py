@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from taoloop.runtime.agent_file import FIELDS as AGENT_FIELDS
 from taoloop.runtime.agent_nodes import Document, read_document
 from taoloop.serve.gateway.blocks import Notes
 from taoloop.serve.gateway.config import Form, GatewayConfig
 from taoloop.serve.gateway.higress_form import is_short, read_higress
+from taoloop.serve.gateway.origins import ANY, origins_of
 from taoloop.serve.gateway.own_form import TOP, read_agent_file, read_own
 from taoloop.serve.gateway.services import Services, base_url
 
@@ -27,6 +29,11 @@ _OTHERS = {
 }
 """Fields by which another kind of file gives itself away."""
 
+_OPEN = (
+    "allow_origins is '*' and there are no keys: every page that somebody opens in a browser on this machine may use "
+    "the agents, and say yes to what waits. Name the origins, or put a key under `keys`."
+)
+
 
 def load_config(
     path: Path | str,
@@ -37,23 +44,28 @@ def load_config(
     port: int | None = None,
     db: Path | str | None = None,
     any_model: bool | None = None,
+    allow_origins: Sequence[str] = (),
 ) -> GatewayConfig:
     """Everything that the file at `path` says, checked.
 
     `env` holds the variables for `${NAME}` and for models; None: those of the process. `resolve` sends the name of a
-    service, or a host, of the file to another place: `HOST:PORT`, or a base URL. `host`, `port`, `db` and `any_model`
-    go before what the file says of them.
+    service, or a host, of the file to another place: `HOST:PORT`, or a base URL. `host`, `port`, `db`, `any_model` and
+    `allow_origins`, where it names any, go before what the file says of them.
 
     Raises:
         AgentFileError: the file cannot be used; names the path, the line and the field.
-        ConfigError: an address in `resolve` is none.
+        ConfigError: an address in `resolve` is none, or one of `allow_origins` no origin.
     """
     path = Path(path).expanduser().absolute()
     services = {name: base_url(name, place) for name, place in (resolve or {}).items()}
     document = read_document(path, "a gateway's configuration", "agents: {assistant: agent.yaml}")
     config = _READERS[form_of(document)](document, env, services)
-    given = {"host": host, "port": port, "db": None if db is None else Path(db), "any_model": any_model}
-    return replace(config, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # each of its own type
+    given: dict[str, Any] = {"host": host, "port": port, "db": None if db is None else Path(db), "any_model": any_model}
+    given["allow_origins"] = origins_of(allow_origins) or None
+    config = replace(config, **{name: value for name, value in given.items() if value is not None})
+    if ANY in config.allow_origins and not config.keys:
+        return replace(config, warnings=(*config.warnings, _OPEN))
+    return config
 
 
 def form_of(document: Document) -> Form:

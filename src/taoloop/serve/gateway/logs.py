@@ -89,8 +89,11 @@ class RequestLog:
 
     def line(self, event: str, level: Level = "info", **fields: Field) -> None:
         """One line. What is None or "" is left out."""
-        at = f"{datetime.fromtimestamp(self._clock.now(), UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
-        clean = {name: self._clean(name, value) for name, value in fields.items() if value not in (None, "")}
+        at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
+        clean: dict[str, Field] = {name: value for name, value in fields.items() if value not in (None, "")}
+        texts = [value for value in clean.values() if isinstance(value, str)]
+        if self._redactor.may_hold("\n".join(texts)) or any(len(text) > _LONGEST for text in texts):
+            clean = {name: self._clean(name, value) for name, value in clean.items()}
         if self._form == "json":
             whole = _as_json({"time": at, "level": level, "event": event, **clean})
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from taoloop.core.events import ActionRequested, Event, ModelErred, ModelReplied, Observed, RunStarted
@@ -51,11 +52,17 @@ class Metrics:
         self.registry = registry = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=registry)
 
-        def counter(name: str, text: str, *labels: str) -> prometheus.Counter:
-            return prometheus.Counter(f"taoloop_{name}", text, labels, registry=registry)
+        # What these give finds the counter of some labels, and keeps it: the library takes a lock and makes texts.
+        def counter(name: str, text: str, *labels: str) -> Callable[..., prometheus.Counter]:
+            return cache(prometheus.Counter(f"taoloop_{name}", text, labels, registry=registry).labels)
 
-        def histogram(name: str, text: str, bounds: Collection[float], *labels: str) -> prometheus.Histogram:
-            return prometheus.Histogram(f"taoloop_{name}", text, labels, registry=registry, buckets=tuple(bounds))
+        def histogram(
+            name: str, text: str, bounds: Collection[float], *labels: str
+        ) -> Callable[..., prometheus.Histogram]:
+            buckets = tuple(bounds)
+            return cache(
+                prometheus.Histogram(f"taoloop_{name}", text, labels, registry=registry, buckets=buckets).labels
+            )
 
         self._requests = counter("http_requests", "HTTP requests answered.", "route", "status")
         self._request_seconds = histogram(
@@ -82,23 +89,23 @@ class Metrics:
         built = prometheus.Gauge("taoloop_build_info", "The version.", ["version"], registry=registry)
         built.labels(taoloop.__version__).set(1)
         for outcome in ("ok", "failed"):
-            self._reloads.labels(outcome)
+            self._reloads(outcome)
         for kind in ("requests", "tokens", "runs", "budget"):
-            self._refusals.labels(kind)
+            self._refusals(kind)
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """A request was answered. `route` is the pattern that was matched, never the path as it came."""
         route = self._bounded("route", route, _MOST_ROUTES)
-        self._requests.labels(route, str(status) if 100 <= status <= 599 else OTHER).inc()
-        self._request_seconds.labels(route).observe(seconds)
+        self._requests(route, str(status) if 100 <= status <= 599 else OTHER).inc()
+        self._request_seconds(route).observe(seconds)
 
     def refused(self, why: RefusedFor) -> None:
         """A request was refused with 429."""
-        self._refusals.labels(why).inc()
+        self._refusals(why).inc()
 
     def reloaded(self, *, ok: bool) -> None:
         """A change of the configuration was taken up, or was broken."""
-        self._reloads.labels("ok" if ok else "failed").inc()
+        self._reloads("ok" if ok else "failed").inc()
 
     def run(self, agent: str, tools: Collection[str], model: str = "") -> RunMetrics:
         """The metrics of a turn of a run, which begins now: of the agent under the name by which it is served.
@@ -123,7 +130,7 @@ class Metrics:
 
     def _used(self, agent: str, model: str, usage: Usage, cost_usd: float | None, calls: int) -> None:
         if calls:
-            self._calls.labels(agent, model, "ok").inc(calls)
+            self._calls(agent, model, "ok").inc(calls)
         amounts: tuple[tuple[Literal["input", "output", "cached"], int], ...] = (
             ("input", usage.input_tokens),
             ("output", usage.output_tokens),
@@ -131,11 +138,11 @@ class Metrics:
         )
         for kind, amount in amounts:
             if amount > 0:
-                self._tokens.labels(agent, model, kind).inc(amount)
+                self._tokens(agent, model, kind).inc(amount)
         if cost_usd is None:
-            self._unpriced.labels(agent, model).inc()
+            self._unpriced(agent, model).inc()
         elif cost_usd > 0:
-            self._cost.labels(agent, model).inc(cost_usd)
+            self._cost(agent, model).inc(cost_usd)
 
 
 class RunMetrics:
@@ -157,7 +164,7 @@ class RunMetrics:
             case ModelReplied() as reply:
                 self._replied(reply)
             case ModelErred(code=code):
-                self._metrics._calls.labels(self._agent, self._model, self._code(code)).inc()
+                self._metrics._calls(self._agent, self._model, self._code(code)).inc()
             case ActionRequested(call_id=call_id, tool=tool):
                 self._called[call_id] = self._label(tool)
             case Observed() as observed:
@@ -169,7 +176,7 @@ class RunMetrics:
         """The first piece of the answer went out, so many seconds after the request; only the first time counts."""
         if not self._first:
             self._first = True
-            self._metrics._first.labels(self._agent).observe(seconds)
+            self._metrics._first(self._agent).observe(seconds)
 
     def end(self, status: str, seconds: float, trace: Trace | None = None) -> None:
         """The turn is over; `status` is the run's, or `failed` where it has none. Again is harmless.
@@ -180,10 +187,10 @@ class RunMetrics:
             return
         self._ended = True
         self._metrics._runs.dec()
-        self._metrics._run_seconds.labels(self._agent, status).observe(seconds)
+        self._metrics._run_seconds(self._agent, status).observe(seconds)
         asked = requested_in(trace) if self._later and trace is not None else {}
         for call_id, outcome in self._later:
-            self._metrics._tools.labels(self._label(asked.get(call_id, "")), outcome).inc()
+            self._metrics._tools(self._label(asked.get(call_id, "")), outcome).inc()
 
     def _label(self, tool: str) -> str:
         return tool if tool in self._own else OTHER
@@ -193,14 +200,14 @@ class RunMetrics:
         model = metrics._bounded("model", reply.model, _MOST_MODELS) if reply.model else self._model
         metrics._used(self._agent, model, reply.usage, reply.cost_usd, 1)
         if reply.purpose in ("decide", "close"):
-            metrics._steps.labels(self._agent).inc()
+            metrics._steps(self._agent).inc()
 
     def _observed(self, observed: Observed) -> None:
         outcome = "ok" if observed.error is None else self._code(observed.error.code)
         if (tool := self._called.pop(observed.call_id, None)) is None:
             self._later.append((observed.call_id, outcome))
         else:
-            self._metrics._tools.labels(tool, outcome).inc()
+            self._metrics._tools(tool, outcome).inc()
         if observed.usage is not None:
             self._metrics._used(self._agent, INSIDE, observed.usage, observed.cost_usd, 0)
 

@@ -21,6 +21,7 @@ from taoloop.serve.gateway.blocks import Notes
 from taoloop.serve.gateway.config import DEFAULT_HOST, DEFAULT_PORT, ApiKey, GatewayConfig, ServedAgent, ServerLimits
 from taoloop.serve.gateway.keys import KeyRing, check_key, digest_of
 from taoloop.serve.gateway.moving import moved_agent
+from taoloop.serve.gateway.origins import origin_of, origins_of
 from taoloop.serve.gateway.services import Services, base_url
 from taoloop.tools.openapi.source import OpenapiSource
 
@@ -35,7 +36,8 @@ class ServerEntry(ServerLimits):
     """What `server` says.
 
     `host`: the address to listen on; on any that is not of this machine alone the server needs keys. `port`: 0 takes
-    a free one. `db`: the file in which all runs are kept, beside this one; without it the user's own. `max_body_bytes`:
+    a free one. `allow_origins`: the origins of web pages that may call the server from a browser (CORS), such as
+    `https://chat.example`; `"*"` is every page of every site, and without any it is none. `db`: the file in which all runs are kept, beside this one; without it the user's own. `max_body_bytes`:
     the longest body of a request. `body_timeout_s`: how long a body may take to arrive. `max_runs`: how many runs may
     be under way at once; who wants one more is told to come again (429). `max_runs_per_key`: the same for each key;
     null is no limit. `run_timeout_s`: how long a whole run may take, its models and tools together. `heartbeat_s`:
@@ -44,6 +46,7 @@ class ServerEntry(ServerLimits):
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
+    allow_origins: tuple[str, ...] = ()
     db: Path | None = None
 
     def __post_init__(self) -> None:
@@ -107,6 +110,7 @@ def read_own(document: Document, env: Mapping[str, str] | None, resolve: Mapping
         host=server.host,
         port=server.port,
         db=server.db,
+        allow_origins=_origins(document, server.allow_origins),
         any_model=default is not None,
         files=files_of(document.path, agents.values()),
         warnings=tuple(notes.warnings),
@@ -214,6 +218,13 @@ def _services(document: Document, notes: Notes) -> dict[str, str]:
         with placed(document, place):
             found[str(name)] = base_url(str(name), notes.env.text(place, value, is_plain=True))
     return found
+
+
+def _origins(document: Document, given: tuple[str, ...]) -> tuple[str, ...]:
+    for number, one in enumerate(given):
+        with placed(document, ("server", "allow_origins", number)):
+            origin_of(one)
+    return origins_of(given)
 
 
 def _default(document: Document, agents: Mapping[str, ServedAgent]) -> str | None:

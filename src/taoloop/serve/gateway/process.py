@@ -182,6 +182,8 @@ class Process:
         self._metrics.reloaded(ok=True)
         moved = (config.host, config.port) != (old.config.host, old.config.port)
         rest = " Another address takes a restart." if moved else ""
+        if config.allow_origins and not self.gateway.knows_origins:
+            rest += " To let pages of other origins in where none was let in before takes a restart."
         self._say(f"The changed configuration is in use.{rest}")
         await old.retire()
 

@@ -15,7 +15,8 @@ from taoloop.core.events import Event
 from taoloop.errors import JournalError, JournalFull, JournalLocked, Refused, TaoError
 from taoloop.serve.gateway.exchange import read_body
 from taoloop.serve.gateway.keys import presented_in
-from taoloop.serve.gateway.refusals import LIMITED, SERVER, UNKNOWN_KEY, Refusal, RequestRefused
+from taoloop.serve.gateway.origins import is_foreign
+from taoloop.serve.gateway.refusals import DENIED, LIMITED, SERVER, UNKNOWN_KEY, Refusal, RequestRefused
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config import ApiKey, GatewayConfig, ServedAgent
@@ -87,9 +88,13 @@ class Visit:
         """The body, once it is known who asks.
 
         Raises:
-            RequestRefused: the key is unknown, or the body is too large or too slow.
+            RequestRefused: the key is unknown, the body is too large or too slow, or it is that of another site's page
+                that may not call (where nobody needs a key, nothing else would keep it from setting agents to work).
         """
-        _ = self.key
+        if self.key is None and is_foreign(self.request.headers, self.config.allow_origins):
+            origin = self.request.headers.get("Origin", "")[:300]
+            message = f"Pages of {origin} may not call this server. Its `allow_origins` names those that may."
+            raise RequestRefused(Refusal(status=403, message=message, kind=DENIED, code="origin_not_allowed"))
         return await read_body(self.request, self.config.limits)
 
     def served(self, model: str) -> ServedAgent:
