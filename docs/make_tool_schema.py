@@ -36,7 +36,7 @@ _SCALARS: dict[Any, dict[str, Any]] = {
     float: {"anyOf": [{"type": "number"}, REFERENCE]},
     type(None): {"type": "null"},
 }
-_ENTRY = re.compile(r"(?:^|(?<=[.;] ))(?P<names>(?:`\w+`,? ?(?:and )?)+): ", re.MULTILINE)
+_ENTRY = re.compile(r"(?:^|(?<=[.;]\s))(?P<names>(?:`\w+`,? ?(?:and )?)+):\s", re.MULTILINE)
 
 
 def schema() -> dict[str, Any]:

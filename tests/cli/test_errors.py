@@ -23,6 +23,8 @@ from .conftest import ENTRY, Shell, call
         (["run", "--resume", "y", "--no-closing-turn"], "leave --no-closing-turn away"),
         (["run", "x", "--memory", ""], "--memory is empty"),
         (["run", "x", "--workspace", " "], "--workspace is empty"),
+        (["run", "x", "--model", "offline", "--db", ""], "--db is empty"),
+        (["show", "x", "--db", " "], "--db is empty"),
         (["run", "x", "--output-schema", "none.json"], "none.json: there is no such file. Check the path."),
         (["run", "two", "words"], "quote it: tao run 'two words'"),
         (["run", "x", "--model", "nope"], "no model called 'nope'. Known: offline, scripted"),

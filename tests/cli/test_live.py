@@ -261,6 +261,26 @@ def test_chinese_text_keeps_within_the_width(tao: Shell, terminals: list[Termina
     assert all(cell_len(line) <= 60 for line in answer.split("\n")[1:])
 
 
+@pytest.mark.parametrize("columns", [12, 33])
+def test_on_a_narrow_terminal_everything_is_there_below_its_label(
+    tao: Shell, terminals: list[Terminal], columns: int
+) -> None:
+    terminal = started(terminals, tao, "这是一个很长的答案," * 9, COLUMNS=str(columns))
+    assert terminal.end() == 0
+    lines = plain(terminal.seen).splitlines()
+    assert all(cell_len(line) <= columns for line in lines)
+    assert "这是一个很长的答案," * 9 in "".join(line.strip() for line in lines)
+
+
+def test_on_a_narrow_terminal_lists_are_whole_too(tao: Shell, terminals: list[Terminal]) -> None:
+    run_id = tao("run", "看看", "--model", tao.script("y"), "--json", code=0).events[0]["run_id"]
+    shown = {("runs",): (40, f"{run_id} completed 看看"), ("models",): (30, "openai:NAME missing set OPENAI_API_KEY")}
+    for args, (columns, words) in shown.items():
+        terminals.append(Terminal(tao, *args, COLUMNS=str(columns)))
+        assert terminals[-1].end() == 0
+        assert words in " ".join(plain(terminals[-1].seen).split())
+
+
 @pytest.mark.parametrize(
     ("typed", "code", "shown"),
     [

@@ -84,7 +84,7 @@ def test_a_run_that_a_live_process_drives_is_refused_and_can_be_taken_over(tao: 
     (tao.folder / "go").touch()
     _, lost = process.communicate(timeout=30)
     out, _ = second.communicate(timeout=30)
-    assert (second.returncode, process.returncode) == (0, 11)
+    assert (second.returncode, process.returncode) == (0, 14)
     assert '"status":"completed"' in out
     assert "taken by another worker" in lost
     assert tao("replay", run_id, code=0).err == ""

@@ -1,8 +1,9 @@
 """`tao run` as a person and as a program use it: real processes, a scripted model, real tools."""
 
 import json
+import subprocess
 
-from .conftest import Shell, call
+from .conftest import ENTRY, Shell, call
 
 TOOLS = '''
 import os, subprocess, time
@@ -63,6 +64,18 @@ def test_a_chinese_task_is_shown_in_chinese(tao: Shell) -> None:
     ended = tao("run", "-", "--model", model, stdin="一加一等于几?\n", code=0)
     assert "任务：一加一等于几?" in ended.out
     assert "答案：等于 2。" in ended.out
+
+
+def test_a_task_on_standard_input_is_utf_8_or_refused(tao: Shell) -> None:
+    run = [*ENTRY, "run", "-", "--model", tao.script("y"), "--json"]
+    for data, task in ((b"\xef\xbb\xbfsay y\r\n", "say y"), ("说 y".encode("utf-8"), "说 y"), (b"\xff\x00\x81", None)):
+        for locale in ({"PYTHONUTF8": "1"}, {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}):
+            done = subprocess.run(run, cwd=tao.folder, env=tao.env | locale, input=data, capture_output=True, check=False)
+            if task is None:
+                assert done.returncode == 2
+                assert b"standard input is not text" in done.stderr
+            else:
+                assert json.loads(done.stdout.splitlines()[0])["task"] == task
 
 
 def test_without_any_configuration_the_embedded_model_answers_and_says_what_it_is(tao: Shell) -> None:

@@ -29,6 +29,15 @@ def test_runs_are_listed_newest_first(tao: Shell) -> None:
     assert len(tao("runs", "--limit", "1", code=0).out.splitlines()) == 1
 
 
+def test_a_long_task_is_cut_in_the_list_and_whole_as_json(tao: Shell) -> None:
+    task = "很长的任务 " * 9_000
+    tao("run", "-", "--model", tao.script("y"), stdin=task, code=0)
+    (line,) = tao("runs", code=0).out.splitlines()
+    assert line.endswith("…")
+    assert len(line) < 300
+    assert tao("runs", "--json", code=0).events[0]["task"] == task.strip()
+
+
 def test_show_prints_the_transcript_numbered_from_0(tao: Shell) -> None:
     run_id, _ = stored(tao)
     lines = tao("show", run_id[:-2], code=0).out.splitlines()

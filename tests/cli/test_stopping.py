@@ -157,6 +157,22 @@ def test_a_reader_that_leaves_stops_the_run_quietly(tao: Shell) -> None:
     assert run_id in tao("runs", "--status", "stopped", code=0).out
 
 
+def test_a_reader_of_the_plain_view_that_leaves_stops_the_run_too(tao: Shell) -> None:
+    args = held(tao, "wait_for")
+    tao.script(call("wait_for", name="go"), call("wait_for", name="never"), "done")
+    process = tao.start(*args[:-1])
+    assert process.stdout is not None
+    assert process.stderr is not None
+    while "Action" not in process.stdout.readline():
+        pass
+    process.stdout.close()
+    (tao.folder / "go").touch()
+    assert process.wait(timeout=30) == 141
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert [row["status"] for row in tao("runs", "--json", code=0).events] == ["stopped"]
+
+
 def test_head_of_every_command_is_quiet(tao: Shell, tmp_path: Path) -> None:
     run_id = tao("run", "x", "--model", tao.script("y"), "--json", code=0).events[0]["run_id"]
     line = f"'{ENTRY[0]}' -c '{ENTRY[2]}' show {run_id} --json | head -c 1"

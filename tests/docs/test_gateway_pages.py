@@ -31,7 +31,7 @@ from taoloop.serve.gateway.app import ROUTES
 
 PAGES = ("docs/gateway.md", "docs/gateway.zh.md")
 API = ("docs/gateway-api.md", "docs/gateway-api.zh.md")
-PORTS = ("8080", "8081", "9100", "9101")
+PORTS = ("8080", "8081", "9100", "9101", "9200")
 TRIES = 500
 MADE = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}|\b[0-9a-f]{16}\b")
 CODE = re.compile(r"(?:code|代码) ([0-9a-f]{16})\)")
@@ -52,20 +52,30 @@ class Walk:
             (commands / name).write_text(f'#!/bin/sh\nexec {quoted} "$@"\n', encoding="utf-8")
             (commands / name).chmod(0o755)
         path = f"{commands}{os.pathsep}{kept['PATH']}"
-        self._env = {**kept, "PATH": path, "TAOLOOP_DB": str(folder / "tao.db"), "PYTHONUTF8": "1"}
+        self._env = {
+            **kept,
+            "PATH": path,
+            "TAOLOOP_DB": str(folder / "tao.db"),
+            "PYTHONUTF8": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+        self._servers: dict[str, subprocess.Popen[str]] = {}
 
     def moved(self, text: str) -> str:
         """The text with the ports of this walk."""
         return re.sub("|".join(PORTS), lambda found: self._ports[found[0]], text)
 
     def start(self, line: str) -> str:
-        """Start a server; gives its first line, which says that it is ready."""
+        """Start a server; gives its first line, which says that it is ready. One of the same file is ended first."""
         words = self.moved(line).split()
+        if earlier := self._servers.pop(" ".join(words[:3]), None):
+            end(earlier)
         if words[0] == "tao" and "--port" not in words:
             words += ["--port", self._ports["8080"]]
         server = subprocess.Popen(
             words, cwd=self.folder, env=self._env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
         )
+        self._servers[" ".join(line.split()[:3])] = server
         self._stack.callback(end, server)
         assert server.stdout is not None
         return server.stdout.readline()

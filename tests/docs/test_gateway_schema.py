@@ -1,5 +1,6 @@
 """The published schema of what `tao serve` takes, and the page about it: both say what the reader does."""
 
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def test_every_field_of_the_server_and_of_a_key_is_in_it_with_what_it_means() ->
         made = PUBLISHED.schema["$defs"][kind.__name__]["properties"]
         assert set(made) == set(fields_of(kind))
         assert [name for name, field in made.items() if not field.get("description")] == []
+        assert [name for name, field in made.items() if re.search(r"`\w+`: ", field["description"])] == []  # another's
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=[path.stem for path in CONFIGS])

@@ -169,7 +169,7 @@ def _database(path: Path) -> Iterator[Check]:
     try:
         if path.exists():
             count = len(look(path, lambda journal: journal.runs(limit=1_000_000)))
-            yield Check(name="database", state="ok", text=f"{path}: {count} runs")
+            yield Check(name="database", state="ok", text=f"{path}: {count} run{'' if count == 1 else 's'}")
         else:
             yield Check(name="database", state="ok", text=f"{path}: made by the first run")
         yield _writable(path if path.exists() else folder, folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from taoloop.cli.streams import OutputError
 from taoloop.core.events import Status
 from taoloop.errors import (
+    FenceLost,
     JournalError,
     JournalTampered,
     ModelError,
@@ -66,7 +67,7 @@ def of_error(error: TaoError) -> int:
             return FOUND
         case RunNotFound() | RunExists():
             return USAGE
-        case RunHeld():
+        case RunHeld() | FenceLost():
             return HELD
         case JournalTampered():
             return TAMPERED

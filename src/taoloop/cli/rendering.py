@@ -8,6 +8,7 @@ from typing import TextIO
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -41,14 +42,21 @@ STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yello
 """How a status looks in lists."""
 
 _PREVIEW_CELLS, _PREVIEW_LINES = 480, 8
+_LEAST_CELLS = 20  # for a text beside other columns; where there is less room it stands below them
 _LABEL_CELLS = {"zh": 9, "en": 11}
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Pass it on: rich would end the process here, and a run with it that nobody has stopped."""
+        raise  # noqa: PLE0704  # called where it is handled
+
+
 def console_for(stream: TextIO) -> Console:
-    """A console on `stream`: colours only on a terminal, and never with NO_COLOR."""
+    """A console on `stream`: colours only on a terminal, and never with NO_COLOR. Raises BrokenPipeError."""
     if stream.isatty():
-        return Console(file=stream, highlight=False, markup=False, emoji=False)
-    return Console(
+        return _Console(file=stream, highlight=False, markup=False, emoji=False)
+    return _Console(
         file=stream,
         force_terminal=False,
         color_system=None,
@@ -60,7 +68,16 @@ def console_for(stream: TextIO) -> Console:
 
 
 def write_rows(console: Console, rows: Sequence[tuple[str, ...]], styles: Sequence[str]) -> None:
-    """Rows in columns, one style per row. The last column is folded on a terminal and left whole elsewhere."""
+    """Rows in columns, one style per row. The last column is folded on a terminal and left whole elsewhere.
+
+    Where a terminal is too narrow for columns it stands below the others.
+    """
+    widths = [max(cell_len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    if console.is_terminal and console.width < sum(width + 2 for width in widths) + _LEAST_CELLS:
+        for row, style in zip(rows, styles, strict=True):
+            console.print(Text("  ".join(one_line(cell) for cell in row[:-1]), style))
+            console.print(Padding(Text(one_line(row[-1]), style, overflow="fold"), (0, 0, 0, 2)))
+        return
     if console.is_terminal:
         table = Table.grid(padding=(0, 2))
         for _ in rows[0][:-1]:
@@ -70,7 +87,6 @@ def write_rows(console: Console, rows: Sequence[tuple[str, ...]], styles: Sequen
             table.add_row(*(Text(one_line(cell), style) for cell in row))
         console.print(table)
         return
-    widths = [max(cell_len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     for row in rows:
         cells = [set_cell_size(one_line(cell), width) for cell, width in zip(row[:-1], widths, strict=True)]
         console.print(Text("  ".join([*cells, one_line(row[-1])])), soft_wrap=True)
@@ -95,8 +111,13 @@ class Pen:
             return
         width = _LABEL_CELLS.get(self.language, 10)
         name_cell = Text(f"{mark:>2} ", "dim") + Text(shown, style)
+        width = 3 + max(width, cell_len(shown) + 1)
+        if self.console.width < width + _LEAST_CELLS:
+            self.console.print(name_cell)
+            self.console.print(Padding(Text(content, body, overflow="fold"), (0, 0, 0, 2)))
+            return
         table = Table.grid(padding=0)
-        table.add_column(width=3 + max(width, cell_len(shown) + 1), no_wrap=True)
+        table.add_column(width=width, no_wrap=True)
         table.add_column(overflow="fold")
         table.add_row(name_cell, Text(content, body))
         self.console.print(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import locale
 import os
 import shlex
 import sys
@@ -338,13 +339,21 @@ def _chosen(given: dict[str, Any]) -> Chosen:
 
 def _task(given: str) -> str:
     if given == "-":
-        try:
-            given = sys.stdin.read()
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"The task on standard input is not text: {error}.", hint="Send UTF-8.") from error
+        given = _standard_input()
     with suppress(UnicodeError):  # arguments as the process was given them, whatever its locale can spell
         given = os.fsencode(given).decode("utf-8")
     given = given.strip()
     if not given:
         raise ConfigError("The task is empty.", hint='Say what the agent should do: tao run "…"')
     return given
+
+
+def _standard_input() -> str:
+    """What comes as UTF-8, or in the encoding of the locale."""
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        with suppress(UnicodeDecodeError, LookupError):
+            return data.decode(locale.getencoding())
+        raise ConfigError(f"The task on standard input is not text: {error}.", hint="Send UTF-8.") from error

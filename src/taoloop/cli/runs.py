@@ -13,6 +13,7 @@ from typing import TextIO
 
 import click
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -24,6 +25,9 @@ from taoloop.cli.streams import owning_stdout, say
 from taoloop.cli.text import one_line
 from taoloop.journals.base import Journal, RunRow
 from taoloop.journals.holds import holds_of
+
+_MOST_CHARS = 200  # of a task in a pipe; --json has it whole
+_LEAST_CELLS = 10  # for the task; where there is less room a run takes two lines
 
 _HELP = """List the runs in the database, the newest first.
 
@@ -86,7 +90,10 @@ def _lines(stream: TextIO, rows: list[RunRow], states: Mapping[str, str]) -> Non
     cells = [("run", "started", "status", "events", "task")]
     for row in rows:
         events = f"{row.events} event{'' if row.events == 1 else 's'}"
-        cells.append((row.run_id, _time(row.started_at), _state(row, states), events, one_line(row.task)))
+        task = one_line(row.task)
+        if len(task) > _MOST_CHARS:
+            task = f"{task[: _MOST_CHARS - 1]}…"
+        cells.append((row.run_id, _time(row.started_at), _state(row, states), events, task))
     widths = [max(len(line[column]) for line in cells) for column in range(4)]
     header, *lines = [
         "  ".join([*(cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=True)), line[-1]])
@@ -98,15 +105,22 @@ def _lines(stream: TextIO, rows: list[RunRow], states: Mapping[str, str]) -> Non
 
 
 def _table(console: Console, rows: list[RunRow], states: Mapping[str, str]) -> None:
+    ids = max(len(row.run_id) for row in rows)
+    taken = ids + max(len(_state(row, states)) for row in rows) + len("2026-01-01 00:00:00  events") + 8
+    if console.width < taken + _LEAST_CELLS:  # an id must stay whole: it is what other commands take
+        for row in rows:
+            status = Text(_state(row, states), STATUS_STYLES.get(row.status, "yellow"))
+            console.print(Text(row.run_id), overflow="fold")
+            console.print(Padding(Text("  ").join((status, Text(one_line(row.task)))), (0, 0, 0, 2)), overflow="fold")
+        return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("run", "started", "status"):
         table.add_column(name, no_wrap=True)
     table.add_column("events", justify="right")
     table.add_column("task", no_wrap=True)
-    taken = max(len(row.run_id) + len(_state(row, states)) for row in rows) + len("2026-01-01 00:00:00  events") + 8
     for row in rows:
         task = Text(one_line(row.task))
-        task.truncate(max(10, console.width - taken), overflow="ellipsis")
+        task.truncate(console.width - taken, overflow="ellipsis")
         status = Text(_state(row, states), STATUS_STYLES.get(row.status, "yellow"))
         table.add_row(row.run_id, _time(row.started_at), status, str(row.events), task)
     console.print(table)

@@ -27,8 +27,14 @@ LAST = "last"
 
 
 def database(db: str | None, env: Mapping[str, str]) -> Path:
-    """The file that `--db` or the environment names."""
-    return Path(db).expanduser() if db else default_path(env)
+    """The file that `--db` or the environment names.
+
+    Raises:
+        ConfigError: `--db` is empty, as where a script's variable is not set.
+    """
+    if db is not None and not db.strip():
+        raise ConfigError("--db is empty.", hint="Name a path, or leave the option away.")
+    return Path(db).expanduser() if db is not None else default_path(env)
 
 
 def look(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:

@@ -83,6 +83,7 @@ class Redactor:
         found = {form: label(_name(name)) for name, value in named if len(value) >= SHORTEST for form in forms(value)}
         self._known = tuple(sorted(found.items(), key=lambda pair: -len(pair[0])))  # a longer one may hold a shorter
         self._forms = tuple(form for form, _ in self._known)
+        self._spaced = _of_several_words(self._forms)
         self._patterns = patterns
         self._seen: dict[int, tuple[Any, Any]] = {}
         self._least = min([_SHORT, *map(len, self._forms)] if patterns else [*map(len, self._forms), SHORTEST])
@@ -99,13 +100,24 @@ class Redactor:
         known = {**dict(other._known), **dict(self._known)}
         made._known = tuple(sorted(known.items(), key=lambda pair: -len(pair[0])))
         made._forms = tuple(form for form, _ in made._known)
+        made._spaced = _of_several_words(made._forms)
         made._least = min([made._least, *map(len, made._forms)])
         return made
 
-    @property
-    def has_spaces(self) -> bool:
-        """True where a known secret has a blank in it, so that a word is not all there is to it."""
-        return any(" " in form for form in self._forms)
+    def opened_at(self, text: str) -> int:
+        """Where a known secret of several words, such as `Bearer TOKEN`, may have begun; the text's length if nowhere.
+
+        Whoever shows a text word by word must stop there until it is clear how the secret goes on.
+        """
+        found = len(text)
+        for form in self._spaced:
+            at = max(0, len(text) - len(form) + 1)
+            while (at := text.find(form[0], at, found)) >= 0:
+                if form.startswith(text[at:]):
+                    found = at
+                    break
+                at += 1
+        return found
 
     def may_hold(self, text: str) -> bool:
         """False: there is nothing in `text` to redact. Cheap; True does not say that there is."""
@@ -293,6 +305,11 @@ class Redactor:
             if (new := self._object(old)) is not old:
                 changes[name] = new
         return dataclasses.replace(value, **changes) if changes else value
+
+
+def _of_several_words(forms: Iterable[str]) -> tuple[str, ...]:
+    """The secrets that a word's end does not end: a blank, or a sign that needs none behind it, stands in them."""
+    return tuple(form for form in forms if any(sign.isspace() or sign > "\x7f" for sign in form))
 
 
 def holds_label(value: Any) -> bool:

@@ -113,24 +113,34 @@ class Writer:
         """Write in the calling thread. False: not now, it must be queued; nothing was written.
 
         Never while a ticket is pending, which may be an earlier append of the same run: the thread may have taken
-        it from the queue and not yet have its turn.
+        it from the queue and not yet have its turn. Ctrl-C does not undo it: it is raised when the write is done.
         """
         if not self._turn.acquire(blocking=False):
             return False
         try:
             if self._closed or self._connection is None or self._pending:
                 return False
-            if self._prepare(ticket):
-                try:
-                    self._commit([ticket], patience_s=0)
-                except Exception as error:  # noqa: BLE001  # the caller raises it
-                    self._roll_back(error)
-                    if primary_code(error) == sqlite3.SQLITE_BUSY:
-                        return False
-                    ticket.outcome = self._explain(error)
-            return True
+            return self._try_to_commit(ticket, self._connection)
         finally:
             self._turn.release()
+
+    def _try_to_commit(self, ticket: Ticket, connection: sqlite3.Connection) -> bool:
+        before = connection.total_changes
+        try:
+            if self._prepare(ticket):
+                self._commit([ticket], patience_s=0)
+        except KeyboardInterrupt:
+            is_written = not connection.in_transaction and connection.total_changes != before
+            self._roll_back()
+            if not is_written:
+                self._try_to_commit(ticket, connection)
+            raise
+        except Exception as error:  # noqa: BLE001  # the caller raises it
+            self._roll_back(error)
+            if primary_code(error) == sqlite3.SQLITE_BUSY:
+                return False
+            ticket.outcome = self._explain(error)
+        return True
 
     def _serve(self) -> None:
         open_for_more = True
@@ -190,7 +200,8 @@ class Writer:
         connection.execute("COMMIT")
         self._last_commit_s = time.monotonic() - started
 
-    def _roll_back(self, error: Exception) -> None:
+    def _roll_back(self, error: Exception | None = None) -> None:
+        """Undo the open transaction; `error` is what is wrong with it, None where it was only broken off."""
         self._heads.forget()
         connection = self._connection
         if connection is None:
@@ -200,7 +211,7 @@ class Writer:
                 connection.execute("ROLLBACK")
         except sqlite3.Error:  # a connection in an unknown state is not used again; closing it rolls back
             self._disconnect()
-        if primary_code(error) not in _HARMLESS:
+        if error is not None and primary_code(error) not in _HARMLESS:
             self._disconnect()
 
     def _disconnect(self) -> None:

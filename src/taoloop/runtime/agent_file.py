@@ -17,7 +17,8 @@ from taoloop.errors import AgentFileError, ConfigError
 from taoloop.models.bound import joined_spec, split_spec
 from taoloop.models.resolve import model_kinds
 from taoloop.models.settings import Rate, Retry
-from taoloop.runtime.agent import Agent
+from taoloop.prompts.load import LANGUAGES
+from taoloop.runtime.agent import AUTO, Agent
 from taoloop.runtime.agent_nodes import Document, Place, read_document
 from taoloop.runtime.answers import Answers
 from taoloop.runtime.attribute import load_attribute, speaking_for
@@ -265,6 +266,13 @@ def _tiers(document: Document, tiers: list[Any]) -> tuple[Any, ...]:
     return tuple(tiers)
 
 
+def _language(document: Document, value: str) -> str:
+    if value not in (AUTO, *LANGUAGES):
+        known = ", ".join((AUTO, *LANGUAGES))
+        raise document.error(("language",), f"There is no prompt language called {value!r}.", hint=f"Known: {known}.")
+    return value
+
+
 def _limits(document: Document, given: dict[str, Any]) -> Limits:
     known = tuple(field.name for field in fields(Limits))
     for name, value in given.items():
@@ -279,6 +287,10 @@ def _limits(document: Document, given: dict[str, Any]) -> Limits:
 
 
 def _tools(document: Document, given: list[Any]) -> tuple[Any, ...]:
+    for index, entry in enumerate(given):
+        if isinstance(entry, str) and entry in given[:index]:
+            place = ("tools", index)
+            raise document.error(place, f"{entry!r} stands here a second time.", hint="Remove one of the two.")
     return tuple(entry.item for entry in ToolReader(document).entries(("tools",), given))
 
 
@@ -302,6 +314,7 @@ _READERS: dict[str, Callable[[Document, Any], Any]] = {
     "rate": _settings("rate", Rate),
     "dialect": _named("dialect", get_dialect),
     "strategy": _named("strategy", get_strategy),
+    "language": _language,
     "limits": _limits,
     **{name: _judged(name) for name in _JUDGED},
     "tools": _tools,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,21 @@ _MAX_PARTS = 50_000
 
 Place = tuple[str | int, ...]
 """Keys and indexes from the top, such as `("tools", 2, "card")`."""
+
+_read: ContextVar[list[Path] | None] = ContextVar("_read", default=None)
+
+
+@contextmanager
+def files_read() -> Iterator[list[Path]]:
+    """The files that are read as documents meanwhile, those that cannot be read among them; each may come twice."""
+    around, found = _read.get(), list[Path]()
+    token = _read.set(found)
+    try:
+        yield found
+    finally:
+        _read.reset(token)
+        if around is not None:
+            around.extend(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +119,8 @@ def read_document(path: Path, what: str = "an agent file", begins: str = "tools:
     Raises:
         AgentFileError: it is missing, cannot be read, is not YAML or JSON, has a key twice, or is no mapping.
     """
+    if (noted := _read.get()) is not None:
+        noted.append(path)
     text = _text(path, what)
     is_json = path.suffix.lower() == ".json"
     if is_json:

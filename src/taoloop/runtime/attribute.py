@@ -21,7 +21,7 @@ def load_attribute(source: str, folder: Path) -> Any:
     """
     module_name, _, attribute = source.partition(":")
     if not all(part.isidentifier() for part in (*module_name.split("."), *attribute.split("."))):
-        raise AgentFileError("this is not of the form module:attribute.", path=source)
+        raise AgentFileError("this is not of the form module:attribute.", path=source, hint=_instead(source))
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     with speaking_for(source):
@@ -39,6 +39,15 @@ def load_attribute(source: str, folder: Path) -> Any:
     return found
 
 
+def _instead(source: str) -> str:
+    """What may be meant by the path of a module."""
+    path, _, attribute = source.partition(":")
+    parts = Path(path).with_suffix("").parts if path.endswith(".py") else ()
+    if not attribute or not parts or not all(part.isidentifier() for part in parts):
+        return ""
+    return f"Write {'.'.join(parts)}:{attribute}."
+
+
 @contextmanager
 def speaking_for(source: str) -> Iterator[None]:
     """Turn what a user's code raises into an AgentFileError that says where."""
@@ -53,7 +62,7 @@ def speaking_for(source: str) -> Iterator[None]:
         raise AgentFileError(
             f"there is no module {error.name!r}.",
             path=source,
-            hint=f"Run this where the module lies (here: {Path.cwd()}), or install it.",
+            hint=_instead(source) or f"Run this where the module lies (here: {Path.cwd()}), or install it.",
         ) from error
     except (Exception, SystemExit) as error:
         raise _raised(source, error) from error

@@ -197,7 +197,7 @@ class RedactedStream:
             out += self._give(self._line.rindex("\n") + 1)
             self._holds = False
         if not self._holds:
-            self._holds = self._redactor.has_spaces or "-----" in self._line or self._redactor.may_hold(self._line)
+            self._holds = "-----" in self._line or self._redactor.may_hold(self._line)
         held = len(self._line) - self._given
         if held > (_HELD if self._holds else _LONGEST_WORD) and self._edge <= self._given:
             self._edge = len(self._line) - _CONTEXT  # one endless word, longer than any token
@@ -206,11 +206,12 @@ class RedactedStream:
             self._holds = False
         elif not self._holds and not self._redactor.may_begin(self._word()):
             self._edge = len(self._line)
-        if not self._holds and self._edge > self._given:
-            out += self._line[self._given : self._edge]
-            dropped = max(0, self._edge - _CONTEXT)
+        edge = min(self._edge, self._redactor.opened_at(self._line))
+        if not self._holds and edge > self._given:
+            out += self._line[self._given : edge]
+            dropped = max(0, edge - _CONTEXT)
             self._line, self._edge = self._line[dropped:], self._edge - dropped
-            self._given = self._edge
+            self._given = edge - dropped
         return out
 
     def _word(self) -> str:

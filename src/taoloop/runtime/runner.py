@@ -148,7 +148,7 @@ class Runner:
                 if effects % 64 == 0:  # where nothing ever waits, others and a cancellation still get their turn
                     await asyncio.sleep(0)
             await self.commit()  # a model that failed finishes the run without a further effect
-        except (asyncio.CancelledError, KeyboardInterrupt):
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             if self.trace.finished is None:
                 for dropped in self._early.drop("stopped") if self._early else ():
                     self.note(dropped)

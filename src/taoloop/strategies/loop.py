@@ -36,7 +36,7 @@ from taoloop.dialects import get_dialect
 from taoloop.dialects.conversation import Conversation
 from taoloop.dialects.pin import pin_prompt
 from taoloop.dialects.reply_schema import reply_schema
-from taoloop.errors import IllegalEvent
+from taoloop.errors import IllegalEvent, ModelContextOverflow
 from taoloop.policy import pin_matters
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.doubt import Lost, lost_calls
@@ -161,7 +161,7 @@ class LoopStrategy:
                 case Compacted() as fact:
                     return Record(facts=(fact,))
                 case str() as problem:
-                    return Finish(fact=model_failed(trace, problem))
+                    return Finish(fact=model_failed(trace, problem, ModelContextOverflow.code))
                 case tuple() as prompt:
                     return self._ask(agent, trace, "compact", trace.step_count, prompt)
         return self._ask(agent, trace, purpose, step, tuple(conversation.messages))

@@ -47,8 +47,8 @@ _KEYWORD_AFTER_DIGIT = re.compile(r"[0-9_.](?:and|else|for|if|in|is|not|or)\b") 
 @tool(
     name="calculator",
     tier="read",
-    use_when="A number must be computed exactly: sums, products, quotients, remainders, powers.",
-    avoid_when="The values are not known yet, or the task needs variables, functions, units, dates or text.",
+    use_when="A number must be computed exactly: sums, products, quotients, powers.",
+    avoid_when="The values are not known yet, or it takes remainders, variables, functions, units, dates or text.",
     errors=(
         ErrorCard(code="syntax", advice="Send one complete arithmetic expression."),
         ErrorCard(code="not_allowed", advice=_KNOWN_FORM),

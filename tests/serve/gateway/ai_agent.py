@@ -35,13 +35,14 @@ class World:
         self.heads: list[dict[str, str]] = []
         self.calls: list[tuple[str, str, list[tuple[str, str]], dict[str, str], Any]] = []
         self.place = ""
+        self.status = 200  # of what the services answer
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, Any]:
         if b'"messages"' not in body:
             parts = urlsplit(path)
             sent = json.loads(body) if body else None
             self.calls.append((method, parts.path, parse_qsl(parts.query), headers, sent))
-            return 200, {"ok": True, "number": len(self.calls)}
+            return self.status, {"ok": True, "number": len(self.calls)}
         self.chats.append({"path": path, **json.loads(body)})
         self.heads.append(headers)
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]

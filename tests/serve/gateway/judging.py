@@ -60,6 +60,8 @@ class Judge:
         route = request.match_info.route.resource
         path = route.canonical if route is not None else ""
         self.judged += 1
+        if request.method == "OPTIONS" and response.status == 200:  # what a browser asks ahead: headers alone
+            return
         if response.status < 400 and path not in contract()["paths"]:
             self.wrong.append(f"{path}: not in /openapi.json")
         elif isinstance(response, web.Response):
@@ -184,14 +186,21 @@ class _Stream:
         if not self._is_over:
             self._wrong("has no last event")
         kinds = [value["type"] for value in self._values]
-        added, deltas = kinds.count("response.output_item.added"), kinds.count("response.output_text.delta")
-        if kinds[:2] != ["response.created", "response.in_progress"] or added > 1 or (deltas and not added):
+        added = [value["item"] for value in self._values if value["type"] == "response.output_item.added"]
+        done = [value["item"] for value in self._values if value["type"] == "response.output_item.done"]
+        texts, deltas = [one["type"] == "message" for one in added], kinds.count("response.output_text.delta")
+        if kinds[:2] != ["response.created", "response.in_progress"] or any(texts[1:]) or (deltas and not any(texts)):
             self._wrong(f"has its events in another order: {kinds}")
         pieces = "".join(value["delta"] for value in self._values if value["type"] == "response.output_text.delta")
         if kinds[-1] in ("response.completed", "response.incomplete"):
-            [item] = self._values[-1]["response"]["output"]
-            if item["content"][0]["text"] != pieces:
+            items = self._values[-1]["response"]["output"]
+            if not items or items != done or [one["id"] for one in items] != [one["id"] for one in added]:
+                self._wrong(f"ends with other items than it sent: {items}")
+            if "".join(one["content"][0]["text"] for one in items if one["type"] == "message") != pieces:
                 self._wrong("ends with another text than it sent")
+            written = [value["delta"] for value in self._values if value["type"].endswith("arguments.delta")]
+            if [one["arguments"] for one in items if one["type"] == "function_call"] != written:
+                self._wrong("ends with other calls than it sent")
 
     def _wrong(self, text: str) -> None:
         self._judge.wrong.append(f"{self._path}: the stream {text}")

@@ -185,6 +185,22 @@ def test_new_limits_hold_at_once_and_nothing_is_forgotten() -> None:
     assert refused(lambda: allowances.enter(shop)).why == "requests"
 
 
+@pytest.mark.parametrize("changed", [1, 2, 3, 30])
+def test_a_key_whose_limit_was_changed_has_not_been_forgiven_what_it_used(changed: int) -> None:
+    allowances = made()
+    before, after = key(requests_per_minute=2), key(requests_per_minute=changed)
+    for shop in [before] * 2 + [after] * max(0, changed - 2):
+        allowances.enter(shop).leave()
+    assert refused(lambda: allowances.enter(after)).retry_after_s == 60.0
+
+
+def test_tokens_of_a_run_that_began_under_another_limit_count() -> None:
+    allowances = made()
+    turn = allowances.enter(key(tokens_per_minute=100))
+    turn.book(tokens=50)
+    assert refused(lambda: allowances.enter(key(tokens_per_minute=40))).why == "tokens"
+
+
 def test_the_budget_of_a_day_ends_at_midnight_utc() -> None:
     clock = FakeClock(TEN)
     allowances, shop = made(clock), key(usd_per_day=1.0)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.serve.gateway.conftest import model_env, upstream
-from tests.serve.gateway.test_process import TAO, agent_file, fetch, serving
+from tests.serve.gateway.test_process import TAO, _takes_connections, agent_file, fetch, fetch_text, serving, until
 
 __all__ = ["agent_file"]  # a fixture that pytest finds here too
 
@@ -50,6 +50,57 @@ def test_a_second_signal_ends_it_at_once_and_parks_its_runs(agent_file: Path, se
         assert served.process.stderr is not None
         assert "Traceback" not in served.process.stderr.read()
         assert statuses(agent_file.parent / "runs.db") == ["stopped"]
+
+
+def reading(url: str, path: str, body: dict[str, Any], into: list[str]) -> threading.Thread:
+    """A client in a thread of its own; what it got comes after its status."""
+
+    def read() -> None:
+        into.extend(map(str, fetch_text(f"{url}{path}", body)))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    return thread
+
+
+WAYS: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi."}]}),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi."}], "stream": True}),
+    ("/v1/responses", {"input": "Hi."}),
+    ("/v1/responses", {"input": "Hi.", "stream": True}),
+]
+
+
+@pytest.mark.parametrize("hurried", [False, True])
+@pytest.mark.parametrize(("path", "body"), WAYS)
+def test_who_gets_no_answer_because_the_server_ends_is_told_so(
+    tmp_path: Path, path: str, body: dict[str, Any], hurried: bool
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    time_s = 60 if hurried else 0.1
+    file.write_text(f"agents: {{assistant: {{model: 'openai:m'}}}}\nserver: {{shutdown_s: {time_s}}}\n")
+    reply = {"pieces": ["One ", "two."], "waits": True} if body.get("stream") else SLOW
+    with upstream(reply) as server, serving(file, server) as served:
+        got: list[str] = []
+        thread = reading(served.url, path, {"model": "assistant", **body}, got)
+        assert server.waiting.wait(20)
+        served.process.send_signal(signal.SIGTERM)
+        if hurried:
+            until(lambda: not _takes_connections(served.url))
+            served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(5) == 0
+        thread.join(10)
+    status, text = got
+    assert '"run_stopped"' in text
+    assert "can be resumed" in text
+    if body.get("stream"):
+        assert status == "200"
+        assert "One" in text
+        assert text.endswith("data: [DONE]\n\n" if "chat" in path else "\n\n")
+        assert "chat" in path or "event: error\n" in text
+    else:
+        assert status == "503"
+    assert statuses(tmp_path / "runs.db") == ["stopped"]
 
 
 def test_ctrl_c_at_a_terminal_ends_it(agent_file: Path) -> None:

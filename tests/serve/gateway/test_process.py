@@ -207,7 +207,7 @@ def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Com
 
 
 def test_it_does_not_serve_the_whole_network_without_keys(agent_file: Path) -> None:
-    made = run(str(agent_file), "--host", "::", "--port", "0")
+    made = run(str(agent_file), "--host", "::", "--port", "0", env={"OPENAI_API_KEY": "sk-0123456789abcdef"})
     assert made.returncode == 2
     assert "keys" in made.stderr
     assert "--new-key" in made.stderr

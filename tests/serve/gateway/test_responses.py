@@ -198,7 +198,7 @@ def test_a_run_that_waits_for_its_clients_tools_is_not_taken_for_one_that_waits_
         chat = client(running).chat.completions
         first = chat.create(model="assistant", messages=ask("Look outside."), tools=[CLIENT_TOOL])
         [trace] = running.traces()
-        with pytest.raises(openai.BadRequestError, match=r"/v1/chat/completions") as told:
+        with pytest.raises(openai.BadRequestError, match="`function_call_output` for each call") as told:
             client(running).responses.create(
                 model="assistant", input="yes", previous_response_id=f"resp_{trace.run_id}"
             )
@@ -268,8 +268,28 @@ def test_a_model_that_breaks_off_fails_the_response_and_says_why() -> None:
             {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]},
             "input[0].content[0].type",
         ),
-        ({"input": [{"type": "function_call_output", "call_id": "a", "output": "b"}]}, "input[0].type"),
-        ({"tools": [CLIENT_TOOL]}, "tools"),
+        ({"input": [{"type": "function_call_output", "call_id": "a", "output": "b"}]}, "input[0].call_id"),
+        ({"input": [{"type": "function_call_output", "call_id": "a"}]}, "input[0].output"),
+        ({"input": [{"type": "function_call_output", "output": "b"}]}, "input[0].call_id"),
+        (
+            {"input": [{"type": "function_call_output", "call_id": "a", "output": [{"type": "input_image"}]}]},
+            "input[0].output[0].type",
+        ),
+        ({"input": [{"type": "function_call", "call_id": "a", "name": "b"}]}, "input[0].arguments"),
+        ({"input": [{"type": "item_reference", "id": "msg_20260101-000000-00000000"}]}, "input[0].id"),
+        ({"input": [{"type": "item_reference", "id": "fc_x"}]}, "input[0].id"),
+        ({"input": [{"id": "\x00"}]}, "input[0].id"),
+        ({"input": [{"type": "web_search_call", "id": "a"}]}, "input[0].type"),
+        ({"tools": [CLIENT_TOOL]}, "tools[0].name"),
+        ({"tools": [{"type": "function", "name": "a b"}]}, "tools[0].name"),
+        ({"tools": [{"type": "function", "name": "double"}]}, "tools[0].name"),
+        (
+            {"tools": [{"type": "function", "name": "a", "parameters": {"properties": 3}}]},
+            "tools[0].parameters.properties",
+        ),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": {"type": "web_search"}}, "tool_choice"),
         ({"background": True}, "background"),
         ({"conversation": "conv_1"}, "conversation"),
         ({"prompt": {"id": "p"}}, "prompt"),

@@ -415,3 +415,14 @@ def test_a_run_that_began_under_another_policy_does_not_go_on() -> None:
             asyncio.run(answer(running.journal, trace.run_id, next(iter(trace.pending)), given))
             look(running)  # nor by an approval from elsewhere
             assert SENT == []
+
+
+@pytest.mark.parametrize(("task", "between"), [("Send Ann a note.", "; "), ("给 Ann 发一条消息。", "；")])
+def test_reasons_are_told_in_the_language_of_the_task_signs_included(task: str, between: str) -> None:
+    history: Any = [*ask("x"), {"role": "assistant", "content": "y"}, *ask(task)]  # so that there are several
+    with upstream(NOTE) as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
+        made = client(running).chat.completions.create(model="assistant", messages=history)
+        [trace] = running.traces()
+        reasons = next(iter(trace.calls.values())).requested.reasons
+        assert len(reasons) > 1
+        assert between.join(reasons) in (made.choices[0].message.content or "")

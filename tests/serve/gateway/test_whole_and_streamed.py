@@ -76,7 +76,8 @@ def streamed(running: Running, body: dict[str, Any]) -> tuple[int, dict[str, Any
     return 200, {"text": text, "finish": finish, "calls": calls, "error": error}
 
 
-REPLY = st.tuples(st.sampled_from(["text", "call", "words and call", "client"]), TEXTS)
+ENDS = {"text": "stop", "cut": "length", "filtered": "content_filter"}
+REPLY = st.tuples(st.sampled_from(["text", "cut", "filtered", "call", "words and call", "client"]), TEXTS)
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -88,8 +89,8 @@ def test_a_stream_says_what_the_whole_answer_says(
     running.logged.clear()
 
     def reply(kind: str, text: str) -> Any:
-        if kind == "text":
-            return {"text": text}
+        if kind in ENDS:
+            return {"text": text, "finish_reason": ENDS[kind]}
         call: Any = CALLS[dialect]
         if kind == "client":
             told = (

@@ -77,7 +77,7 @@ _LEXEMES: tuple[tuple[str, str], ...] = (
     ("triple", r"triple\b"),
     ("halve", r"halve\b"),
     ("root", r"(?:the\s+)?(?:square\s+root\s+of|sqrt(?:\s+of)?)\b|根号"),
-    ("square", r"(?:the\s+)?square\s+(?:of\b)?"),
+    ("square", r"(?:the\s+)?square\s+(?!(?:k|c|m)?m\b|kilo|met|mile|f[eo][eo]t|inch|yard|centi|root)(?:of\b)?"),
     ("cube", r"(?:the\s+)?cube\s+(?:of\b)?"),
     ("verb+", r"(?:add|sum)(?:\s+up)?\b"),
     ("verb-", r"(?:subtract|deduct)\b"),

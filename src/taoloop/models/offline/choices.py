@@ -80,7 +80,14 @@ def choose(param: Param, clause: str, skeleton: Skeleton) -> tuple[Any, str]:
         sided = _on_side(param, clause, mark)
         if same and sided:
             return same[0], mark
-    return best[1], ""
+    return (best[1] if best[1] is not None else _by_meaning(param, text)), ""
+
+
+def _by_meaning(param: Param, text: str) -> Any:
+    """The one choice that means what the clause says in another language or form: "数学" for `math`."""
+    said = {concept for concept in concepts(text) if concept[0] == "@"}
+    meant = [choice for choice in param.choices if isinstance(choice, str) and said & set(concepts(choice))]
+    return meant[0] if len(meant) == 1 else None
 
 
 def _on_side(param: Param, clause: str, mark: str) -> bool:

@@ -34,7 +34,9 @@ def _forms(words: str) -> str:
 
 _LESS = rf"less|fewer|least|fewest|worse|worst|{_forms(_DOWN)}"
 _COMPARED = rf"(?i:\b(?:more|most|better|best|farther|further|{_forms(_UP)}|{_LESS})\b)"
-_IS_LESS = re.compile(rf"\b(?:{_LESS})\b|冷|凉|便宜|低|(?<!大)小|少(?!度)|年轻|轻|短|慢|近", re.IGNORECASE)
+_IS_LESS = re.compile(
+    rf"\b(?:{_LESS})\b|冷|凉|便宜|低|(?<!大)小|少(?!度)|年轻|轻|短|慢|近|[更最较]差|坏|弱|浅|窄|薄", re.IGNORECASE
+)
 _NAME = (
     r"(?!(?:Which|Who|What|Where|How|Is|Are|Was|Does|Do|Did|Has|Have|By|Tell|The|I|It)\b)[A-Z][\w-]*(?:\s[A-Z][\w-]*)*"
 )
@@ -64,7 +66,11 @@ _AND_ZH = re.compile(
 )
 _APART_ZH = re.compile(r"时差|温差|价差|差价|相差|差距|差值|差额|之差|差多少|差几|差别")
 _PARTED_ZH = {"时差": "时间", "温差": "气温", "价差": "价格", "差价": "价格"}
-_ADJECTIVE_ZH = re.compile(r"[热冷暖凉贵高低大小多少老重轻长短快慢远近]|便宜|年轻")
+_ADJECTIVE_ZH = re.compile(r"[热冷暖凉贵高低大小多少老重轻长短快慢远近好坏强弱深浅宽窄厚薄]|便宜|年轻|[更最较]差")
+_NAMES_ZH = re.compile(
+    r"^(?P<pre>(?:请问|请|帮我|比较一下|比较|查一下|看看)*)(?P<a>[\u4e00-\u9fff]{2,8}?)\s*(?:和|与|跟|还是)\s*(?P<b>[\u4e00-\u9fff]{2,8}?)"
+    r"\s*(?:相比|比起来)?[,，]?\s*(?P<rest>(?:谁|哪).+)$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,7 @@ def _chinese(clause: str, skeleton: Skeleton) -> Comparison | None:
         return _made(
             how, (match["pre"], f"{match['field']}{text}"), (match["a"], match["b"]), skeleton, less=_is_less(rest)
         )
-    match = _AND_ZH.match(clause)
+    match = _AND_ZH.match(clause) or _NAMES_ZH.match(clause)
     if match is None:
         return None
     rest = match["rest"]

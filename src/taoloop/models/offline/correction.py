@@ -114,6 +114,8 @@ def _in_json(told: str) -> list[str]:
 def _best(options: list[str], value: str, clause: str, *, sure: bool) -> str | None:
     asked = set(concepts(clause)) | set(concepts(re.sub(r"[._/-]", " ", value)))
     best, most = None, 0.0
+    if sum(re.search(rf"(?<!\w){re.escape(option)}(?!\w)", value) is not None for option in options) > 1:
+        return None  # the value names several of them, so none of them alone is meant
     for option in options:
         about = set(concepts(re.sub(r"[._/-]", " ", option)))
         alike = max(similarity(option, value), similarity(re.split(r"[/.]", option)[-1], value))

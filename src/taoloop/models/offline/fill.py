@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taoloop.models.offline import choices, phrases
+from taoloop.models.offline import choices, phrases, units
 from taoloop.models.offline.arithmetic import render
 from taoloop.models.offline.extract import MARK, Atom, Kind, Skeleton
 from taoloop.models.offline.lexicon import CHANGES
@@ -22,7 +22,7 @@ from taoloop.models.offline.schema import Param, Role
 from taoloop.models.offline.sides import number_near, sided
 from taoloop.models.offline.textparts import Part, part_of, text_parts
 from taoloop.models.offline.values import as_number, fits
-from taoloop.models.offline.words import is_chinese, name_concepts
+from taoloop.models.offline.words import is_chinese, name_concepts, name_words
 
 OPEN: Any = object()
 """Stands for an argument without a value."""
@@ -44,6 +44,12 @@ _SHAPED: frozenset[Role] = frozenset(
 )
 _UNWORDED: frozenset[Role] = frozenset({"date", "clock", "expression", "zone", "path"})
 _ASKING = re.compile(r"^[请问查询一下看现在把\s]+")
+_SUFFIX = re.compile(r"\.[a-z]{2,5}\b")
+_ONE_WORD = re.compile(
+    rf"(?:please\s+)?(?:write|save|append|put)\s+([A-Za-z]+)\s+(?:to|into|in)\s+{MARK}", re.IGNORECASE
+)
+_TOPICS = frozenset({"topic", "subject", "term", "keyword", "keywords", "entity", "主题", "关键词"})
+_ORDINAL = re.compile(r"(?<!\d)(\d{1,9})(?:st|nd|rd|th)\b")
 _THERE = re.compile(r"\bthere\b|那里|那边|当地|那儿", re.IGNORECASE)
 _DICTATED = r"(?:write|save|append|send|put|post|say)\s+"
 _VAGUE = re.compile(
@@ -148,8 +154,13 @@ class Filler:
             self.earlier = True
             return self.findings[-1].text()
         if not marks and param.required and param.role not in ("query", "text", "name", "any"):
-            marks = self._marks(self.whole, _KINDS.get(param.role, ()))
+            marks = self._of_kind(param, self._marks(self.whole, _KINDS.get(param.role, ())))
         return self._take(param, sided(param, self.profile.params, marks, self.clause, self.skeleton))
+
+    def _of_kind(self, param: Param, marks: list[str]) -> list[str]:
+        """The marks without files of another kind than the argument's description names (".json or .yaml")."""
+        kinds = set(_SUFFIX.findall(param.text.lower())) if param.role == "path" else set()
+        return [m for m in marks if not kinds or set(_SUFFIX.findall(self.skeleton.atom(m).value.lower())) & kinds]
 
     def _place_name(self) -> str:
         """A place that the table does not know, as the task writes it: the tool may know it, or say what is near."""
@@ -199,16 +210,25 @@ class Filler:
 
     def _number(self, param: Param) -> Any:
         marks = self._marks(self.clause, ("number",))
-        near = number_near(param, marks, self.clause, self.skeleton)
+        own = units.unit_of(param.name, param.text)
+        behind = {mark: units.unit_behind(mark, self.clause) for mark in marks} if own else {}
+        if own:
+            marks = [mark for mark in marks if not behind[mark] or units.comparable(behind[mark], own)]
+            measured = [mark for mark in marks if behind[mark]]
+        near = number_near(param, measured if own and measured else marks, self.clause, self.skeleton)
+        if not near and own and measured:
+            near = measured[0]
         marks = [near] if near else marks if param.required else []
         marks.sort(key=lambda mark: self.skeleton.atom(mark).weak)
         for mark in marks:
-            value = as_number(self.skeleton.atom(mark).value, param)
+            text = self.skeleton.atom(mark).value
+            value = as_number(units.converted(text, behind[mark], own) if behind.get(mark, own) != own else text, param)
             if value is not None:
                 self.used.add(mark)
                 self.taken[param.name] = mark
                 return value
-        return OPEN
+        ordinal = _ORDINAL.search(self.clause) if param.required and not marks else None
+        return as_number(ordinal[1], param) if ordinal else OPEN
 
     def _list(self, param: Param) -> Any:
         item = param.item
@@ -265,6 +285,13 @@ class Filler:
             return value
         return OPEN
 
+    def _is_no_place(self, text: str) -> bool:
+        """True for what holds an identifier, is an acronym, or describes: an IP address is no country."""
+        kinds = ("id", "key", "number", "email", "url", "path")
+        codes = (atom.source for atom in self.skeleton.within(self.clause) if atom.kind in kinds)
+        acronym = text.isupper() and text.isascii() and len(text) == len("IP")
+        return acronym or " of the " in text or (is_chinese(text) and "的" in text) or any(c in text for c in codes)
+
     def _named_otherwise(self, param: Param) -> set[str]:
         """The concepts of the other arguments' names: their words lead to their values, not to this one's."""
         return {c for other in self.profile.params if other is not param for c in name_concepts(other.name)}
@@ -283,10 +310,13 @@ class Filler:
             made = [*phrases.record_keys(self.clause, self.skeleton), ""][0]
             if key := choices.closest(made, choices.listed(param, self.profile.card), self.clause) or made:
                 return key
-        if param.role == "query" and "@web" in self.profile.strong and phrases.QUESTION.search(self.clause):
+        asks = not _TOPICS & set(name_words(param.name))
+        if asks and param.role == "query" and "@web" in self.profile.strong and phrases.QUESTION.search(self.clause):
             return self.skeleton.restore(self.clause).strip(" ?？.。")
         if param.role in ("place", "name", "any", "key", "id"):
             found = [name for name in phrases.names(self.clause, self.skeleton) if name not in self.said.values()]
+            if param.role == "place":
+                found = [name for name in found if not self._is_no_place(name)]
             if found or param.role == "id":
                 return [*found, ""][0]
         if param.role == "text" and self.findings:
@@ -294,7 +324,11 @@ class Filler:
             return self.findings[-1].text()
         if param.role != "text":
             idle = set() if param.role == "query" else CHANGES | {"@read"}
-            return phrases.residue(self.clause, self.skeleton, known | idle, self.used)
+            rest = phrases.residue(self.clause, self.skeleton, known | idle, self.used)
+            return "" if param.role == "place" and self._is_no_place(rest) else rest
+        word = _ONE_WORD.match(self.clause)
+        if word and not phrases.REFERENCE.fullmatch(word[1]) and not _VAGUE.fullmatch(word[1]):
+            return word[1]
         spent = self.used | set(self._marks(self.clause, ("path", "email", "url")))
         rest = phrases.residue(self.clause, self.skeleton, known, spent)
         dictated = re.search(_DICTATED + re.escape(rest), self.skeleton.restore(self.clause), re.IGNORECASE)

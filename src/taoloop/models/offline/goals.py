@@ -17,7 +17,7 @@ from taoloop.models.offline.parsing import parse
 from taoloop.models.offline.reckoning import Reckoner
 from taoloop.models.offline.results import Finding
 from taoloop.models.offline.units import goes
-from taoloop.models.offline.words import concepts
+from taoloop.models.offline.words import concepts, name_concepts
 
 _NEGATED = re.compile(r"^(?:please\s+)?(?:don't|do not|never)\b|^(?:请)?(?:不要|别|勿|不用)", re.IGNORECASE)
 _REFUSED = re.compile(
@@ -131,6 +131,42 @@ class Chooser:
         """The arguments of one tool for a clause."""
         return Filler(clause, self.skeleton, each, self.skeleton.text, findings).fill()
 
+    def leader(self, clause: str, choice: Choice) -> Choice | None:
+        """The tool that finds out what a choice lacks: it knows of it, and takes a value that the choice leaves."""
+        lacked = {concept for param in choice.filled.open for concept in _nouns(param.name)}
+        left = set(re.findall(MARK, clause)) - choice.filled.used
+        found: list[tuple[float, Choice]] = []
+        for each in self.profiles:
+            if each is choice.profile or each.acts or not lacked & each.about:
+                continue
+            filled = self.fill(clause, each, ())
+            if not filled.open and set(filled.taken.values()) & left:
+                points = score(each, concepts(clause), self.skeleton.within(clause), self.telling)
+                found.append((points, Choice(each, filled, points)))
+        return max(found, key=lambda pair: pair[0])[1] if found else None
+
+    def followers(self, clause: str, choice: Choice) -> list[Choice]:
+        """Tools for what a clause asks beyond the chosen one, best first; they lack what that one may tell."""
+        beyond = self.beyond(clause, choice)
+        found = []
+        for points, each in self.ranked(clause):
+            if each is choice.profile or each.acts or not beyond & each.strong.keys():
+                continue
+            filled = self.fill(clause, each, ())
+            lacked = {concept for param in filled.open for concept in _nouns(param.name)}
+            if filled.open and lacked and lacked <= choice.profile.about:
+                found.append(Choice(each, filled, points))
+        return found
+
+    def beyond(self, clause: str, choice: Choice) -> set[str]:
+        """What a clause speaks of and the chosen tool knows nothing about."""
+        return set(concepts(clause)) - choice.profile.about - _LABELS_ANY
+
+    def lister(self) -> Profile | None:
+        """The tool that lists files and needs no more to be told."""
+        listing = (each for each in self.profiles if {"@list", "@file"} <= set(each.name) and not each.acts)
+        return next((each for each in listing if not any(param.required for param in each.params)), None)
+
     def reader(self, mark: str) -> Choice | None:
         """The tool that reads the file at a mark."""
         choice = self.choose(f"read the file {mark}")
@@ -194,6 +230,14 @@ def _settled(tree: Node, chooser: Chooser) -> Node | None:
         named = any(concept[0] == "@" and concept not in _NOUNS for concept in concepts(tree.text))
         return Num(atoms[0].value) if alone and not named else tree if chooser.answers(tree.text) else None
     return tree
+
+
+_IDLE_NOUNS = frozenset({"@id", "@key", "nam", "name", "code", "no", "number", "@count", "@lookup"})
+
+
+def _nouns(name: str) -> frozenset[str]:
+    """What an argument is about by its name, apart from words for any key: `customer_id` is about a customer."""
+    return frozenset(name_concepts(name)) - _IDLE_NOUNS
 
 
 def _answers_anything(each: Profile) -> bool:

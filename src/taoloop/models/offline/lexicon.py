@@ -136,6 +136,22 @@ holiday: holiday festival | 节日 假期
 policy: policy rule handbook guideline | 政策 规定 制度 手册
 tax: tax vat | 税 税费 增值税
 bmi: bmi | 体质指数
+customer: customer client | 客户 顾客
+fibonacci: fibonacci | 斐波那契 斐波那契数
+gcd: gcd greatest_common common_divisor greatest_common_divisor | 最大公约数
+lcm: lcm least_common common_multiple | 最小公倍数
+mortgage: mortgage | 房贷 按揭 贷款
+monthly: monthly per_month | 每月 月供
+annual: annual yearly per_year | 每年 年度
+vowel: vowel | 元音
+atomic: atomic | 原子
+gate: gate | 登机口
+delay: delay delayed late | 晚点 延误 误点
+stroke: strokes stroke_count | 笔画 笔划
+sensor: sensor | 传感器
+reading: reading measurement | 读数 测量值
+density: density dense | 密度
+area: area surface | 面积 平方米 平方公里 平方千米 平米
 score: score grade exam_result | 成绩 分数 得分 考分 考了 考得 多少分
 rating: rating ratings rated review reviews | 评分 打分 评价 评论 口碑
 exam: exam examination test quiz | 考试 测验 考

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from taoloop.core.cards import ToolCard
 from taoloop.models.offline.extract import Atom, Kind
 from taoloop.models.offline.lexicon import CHANGES
 from taoloop.models.offline.schema import Param, Role, params
-from taoloop.models.offline.words import concepts, name_concepts
+from taoloop.models.offline.words import concepts, name_concepts, name_words
 
 _GENERIC_WORDS = (
     "tool data valu value inform information info result given number name item object get set current "
@@ -35,6 +36,7 @@ _OPEN: frozenset[Role] = frozenset({"any", "object", "query", "text", "name", "c
 _ACTS = frozenset({"@write", "@append", "@delete", "@send", "@move", "@copy", "@buy", "@pay"})
 _WRONG_ACT = 2.5
 _HINTS = 2  # so many concepts of the arguments' descriptions stand for one of the tool's own
+_COUNTABLE = 1.5  # what is listed can be counted
 THRESHOLD = 1.0
 
 
@@ -69,15 +71,17 @@ class Profile:
         if not self.acts:
             return True
         asked = set(about) - refused
+        if self.changes and asked & self.changes:
+            return orders
         if self.changes:
-            return orders and bool(asked & self.changes)
+            return orders and bool(asked & set(self.name[:1])) and len(asked & self.strong.keys()) > 1
         return orders and (bool(asked & set(self.name[:2])) or len(asked & self.strong.keys()) > 1)
 
 
 def profile(card: ToolCard) -> Profile:
     """What a card is about."""
     own = params(card)
-    name, purpose, use = name_concepts(card.name), concepts(card.purpose), concepts(card.use_when)
+    name, purpose, use = name_concepts(card.name), concepts(_can(card.purpose)), concepts(card.use_when)
     strong: dict[str, float] = dict.fromkeys(use, 1.5)
     strong |= dict.fromkeys(purpose, 2.0)
     strong |= dict.fromkeys(name, 3.0)
@@ -86,7 +90,7 @@ def profile(card: ToolCard) -> Profile:
     for example in tuple(card.examples)[:5]:
         weak |= set(concepts(f"{example.note} {example.args}"[:300]))
     changing = card.tier in ("write", "destructive")
-    acts = set(name) & CHANGES if changing or card.tier is None else set()
+    acts = set(_verbs_of(card.name)) & CHANGES if changing or card.tier is None else set()
     if not acts and (changing or card.tier is None):
         acts = set(purpose if changing else concepts(" ".join(card.purpose.split()[:1]))) & CHANGES
     return Profile(
@@ -98,6 +102,29 @@ def profile(card: ToolCard) -> Profile:
         avoid=frozenset(concepts(card.avoid_when)) - set(name) - set(purpose) - set(use),
         changes=frozenset(acts),
     )
+
+
+def _verbs_of(name: str) -> tuple[str, ...]:
+    """The concepts of a name without its nouns of action: `mortgage_payment` pays nothing, `payment_send` sends."""
+    words = name_words(name)
+    kept = [word for place, word in enumerate(words) if not place or not word.rstrip("s").endswith(("ment", "tion"))]
+    return concepts(" ".join(kept))
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。!?！？；])\s*|;\s+|\n+")
+_IN_UNITS = re.compile(r"[,，;；(（]?\s*单位\s*(?:[:：]|为|是)\s*[^,，。;；)）\s]+[)）]?")
+_LIMIT = re.compile(
+    r"\b(?:cannot|can't|can not|does not|doesn't|do not|don't|never|not for|unable|won't|will not)\b"
+    r"|不能|不会|不支持|无法|不可|不包括|不适用|不用于|请勿|不要",
+    re.IGNORECASE,
+)
+
+
+def _can(purpose: str) -> str:
+    """What a purpose says that the tool does, without the sentences on what it does not do."""
+    said = [part for part in _SENTENCE.split(_IN_UNITS.sub("", purpose)) if part]
+    able = [part for part in said if not _LIMIT.search(part)]
+    return " ".join(able or said)
 
 
 def rarity(profiles: Sequence[Profile]) -> dict[str, float]:
@@ -114,6 +141,8 @@ def score(each: Profile, about: Iterable[str], atoms: Sequence[Atom], telling: M
     total = evidence + 0.7 * len(each.weak & wanted - set(each.strong)) - 1.5 * len(each.avoid & wanted)
     if wanted & _ACTS and not wanted & _ACTS & (set(each.strong) | each.weak):
         total -= _WRONG_ACT
+    if "@count" in wanted and "@list" in each.strong and "@count" not in each.strong:
+        total += _COUNTABLE
     roles = {param.role for param in each.params} | {param.item.role for param in each.params if param.item}
     fitting = 0.0
     for kind in {atom.kind for atom in atoms}:

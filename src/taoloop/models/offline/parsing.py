@@ -21,6 +21,7 @@ _NARY = {
     "mean": "mean",
 }
 _ASKS_WHETHER = re.compile(r"\s*(?:is|are|was|were|does|do|did)\b", re.IGNORECASE)
+_REMAINDER = re.compile(r"\bremainder\b|余数|余几|余多少|的余", re.IGNORECASE)
 _DEEPEST = 40
 
 
@@ -39,7 +40,8 @@ def parse(clause: str, skeleton: Skeleton) -> Op | None:
         except _Unreadable:
             continue
         if isinstance(tree, Op):
-            return tree
+            rest = tree.sign == "/" and _REMAINDER.search(clause) is not None
+            return Op("%", tree.left, tree.right) if rest else tree
     return None
 
 

@@ -55,10 +55,13 @@ _LABELS = {
     "message": "message|text|saying|内容|消息|说", "text": "text|内容|文本|文字", "note": "note|备注|内容",
     "description": "description|描述|说明", "query": "query|关键词|关键字", "limit": "limit|top|前",
     "count": "count|top|数量",
+    "label": "label|labelled|labeled|标签", "reason": "reason|because|原因|理由|因为",
+    "comment": "comment|备注|评论",
     "user": "user|用户", "username": "username|user|用户名|用户",
 }  # fmt: skip
 _FREE_WORDS = (
-    "subject title body message content text saying 主题 标题 内容 正文 题目 titled called named 名为 写着 名叫"
+    "subject title body message content text saying because labelled labeled titled called named "
+    "因为 主题 标题 内容 正文 题目 名为 写着 名叫"
 )
 _FREE = frozenset(_FREE_WORDS.split())
 QUESTION = re.compile(
@@ -73,7 +76,8 @@ REFERENCE = re.compile(
 
 
 _FILLER_WORDS = (
-    "many have has had having left still next last latest today tomorrow yesterday tonight there come comes go goes "
+    "many located lives live have has had having left still next last latest today tomorrow yesterday tonight there "
+    "come comes go goes "
     "weigh weighs"
 )
 _FILLERS = frozenset(_FILLER_WORDS.split())
@@ -203,6 +207,12 @@ _KEY_IDLE_WORDS = (
 _KEY_IDLE = frozenset(_KEY_IDLE_WORDS.split())
 
 
+_ELSEWHERE = re.compile(
+    r"(?:to|in|into|onto|of|from|at|on|as|for)\b|到|写|存|保存|发|放|里|中|的|从|追加", re.IGNORECASE
+)
+"""Behind a label without a sign such words begin a place, not the text: "write its content to a.txt"."""
+
+
 def labelled(clause: str, skeleton: Skeleton, name: str) -> str:
     """The text that stands behind a label: "subject: …", "主题是…", "saying …"."""
     words = _LABELS.get(name.lower(), re.escape(name.lower().replace("_", " ")))
@@ -219,7 +229,7 @@ def labelled(clause: str, skeleton: Skeleton, name: str) -> str:
         return skeleton.atom(value[0]).value
     if match["sign"] in ("is", "是") and QUESTION.search(clause):
         return ""
-    if not match["sign"] and match["label"].lower() not in _FREE:
+    if not match["sign"] and (match["label"].lower() not in _FREE or _ELSEWHERE.match(value)):
         return ""
     stop = re.search(
         r"\s+(?:and|with)\s+(?:the\s+)?(?:a\s+)?(?:subject|body|message|content|text|title)\b|[,，;；。]|$",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +42,7 @@ class Reckoner:
                 if _operation(each, tree) == "list" and (args := _listed(each, chain)) is not None:
                     return each, args
         tool = self.expression_tool()
-        if tool is None:
+        if tool is None or (_has_remainder(tree) and not _knows_remainders(tool)):
             return None
         param = _expression(tool)
         texts = f"{tool.card.purpose} {param.text if param else ''}"
@@ -50,7 +51,8 @@ class Reckoner:
 
     def can(self, tree: Op) -> bool:
         """True if the tools can do every operation of the tree."""
-        if self.expression_tool() is not None:
+        tool = self.expression_tool()
+        if tool is not None and (not _has_remainder(tree) or _knows_remainders(tool)):
             return True
         simple = self.rewritten(tree)
         parts = (part for part in (simple.left, simple.right) if isinstance(part, Op))
@@ -67,6 +69,19 @@ class Reckoner:
                 product = Op("*", product, tree.left)
             return product
         return tree
+
+
+_REMAINDERS = re.compile(r"%|//|\bmod(?:ulo|ulus)?\b|\bremainders?\b|余数|取余|求余", re.IGNORECASE)
+
+
+def _has_remainder(tree: Node) -> bool:
+    return isinstance(tree, Op) and (tree.sign == "%" or _has_remainder(tree.left) or _has_remainder(tree.right))
+
+
+def _knows_remainders(each: Profile) -> bool:
+    """True if the card of a tool for expressions speaks of remainders: one that lists other signs takes none."""
+    param = _expression(each)
+    return _REMAINDERS.search(f"{each.card.purpose} {each.card.use_when} {param.text if param else ''}") is not None
 
 
 def _expression(each: Profile) -> Param | None:

@@ -24,6 +24,8 @@ _PARTS = (
 )
 _OFFSET = re.compile(r"T\d\d:\d\d(?::\d\d)?(?:\.\d+)?(Z|[+-](\d\d):?(\d\d))")
 _SENTENCE = re.compile(r"[.。!?！？]\s*$|\b(?:is|are|was|the)\b|是|为", re.IGNORECASE)
+_BARE = re.compile(r"result=(-?[\d.eE+-]{1,1300})")
+_HANDLES = frozenset({"name", "id", "code", "no", "number", "key"})
 _RESULT_NAMES = ("result", "value", "answer", "total", "count", "amount", "output", "sum", "converted")
 _MOST_LEAVES, _MOST_CHARS, _SHOWN, _LONG = 300, 100_000, 1_200, 60
 
@@ -55,11 +57,19 @@ class Finding:
     def number(self) -> str | None:
         """The one number that the question asks for, as plain text; None where it is not clear which."""
         content = None if self.lost else self.content
+        if (count := self.count()) is not None:
+            return count
         if isinstance(content, dict | list) and isinstance(self.args, Mapping):
             given = [value for value in self.args.values() if not isinstance(value, bool)]
             content = {"/".join(path): value for path, value in leaves(content) if value not in given} or content
         number = _number(content, self.wants)
         return number[:-2] if number is not None and number.endswith(".0") else number
+
+    def count(self) -> str | None:
+        """How many things were found, where that is asked for and all of them were seen."""
+        if self.lost or self.observed.artifact is not None:
+            return None
+        return _counted(self.content, self.wants)
 
     def measure(self) -> str | None:
         """The number that the output is compared by: of a local time, its hours ahead of UTC."""
@@ -95,13 +105,16 @@ class Finding:
             for name in ("text", "content", "contents", "body", "result", "translation", "summary"):
                 if isinstance(content.get(name), str):
                     return str(content[name])
+        if isinstance(content, str) and (bare := _BARE.fullmatch(content.strip())):
+            return bare[1]
         return content if isinstance(content, str) else self.observed.output
 
     def shown(self) -> str:
         """The output for a person, cut if it is long; the field that was asked for comes first."""
         content = self.content
         if isinstance(content, dict) and all(not isinstance(value, dict | list) for value in content.values()):
-            wanted = _wanted_leaf(list(leaves(content)), self.wants)
+            given = [str(value) for value in self.args.values()] if isinstance(self.args, Mapping) else []
+            wanted = _wanted_leaf([leaf for leaf in leaves(content) if str(leaf[1]) not in given], self.wants)
             text = ", ".join(f"{name}: {_plain(value)}" for name, value in content.items())
             if wanted is not None and len(content) > 1:
                 long = isinstance(wanted, str) and (len(wanted) > _LONG or "\n" in wanted)
@@ -132,8 +145,36 @@ def field(content: Any, name: str) -> Any:
     found = list(leaves(content))[:_MOST_LEAVES] if isinstance(content, dict | list) else []
     named = [(name_words(path[-1]), value) for path, value in found if path and value is not None]
     same = [value for own, value in named if own == words]
+    if words and words[-1] in _HANDLES:
+        same += [value for own, value in named if len(words) > 1 and own == words[:-1]]
+    else:
+        same += [value for own, value in named if own[:-1] == words and own[-1] in _HANDLES]
     ends = [value for own, value in named if own and words and own[-1] == words[-1]]
     return next(iter(same or ends), None)
+
+
+_COUNTED = re.compile(
+    r"\bhow\s+many\b|\b(?:number|count)\s+of\b|\bcount\b|多少[个本条件张份只位名种项部]|几[个本条件张份只位名种项部]|数量|个数",
+    re.IGNORECASE,
+)
+
+
+def _only_list(content: Mapping[str, Any]) -> Any:
+    """The one list in a record that says of itself, if anything, that it is whole; None where there is no such list."""
+    lists = [value for value in content.values() if isinstance(value, list)]
+    whole = content.get("complete") is not False and not content.get("left_out") and not content.get("next")
+    counts = any(name in _RESULT_NAMES and _is_number(value) for name, value in content.items())
+    return lists[0] if len(lists) == 1 and whole and not counts else None
+
+
+def _counted(content: Any, wants: str) -> str | None:
+    """How many things a list has, where that is the question and no number in it answers."""
+    if isinstance(content, dict):
+        content = _only_list(content)
+    if not isinstance(content, list) or _COUNTED.search(wants) is None or any(_is_number(one) for one in content):
+        return None
+    found = list(leaves(content))[:_MOST_LEAVES]
+    return None if len(content) == 1 and _is_number(_wanted_leaf(found, wants)) else str(len(content))
 
 
 def _number(content: Any, wants: str) -> str | None:

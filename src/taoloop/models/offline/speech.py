@@ -121,6 +121,8 @@ class Speech:
 
     def _single(self, end: Finding) -> str:
         content = end.content
+        if (count := end.count()) is not None:
+            return f"{count} ({end.shown()})"
         number = end.number()
         bare = isinstance(content, int | float) or end.observed.output.strip().startswith("result=")
         if number is not None and bare:

@@ -25,6 +25,8 @@ from taoloop.models.offline.speech import Speech, short
 from taoloop.models.offline.words import is_chinese
 from taoloop.strategies.doubt import output_is_lost
 
+_SUFFIX = re.compile(r"\.[a-z]{2,5}\b")
+_MOST_FILES = 3
 _MOST_TRIES = 2
 _TELLING = frozenset({"id", "quoted", "path", "email", "url", "date", "clock", "place", "key"})
 
@@ -66,7 +68,7 @@ class Steps:
             content = self.observe(reader.profile, reader.filled.args, what)
             choice = replace(choice, filled=self.chooser.fill(goal.text, choice.profile, [content]))
         if choice.filled.open:
-            raise Stuck(self.speech.missing(what, choice.profile.card.name, choice.filled.open))
+            choice = self.led_to(goal, choice, what)
         if choice.filled.earlier:
             self.consumed |= _used(self.results, choice.filled.args)
         found, failures = [], []
@@ -81,16 +83,65 @@ class Steps:
             raise Stuck(" ".join(failures))
         return found
 
+    def led_to(self, goal: Goal, choice: Choice, what: str) -> Choice:
+        """The same choice with what it lacked, found by another tool from what the question says.
+
+        Raises:
+            Stuck: no tool that only reads leads there.
+        """
+        missing = self.speech.missing(what, choice.profile.card.name, choice.filled.open)
+        if (found := self.file_for(choice, what)) is not None:
+            return found
+        leader = None if choice.profile.acts else self.chooser.leader(goal.text, choice)
+        if leader is None:
+            raise Stuck(missing)
+        finding = self.observe(leader.profile, leader.filled.args, what)
+        filled = self.chooser.fill(goal.text, choice.profile, [finding])
+        if filled.open:
+            raise Stuck(missing)
+        return replace(choice, filled=filled)
+
+    def file_for(self, choice: Choice, what: str) -> Choice | None:
+        """The choice with a file of the kind that it reads, where only the file's name is lacking: the first of few.
+
+        Raises:
+            Stuck: there are such files, and none answers.
+        """
+        param = choice.filled.open[0]
+        lister = self.chooser.lister()
+        if choice.profile.acts or lister is None or [each.role for each in choice.filled.open] != ["path"]:
+            return None
+        kinds = set(_SUFFIX.findall(param.text.lower()))
+        listed = self.observe(lister, {}, what)
+        names = [value for path, value in leaves_of(listed.content) if path and path[-1] in ("path", "name", "file")]
+        names = [name for name in names if isinstance(name, str) and set(_SUFFIX.findall(name.lower()[-6:])) & kinds]
+        failure: Stuck | None = None
+        for name in names[:_MOST_FILES] if len(names) <= _MOST_FILES else ():
+            filled = replace(choice.filled, args={**choice.filled.args, param.name: name}, open=[])
+            try:
+                self.observe(choice.profile, filled.args, what)
+            except Stuck as stuck:
+                failure = stuck
+                continue
+            self.facts.pop()  # it is observed again, as the answer to the question
+            return replace(choice, filled=filled)
+        if failure is not None:
+            raise failure
+        return None
+
     def note_unused(self, goal: Goal, choice: Choice, found: Sequence[Finding]) -> None:
         """Say which of the values that the question names went into no call."""
-        said = " ".join(str(value) for finding in found for value in finding.args.values())
+        said = " ".join(str(value) for finding in (*found, *self.facts) for value in finding.args.values())
         for mark in re.findall(MARK, goal.text):
             atom = self.skeleton.atom(mark)
             known = {atom.value, atom.source, atom.zone} - {""}
-            if mark in choice.filled.used or atom.kind not in _TELLING or any(word in said for word in known):
+            told = atom.kind in _TELLING or (atom.kind == "number" and not atom.weak)
+            if mark in choice.filled.used or not told or any(word in said for word in known):
                 continue
             if self.skeleton.restore(goal.text).count(atom.source) == 1:
-                self.notes.append(self.speech.say("unused", what=short(atom.source)))
+                self.notes.append(
+                    self.speech.say("unused", what=short(atom.value if atom.kind == "quoted" else atom.source))
+                )
 
     def chosen(self, goal: Goal, what: str) -> Choice:
         """The tool for a question, or why there is none."""

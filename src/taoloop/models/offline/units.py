@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from taoloop.core.cards import ToolCard
 from taoloop.models.offline.extract import MARK, Skeleton
@@ -70,6 +71,45 @@ def named(clause: str, skeleton: Skeleton) -> tuple[str, str]:
     amounts = (m[2] for m in _AMOUNT.finditer(clause) if skeleton.atom(m[1]).kind == "number")
     target = _TARGET.search(clause)
     return next(amounts, ""), target[1] if target else ""
+
+
+_FACTORS: dict[str, tuple[str, str]] = {
+    "km": ("length", "1000"), "m": ("length", "1"), "cm": ("length", "0.01"), "mm": ("length", "0.001"),
+    "mi": ("length", "1609.344"), "yd": ("length", "0.9144"), "ft": ("length", "0.3048"), "in": ("length", "0.0254"),
+    "li": ("length", "500"), "kg": ("weight", "1000"), "g": ("weight", "1"), "jin": ("weight", "500"),
+    "lb": ("weight", "453.59237"), "oz": ("weight", "28.349523125"), "l": ("volume", "1"), "ml": ("volume", "0.001"),
+    "gal": ("volume", "3.785411784"), "d": ("time", "86400"), "h": ("time", "3600"), "min": ("time", "60"),
+    "s": ("time", "1"),
+}  # fmt: skip
+_STATED = re.compile(rf"\bin\s+({FORMS}){_END}|单位\s*[:：为是]?\s*({FORMS})|[(（]({FORMS})[)）]", re.IGNORECASE)
+
+
+def unit_of(name: str, text: str) -> str:
+    """The unit that an argument is in by its name (`height_cm`) or description ("in grams"); empty if it says none."""
+    words = name_words(name)
+    own = CANONICAL.get(words[-1], "") if words and (len(words) > 1 or len(words[-1]) > 2) else ""
+    if not own and (match := _STATED.search(text)):
+        own = CANONICAL[next(group for group in match.groups() if group).lower()]
+    return own if own in _FACTORS else ""
+
+
+def unit_behind(mark: str, clause: str) -> str:
+    """The unit of measure behind a number; empty if there is none."""
+    match = re.search(rf"{mark}\s*({FORMS}){_END}", clause, re.IGNORECASE)
+    unit = CANONICAL[match[1].lower()] if match else ""
+    return unit if unit in _FACTORS else ""
+
+
+def comparable(one: str, other: str) -> bool:
+    """True if an amount in one unit can be put in the other."""
+    return _FACTORS[one][0] == _FACTORS[other][0]
+
+
+def converted(number: str, unit: str, wanted: str) -> str:
+    """An amount in another unit of its kind, exactly where that is possible: 1.80 m is 180 cm."""
+    value = Decimal(number) * Decimal(_FACTORS[unit][1]) / Decimal(_FACTORS[wanted][1])
+    plain = f"{value:.12f}".rstrip("0").rstrip(".")
+    return plain or "0"
 
 
 def asked(clause: str, skeleton: Skeleton) -> tuple[str, str]:

@@ -12,7 +12,10 @@ _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _RUN = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*|[\u3400-\u9fff\uf900-\ufaff]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _LONGEST_CHINESE = max(map(len, CHINESE))
+_AREAL = re.compile(r"\bsquare\s+(?=(?:k|c|m)?m\b|kilomet|met|mile|f[eo][eo]t\b|inch|yard)", re.IGNORECASE)
 _STOP_CHINESE = frozenset(STOP_CHINESE)
+_NOUN_OF_NUMBER = "数"
+"""Behind a word that the lexicon does not know it is that word's end (公约数), not the verb."""
 MOST_CHARS = 4_000
 
 
@@ -26,7 +29,7 @@ def concepts(text: str) -> tuple[str, ...]:
     """What a text is about, each once, in order: `@concept` where the lexicon knows a word, else the word's stem."""
     found: dict[str, None] = {}
     last = ""
-    for match in _RUN.finditer(text[:MOST_CHARS]):
+    for match in _RUN.finditer(_AREAL.sub("area ", text[:MOST_CHARS])):
         run = match.group()
         if run[0].isascii():
             word = run.lower()
@@ -79,7 +82,7 @@ def _chinese(run: str) -> list[str]:
     rest, place = "", 0
     while place < len(run):
         size = _longest(run, place)
-        if size == 0:
+        if size == 0 or (rest and run[place : place + size] == _NOUN_OF_NUMBER):
             rest += run[place]
             place += 1
             continue
@@ -133,4 +136,22 @@ def segments(text: str) -> list[Segment]:
             place += size or 1
         if begun < len(run):
             found.append(Segment(base + begun, base + len(run), (), False))
-    return found
+    return _without_second_units(found)
+
+
+def _without_second_units(found: list[Segment]) -> list[Segment]:
+    """Behind one unit there is no other: in "150 克米饭" the second begins a word that the lexicon does not know."""
+    kept: list[Segment] = []
+    for place, word in enumerate(found):
+        before = kept[-1] if kept else None
+        if before is not None and "@unit" in word.about and word.end - word.start == 1 and place + 1 < len(found):
+            after = found[place + 1]
+            if "@unit" in before.about and before.end == word.start and after.start == word.end and not after.about:
+                kept.append(Segment(word.start, word.end, (), False))
+                continue
+        begun = before is not None and not (before.about or before.idle) and before.end == word.start
+        if before is not None and begun and not (word.about or word.idle):
+            kept[-1] = Segment(before.start, word.end, (), False)
+            continue
+        kept.append(word)
+    return kept

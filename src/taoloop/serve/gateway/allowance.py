@@ -215,6 +215,6 @@ class Turn:
 
 
 def _per_minute(amount: int) -> RateLimitItem:
-    from limits import RateLimitItemPerMinute  # noqa: PLC0415  # optional, as above
+    from taoloop.serve.gateway.windows import PerMinute  # noqa: PLC0415  # optional, as above
 
-    return RateLimitItemPerMinute(amount)
+    return PerMinute(amount)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,8 +17,10 @@ from taoloop.serve.gateway.blocks import Block, Notes
 from taoloop.serve.gateway.services import Services
 from taoloop.tools.base import Tool
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.higress import DEFAULT_TIMEOUT_MS, api_source
+from taoloop.tools.openapi.call import Caller
+from taoloop.tools.openapi.higress import DEFAULT_TIMEOUT_MS, api_source, server_url
 from taoloop.tools.openapi.operations import METHODS
+from taoloop.tools.schemas import compile_schema
 
 LONG = ("apiProvider", "api")
 PROVIDER = ("serviceName", "servicePort", "domain", "maxExecutionTime", "apiKey")
@@ -28,6 +31,7 @@ KEY = ("in", "name", "value")
 _WHERE = re.compile(r"apis\[\d+\](?P<rest>[\w.\[\]]*): ?(?:line (?P<line>\d+): )?(?P<message>.*)", re.DOTALL)
 _PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 _BLOCK_TEXT = re.compile(r":\s*[|>][0-9+-]*\s*(?:#.*)?$")
+_NAMES = "a model takes names of 1 to 64 ASCII letters, digits, _ and -"
 _USUAL = {"http": 80, "https": 443}
 
 
@@ -78,6 +82,9 @@ class ApiReader:
             raise self.document.error(described, "it gives no tool.", hint=why)
         for tool in loaded.tools:
             self._take(tool.name, described)
+            given = tool.handler.operation.operation_id if isinstance(tool.handler, Caller) else ""
+            if given and given != tool.name:
+                self._notes.warn(described, f"{given!r} is called {tool.name} here: {_NAMES}.")
         return loaded.tools
 
     def _long(self, block: Block) -> dict[str, Any]:
@@ -116,6 +123,7 @@ class ApiReader:
                 one.text(name, "", is_prose=True)
             if not isinstance(tool.get("parameter") or {}, str | dict):
                 raise one.error("parameter", "a JSON Schema is expected: a mapping, or a text in JSON.")
+            _warn_of_schema(one)
         return {
             "url": block.text("url"),
             "apiKey": _key(block),
@@ -127,17 +135,22 @@ class ApiReader:
         """The source where its calls go: at the service's own address if the operator gave one."""
         parts = urlsplit(source.base_url)
         provider = entry.get("apiProvider", {})
-        named = [str(provider[name]) for name in ("serviceName", "domain") if name in provider]
-        if base := self._services.base_of(*named, parts.hostname or ""):
-            return replace(source, base_url=base + parts.path)
+        named = [*(str(provider[name]) for name in ("serviceName", "domain") if name in provider), parts.hostname or ""]
+        if base := self._services.base_of(*named):
+            headers = {**source.headers, **self._services.host_header(source.base_url, *named)}
+            return replace(source, base_url=base + parts.path, headers=headers)
         if source.auth and parts.scheme == "http":
             self._notes.warn((*place, *(("apiProvider",) if provider else ()), "apiKey"), _in_clear(source.base_url))
         if provider:
-            self._warn_of_port(place, int(provider["servicePort"]), json.loads(source.document)["servers"][0]["url"])
+            address = server_url(json.loads(source.document), self.document.name_of(place))
+            self._warn_of_address(place, int(provider["servicePort"]), address, source.base_url)
         return source
 
-    def _warn_of_port(self, place: Place, port: int, address: str) -> None:
+    def _warn_of_address(self, place: Place, port: int, address: str, base: str) -> None:
         parts = urlsplit(address)
+        if not parts.scheme and not address.startswith("/"):
+            told = f"servers[0].url is {address[:80]!r}, which names no scheme, so it is a path: calls go to {base}."
+            self._notes.warn((*place, "api"), told)
         usual = _USUAL.get(parts.scheme)
         if usual is not None and parts.port is None and port != usual and port in _USUAL.values():
             told = f"port {port} does not belong to {parts.scheme}, which {address} asks for; {usual} is used."
@@ -208,6 +221,18 @@ def _key(block: Block) -> dict[str, str]:
     if value and place == "none":
         key.warn("in", "it is none, so no key is sent.")
     return {"in": place, "name": name, "value": value}
+
+
+def _warn_of_schema(tool: Block) -> None:
+    """Say what is wrong with the schema of a tool; what cannot be read at all is an error elsewhere."""
+    given = tool.data.get("parameter")
+    with suppress(ValueError):
+        schema = json.loads(given) if isinstance(given, str) else given
+        try:
+            if isinstance(schema, dict):
+                compile_schema(schema, "The schema")
+        except ConfigError as error:
+            tool.warn("parameter", f"{error.message} Anything is taken there.")
 
 
 def _in_clear(address: str) -> str:

@@ -39,7 +39,7 @@ class Gateway:
     ) -> None:
         self.standing, self._on_visit = standing, on_visit
         self.is_ready = False
-        self._tasks: set[asyncio.Task[Any] | None] = set()
+        self._under_way: dict[asyncio.Task[Any] | None, Visit] = {}
         self.app = web.Application(middlewares=[_in_openai_form])
         for method, path, handler in ROUTES:
             self.app.router.add_route(method, path, self._handled(path, handler))
@@ -50,9 +50,10 @@ class Gateway:
             allow_pages(self.app, lambda: self.standing.config.allow_origins)
 
     def cut(self) -> None:
-        """Stop all that is under way, now."""
-        for task in self._tasks:
+        """Stop all that is under way, now; its clients are told so."""
+        for task, visit in self._under_way.items():
             if task is not None:
+                visit.is_cut = True
                 task.cancel()
 
     def _handled(self, route: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
@@ -62,8 +63,7 @@ class Gateway:
             visit.is_ready = self.is_ready
             standing.enter()
             task = asyncio.current_task()
-            if task is not None:
-                self._tasks.add(task)
+            self._under_way[task] = visit
             status = 499  # the client is gone
             try:
                 response = await self._answered(visit, handler)
@@ -72,7 +72,7 @@ class Gateway:
             finally:
                 standing.metrics.request(route, status, time.perf_counter() - visit.began)
                 self._on_visit(visit, status)
-                self._tasks.discard(task)
+                self._under_way.pop(task, None)
                 await standing.leave()
 
         return handle
@@ -85,6 +85,10 @@ class Gateway:
             return refused(error.refusal, visit.headers)
         except (web.HTTPException, ConnectionError):
             raise
+        except asyncio.CancelledError:
+            if not visit.is_cut:
+                raise
+            refusal = visit.end_told()
         except Exception as error:  # noqa: BLE001  # a bug must not take the reason to the client
             refusal = failure(error, visit.request_id)
         visit.refused(refusal)

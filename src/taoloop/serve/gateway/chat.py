@@ -82,7 +82,7 @@ async def _streamed(visit: Visit, request: ChatRequest, wish: Wish) -> web.Strea
     pieces = AnswerPieces(
         dialect=agent.spec_for(wish.task).dialect,
         tools_offered=bool(agent.toolbox.cards) or bool(wish.tools),
-        holds=wish.schema is not None or wish.served.reshape is not None,
+        holds=wish.schema is not None or wish.served.reshape is not None or wish.must_call,
         stops=request.stops,
     )
     steps = bool(options and options.include_steps)
@@ -166,6 +166,15 @@ async def stream_run(
         return stream.response
     except ConnectionError:  # the client is gone; there is nobody to be told
         visit.left()
+        return stream.response
+    except asyncio.CancelledError:
+        if not (visit.is_cut and stream.has_begun):
+            raise
+        refusal = visit.end_told()
+        visit.refused(refusal)
+        work.cancel()
+        await asyncio.wait((work,))
+        await stream.end(at_error(refusal))
         return stream.response
     finally:
         if not work.done():

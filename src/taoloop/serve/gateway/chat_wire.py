@@ -151,10 +151,12 @@ class ChatRequest(Wire):
     def ignored(self) -> tuple[str, ...]:
         """What stands in the request and has no effect on the answer."""
         own = [name for name in _WITHOUT_EFFECT if getattr(self, name) is not None]
+        if self.parallel_tool_calls is not None and not self.tools:
+            own.append("parallel_tool_calls")
         return tuple(sorted([*own, *(name for name, value in (self.model_extra or {}).items() if value is not None)]))
 
 
-_WITHOUT_EFFECT = ("frequency_penalty", "presence_penalty", "seed", "parallel_tool_calls", "metadata")
+_WITHOUT_EFFECT = ("frequency_penalty", "presence_penalty", "seed", "metadata")
 _IMPOSSIBLE = {
     "functions": "Use `tools`.",
     "function_call": "Use `tools` and `tool_choice`.",
@@ -179,9 +181,6 @@ def read_chat(body: bytes) -> ChatRequest:
         raise invalid("`n` must be 1: an agent gives one answer.", "n", "unsupported_value")
     if request.logprobs:
         raise invalid("`logprobs` is not supported.", "logprobs", "unsupported_parameter")
-    if request.tool_choice not in (None, "none", "auto"):
-        message = "`tool_choice` can be `auto` or `none`: an agent decides itself when to call what."
-        raise invalid(message, "tool_choice", "unsupported_value")
     modalities = extra.get("modalities")
     if modalities not in (None, ["text"], []):
         raise invalid("`modalities` other than text are not supported.", "modalities", "unsupported_value")

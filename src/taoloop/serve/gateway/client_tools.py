@@ -24,9 +24,15 @@ _ID = re.compile(r"(?P<call>call_\d+)\.(?P<run>\d{8}-\d{6}-[0-9a-f]{8})")
 
 
 def client_tools(
-    offered: Sequence[OfferedTool], taken: Collection[str], outputs: Mapping[str, str] | None = None
+    offered: Sequence[OfferedTool],
+    taken: Collection[str],
+    outputs: Mapping[str, str] | None = None,
+    *,
+    place: str = "tools[{}].function",
 ) -> list[Tool]:
     """The client's tools. `outputs` are results that it gives, by call id; `taken` names of the agent's own tools.
+
+    `place` is where the request describes one of them.
 
     They count as reading: what the client does with a call is its own affair, and nothing of it is done here.
 
@@ -43,7 +49,7 @@ def client_tools(
     tools: list[Tool] = []
     names = set(taken)
     for index, one in enumerate(offered):
-        function, param = one.function, f"tools[{index}].function"
+        function, param = one.function, place.format(index)
         if function.name in names:
             raise invalid(f"There are two tools called {function.name!r} (`{param}.name`).", f"{param}.name")
         names.add(function.name)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from taoloop.errors import ConfigError
 from taoloop.runtime.agent import Agent
+from taoloop.serve.gateway.services import Services
 
 Form = Literal["own", "agent", "higress", "flat"]
 """own: agents, keys and limits in one file. agent: a plain agent file. higress, flat: the two forms of `ai-agent`."""
@@ -100,7 +101,7 @@ class GatewayConfig:
     `db` None: the journal in the user's data folder. `allow_origins`: whose pages may call from a browser, as
     `origins.py` writes them; none: no page of another origin. `any_model`: the first of the agents answers where a
     request's `model` is the name of none, as clients of an `ai-agent` are used to. `files` are those whose changes are
-    watched.
+    watched. `services` know, once the tools are loaded, which of the names that go elsewhere stand for nothing.
     """
 
     path: Path
@@ -116,6 +117,7 @@ class GatewayConfig:
     files: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    services: Services = field(default_factory=lambda: Services({}), repr=False, compare=False)
 
     def find(self, model: str) -> ServedAgent | None:
         """The agent that answers for `model`, or None."""

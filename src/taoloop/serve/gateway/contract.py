@@ -196,7 +196,7 @@ def _of_chats() -> dict[str, Any]:
 
 def _of_responses() -> dict[str, Any]:
     part = _object("type text annotations", type={"const": "output_text"}, text=_TEXT, annotations=_list({}))
-    item = _object(
+    words = _object(
         "id type status role content",
         id=_TEXT,
         type={"const": "message"},
@@ -204,6 +204,12 @@ def _of_responses() -> dict[str, Any]:
         role={"const": "assistant"},
         content=_list(part),
     )
+    call = _object(
+        "id type status call_id name arguments",
+        type={"const": "function_call"},
+        **dict.fromkeys(("id", "status", "call_id", "name", "arguments"), _TEXT),
+    )
+    item = {"anyOf": [words, call]}
     counted = dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), _WHOLE)
     return {
         "Response": _object(
@@ -213,7 +219,7 @@ def _of_responses() -> dict[str, Any]:
             created_at=_WHOLE,
             model=_TEXT,
             status={"enum": ["in_progress", "completed", "incomplete", "failed"]},
-            output=_list(item, maxItems=1),
+            output=_list(item),
             error=_maybe(_object("code message", code=_TEXT, message=_TEXT)),
             usage=_object(" ".join(counted), **counted),
             agent=_one("AgentPart"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import hdrs, web
 
 from taoloop.errors import MissingExtra
-from taoloop.serve.gateway.refusals import DENIED, Refusal, RequestRefused
+from taoloop.serve.gateway.origins import page_refused
 
 try:
     from aiohttp_cors import CorsConfig, ResourceOptions
@@ -65,14 +65,11 @@ class _EveryPath(AbstractRouterAdapter):
             try:
                 return await self._preflight(request)
             except web.HTTPForbidden:
-                origin = request.headers.get(hdrs.ORIGIN, "no origin")[:300]
-                message = f"Pages of {origin} may not call this server. Its `allow_origins` names those that may."
-                refusal = Refusal(status=403, message=message, kind=DENIED, code="origin_not_allowed")
-                raise RequestRefused(refusal) from None
+                raise page_refused(request.headers) from None
 
         return middleware
 
-    def add_preflight_handler(self, _: object, handler: Preflight) -> None:
+    def add_preflight_handler(self, _: object, handler: Preflight, __: bool = False) -> None:
         """Take what answers them."""
         self._preflight = handler
 

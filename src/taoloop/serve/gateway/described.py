@@ -53,7 +53,7 @@ def describe(config: GatewayConfig) -> str:
     if config.any_model:
         first = next(iter(config.agents))
         lines += ["", f"A request whose `model` is no agent's name is answered by {first}."]
-    warnings = [*config.warnings, *problems]
+    warnings = [*config.warnings, *problems, *unused(config)]
     lines += ["", "warnings:", *(f"  {one}" for one in warnings)] if warnings else ["", "warnings: none"]
     return Redactor(config.secrets, patterns=False).text("\n".join(lines)) + "\n"
 
@@ -134,6 +134,12 @@ def _goes_to(tool: Tool) -> str:
     except ToolDefinitionError:
         return f" {operation.method} {operation.path}, which is on no known server"
     return f" {operation.method} {server}{operation.path}"
+
+
+def unused(config: GatewayConfig) -> Iterator[str]:
+    """The names that are sent elsewhere and stand for nothing, once the tools are loaded."""
+    for name in config.services.unused():
+        yield f"{config.path.name}: {name}: no model and no OpenAPI tool is at this host, so nothing is sent elsewhere."
 
 
 def _problems(config: GatewayConfig) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -21,6 +22,10 @@ _LOG = logging.getLogger("taoloop.gateway")
 
 WRITE_S = 30.0
 """How long a client may leave a piece of its stream unread before it counts as gone."""
+
+
+LAST_WORDS_S = 1.0
+"""The same when the server ends."""
 
 
 async def read_body(request: web.Request, limits: ServerLimits) -> bytes:
@@ -98,6 +103,13 @@ class EventStream:
                 await self.response.write(data)
         except TimeoutError:
             raise ConnectionResetError("the client reads nothing") from None
+
+    async def end(self, data: bytes) -> None:
+        """Send the last events in a hurry; nothing happens where nobody reads them."""
+        self._write_s = min(self._write_s, LAST_WORDS_S)
+        with suppress(ConnectionError):
+            await self.send(data)
+            await self.response.write_eof()
 
     async def follow(self, queue: asyncio.Queue[bytes], work: asyncio.Task[object]) -> None:
         """Send what comes into the queue until the work is done, and a comment where nothing comes for long."""

@@ -51,11 +51,17 @@ class Model:
     """What `llm` says."""
 
     url: str
+    host: str
     name: str
     api_key: str = field(repr=False)
     iterations: int
     timeout_ms: int
     max_tokens: int
+
+
+def is_ai_agent(data: Mapping[str, Any]) -> bool:
+    """Whether a file is one of the plugin, and no agent file."""
+    return "llm" in data or "apis" in data
 
 
 def is_short(data: Mapping[str, Any]) -> bool:
@@ -78,7 +84,7 @@ def read_higress(document: Document, notes: Notes, services: Services) -> Served
     name = document.path.stem
     agent = Agent(
         name=name,
-        model=NamedEndpoint(model.url, model.name, model.api_key),
+        model=NamedEndpoint(model.url, model.name, model.api_key, model.host),
         tools=tools,
         dialect="fenced",
         language=language,
@@ -100,14 +106,16 @@ def _model(block: Block, services: Services, *, is_flat: bool) -> Model:
     domain = block.host("domain")
     port = block.whole("servicePort", _HTTPS_PORT if is_flat else None, least=1, most=_MOST_PORT)
     path, key = _path(block), block.secret("apiKey")
-    base = services.base_of(service, domain)
-    if not base:
-        scheme = "https" if port == _HTTPS_PORT else "http"
-        base = f"{scheme}://{domain}" + ("" if port in (80, _HTTPS_PORT) else f":{port}")
+    scheme = "https" if port == _HTTPS_PORT else "http"
+    own = f"{scheme}://{domain}" + ("" if port in (80, _HTTPS_PORT) else f":{port}")
+    host = services.host_header(own, service, domain).get("Host", "")
+    if not (base := services.base_of(service, domain)):
+        base = own
         if scheme == "http":
             block.warn("servicePort", f"port {port} is not 443, so apiKey is sent to {domain} without encryption.")
     return Model(
         url=base + path,
+        host=host,
         name=block.text("model"),
         api_key=key,
         iterations=block.whole("maxIterations", DEFAULT_ITERATIONS),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from taoloop.core.decision import Act, Problem
 from taoloop.core.message import ModelReply
@@ -29,8 +31,13 @@ class NamedEndpoint(OpenAIModel):
     behind its action is cut off, as the server was asked to; the rest of the reply is never believed.
     """
 
-    def __init__(self, url: str, model: str, api_key: str) -> None:
+    def __init__(self, url: str, model: str, api_key: str, host: str = "") -> None:
+        self._host = host  # what the header says, where the address is another one
         super().__init__(Endpoint(provider=PROVIDER, model=model, api_key=api_key, url=url, key_var=KEY_FIELD))
+
+    def _headers(self, body: Mapping[str, Any]) -> Mapping[str, str] | None:
+        more = super()._headers(body)
+        return {**(more or {}), "Host": self._host} if self._host else more
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """One reply, cut where it should have stopped."""

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.runtime.agent_file import FIELDS as AGENT_FIELDS
-from taoloop.runtime.agent_nodes import Document, read_document
+from taoloop.runtime.agent_nodes import Document, files_read, read_document
 from taoloop.serve.gateway.blocks import Notes
 from taoloop.serve.gateway.config import Form, GatewayConfig
-from taoloop.serve.gateway.higress_form import is_short, read_higress
+from taoloop.serve.gateway.higress_form import is_ai_agent, is_short, read_higress
 from taoloop.serve.gateway.origins import ANY, origins_of
 from taoloop.serve.gateway.own_form import TOP, read_agent_file, read_own
-from taoloop.serve.gateway.services import Services, base_url
+from taoloop.serve.gateway.services import Services
 
 _FORMS_HINT = (
     "With `agents` it is a gateway's own form; with `model`, `tools` and other fields of an agent file it serves that "
@@ -57,9 +57,12 @@ def load_config(
         ConfigError: an address in `resolve` is none, or one of `allow_origins` no origin.
     """
     path = Path(path).expanduser().absolute()
-    services = {name: base_url(name, place) for name, place in (resolve or {}).items()}
-    document = read_document(path, "a gateway's configuration", "agents: {assistant: agent.yaml}")
-    config = _READERS[form_of(document)](document, env, services)
+    services = resolve or {}
+    Services.of(services)  # a bad address is told before anything of the file is
+    with files_read() as files:
+        document = read_document(path, "a gateway's configuration", "agents: {assistant: agent.yaml}")
+        config = _READERS[form_of(document)](document, env, services)
+    config = replace(config, files=tuple(dict.fromkeys((*files, *config.files))))
     given: dict[str, Any] = {"host": host, "port": port, "db": None if db is None else Path(db), "any_model": any_model}
     given["allow_origins"] = origins_of(allow_origins) or None
     config = replace(config, **{name: value for name, value in given.items() if value is not None})
@@ -77,7 +80,7 @@ def form_of(document: Document) -> Form:
     data = document.data
     if "agents" in data:
         return "own"
-    if "llm" in data or "apis" in data:
+    if is_ai_agent(data):
         return "flat" if is_short(data) else "higress"
     if any(name in AGENT_FIELDS for name in data):
         return "agent"
@@ -89,7 +92,7 @@ def form_of(document: Document) -> Form:
 
 
 def _higress(document: Document, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:
-    notes, services = Notes(document, os.environ if env is None else env), Services(resolve)
+    notes, services = Notes(document, os.environ if env is None else env), Services.of(resolve)
     served = read_higress(document, notes, services)
     for name in services.unused():
         notes.warnings.append(f"{document.path.name}: --resolve {name}: no service, domain or host has this name.")
@@ -98,7 +101,6 @@ def _higress(document: Document, env: Mapping[str, str] | None, resolve: Mapping
         form="flat" if is_short(document.data) else "higress",
         agents={served.name: served},
         any_model=True,
-        files=(document.path,),
         warnings=tuple(notes.warnings),
         secrets=notes.secrets,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
 """Routes that machines ask every few seconds; only what fails of them is a line."""
 
 _FAILED, _REFUSED = 500, 400
+_SPLITTING = re.compile('[ "=]')
 _LONGEST = 2_000  # characters of one value; a traceback may be longer
 _LONGEST_TRACE = 20_000
 
@@ -183,7 +185,7 @@ def _as_text(fields: Mapping[str, Field]) -> str:
         text = str(value)
         if name == "message":
             parts.append(_on_one_line(text))
-        elif text and text.isprintable() and not any(char in text for char in ' "='):
+        elif text and text.isprintable() and not _SPLITTING.search(text):
             parts.append(f"{name}={text}")
         else:
             parts.append(f"{name}={_as_json(text)}")

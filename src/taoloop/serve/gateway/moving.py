@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from taoloop.errors import ToolDefinitionError
 from taoloop.runtime.agent import Agent
@@ -13,6 +14,7 @@ from taoloop.runtime.tool_source import ToolSource
 from taoloop.serve.gateway.services import Services
 from taoloop.tools.base import Tool
 from taoloop.tools.loaded import Loaded
+from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.call import Api, Caller
 from taoloop.tools.openapi.request import server_of
 
@@ -32,9 +34,12 @@ def _moved_entry(entry: Any, services: Services) -> Any:
     if not isinstance(entry, ToolSource):
         return _moved_tool(entry, services, {}) if isinstance(entry, Tool) else entry
 
+    settings = entry.settings
+    fetched = _moved_document(settings, services) if isinstance(settings, OpenapiSource) else None
+
     def load() -> Loaded:
         apis: dict[str, Api] = {}
-        found = entry.loaded()
+        found = entry.loaded() if fetched is None else openapi_tools(fetched)
         return Loaded(tools=tuple(_moved_tool(one, services, apis) for one in found.tools), problems=found.problems)
 
     return ToolSource(
@@ -48,6 +53,14 @@ def _moved_entry(entry: Any, services: Services) -> Any:
     )
 
 
+def _moved_document(source: OpenapiSource, services: Services) -> OpenapiSource | None:
+    """The source with its document fetched elsewhere; None where that stays."""
+    if "\n" in source.document or "://" not in source.document:
+        return None
+    moved = services.moved(source.document)
+    return None if moved == source.document else replace(source, document=moved)
+
+
 def _moved_tool(tool: Tool, services: Services, apis: dict[str, Api]) -> Tool:
     caller = tool.handler
     if not isinstance(caller, Caller):
@@ -59,5 +72,7 @@ def _moved_tool(tool: Tool, services: Services, apis: dict[str, Api]) -> Tool:
     moved = services.moved(address)
     if moved == address:
         return tool
-    api = apis.setdefault(moved, Api(replace(caller.api.source, base_url=moved), clock=caller.api.clock))
+    source = caller.api.source
+    headers = {**source.headers, **services.host_header(address, urlsplit(address).hostname or "")}
+    api = apis.setdefault(address, Api(replace(source, base_url=moved, headers=headers), clock=caller.api.clock))
     return replace(tool, handler=replace(caller, api=api))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from yarl import URL
 
 from taoloop.errors import ConfigError
+from taoloop.serve.gateway.refusals import DENIED, Refusal, RequestRefused
 
 ANY = "*"
 """Every page of every site."""
@@ -54,11 +55,20 @@ def is_foreign(headers: Mapping[str, str], allowed: Collection[str]) -> bool:
     return is_page and origin not in allowed and ANY not in allowed
 
 
+def page_refused(headers: Mapping[str, str]) -> RequestRefused:
+    """What such a page is told, and with it who looks into the browser's console."""
+    origin = headers.get("Origin", "an unknown origin")[:_LONGEST]
+    try:
+        way = f"Start it with `--allow-origin {origin_of(origin)}`, or name that under `server.allow_origins`."
+    except ConfigError as error:
+        way = error.hint
+    message = f"Pages of {origin} may not call this server. {way}"
+    return RequestRefused(Refusal(status=403, message=message, kind=DENIED, code="origin_not_allowed"))
+
+
 def _way_out(text: str) -> str:
     if text == "null":
-        return (
-            "Pages of files and sandboxes have none of their own: serve the page over HTTP, or allow '*', every page."
-        )
+        return "Pages of files and sandboxes have none: serve the page over HTTP, or allow '*', which is every page."
     if "*" in text:
         return "Patterns are not understood: name each origin, or '*' alone for every page."
     if "://" not in text:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from taoloop.errors import ConfigError
+from taoloop.errors import ConfigError, MissingKey
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_file import FIELDS as AGENT_FIELDS
 from taoloop.runtime.agent_file import agent_in, load_agent
-from taoloop.runtime.agent_nodes import Document, Place
+from taoloop.runtime.agent_nodes import Document, Place, read_document
 from taoloop.runtime.env_values import has_reference
 from taoloop.runtime.filling import Filler
 from taoloop.runtime.placing import LIST, MAPPING, TEXT, placed, require, shown
+from taoloop.runtime.tool_forms import SUFFIXES
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.blocks import Notes
 from taoloop.serve.gateway.config import DEFAULT_HOST, DEFAULT_PORT, ApiKey, GatewayConfig, ServedAgent, ServerLimits
+from taoloop.serve.gateway.higress_form import is_ai_agent, read_higress
 from taoloop.serve.gateway.keys import KeyRing, check_key, digest_of
 from taoloop.serve.gateway.moving import moved_agent
 from taoloop.serve.gateway.origins import origin_of, origins_of
@@ -35,13 +37,14 @@ _LONGEST_NAME = 200
 class ServerEntry(ServerLimits):
     """What `server` says.
 
-    `host`: the address to listen on; on any that is not of this machine alone the server needs keys. `port`: 0 takes
-    a free one. `allow_origins`: the origins of web pages that may call the server from a browser (CORS), such as
-    `https://chat.example`; `"*"` is every page of every site, and without any it is none. `db`: the file in which all runs are kept, beside this one; without it the user's own. `max_body_bytes`:
-    the longest body of a request. `body_timeout_s`: how long a body may take to arrive. `max_runs`: how many runs may
-    be under way at once; who wants one more is told to come again (429). `max_runs_per_key`: the same for each key;
-    null is no limit. `run_timeout_s`: how long a whole run may take, its models and tools together. `heartbeat_s`:
-    after so much silence a stream gets a comment. `shutdown_s`: how long runs have to finish when the server ends.
+    `host`: the address to listen on; on any that is not of this machine alone the server needs keys. `port`: 0 takes a
+    free one. `allow_origins`: the origins of web pages that may call the server from a browser (CORS), such as
+    `https://chat.example`; `"*"` is every page of every site, and without any it is none. `db`: the file in which all
+    runs are kept, beside this one; without it the user's own. `max_body_bytes`: the longest body of a request.
+    `body_timeout_s`: how long a body may take to arrive. `max_runs`: how many runs may be under way at once; who wants
+    one more is told to come again (429). `max_runs_per_key`: the same for each key; null is no limit. `run_timeout_s`:
+    how long a whole run may take, its models and tools together. `heartbeat_s`: after so much silence a stream gets a
+    comment. `shutdown_s`: how long runs have to finish when the server ends.
     """
 
     host: str = DEFAULT_HOST
@@ -94,7 +97,7 @@ def read_own(document: Document, env: Mapping[str, str] | None, resolve: Mapping
             raise document.unknown((str(name),), TOP)
     notes = Notes(document, os.environ if env is None else env)
     filler = Filler(document, notes.env, plain=(ServerEntry,))
-    services = Services({**_services(document, notes), **resolve})
+    services = Services.of(_services(document, notes), resolve)
     server = filler.filled(ServerEntry, ("server",), document.data.get("server") or {})
     agents = _agents(document, notes, env, services)
     default = _default(document, agents)
@@ -112,26 +115,40 @@ def read_own(document: Document, env: Mapping[str, str] | None, resolve: Mapping
         db=server.db,
         allow_origins=_origins(document, server.allow_origins),
         any_model=default is not None,
-        files=files_of(document.path, agents.values()),
+        files=files_of(agents.values()),
         warnings=tuple(notes.warnings),
         secrets={**secrets, **notes.secrets},
+        services=services,
     )
 
 
 def read_agent_file(document: Document, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:
     """A plain agent file: its agent under its own name, its journal as that of the server."""
-    agent = moved_agent(_loaded(document.path, env), Services(resolve), env)
+    services = Services.of(resolve)
+    agent = moved_agent(_loaded(document.path, env), services, env)
     if not agent.name.strip():
         raise document.error(("name",), "it is empty, and clients choose an agent by its name.")
+    _require_model(document, ("model",), agent)
     served = ServedAgent(name=agent.name, agent=agent)
     return GatewayConfig(
         path=document.path,
         form="agent",
         agents={served.name: served},
         db=Path(agent.journal) if isinstance(agent.journal, str | Path) else None,
-        files=files_of(document.path, [served]),
+        files=files_of([served]),
         secrets=named_secrets(agent),
+        services=services,
     )
+
+
+def _require_model(document: Document, place: Place, agent: Agent) -> None:
+    """Refuse a model that could not be called, such as one without its key."""
+    with placed(document, place):
+        try:
+            _ = agent.bound_model
+        except MissingKey as error:
+            hint = error.hint.replace("use --model offline", "write `model: offline`")
+            raise ConfigError(error.message, hint=hint) from error
 
 
 def named_secrets(agent: Agent) -> dict[str, str]:
@@ -139,14 +156,14 @@ def named_secrets(agent: Agent) -> dict[str, str]:
     return dict(agent.secrets) if isinstance(agent.secrets, Mapping) else {}
 
 
-def files_of(path: Path, served: Any) -> tuple[Path, ...]:
-    """The files that a configuration was made from, each once."""
-    found = [path]
+def files_of(served: Iterable[ServedAgent]) -> tuple[Path, ...]:
+    """The files that agents are made from, beside those that are read for them as documents; each once."""
+    found: list[Path] = []
     for one in served:
         agent = one.agent
-        found += [Path(agent.source)] if agent.source is not None else []
+        if isinstance(agent.prompts, str | Path):
+            found += sorted(Path(agent.prompts).rglob("*.txt"))
         for source in sources_in(agent.tools):
-            found.append(source.document.path)
             if isinstance(source.settings, OpenapiSource) and "\n" not in source.settings.document:
                 found.append(Path(source.settings.document))
     return tuple(dict.fromkeys(one for one in found if one.is_file()))
@@ -169,18 +186,27 @@ def _agents(
         if not (isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME):
             hint = f"It is what clients write as `model`: a text of 1 to {_LONGEST_NAME} characters on one line."
             raise document.error(place, f"{shown(name)} is no name of an agent.", hint=hint)
-        agent, description = _agent(document, place, entry, env)
+        served = _agent(document, place, entry, env, notes, services)
+        agent = served.agent
         if agent.journal is not None:
             inner = next((one for one in ("db", "journal") if isinstance(entry, dict) and one in entry), None)
             where = place if inner is None else (*place, inner)
             notes.warn(where, "the agent's own journal is not used: the server keeps all runs in its `db`.")
-        agent = replace(agent, name=name, journal=None)
-        agents[name] = ServedAgent(name=name, agent=moved_agent(agent, services, env), description=description)
+        agent = moved_agent(replace(agent, name=name, journal=None), services, env)
+        _require_model(document, (*place, "model"), agent)
+        agents[name] = replace(served, name=name, agent=agent)
     return agents
 
 
-def _agent(document: Document, place: Place, entry: Any, env: Mapping[str, str] | None) -> tuple[Agent, str]:
-    """One agent and what is said of it: by the path of its file, or with the fields of one."""
+def _agent(
+    document: Document,
+    place: Place,
+    entry: Any,
+    env: Mapping[str, str] | None,
+    notes: Notes,
+    services: Services,
+) -> ServedAgent:
+    """One agent: by the path of its file, which may be one of `ai-agent`, or with the fields of an agent file."""
     if isinstance(entry, str):
         entry = {"file": entry}
         inner = place
@@ -196,8 +222,9 @@ def _agent(document: Document, place: Place, entry: Any, env: Mapping[str, str] 
             if name not in _BESIDE_FILE:
                 raise document.unknown((*place, str(name)), _BESIDE_FILE)
         require(document, inner, entry["file"], TEXT)
+        path = document.path.parent / Path(entry["file"]).expanduser()
         with placed(document, inner):
-            return _loaded(document.path.parent / Path(entry["file"]).expanduser(), env), description
+            return replace(_in_file(path, env, notes, services), description=description)
     if "name" in entry:
         raise document.error((*place, "name"), "an agent has the name under which it stands here.")
     for name in entry:
@@ -205,7 +232,19 @@ def _agent(document: Document, place: Place, entry: Any, env: Mapping[str, str] 
             raise document.unknown((*place, str(name)), ("file", "description", *AGENT_FIELDS))
     inline = document.under(place)
     inline.data.pop("description", None)
-    return agent_in(inline, env=env), description
+    return ServedAgent(name=str(place[-1]), agent=agent_in(inline, env=env), description=description)
+
+
+def _in_file(path: Path, env: Mapping[str, str] | None, notes: Notes, services: Services) -> ServedAgent:
+    if path.suffix.lower() in SUFFIXES:
+        document = read_document(path)
+        if is_ai_agent(document.data):
+            own = Notes(document, os.environ if env is None else env)
+            served = read_higress(document, own, services)
+            notes.warnings += own.warnings
+            return served
+    agent = _loaded(path, env)
+    return ServedAgent(name=agent.name, agent=agent)
 
 
 def _services(document: Document, notes: Notes) -> dict[str, str]:
@@ -215,8 +254,9 @@ def _services(document: Document, notes: Notes) -> dict[str, str]:
     for name, value in given.items():
         place: Place = ("services", str(name))
         require(document, place, value, TEXT)
+        found[str(name)] = notes.env.text(place, value, is_plain=True)
         with placed(document, place):
-            found[str(name)] = base_url(str(name), notes.env.text(place, value, is_plain=True))
+            base_url(str(name), found[str(name)])
     return found
 
 

@@ -26,6 +26,7 @@ class AnswerPieces:
         self._stops, self._cutter = stops, StopCutter(stops)
         self._stream = self._fresh()
         self._given = ""  # of the reply that is being written
+        self._rejected = ""  # of the reply before it, where that could not be read; it may be the answer all the same
         self._before = ""  # what is still to be sent of a text that is no part of the answer, and an empty line
 
     @property
@@ -53,15 +54,19 @@ class AnswerPieces:
             decision = event.fact.decision
             is_answer = decision is not None and not hasattr(decision, "calls")
             if self._given and not is_answer:
+                self._rejected = self._given if decision is None and not self._cutter.hit else ""
                 self._turn()
             self._stream = self._fresh()
 
     def rest(self, answer: str) -> str:
         """What is still to be sent, now that the whole answer is known."""
+        held = ""
+        if self._rejected and not self._given and answer.startswith(self._rejected):  # a reply that was cut
+            self._given, held, self._before = self._rejected, self._before.removesuffix(_BREAK), ""
         more, fits = rest_of(answer, self._given)
         if not fits and self.has_sent:
             self._turn()
-        return self._sent(more) + self._cutter.flush()
+        return held + self._sent(more) + self._cutter.flush()
 
     def _sent(self, text: str) -> str:
         if not text:

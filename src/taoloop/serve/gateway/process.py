@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from taoloop.errors import ConfigError, TaoError
+from taoloop.runtime.agent_nodes import files_read
 from taoloop.serve.gateway.allowance import Allowances
 from taoloop.serve.gateway.app import Gateway
 from taoloop.serve.gateway.metrics import Metrics
@@ -33,6 +34,11 @@ WATCH_S = 1.0
 """How often the files are looked at for changes."""
 
 _MAX_HEADER = 32 * 1024
+
+_LAST_S = 3.0
+"""How long what was stopped may take to tell its client so."""
+
+_LONG_S = 86_400.0
 
 IDLE_S = 75.0
 """How long a connection may bring no whole header of a request; longer than proxies keep theirs open (60 s)."""
@@ -80,6 +86,8 @@ class Process:
         self.gateway = Gateway(self._standing(config), on_visit)
         self.stop, self.hurry = asyncio.Event(), asyncio.Event()
         self._reload = asyncio.Event()
+        self._files = config.files
+        self._seen = _stamps(config.files)
 
     async def serve(self, on_ready: Callable[[str], None] = lambda _: None) -> None:
         """Serve until `stop` is set; then runs under way get their time, and what is left of them is stopped.
@@ -90,13 +98,15 @@ class Process:
         config = self.gateway.standing.config
         require_safe(config)
         await asyncio.to_thread(self.gateway.standing.warm_up)
+        for name in config.services.unused():
+            self._say(f"{config.path.name}: {name}: no model and no OpenAPI tool is at this host.")
         runner = web.AppRunner(
             self.gateway.app,
             handler_cancellation=True,
             access_log=None,
             logger=ConnectionLog(_LOG),
             keepalive_timeout=self._idle_s,
-            shutdown_timeout=config.limits.shutdown_s,
+            shutdown_timeout=_LONG_S,  # this process counts the time itself, and tells who is cut off
             max_line_size=_MAX_HEADER,
             max_field_size=_MAX_HEADER,
         )
@@ -120,18 +130,21 @@ class Process:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
-            await self._end(runner, waker, config.limits.shutdown_s)
+            await self._end(runner, waker)
             await self.gateway.standing.retire()
 
-    async def _end(self, runner: web.AppRunner, waker: Waker, shutdown_s: float) -> None:
-        """Take no more requests, and give runs under way their time; in a hurry, stop them at once."""
+    async def _end(self, runner: web.AppRunner, waker: Waker) -> None:
+        """Take no more requests, and give runs under way their time; what is left then, or in a hurry, is stopped."""
+        shutdown_s = self.gateway.standing.config.limits.shutdown_s
         ending = asyncio.gather(runner.cleanup(), waker.end(shutdown_s))
         hurrying = asyncio.ensure_future(self.hurry.wait())
-        await asyncio.wait((ending, hurrying), return_when=asyncio.FIRST_COMPLETED)
-        if not hurrying.cancel():
-            self.gateway.cut()
-            waker.cut()
-        await ending
+        await asyncio.wait((ending, hurrying), timeout=shutdown_s, return_when=asyncio.FIRST_COMPLETED)
+        hurrying.cancel()
+        self.gateway.cut()
+        waker.cut()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_S):
+                await ending
 
     def ask_reload(self) -> None:
         """Read the configuration anew now, as after SIGHUP."""
@@ -150,24 +163,32 @@ class Process:
             loop.add_signal_handler(signal.SIGHUP, self.ask_reload)
 
     async def _watch(self) -> None:
-        seen = _stamps(self.gateway.standing.config.files)
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(WATCH_S):
                     await self._reload.wait()
-            files = self.gateway.standing.config.files
-            now = await asyncio.to_thread(_stamps, files)
-            if not self._reload.is_set() and now == seen:
+            now = await asyncio.to_thread(_stamps, self._files)
+            if not self._reload.is_set() and now == self._seen:
                 continue
             self._reload.clear()
             await self._take_up()
-            seen = _stamps(self.gateway.standing.config.files)
+            fresh = await asyncio.to_thread(_stamps, self._files)
+            self._seen = {path: now.get(path, stamp) for path, stamp in fresh.items()}  # changed meanwhile: once more
 
     async def _take_up(self) -> None:
         """Read the files, and put what they say in the place of what was; a broken change changes nothing."""
         old = self.gateway.standing
+        tried: list[Path] = []
+
+        def load() -> GatewayConfig:
+            with files_read() as files:
+                try:
+                    return self._load()
+                finally:
+                    tried.extend(files)
+
         try:
-            config = await asyncio.to_thread(self._load)
+            config = await asyncio.to_thread(load)
             require_safe(config)
             new = self._standing(config)
             await asyncio.to_thread(new.warm_up)
@@ -175,13 +196,15 @@ class Process:
             if not isinstance(error, (TaoError, OSError)):
                 _LOG.exception("the configuration could not be read")
             self._metrics.reloaded(ok=False)
+            self._files = tuple(dict.fromkeys((*old.config.files, *tried)))  # what is mended may be a new one
             self._say(f"The changed configuration is not used; the one before it goes on: {error}")
             return
         self._allowances.renew(config.limits)
-        self.gateway.standing = new
+        self.gateway.standing, self._files = new, config.files
         self._metrics.reloaded(ok=True)
         moved = (config.host, config.port) != (old.config.host, old.config.port)
         rest = " Another address takes a restart." if moved else ""
+        rest += " Another `db` takes a restart." if config.db != old.config.db else ""
         if config.allow_origins and not self.gateway.knows_origins:
             rest += " To let pages of other origins in where none was let in before takes a restart."
         self._say(f"The changed configuration is in use.{rest}")

@@ -88,6 +88,12 @@ _TOLD = ("model_context_overflow", "model_content_refused", "unreadable")
 """What a client can do something about, and so is told in full. All else may name addresses and files of the server."""
 
 
+def of_filter(run_id: str) -> Refusal:
+    """What a client is told where the model's provider cut its replies for their content, and nothing was left."""
+    what = _FAILURES["model_content_refused"][2]
+    return Refusal(status=400, message=f"{what[0].upper()}{what[1:]} (run {run_id}).", code="content_filter")
+
+
 def of_failure(finished: Finished, run_id: str) -> Refusal:
     """What a client is told of a run that its model ended. The trace has the whole reason."""
     code = finished.error or ("unreadable" if finished.status == "unreadable" else "model_error")

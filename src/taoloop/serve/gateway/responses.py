@@ -14,19 +14,23 @@ from taoloop.core.message import Delta
 from taoloop.runtime.clock import new_run_id
 from taoloop.serve.gateway.asked import BadMessages, asked
 from taoloop.serve.gateway.chat import stream_run
+from taoloop.serve.gateway.chat_wire import ChatMessage
 from taoloop.serve.gateway.client_tools import open_calls_of_client
+from taoloop.serve.gateway.items import named_items
 from taoloop.serve.gateway.pieces import AnswerPieces
 from taoloop.serve.gateway.refusals import RequestRefused, invalid, invalid_field
 from taoloop.serve.gateway.responses_wire import ResponseParts, ResponsesRequest, read_responses, run_of
 from taoloop.serve.gateway.service import Answered, Wish
+from taoloop.serve.gateway.tool_choice import chosen
 from taoloop.serve.gateway.waiting import turn_of, understood
-from taoloop.serve.gateway.wishes import labels_of, require_may_approve
+from taoloop.serve.gateway.wishes import go_on_after, labels_of, require_may_approve, results_of, with_results
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config import ServedAgent
     from taoloop.serve.gateway.visits import Visit
 
-_STATUS = {"stop": "completed", "length": "incomplete", "content_filter": "incomplete"}
+_STATUS = {"stop": "completed", "tool_calls": "completed", "length": "incomplete", "content_filter": "incomplete"}
+_WHY = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 async def responses(visit: Visit) -> web.StreamResponse:
@@ -48,7 +52,12 @@ async def responses(visit: Visit) -> web.StreamResponse:
         if answered.refusal is not None:
             raise RequestRefused(answered.refusal)
         body = parts.response(
-            status=_STATUS[answered.finish_reason], text=answered.content, usage=answered.usage, agent=answered.agent
+            status=_STATUS[answered.finish_reason],
+            text=answered.content,
+            usage=answered.usage,
+            agent=answered.agent,
+            why=_WHY.get(answered.finish_reason, ""),
+            calls=answered.tool_calls,
         )
         data = json.dumps(body, ensure_ascii=False).encode(errors="replace")
         return web.Response(body=data, content_type="application/json", headers=visit.headers)
@@ -59,9 +68,18 @@ async def _wish(visit: Visit, request: ResponsesRequest, served: ServedAgent) ->
     key = visit.key
     owner = key.name if key is not None else ""
     try:
-        found = asked(request.messages)
+        messages = request.messages(await named_items(visit.service, owner, request.references))
+        going_on = results_of(
+            [
+                ChatMessage(role=m["role"], content=m.get("content"), tool_call_id=m.get("tool_call_id"))
+                for m in messages
+            ],
+            ("input", "call_id", "output"),
+        )
+        found = asked(messages if going_on is None else [*messages, go_on_after(messages)])
     except BadMessages as error:
         raise invalid_field(error.param.replace("messages", "input", 1), str(error)) from None
+    choice = chosen(request.tool_choice, request.offered)
     wish = Wish(
         served=served,
         task=found.question,
@@ -72,9 +90,16 @@ async def _wish(visit: Visit, request: ResponsesRequest, served: ServedAgent) ->
         token_limit=request.max_output_tokens,
         schema=request.schema_wanted,
         schema_param="text.format.schema",
+        tools=choice.offered,
+        tool_param="tools[{}]",
+        must_call=choice.must,
+        one_call=request.parallel_tool_calls is False,
         owner=owner,
         labels=labels_of(served, owner, "responses", request.user),
     )
+    if going_on is not None:
+        trace = await visit.service.own(owner, going_on[0])
+        return with_results(wish, *going_on), turn_of(trace) + (trace.paused is not None)
     if request.previous_response_id is None:
         return wish, 0
     if found.history:
@@ -84,7 +109,7 @@ async def _wish(visit: Visit, request: ResponsesRequest, served: ServedAgent) ->
     trace = await visit.service.own(owner, earlier)
     if trace.paused is not None:
         if open_calls_of_client(trace):
-            message = "That run waits for results of its client's tools, which /v1/chat/completions takes."
+            message = "That run waits for results of its client's tools: give a `function_call_output` for each call."
             raise invalid(message, "previous_response_id", "waits_for_tools")
         require_may_approve(key)
         now = turn_of(trace)  # an answer to an earlier question is told what waits now
@@ -97,8 +122,8 @@ async def _streamed(visit: Visit, wish: Wish, run_id: str, parts: ResponseParts)
     agent = wish.served.agent
     pieces = AnswerPieces(
         dialect=agent.spec_for(wish.task).dialect,
-        tools_offered=bool(agent.toolbox.cards),
-        holds=wish.schema is not None or wish.served.reshape is not None,
+        tools_offered=bool(agent.toolbox.cards) or bool(wish.tools),
+        holds=wish.schema is not None or wish.served.reshape is not None or wish.must_call,
     )
     sent: list[str] = []
 
@@ -122,9 +147,13 @@ async def _streamed(visit: Visit, wish: Wish, run_id: str, parts: ResponseParts)
         if answered.refusal is not None:
             head = b"" if sent else parts.begun()
             return head + parts.ended(status="failed", text="", usage=usage, agent=agent_part, refusal=answered.refusal)
-        data = piece(pieces.rest(answered.content))
-        status = _STATUS[answered.finish_reason]
-        return data + parts.ended(status=status, text="".join(sent), usage=usage, agent=agent_part)
+        calls = answered.tool_calls
+        data = b"" if calls and pieces.has_sent else piece(pieces.rest(answered.content))
+        if not sent:
+            data += parts.begun()
+        status, why = _STATUS[answered.finish_reason], _WHY.get(answered.finish_reason, "")
+        text = "".join(sent)
+        return data + parts.ended(status=status, text=text, usage=usage, agent=agent_part, why=why, calls=calls)
 
     return await stream_run(
         visit, wish, run_id, on_event=on_event, on_delta=on_delta, at_end=at_end, at_error=parts.failed

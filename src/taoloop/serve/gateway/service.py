@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from taoloop.core.events import ModelReplied, RunStarted
+from taoloop.core.events import ActionRequested, ModelReplied, RunStarted
 from taoloop.core.message import Delta, Message, Usage
 from taoloop.core.shown import READER
 from taoloop.core.text import well_formed
@@ -18,12 +19,13 @@ from taoloop.runtime.agent_parts import FINDERS, PAGING_TOOL
 from taoloop.runtime.answering import ApprovalStale, NotWaiting, waiting_calls
 from taoloop.runtime.answers import Answers
 from taoloop.runtime.chat import earlier_turns, is_foreign
-from taoloop.runtime.clock import new_nonce
+from taoloop.runtime.clock import new_nonce, new_run_id
 from taoloop.runtime.deadlines import Deadline
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.client_tools import call_parts, client_tools, offered_in, open_calls_of_client
-from taoloop.serve.gateway.refusals import SERVER, Refusal, RequestRefused, invalid, of_failure
+from taoloop.serve.gateway.refusals import SERVER, Refusal, RequestRefused, invalid, of_failure, of_filter
 from taoloop.serve.gateway.reshaping import reshaped
+from taoloop.serve.gateway.tool_choice import must_text, now_text
 from taoloop.serve.gateway.waiting import Said, answer_all, answers_this, not_used, waiting_text
 
 if TYPE_CHECKING:
@@ -37,6 +39,12 @@ if TYPE_CHECKING:
     from taoloop.tools.base import Tool
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+_CUT_REPLIES: dict[str, FinishReason] = {
+    **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), "length"),
+    **dict.fromkeys(("content_filter", "safety", "recitation"), "content_filter"),
+}
+"""Why a reply was cut, by what the APIs of providers call it."""
 
 _CUT_SHORT = ("max_steps_exceeded", "budget_exceeded", "too_many_errors", "repeated_action")
 _AROUND = (PAGING_TOOL, READER, *FINDERS)
@@ -52,8 +60,10 @@ class Wish:
 
     Either it begins a run for `task`, with the `history` of the conversation or `after` an earlier run; or it goes on
     with `run`, which waits: for results of the client's own tools (`outputs`, by call id) or for a person's word
-    (`said`). `system` are the client's instructions; None leaves a setting of the agent as it is. `owner` is the name
-    of the key: nobody goes on with a run of another one.
+    (`said`). `tools` are the client's: one of them `must_call` before an answer, or an answer shows `one_call` at a
+    time. `anew` is what begins instead where results come with tools that the run does not know. `system` are the
+    client's instructions; None leaves a setting of the agent as it is. `owner` is the name of the key: nobody goes on
+    with a run of another one.
     """
 
     served: ServedAgent
@@ -70,6 +80,10 @@ class Wish:
     schema: Mapping[str, Any] | None = None
     schema_param: str = "response_format.json_schema.schema"
     tools: tuple[OfferedTool, ...] = ()
+    tool_param: str = "tools[{}].function"
+    must_call: bool = False
+    one_call: bool = False
+    anew: Wish | None = None
     owner: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -118,6 +132,8 @@ class Service:
                     if wish.run is None
                     else self._go_on(wish, wish.run, on_event, on_delta)
                 )
+                if wish.must_call and result.status == "completed":
+                    return await self._insisted(wish, result, on_event)
                 return await self._shaped(wish, result, on_event)
         except _OtherQuestion as error:
             answered = await self._answered(Result.of(error.trace))
@@ -147,7 +163,7 @@ class Service:
             except ConfigError as error:
                 raise invalid(error.message, "input" if wish.labels.get("via") == "responses" else "messages") from None
         if wish.tools:
-            agent = _with(agent, client_tools(wish.tools, _taken(agent)))
+            agent = _with(agent, client_tools(wish.tools, _taken(agent), place=wish.tool_param))
         if wish.schema is not None:
             agent = _with(agent, schema=wish.schema, param=wish.schema_param)
         started = RunStarted(
@@ -170,6 +186,8 @@ class Service:
         trace = await self.own(wish.owner, run_id, wish.served.name)
         if trace.status == "completed" or trace.status in _CUT_SHORT:
             return Result.of(trace)
+        if wish.anew is not None and trace.paused is not None and _is_for_another(wish, trace):
+            return await self._begin(wish.anew, new_run_id(time.time()), on_event, on_delta)
         if trace.agent.policy.version != wish.served.agent.spec_for(trace.task).policy.version:
             raise ApprovalStale("The policy of the agent was changed since it began.", hint="Ask anew.")
         if wish.said is not None and waiting and trace.paused is not None:
@@ -218,8 +236,9 @@ class Service:
         """The agent's description with what this request wants otherwise."""
         spec = self._bounded(agent.spec_for(wish.task), keep=agent is wish.served.agent)
         changes: dict[str, Any] = {}
-        if wish.system:
-            changes["instructions"] = "\n\n".join(part for part in (spec.instructions, wish.system) if part)
+        must = must_text([one.function.name for one in wish.tools], spec.language) if wish.must_call else ""
+        if wish.system or must:
+            changes["instructions"] = "\n\n".join(part for part in (spec.instructions, wish.system, must) if part)
         drawn = {"temperature": wish.temperature, "top_p": wish.top_p}
         changes |= {name: value for name, value in drawn.items() if value is not None}
         if wish.token_limit is not None:
@@ -242,7 +261,7 @@ class Service:
     async def _shaped(self, wish: Wish, result: Result, on_event: Listener | None) -> Answered:
         """The answer, written anew where the file of the agent says so and the client asked for no form of its own."""
         if result.status != "completed" or wish.served.reshape is None or result.trace.agent.output_schema is not None:
-            return await self._answered(result)
+            return await self._answered(result, one_call=wish.one_call)
         made = await reshaped(wish.served, self.journal, result, on_event)
         told = await self._answered(made if made.status == "completed" else result)
         usage = _sum(result.usage, made.usage)
@@ -253,7 +272,20 @@ class Service:
             return replace(told, run_id=result.run_id, trace=result.trace, usage=usage, agent=agent, refusal=refusal)
         return replace(told, run_id=result.run_id, trace=result.trace, usage=usage, agent=agent)
 
-    async def _answered(self, result: Result) -> Answered:
+    async def _insisted(self, wish: Wish, result: Result, on_event: Listener | None) -> Answered:
+        """The call that the client asked for, of an agent that answered in words: a run after that one is told so."""
+        names = [one.function.name for one in wish.tools]
+        task = now_text(names, result.trace.agent.language)
+        again = replace(wish, task=task, history=(), after=result.run_id, run=None, outputs={}, anew=None)
+        made = await self._begin(again, new_run_id(time.time()), on_event, None)
+        told = await self._answered(made, one_call=wish.one_call)
+        told = replace(told, usage=_sum(result.usage, made.usage))
+        if made.status != "completed":
+            return told
+        message = f"The model answered in words and called none of {', '.join(names)} (run {made.run_id})."
+        return replace(told, refusal=Refusal(status=502, message=message, kind=SERVER, code="tool_not_called"))
+
+    async def _answered(self, result: Result, *, one_call: bool = False) -> Answered:
         """The end of a run, or that it waits, in the client's terms."""
         trace, made = (
             result.trace,
@@ -267,24 +299,27 @@ class Service:
             ),
         )
         if result.status == "waiting":
-            return await self._waiting(result, made)
+            return await self._waiting(result, made, one_call=one_call)
         if result.status in _CUT_SHORT:
             return replace(made, finish_reason="length")
-        if result.status == "unreadable" and (text := _cut_reply(trace)):
-            return replace(made, content=text, finish_reason="length")
+        if result.status == "unreadable" and (cut := _cut_reply(trace)) is not None:
+            text, why = cut
+            if text:
+                return replace(made, content=text, finish_reason=why)
+            if why == "content_filter":
+                return replace(made, refusal=of_filter(result.run_id))
         if result.status in ("model_failed", "unreadable") and trace.finished is not None:
             return replace(made, refusal=of_failure(trace.finished, result.run_id))
         if result.status == "stopped":
             message = f"The run was stopped before it had an answer (run {result.run_id})."
             return replace(made, refusal=Refusal(status=503, message=message, kind=SERVER, code="run_stopped"))
         reply = trace.last_reply
-        if reply is not None and reply.finish_reason == "length":
-            return replace(made, finish_reason="length")
-        return made
+        return replace(made, finish_reason=_why_it_ended(reply) or "stop") if reply is not None else made
 
-    async def _waiting(self, result: Result, made: Answered) -> Answered:
+    async def _waiting(self, result: Result, made: Answered, *, one_call: bool) -> Answered:
         trace = result.trace
         if calls := open_calls_of_client(trace):
+            calls = calls[:1] if one_call else calls  # the others wait in the run until this one is answered
             reason = trace.last_reply.decision.reason if trace.last_reply and trace.last_reply.decision else ""
             parts = tuple(call_parts(result.run_id, calls))
             return replace(made, content=reason, finish_reason="tool_calls", tool_calls=parts)
@@ -317,18 +352,36 @@ def _with(
         raise invalid(f"`{param}` is of no use: {error.message}", param, "invalid_json_schema") from None
 
 
+def _is_for_another(wish: Wish, trace: Trace) -> bool:
+    """Whether results come with tools that their run does not know: a client that goes on as another agent of its own.
+
+    Not where the run has changed something: one that begins anew would not see that, and might do it again.
+    """
+    tools = {card.name: card for card in trace.agent.tools}
+    if all(one.function.name in tools for one in wish.tools):
+        return False
+    called = [event.fact.tool for event in trace.events if isinstance(event.fact, ActionRequested)]
+    return all(name in tools and tools[name].reads_only for name in called)
+
+
 def _taken(agent: Agent) -> set[str]:
     """The names that no tool of a client can have: those of the agent's tools, and of those that go with others."""
     return {*_AROUND, *(one.name for one in agent.toolbox)}
 
 
-def _cut_reply(trace: Trace) -> str:
-    """What the model had written of its answer when its last reply was cut at the limit of tokens; else empty."""
+def _why_it_ended(reply: ModelReplied) -> FinishReason | None:
+    """Why a reply is not whole, in OpenAI's words, whatever its provider calls it; None: it is."""
+    return _CUT_REPLIES.get((reply.finish_reason or "").lower())
+
+
+def _cut_reply(trace: Trace) -> tuple[str, FinishReason] | None:
+    """What the model had written of its answer when its last reply was cut, and by what; None: it was not cut."""
     reply = next((event.fact for event in reversed(trace.events) if isinstance(event.fact, ModelReplied)), None)
-    if reply is None or reply.finish_reason != "length":
-        return ""
+    why = _why_it_ended(reply) if reply is not None else None
+    if reply is None or why is None:
+        return None
     stream = AnswerStream(trace.agent.dialect, tools_offered=bool(trace.agent.tools), has_schema=False)
-    return stream.feed(Delta(kind="text", text=reply.text))
+    return stream.feed(Delta(kind="text", text=reply.text)), why
 
 
 def _agent_part(result: Result) -> dict[str, Any]:

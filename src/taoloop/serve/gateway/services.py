@@ -10,11 +10,32 @@ from taoloop.models.providers import PROVIDERS
 
 
 class Services:
-    """Base URLs by the name of a service, a domain or a host; remembers which of them were of use."""
+    """Base URLs by the name of a service, a domain or a host; remembers which of them were of use.
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    `bare` are those that were written as `HOST:PORT`: only the connection goes there, and the header `Host` stays, as
+    with the option of curl.
+    """
+
+    def __init__(self, given: Mapping[str, str], bare: Iterable[str] = ()) -> None:
         self._given = {name.lower(): base for name, base in given.items()}
+        self._bare = {name.lower() for name in bare}
         self._used: set[str] = set()
+
+    @classmethod
+    def of(cls, *places: Mapping[str, str]) -> Services:
+        """The services at these places, `HOST:PORT` or base URLs by name; later ones go first.
+
+        Raises:
+            ConfigError: a place is neither.
+        """
+        given = {name.lower(): place for one in places for name, place in one.items()}
+        bases = {name: base_url(name, place) for name, place in given.items()}
+        return cls(bases, [name for name, place in given.items() if "://" not in place])
+
+    def host_header(self, address: str, *names: str) -> dict[str, str]:
+        """The header `Host` for what was at `address` and is at the place of the first of `names` that has one."""
+        found = next((name.lower() for name in names if name.lower() in self._given), "")
+        return {"Host": urlsplit(address).netloc.rpartition("@")[2]} if found in self._bare else {}
 
     def base_of(self, *names: str) -> str:
         """The base URL that holds for the first of `names` that has one; empty where none has."""
@@ -29,13 +50,14 @@ class Services:
         return tuple(name for name in self._given if name not in self._used)
 
     def moved(self, address: str) -> str:
-        """`address` at the place that holds for its host, with its own path; as it is where none does."""
+        """`address` at the place that holds for its host, with its own path and query; as it is where none does."""
         try:
-            host = urlsplit(address).hostname or ""
+            parts = urlsplit(address)
+            host = parts.hostname or ""
         except ValueError:  # what is no address is told elsewhere
             return address
         base = self.base_of(host) if host else ""
-        return base + urlsplit(address).path if base else address
+        return base + parts.path + (f"?{parts.query}" if parts.query else "") if base else address
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """`env` with the addresses of models' providers moved: what differs stands in their variables."""

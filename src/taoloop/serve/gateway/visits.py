@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -15,8 +16,8 @@ from taoloop.core.events import Event
 from taoloop.errors import JournalError, JournalFull, JournalLocked, Refused, TaoError
 from taoloop.serve.gateway.exchange import read_body
 from taoloop.serve.gateway.keys import presented_in
-from taoloop.serve.gateway.origins import is_foreign
-from taoloop.serve.gateway.refusals import DENIED, LIMITED, SERVER, UNKNOWN_KEY, Refusal, RequestRefused
+from taoloop.serve.gateway.origins import is_foreign, page_refused
+from taoloop.serve.gateway.refusals import LIMITED, SERVER, UNKNOWN_KEY, Refusal, RequestRefused
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config import ApiKey, GatewayConfig, ServedAgent
@@ -50,6 +51,7 @@ class Visit:
         self.answered: Answered | None = None
         self.refusal: Refusal | None = None
         self.is_abandoned = False
+        self.is_cut = False
         self.is_ready = True
         self._key: ApiKey | None = None
         self._hears: list[Callable[[Event], None]] = []
@@ -92,9 +94,7 @@ class Visit:
                 that may not call (where nobody needs a key, nothing else would keep it from setting agents to work).
         """
         if self.key is None and is_foreign(self.request.headers, self.config.allow_origins):
-            origin = self.request.headers.get("Origin", "")[:300]
-            message = f"Pages of {origin} may not call this server. Its `allow_origins` names those that may."
-            raise RequestRefused(Refusal(status=403, message=message, kind=DENIED, code="origin_not_allowed"))
+            raise page_refused(self.request.headers)
         return await read_body(self.request, self.config.limits)
 
     def served(self, model: str) -> ServedAgent:
@@ -182,6 +182,15 @@ class Visit:
     def refused(self, refusal: Refusal) -> None:
         """The stream ended with an error."""
         self.refusal = refusal
+
+    def end_told(self) -> Refusal:
+        """What the client is told when the server ends before the answer. The cancellation of its task ends here."""
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+        kept = f"; the run can be resumed (run {self.run_id})" if self.run_id else ""
+        return Refusal(
+            status=503, message=f"The server ended before the answer{kept}.", kind=SERVER, code="run_stopped"
+        )
 
     def left(self) -> None:
         """The client went away."""

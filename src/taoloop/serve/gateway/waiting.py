@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
@@ -86,6 +86,7 @@ _TEXTS = {
         "head": "This needs your approval before it is done:",
         "doubt": "Nobody knows whether this happened. Whoever runs the server must look it up (`tao settle`):",
         "why": " (because: {reasons})",
+        "and": "; ",
         "how": "Answer `yes` to allow it, or `no` and a reason to refuse it; anything else you write refuses it, "
         "and the agent reads what you wrote.",
         "run": "(run {run}, code {code})",
@@ -96,6 +97,7 @@ _TEXTS = {
         "head": "执行以下操作之前需要你的批准：",
         "doubt": "以下操作是否已生效尚不清楚，须由服务器的运维者核实后告知（`tao settle`）：",
         "why": "（原因：{reasons}）",
+        "and": "；",
         "how": "回复“同意”即允许执行；回复“拒绝”并说明理由即不执行；写别的内容也视为拒绝，智能体会读到你写的话。",
         "run": "(运行 {run}，代码 {code})",
         "other": "你的答复未予采用：它针对的不是现在等待的操作，或者对难以撤销的操作来说过于简短（请写“同意”）。",
@@ -153,7 +155,7 @@ def waiting_text(run_id: str, waiting: Sequence[Waiting], doubts: Sequence[CallV
     texts = _TEXTS.get(language, _TEXTS["en"])
     lines = []
     if waiting:
-        lines += [texts["head"], *(_line(one, texts["why"]) for one in waiting), "", texts["how"]]
+        lines += [texts["head"], *(_line(one, texts) for one in waiting), "", texts["how"]]
     if doubts:
         lines += [texts["doubt"], *(f"- {_call(call.requested.tool, call.args)}" for call in doubts)]
     return "\n".join([*lines, "", texts["run"].format(run=run_id, code=code_of(waiting))])
@@ -192,8 +194,8 @@ async def answer_all(
         await answer(journal, request.run_id, request.call_id, given, digest=digest, redactor=redactor)
 
 
-def _line(one: Waiting, why: str) -> str:
-    reasons = _MARKUP.sub(r"\\\g<0>", _seen("; ".join(one.request.reasons)))
+def _line(one: Waiting, texts: Mapping[str, str]) -> str:
+    reasons, why = _MARKUP.sub(r"\\\g<0>", _seen(texts["and"].join(one.request.reasons))), texts["why"]
     return f"- {_call(one.request.tool, one.request.args)}" + (why.format(reasons=reasons) if reasons else "")
 
 

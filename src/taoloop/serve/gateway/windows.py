@@ -9,10 +9,19 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from limits import RateLimitItemPerMinute
 from limits.storage import MovingWindowSupport, Storage
 
 _GRAIN_S = 1.0
 """Entries this close to each other are one, which leaves the window with its youngest: a window stays small."""
+
+
+class PerMinute(RateLimitItemPerMinute):
+    """So much a minute. The window has no amount in its name: where the limit is changed, what was used still counts."""
+
+    def key_for(self, *identifiers: str) -> str:
+        """The name of the window."""
+        return "/".join(identifiers)
 
 
 @dataclass(slots=True)

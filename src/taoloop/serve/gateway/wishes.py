@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from taoloop.runtime.agent_parts import language_of
 from taoloop.serve.gateway.asked import BadMessages, asked
 from taoloop.serve.gateway.chat_wire import ChatMessage, ChatRequest
 from taoloop.serve.gateway.client_tools import inside_ids
 from taoloop.serve.gateway.config import ApiKey, ServedAgent
 from taoloop.serve.gateway.refusals import DENIED, Refusal, RequestRefused, invalid, invalid_field, missing
 from taoloop.serve.gateway.service import Wish
+from taoloop.serve.gateway.tool_choice import chosen
 from taoloop.serve.gateway.waiting import Said, meant_run, understood
+
+
+def go_on_after(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a run is told that begins with results of tools, in the language of the user's last words."""
+    words = next((str(one.get("content")) for one in reversed(messages) if one["role"] == "user"), "")
+    return {"role": "user", "content": "请继续。" if language_of(words) == "zh" else "Go on."}
 
 
 def chat_wish(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> Wish:
@@ -22,19 +30,19 @@ def chat_wish(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> 
         RequestRefused: its messages are of no use; names the place.
     """
     owner = key.name if key is not None else ""
-    if (going_on := _results_of(request.messages)) is not None:
-        run_id, outputs = going_on
-        return Wish(served=served, run=run_id, outputs=outputs, owner=owner)
-    if (waited := waited_for(request.messages)) is not None:
+    going_on = results_of(request.messages)
+    if going_on is None and (waited := waited_for(request.messages)) is not None:
         run_id, said = waited
         require_may_approve(key)
         return Wish(served=served, run=run_id, said=said, owner=owner)
+    messages: list[Mapping[str, Any]] = [message.model_dump(exclude_none=True) for message in request.messages]
     try:
-        found = asked([message.model_dump(exclude_none=True) for message in request.messages])
+        found = asked(messages if going_on is None else [*messages, go_on_after(messages)])
     except BadMessages as error:
         raise invalid_field(error.param, str(error)) from None
     labels = labels_of(served, owner, "chat", request.user)
-    return Wish(
+    choice = chosen(request.tool_choice, request.tools or ())
+    wish = Wish(
         served=served,
         task=found.question,
         history=found.history,
@@ -43,10 +51,18 @@ def chat_wish(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> 
         top_p=request.top_p,
         token_limit=request.token_limit,
         schema=request.schema_wanted,
-        tools=tuple(request.tools or ()) if request.tool_choice != "none" else (),
+        tools=choice.offered,
+        must_call=choice.must,
+        one_call=request.parallel_tool_calls is False,
         owner=owner,
         labels=labels,
     )
+    return wish if going_on is None else with_results(wish, *going_on)
+
+
+def with_results(wish: Wish, run_id: str, outputs: Mapping[str, str]) -> Wish:
+    """The wish to go on with a run that waits for these results; `wish` itself is what begins where it cannot."""
+    return replace(wish, run=run_id, outputs=outputs, anew=wish)
 
 
 def labels_of(served: ServedAgent, owner: str, via: str, user: str | None) -> dict[str, str]:
@@ -66,8 +82,17 @@ def require_may_approve(key: ApiKey | None) -> None:
         raise RequestRefused(Refusal(status=403, message=message, kind=DENIED, code="approval_not_allowed"))
 
 
-def _results_of(messages: Sequence[ChatMessage]) -> tuple[str, dict[str, str]] | None:
-    """The run whose calls the last messages answer, and the answers by call; None: they answer none."""
+def results_of(
+    messages: Sequence[ChatMessage], names: tuple[str, str, str] = ("messages", "tool_call_id", "content")
+) -> tuple[str, dict[str, str]] | None:
+    """The run whose calls the last messages answer, and the answers by call; None: they answer none.
+
+    `names` is how the request calls the list, the id and the result.
+
+    Raises:
+        RequestRefused: an id is none of this server, or a result is no text; names the place.
+    """
+    place, id_name, result_name = names
     if not messages or messages[-1].role != "tool":
         return None
     outputs: dict[str, str] = {}
@@ -76,19 +101,19 @@ def _results_of(messages: Sequence[ChatMessage]) -> tuple[str, dict[str, str]] |
         message = messages[index]
         if message.role != "tool":
             break
-        param = f"messages[{index}].tool_call_id"
+        param = f"{place}[{index}].{id_name}"
         ids = inside_ids(message.tool_call_id or "")
         if ids is None:
             raise invalid(f"`{param}` is the id of no tool call that this server gave.", param)
         runs.add(ids[0])
         if message.content is None:
-            raise missing(f"messages[{index}].content")
+            raise missing(f"{place}[{index}].{result_name}")
         for number, part in enumerate(() if isinstance(message.content, str) else message.content):
             if part.type != "text" or part.text is None:
-                raise invalid_field(f"messages[{index}].content[{number}].type", "Only texts can be read.")
+                raise invalid_field(f"{place}[{index}].{result_name}[{number}].type", "Only texts can be read.")
         outputs[ids[1]] = text_of(message)
     if len(runs) != 1:
-        raise invalid("The last tool messages answer calls of more than one run.", "messages")
+        raise invalid("The last results of tools answer calls of more than one run.", place)
     return runs.pop(), outputs
 
 

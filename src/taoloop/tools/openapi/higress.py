@@ -6,9 +6,10 @@ Both forms: `apiProvider` with an OpenAPI text, and the short one with `url` and
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from taoloop.errors import ConfigError
 from taoloop.tools.openapi.read import values_of
@@ -16,6 +17,7 @@ from taoloop.tools.openapi.source import OpenapiSource
 
 DEFAULT_TIMEOUT_MS = 50_000
 _KEY = "api_key"
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 
@@ -58,24 +60,62 @@ def api_source(
 def _base_url(
     document: Mapping[str, Any], service: str, domain: str, port: int, where: str, services: Mapping[str, str]
 ) -> str:
-    servers = document.get("servers")
-    first = servers[0] if isinstance(servers, list) and servers else None
-    url = first.get("url") if isinstance(first, Mapping) else None
-    if not isinstance(url, str) or not url:
+    url = server_url(document, where)
+    if not url:
         raise ConfigError(
             f"{where}.api: the OpenAPI text has no servers[0].url.", hint="Write `servers: [{url: https://…}]`."
         )
-    parts = urlsplit(url)
+    parts, own_port = _taken_apart(url, f"{where}.api: servers[0].url")
     if service in services:
         return services[service].rstrip("/") + parts.path.rstrip("/")
     if parts.scheme and parts.hostname:
         usual, other = (443, 80) if parts.scheme == "https" else (80, 443)
-        given = parts.port or (usual if port == other else port)
+        given = own_port or (usual if port == other else port)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         return f"{parts.scheme}://{host}{'' if given == usual else f':{given}'}{parts.path}".rstrip("/")
     scheme = "https" if port == 443 else "http"
     shown = "" if port in (80, 443) else f":{port}"
     return f"{scheme}://{domain}{shown}/{parts.path.strip('/')}".rstrip("/")
+
+
+def server_url(document: Mapping[str, Any], where: str) -> str:
+    """The first server of a document, with the defaults of its variables; empty where it has none.
+
+    Raises:
+        ConfigError: a variable has no default.
+    """
+    servers = document.get("servers")
+    first = servers[0] if isinstance(servers, list) and servers else None
+    url = first.get("url") if isinstance(first, Mapping) else None
+    return _filled(url, first, where) if isinstance(url, str) else ""
+
+
+def _filled(url: str, server: Any, where: str) -> str:
+    given = server.get("variables")
+    variables = given if isinstance(given, Mapping) else {}
+
+    def value(found: re.Match[str]) -> str:
+        variable = variables.get(found[1])
+        default = variable.get("default") if isinstance(variable, Mapping) else None
+        if default is None:
+            message = f"{where}.api: the variable {found[1]!r} of servers[0].url has no default."
+            raise ConfigError(message, hint="Write the address without it.")
+        return str(default)
+
+    return _VARIABLE.sub(value, url)
+
+
+def _taken_apart(address: str, where: str) -> tuple[SplitResult, int | None]:
+    """The parts of an address and its port.
+
+    Raises:
+        ConfigError: brackets do not close, or the port is none.
+    """
+    try:
+        parts = urlsplit(address)
+        return parts, parts.port
+    except ValueError:
+        raise ConfigError(f"{where}: {address[:80]!r} is no http(s) address.") from None
 
 
 def _secured(document: dict[str, Any], given: Any, where: str) -> dict[str, str]:
@@ -104,28 +144,34 @@ def _secured(document: dict[str, Any], given: Any, where: str) -> dict[str, str]
 def _long_form(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The short form, with `url` and `tools`, in the form with an OpenAPI text."""
     url = _text(entry, "url", where)
-    parts = urlsplit(url)
+    parts, port = _taken_apart(url, f"{where}.url")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{where}.url: {url!r} is no http(s) address.")
+        raise ConfigError(f"{where}.url: {url[:80]!r} is no http(s) address.")
     tools = entry["tools"]
     if not isinstance(tools, list) or not tools:
         raise ConfigError(f"{where}.tools: a list of tools is needed.")
     paths: dict[str, dict[str, Any]] = {}
+    schemas: dict[str, Any] = {}
     for number, tool in enumerate(tools):
-        place = f"{where}.tools[{number}]"
-        path, method, operation = _operation(_mapping(tool, place), place)
+        place, name = f"{where}.tools[{number}]", f"tool{number}"
+        schemas[name] = _rooted(_parameter(_mapping(tool, place), place), f"#/components/schemas/{name}")
+        path, method, operation = _operation(tool, schemas[name], place)
         if method in paths.setdefault(path, {}):
-            raise ConfigError(f"{place}: {method.upper()} {path} stands there twice.")
+            raise ConfigError(
+                f"{place}: {method.upper()} {path} stands there twice.",
+                hint="Put the second one into an entry of `apis` of its own.",
+            )
         paths[path][method] = operation
     document = {
         "openapi": "3.1.0",
         "info": {"title": url, "version": "1"},
         "servers": [{"url": url}],
         "paths": paths,
+        "components": {"schemas": schemas},
     }
     provider = {
         "serviceName": parts.hostname,
-        "servicePort": parts.port or (443 if parts.scheme == "https" else 80),
+        "servicePort": port or (443 if parts.scheme == "https" else 80),
         "domain": parts.hostname,
         "maxExecutionTime": entry.get("maxExecutionTime"),
         "apiKey": entry.get("apiKey"),
@@ -133,20 +179,51 @@ def _long_form(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {"apiProvider": provider, "api": json.dumps(document)}
 
 
-def _operation(tool: Mapping[str, Any], place: str) -> tuple[str, str, dict[str, Any]]:
+def _parameter(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The JSON Schema of a tool of the short form; a name of `paramName` that it does not have may be anything."""
+    schema = tool.get("parameter") or {"type": "object", "properties": {}}
+    if isinstance(schema, str):
+        try:
+            schema = json.loads(schema, parse_constant=_no_number)
+        except ValueError as error:
+            raise ConfigError(f"{place}.parameter: the JSON Schema cannot be read: {error}.") from None
+    where = f"{place}.parameter"
+    properties = dict(_mapping(_mapping(schema, where).get("properties") or {}, f"{where}.properties"))
+    required = schema.get("required") or []
+    if not isinstance(required, list) or not all(isinstance(one, str) for one in required):
+        raise ConfigError(f"{where}.required: a list of names is needed, not {str(required)[:40]!r}.")
+    names = tool.get("paramName") or []
+    names = [names] if isinstance(names, str) else names
+    if not isinstance(names, list) or not all(isinstance(one, str) and one for one in names):
+        raise ConfigError(f"{place}.paramName: a list of names is needed, not {str(names)[:40]!r}.")
+    return {**schema, "properties": {**properties, **{one: {} for one in names if one not in properties}}}
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _rooted(value: Any, root: str) -> Any:
+    """A schema whose references, which count from itself, count from `root` instead."""
+    if isinstance(value, list):
+        return [_rooted(one, root) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    made = {name: _rooted(one, root) for name, one in value.items()}
+    if isinstance(ref := made.get("$ref"), str) and (ref == "#" or ref.startswith("#/")):
+        made["$ref"] = root + ref[1:]
+    return made
+
+
+def _operation(tool: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> tuple[str, str, dict[str, Any]]:
     """Path, method and operation of a tool of the short form: what is not in its path goes into query or body."""
     name, path = _text(tool, "toolName", place), _text(tool, "path", place)
     method = str(tool.get("method") or "GET").lower()
     if method not in _METHODS:
         raise ConfigError(f"{place}.method: {method!r} is no method of HTTP.")
-    schema = tool.get("parameter") or {"type": "object", "properties": {}}
-    if isinstance(schema, str):
-        try:
-            schema = json.loads(schema)
-        except ValueError as error:
-            raise ConfigError(f"{place}.parameter: the JSON Schema cannot be read: {error}.") from None
-    properties = dict(_mapping(_mapping(schema, f"{place}.parameter").get("properties") or {}, f"{place}.parameter"))
-    required = schema.get("required") or []
+    if "://" in path:
+        raise ConfigError(f"{place}.path: a path such as /weather is needed, not {path[:60]!r}.")
+    properties, required = schema["properties"], schema.get("required") or []
     operation: dict[str, Any] = {"operationId": name, "description": str(tool.get("description") or "")}
     operation |= {key: value for key, value in tool.items() if str(key).startswith("x-")}
     in_path = [one for one in properties if f"{{{one}}}" in path]
