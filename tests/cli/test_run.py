@@ -68,9 +68,11 @@ def test_a_chinese_task_is_shown_in_chinese(tao: Shell) -> None:
 
 def test_a_task_on_standard_input_is_utf_8_or_refused(tao: Shell) -> None:
     run = [*ENTRY, "run", "-", "--model", tao.script("y"), "--json"]
-    for data, task in ((b"\xef\xbb\xbfsay y\r\n", "say y"), ("说 y".encode("utf-8"), "说 y"), (b"\xff\x00\x81", None)):
+    for data, task in ((b"\xef\xbb\xbfsay y\r\n", "say y"), ("说 y".encode(), "说 y"), (b"\xff\x00\x81", None)):
         for locale in ({"PYTHONUTF8": "1"}, {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}):
-            done = subprocess.run(run, cwd=tao.folder, env=tao.env | locale, input=data, capture_output=True, check=False)
+            done = subprocess.run(
+                run, cwd=tao.folder, env=tao.env | locale, input=data, capture_output=True, check=False
+            )
             if task is None:
                 assert done.returncode == 2
                 assert b"standard input is not text" in done.stderr

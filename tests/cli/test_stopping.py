@@ -90,6 +90,16 @@ def test_a_second_ctrl_c_ends_the_process_at_once(tao: Shell) -> None:
     assert process.returncode == 130
 
 
+def test_ctrl_c_while_a_command_is_still_being_loaded_is_quiet(tao: Shell) -> None:
+    tao.write(
+        "sitecustomize.py",
+        "import sys\n\nclass Finder:\n    def find_spec(self, name, *_):\n"
+        "        if name == 'click':\n            raise KeyboardInterrupt\n\nsys.meta_path.insert(0, Finder())\n",
+    )
+    ended = tao("runs", code=130, PYTHONPATH=str(tao.folder))
+    assert ended.out + ended.err == ""
+
+
 def test_a_killed_run_goes_on_without_a_second_effect(tao: Shell) -> None:
     process = tao.start(*held(tao, "write_once"))
     run_id = until(process, "action_started")[0]["run_id"]

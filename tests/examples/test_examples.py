@@ -173,7 +173,7 @@ def test_a_service_error_is_an_observation(load: Loader) -> None:
 
 
 def test_the_handbook_stores_summaries_of_its_decisions(load: Loader) -> None:
-    """S2-3, S2-4, S2-9, S2-10, S2-12."""
+    """S2-3, S2-4, S2-9, S2-10, S2-12, S4-27."""
     result = load("handbook").run()
     rows = step_summaries(result.trace)
     assert [set(row) for row in rows] == [{"step", "action", "args", "reason_summary", "observation_summary"}] * 3

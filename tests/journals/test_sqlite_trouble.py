@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shutil
 import sqlite3
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from taoloop.errors import JournalCorrupt, JournalError, JournalFull, JournalLocked, JournalTooNew
+from taoloop.errors import JournalCorrupt, JournalError, JournalFull, JournalLocked, JournalTooNew, RunNotFound
 from taoloop.journals.base import Artifact, Lease
 from taoloop.journals.database import Place, open_database
 from taoloop.journals.location import default_path
@@ -236,6 +237,40 @@ def test_on_a_full_disk_nothing_is_lost_and_work_goes_on_when_there_is_space(sma
             await journal.append(lease, events(note(refused_at), start=refused_at))
         async with SqliteJournal(small_disk / "runs.db") as journal:
             assert await journal.load("r1") == events(STARTED, *(note(seq) for seq in range(1, refused_at + 1)))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("quick_s", [0.0, math.inf])
+def test_a_file_that_is_removed_while_it_is_in_use_takes_no_run_with_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, quick_s: float
+) -> None:
+    monkeypatch.setattr("taoloop.journals.writer.QUICK_S", quick_s)
+    aside = path.with_name("aside.db")
+
+    def move(source: Path, target: Path) -> None:
+        source.rename(target)
+
+    async def run() -> None:
+        async with SqliteJournal(path) as journal:
+            lease = await journal.create("r1")
+            await journal.append(lease, events(STARTED))
+            move(path, aside)
+            monkeypatch.chdir("/")
+            error = await refused(JournalError, journal.append(lease, events(note(1), start=1)))
+            assert f"{path}: the database was removed or replaced" in error.message
+            move(aside, path)
+            await journal.append(lease, events(note(1), start=1))
+            assert len(await journal.load("r1")) == 2
+            move(path, aside)
+            await refused(JournalError, journal.append(lease, events(note(2), start=2)))
+            second = await journal.create("r2")  # in a new file
+            await journal.append(second, events(STARTED))
+            await refused(RunNotFound, journal.append(lease, events(note(2), start=2)))
+            assert [row.run_id for row in await journal.runs()] == ["r2"]
+        async with SqliteJournal(path) as journal:
+            assert [row.run_id for row in await journal.runs()] == ["r2"]
+            assert (await journal.verify("r2")).whole
 
     asyncio.run(run())
 

@@ -272,7 +272,7 @@ _ORDERS: Step = ("list_orders", {"customer_id": "C-77"})
 _IP: Step = ("ip_location", {"ip": "8.8.8.8"})
 _MORTGAGE = {"principal": 300000, "rate_percent": 3.5, "years": 30}
 
-_TASKS: list[tuple[str, list[Step]]] = [
+TASKS: list[tuple[str, list[Step]]] = [
     ("What is the total fine of M-1042 and M-2000?", [*_FINES, _sum("7.5 + 3.25")]),
     ("How much are the fines of M-1042 and M-2000 together?", [*_FINES, _sum("7.5 + 3.25")]),
     (
@@ -361,7 +361,7 @@ _TASKS: list[tuple[str, list[Step]]] = [
 ]
 
 
-@pytest.mark.parametrize(("task", "steps"), _TASKS)
+@pytest.mark.parametrize(("task", "steps"), TASKS)
 def test_all_calls_of_a_run(task: str, steps: list[Step]) -> None:
     assert World(task, TOOLS).steps == steps
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.models import test_offline_chains as chains
+from tests.models import test_offline_effects as effects
 from tests.models.test_offline_run import World
 from tests.models.test_offline_world import (
     ALL,
@@ -144,6 +147,11 @@ def _error(call: Any) -> str:
         "the a of A's b and ",
         "1 比 2 多 ",
         "巴黎比",
+        "How many times ",
+        "total of A and ",
+        "write x in ",
+        "A和",
+        "Send ",
     ],
 )
 def test_a_task_of_100_kb_is_decided_on_its_head_and_tail(part: str) -> None:
@@ -191,3 +199,26 @@ def test_scaled_numbers() -> None:
 )
 def test_values_are_found_by_kind(text: str, kinds: list[str]) -> None:
     assert sorted(atom.kind for atom in extract(text).atoms) == sorted(kinds)
+
+
+_SAID = [task for task, *_ in (*chains.TASKS, *effects.TASKS)]
+_PIECES = sorted(
+    {word for task in _SAID for word in re.findall(r"[A-Za-z0-9'@.\-/]+|[\u4e00-\u9fff]{1,3}|[?.,:“”]", task)}
+)
+_MADE = st.one_of(
+    st.lists(st.sampled_from(_PIECES), min_size=1, max_size=14).map(" ".join),
+    st.tuples(
+        st.sampled_from(_SAID), st.sampled_from([" and ", ", then ", "，然后", " of ", "的"]), st.sampled_from(_SAID)
+    ).map("".join),
+)
+_OFFERED = {each.name: each for each in (*chains.TOOLS, *effects.TOOLS)}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_MADE)
+def test_words_of_tasks_in_any_order_give_calls_that_the_tools_take(task: str) -> None:
+    cards = tuple(tool.card for tool in _OFFERED.values())
+    decision = decide(task, cards, _trace(task, cards))
+    if isinstance(decision, Act):
+        (call,) = decision.calls
+        _OFFERED[call.tool].prepare(call.args)

@@ -88,7 +88,10 @@ def test_exactly_one_finished_event_ends_every_run() -> None:
     ],
 )
 def test_every_failure_of_a_call_is_an_observation(replies: list[Any], tools: Any, code: str, text: str) -> None:
-    """S2-45, S4-57 (traps: an exception of a tool or of the validation leaves the printed loop), S0-17, S2-10."""
+    """S2-45, S4-57 (traps: an exception of a tool or of the validation leaves the printed loop).
+
+    S0-17, S2-10, S3-33, S3-35, S4-30.
+    """
     result = run(replies, *tools)
     assert result.status == "completed"
     [observed] = observations(result)
@@ -508,9 +511,11 @@ def test_lone_surrogates_from_a_model_or_a_tool_do_not_break_the_trace(tmp_path:
 
 
 def test_verbose_prints_each_step(capsys: pytest.CaptureFixture[str]) -> None:
-    """S3-32."""
+    """S3-29, S3-32."""
     script = ['Thought: I add.\nAction: add\nAction Input: {"a": 2, "b": 3}', "Final Answer: 5"]
-    Agent(model=ScriptedModel(script), tools=[add]).run_sync("add", verbose=True)
+    result = Agent(model=ScriptedModel(script), tools=[add]).run_sync("add", max_steps=2, verbose=True)
+    trajectory = 'Thought: I add.\nAction: add\nAction Input: {"a": 2, "b": 3}\nObservation: 5\nFinal Answer: 5'
+    assert (result.answer, result.text) == ("5", trajectory)
     printed = capsys.readouterr().out
     assert "[step 1] Thought: I add." in printed
     assert 'Action: add\n  Action Input: {"a": 2, "b": 3}' in printed

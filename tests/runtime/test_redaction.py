@@ -16,8 +16,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from taoloop import Agent, ApprovalAnswer, tool
 from taoloop.core.events import ActionStarted, Event, Observed
@@ -354,28 +352,3 @@ def test_an_edited_secret_is_not_replaced_by_its_label_after_a_crash(tmp_path: P
     [seen] = [event.fact for event in trace.events if isinstance(event.fact, Observed)]
     assert seen.error is not None
     assert "not kept" in seen.error.message
-
-
-def test_a_known_secret_of_several_words_does_not_hold_up_a_whole_line() -> None:
-    """As `Authorization: Bearer TOKEN` of a tool is one; an answer in one long line must come as it is written."""
-    stream = RedactedStream(Redactor({"Authorization": "Bearer one-two-three"}, patterns=False))
-    assert stream.feed("Be sure to bring a ") == "Be sure to bring a "
-    assert stream.feed("Bearer ") == ""
-    assert stream.feed("of news, ") == "Bearer of news, "
-    assert stream.feed("and Bearer one-two-") == "and "
-    assert stream.feed("three, or so.") + stream.end() == "[redacted:Authorization], or so."
-
-
-@given(
-    st.lists(
-        st.sampled_from(["Bearer ", "Bear", "er ", "one-two", "-three", "密码 ", "密", "码 ", " x", "\n"]), max_size=12
-    )
-)
-def test_pieces_say_what_the_whole_says_without_its_secrets(pieces: list[str]) -> None:
-    redactor = Redactor({"a": "Bearer one-two-three", "b": "密码 one-two"}, patterns=False)
-    stream, shown = RedactedStream(redactor), ""
-    for piece in pieces:
-        shown += stream.feed(piece)
-        assert "Bearer one-two-three" not in shown
-        assert "密码 one-two" not in shown
-    assert shown + stream.end() == redactor.text("".join(pieces))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from taoloop import Agent, Event, ScriptedModel, tool
+from taoloop import Agent, Event, MemoryJournal, ScriptedModel, tool
 from taoloop.core.message import Delta, ModelReply
 from taoloop.core.request import ModelRequest
 from taoloop.runtime.replay import replay
@@ -95,6 +95,19 @@ def test_a_listener_that_raises_is_logged_once_and_the_run_goes_on(caplog: pytes
         result = asyncio.run(agent().run("Look.", on_delta=broken))
     assert result.status == "completed"
     assert len(heard) == len(caplog.records) == 2, "once for each reply"
+
+
+def test_a_listener_that_ends_the_process_leaves_a_run_that_was_stopped() -> None:
+    journal = MemoryJournal()
+
+    def leave(event: Event) -> None:
+        if event.kind == "model_replied":
+            raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        asyncio.run(agent(journal=journal).run("Look.", run_id="r", on_event=leave))
+    assert [row.status for row in asyncio.run(journal.runs())] == ["stopped"]
+    assert asyncio.run(agent(journal=journal).resume("r")).status == "completed"
 
 
 def test_a_model_that_goes_on_talking_after_its_time_is_not_heard() -> None:

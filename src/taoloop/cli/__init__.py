@@ -7,6 +7,10 @@ import sys
 
 def main() -> None:
     """Run the command that the process was started with, and leave with its exit code."""
-    from taoloop.cli.app import execute  # noqa: PLC0415  # importing taoloop.cli loads nothing
+    try:
+        from taoloop.cli.app import execute  # noqa: PLC0415  # importing taoloop.cli loads nothing
 
-    sys.exit(execute(sys.argv[1:]))
+        code = execute(sys.argv[1:])
+    except KeyboardInterrupt:  # while it was being loaded; later ones are told by `execute`
+        code = 130
+    sys.exit(code)

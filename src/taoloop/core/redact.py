@@ -30,6 +30,7 @@ from taoloop.core.secret_patterns import (
     may_hold,
     redact_patterns,
     strength,
+    undecided_at,
 )
 from taoloop.core.spec import AgentSpec
 
@@ -105,11 +106,11 @@ class Redactor:
         return made
 
     def opened_at(self, text: str) -> int:
-        """Where a known secret of several words, such as `Bearer TOKEN`, may have begun; the text's length if nowhere.
+        """Where a secret of several words, such as `Bearer TOKEN`, may have begun; the text's length if nowhere.
 
-        Whoever shows a text word by word must stop there until it is clear how the secret goes on.
+        Whoever shows a text word by word must stop there until it is clear how it goes on.
         """
-        found = len(text)
+        found = undecided_at(text) if self._patterns and may_hold(text) else len(text)
         for form in self._spaced:
             at = max(0, len(text) - len(form) + 1)
             while (at := text.find(form[0], at, found)) >= 0:

@@ -53,17 +53,32 @@ _AUTHORIZATION = re.compile(
     re.IGNORECASE,
 )
 _COOKIE = re.compile(r"cookie(\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)([^\"'\\\r\n<>]{3,4096})", re.IGNORECASE)
-_KEYED = re.compile(
+_NAMED = (
     r"(?P<name>(?P<strong>passw(?:or)?d|passphrase|passcode|pwd|密码|口令)"
     r"|secret[_-]?access[_-]?key|client[_-]?secret|secret[_-]?key|private[_-]?key|api[ _-]?key|access[_-]?key"
     r"|signing[_-]?key|encryption[_-]?key|auth[_-]?key|account[_-]?key|session[_-]?(?:id|key)|credential|secret|token|密钥|令牌"
     r"|(?<![a-z])auth(?![a-z]))"
     r"(?P<rest>s|\d{1,3}|[_-][\w-]{0,24})?"
     r"(?P<mark>\\*[\"']?\s{0,4}(?::=|=>|[:=：])\s{0,4})"
-    r"(?:(?P<quote>\\*[\"'])(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\\\n])){0,4096})"
+)
+_KEYED = re.compile(
+    _NAMED + r"(?:(?P<quote>\\*[\"'])(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\\\n])){0,4096})"
     r"|(?P<bare>[^\s\"'`,;&<>，；。]{1,2048}))",
     re.IGNORECASE,
 )
+_QUOTE = re.compile(r"\\*[\"']")
+_NAME_OF_JSON = re.compile(r"\"([^\"\\\n]{1,120})\"\s{0,4}:")
+_BEGINS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
+    (re.compile(r"://"), re.compile(r"[\s/?#\"'<>@]")),
+    (re.compile(r"\b(?:bearer|basic)(?:\s{1,4}|%20)", re.IGNORECASE), re.compile(r"[^A-Za-z0-9._~+/=\s-]|\S\s")),
+    (
+        re.compile(r"(?:authorization|cookie)\\*[\"']?\s{0,4}[:=]\s{0,4}(?:\\*[\"'])?", re.IGNORECASE),
+        re.compile(r"[\"'\\\r\n<>]"),
+    ),
+    (re.compile(_NAMED, re.IGNORECASE), re.compile(r"\S[\s\"'`,;&<>，；。]|[`,;&<>，；。]")),
+)
+"""What announces a secret, up to its first sign, and what ends it: all but a value in quotes."""
+
 _PLACEHOLDER = re.compile(
     r"[\W_]*|x{3,}|<.*|\$.*|%[sd(].*|\{.*|\[redacted:.*|your.*|(?:the|my|a|an|some)[_ -].*|\.{3}.*|…"
     r"|none|null|nil|true|false|undefined|required|optional|missing|invalid|expired|wrong|string|str|text|bytes|bool"
@@ -125,6 +140,35 @@ def may_begin(word: str) -> bool:
     """False: a text that begins with the letters of `word`, whatever follows, holds no vendor's secret from here on."""
     plain = word.rstrip(",.!?")
     return not plain.isalpha() or any(head.startswith(plain) or plain.startswith(head) for head in _HEADS)
+
+
+def undecided_at(text: str) -> int:
+    """Where a secret may have begun that is not at its end yet; the length of the text if nowhere.
+
+    For a text that is shown while it is being written: its last word is left to `may_begin`, private keys to whoever
+    sees `-----`. A name in JSON that announces a secret leaves all behind it undecided.
+    """
+    found = len(text)
+    for name in _NAME_OF_JSON.finditer(text):
+        if strength(name[1]):
+            found = name.end()
+            break
+    for begins, ends in _BEGINS:
+        for begun in begins.finditer(text, 0, found):
+            start = begun.end()
+            quote = _QUOTE.match(text, start)
+            over = ends.search(text, start) if quote is None else _closed(quote[0]).match(text, quote.end())
+            if over is None:
+                found = start
+                break
+    return found
+
+
+@lru_cache(maxsize=32)
+def _closed(quote: str) -> re.Pattern[str]:
+    """A value up to the quote that closes it, which is written like the one before it."""
+    mark = re.escape(quote)
+    return re.compile(rf"(?:(?!{mark})(?:\\.|[^\\\n]))*+{mark}")
 
 
 def redact_patterns(text: str) -> str:

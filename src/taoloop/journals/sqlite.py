@@ -16,7 +16,7 @@ from taoloop.core.events import Event
 from taoloop.errors import JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
-from taoloop.journals.database import Place, Synchronous, open_database
+from taoloop.journals.database import Opened, Place, Synchronous, open_database
 from taoloop.journals.file_holds import holds_beside
 from taoloop.journals.location import default_path
 from taoloop.journals.spending import Spent, read_spending
@@ -76,6 +76,7 @@ class SqliteJournal:
         self.holds = holds_beside(self.path, self._read)
         self._reading = threading.Lock()  # around the connection that reads
         self._reader: sqlite3.Connection | None = None
+        self._read_from: Opened | None = None
         self._closed = False
         self._begun: Counter[str] = Counter()  # new runs without their first append
         self._process: int | None = None  # which uses it, from the first use on
@@ -217,8 +218,11 @@ class SqliteJournal:
         with self._reading:
             if self._closed:
                 raise JournalError(f"{self.path}: the journal is closed.", hint="Open another one.")
+            if self._reader is not None and self._read_from is not None and self._read_from.is_gone():
+                self._reader.close()
+                self._reader = None
             if self._reader is None:
-                self._reader = open_database(self._place)
+                self._reader, self._read_from = open_database(self._place), Opened.at(self.path)
             try:
                 return query(self._reader)
             except sqlite3.Error as error:

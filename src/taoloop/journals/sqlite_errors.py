@@ -67,6 +67,14 @@ def corrupt(path: Path, reason: str) -> JournalCorrupt:
     )
 
 
+def gone(path: Path) -> JournalError:
+    """The file is no longer the one that was opened."""
+    return JournalError(
+        f"{path}: the database was removed or replaced while it was in use; nothing was written.",
+        hint="Put the file back and resume the run, or begin a new one.",
+    )
+
+
 def locked(path: Path, timeout_s: float | None = None) -> JournalLocked:
     """Another process holds the lock."""
     waited = f" for over {timeout_s:g} s" if timeout_s is not None else ""

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from taoloop.errors import JournalError, TaoError
 from taoloop.journals.batch import Batch, Heads, Write
-from taoloop.journals.sqlite_errors import explain, locked, primary_code
+from taoloop.journals.database import Opened
+from taoloop.journals.sqlite_errors import explain, gone, locked, primary_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,6 +63,7 @@ class Writer:
         self._closed = False
         self._turn = threading.Lock()  # around the connection: who holds it, writes
         self._connection: sqlite3.Connection | None = None
+        self._opened: Opened | None = None  # the file of the connection
         self._heads = Heads()
         self._last_run = ""
         self._last_commit_s = math.inf
@@ -186,6 +188,9 @@ class Writer:
         if self._connection is None:
             self._connection = self._connect()
             self._connection.execute("PRAGMA busy_timeout = 0")  # `begin_immediate` waits, and only where it may
+            self._opened = Opened.at(self._path)
+        elif self._opened is not None and self._opened.is_gone():
+            raise gone(self._path)
         connection = self._connection
         begin_immediate(connection, started + patience_s)
         writes = [(ticket, ticket.write) for ticket in tickets if ticket.write is not None]

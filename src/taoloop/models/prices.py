@@ -32,6 +32,11 @@ def cost_usd(base_url: str, model: str, usage: Usage, *, cache_write_tokens: int
         return None
 
 
+def is_priced(base_url: str, model: str) -> bool:
+    """Whether calls of `model` at `base_url` have a known price."""
+    return _list() is not None and _is_known(base_url, model)
+
+
 @lru_cache(maxsize=1024)
 def _is_known(base_url: str, model: str) -> bool:
     """Whether the list has the model; looking in vain costs more than a price."""

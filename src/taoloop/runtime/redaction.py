@@ -175,9 +175,9 @@ def guard_logs(redactor: Redactor) -> None:
 class RedactedStream:
     """The text of a reply that comes in pieces, without secrets: a piece is held back while it may become one.
 
-    Held are the word that is being written (unless no secret begins like that), a line that may hold a secret, and a
-    private key to its end. Chinese needs no blank to end a word. What is looked at again with each piece is bounded,
-    however long a line is.
+    Held are the word that is being written (unless no secret begins like that), what a name announced and is not at
+    its end yet, the rest of a line that holds a secret, and a private key to its end. Chinese needs no blank to end a
+    word. What is looked at again with each piece is bounded, however long a line is.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -185,7 +185,7 @@ class RedactedStream:
         self._line = ""  # what is held, with some of what was given out before it
         self._given = 0  # how much of it was given out; this part is clean
         self._edge = 0  # where its last whole word ends
-        self._holds = False  # the line may hold a secret
+        self._holds = False  # the line holds a secret
 
     def feed(self, piece: str) -> str:
         """What may be shown now."""
@@ -197,11 +197,11 @@ class RedactedStream:
             out += self._give(self._line.rindex("\n") + 1)
             self._holds = False
         if not self._holds:
-            self._holds = "-----" in self._line or self._redactor.may_hold(self._line)
+            self._holds = "-----" in self._line or self._redactor.text(self._line) != self._line
         held = len(self._line) - self._given
         if held > (_HELD if self._holds else _LONGEST_WORD) and self._edge <= self._given:
             self._edge = len(self._line) - _CONTEXT  # one endless word, longer than any token
-        if self._holds and held > _HELD:
+        if held > _HELD:
             out += self._give(self._edge)
             self._holds = False
         elif not self._holds and not self._redactor.may_begin(self._word()):
@@ -228,7 +228,8 @@ class RedactedStream:
         """What was not given out yet of the line up to `end`, without secrets; the line then begins there."""
         text, given = self._line[:end], self._line[: self._given]
         self._line, self._given, self._edge = self._line[end:], 0, max(0, self._edge - end)
-        return self._redactor.text(text).removeprefix(given)
+        clean = self._redactor.text(text)
+        return clean[len(given) :] if clean.startswith(given) else self._redactor.text(text[len(given) :])
 
     def _in_key(self) -> bool:
         begun = self._line.rfind("-----BEGIN")

@@ -54,6 +54,15 @@ def test_instructions_are_joined_wherever_they_stand() -> None:
     )
 
 
+def test_instructions_behind_the_question_are_instructions_too() -> None:
+    reminder = {"role": "system", "content": "Reply in whole files."}
+    found = asked([{"role": "developer", "content": "Be brief."}, user("u1"), reminder])
+    assert found == Asked(question="u1", system="Be brief.\n\nReply in whole files.")
+    for messages in ([reminder], [user("u1"), {"role": "assistant", "content": "a"}, reminder]):
+        with pytest.raises(BadMessages, match="must come from the user"):
+            asked(messages)
+
+
 def test_a_refusal_is_what_the_assistant_said() -> None:
     for message in (
         {"role": "assistant", "content": None, "refusal": "I cannot."},

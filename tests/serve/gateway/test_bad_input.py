@@ -16,6 +16,7 @@ import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ import openai
 import pytest
 from aiohttp import web
 from tests.serve.gateway.conftest import Running, config_of, gateway, in_thread, upstream
+from tests.serve.gateway.judging import openai_schema
 from tests.serve.gateway.test_chat import CLIENT_TOOL, _closed, agent, ask, client
 
 from taoloop.serve.gateway.config import ServerLimits
@@ -50,7 +52,7 @@ def post(running: Running, body: Any, *, path: str = CHAT, method: str = "POST",
         connection.request(method, path, data, {"Content-Type": "application/json", **headers})
         response = connection.getresponse()
         text = response.read()
-        is_json = response.headers.get_content_type() == "application/json" and method != "HEAD"
+        is_json = response.headers.get_content_type() == "application/json"
         return response.status, json.loads(text) if is_json else text
     finally:
         connection.close()
@@ -135,6 +137,14 @@ TOOL = {"name": "f", "parameters": {"type": "object", "properties": {}}}
         ({"stop": ""}, "stop"),
         ({"stop": ["a", "b", "c", "d", "e"]}, "stop"),
         ({"stop": [1]}, "stop[0]"),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [{"id": "a", "type": "custom"}]}, *ask("b")]},
+            "messages[0].tool_calls[0].custom",
+        ),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [{"id": "a", "function": None}]}, *ask("b")]},
+            "messages[0].tool_calls[0].function",
+        ),
         ({"user": 5}, "user"),
         ({"seed": "x"}, "seed"),
         ({"metadata": []}, "metadata"),
@@ -191,6 +201,11 @@ def test_a_field_of_the_wrong_type_or_range_is_named(running: Running, changes: 
     assert told["error"]["param"] == param, told
     assert param in told["error"]["message"]
     assert told["error"]["code"]
+
+
+def test_of_the_arms_of_a_field_the_one_is_told_of_that_was_meant(running: Running) -> None:
+    told = post(running, body_of(stop=list("abcde")))[1]
+    assert "at most 4 items" in told["error"]["message"]
 
 
 def test_a_result_of_no_use_for_a_call_of_the_clients_tool_is_refused_and_the_run_goes_on_waiting() -> None:
@@ -412,8 +427,11 @@ def test_what_is_no_http_is_refused_and_its_text_does_not_get_into_the_log(
     running: Running, garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     said = speak(running, garbage)
-    assert said == b"" or said.split(b" ")[1].startswith(b"4"), said
-    assert b"Traceback" not in said
+    head, _, body = said.partition(b"\r\n\r\n")
+    status, told = int(head.split(b" ")[1]), json.loads(body)["error"]
+    assert (status, told["code"]) in ((400, "invalid_http"), (431, "header_too_long")), said
+    openai_schema("ErrorResponse").validate({"error": told})
+    assert b"s3cret" not in said
     assert "s3cret" not in caplog.text
     assert "Traceback" not in caplog.text
     assert post(running, b"", path="/healthz", method="GET")[0] == 200
@@ -450,8 +468,16 @@ def test_a_path_or_method_that_is_not_there_is_told_so(
     assert (found, told["error"]["code"]) == (status, code)
 
 
-def test_a_head_request_has_the_status_and_nothing_else(running: Running) -> None:
-    assert post(running, b"", path="/healthz", method="HEAD")[0] in (200, 405)
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/healthz", 200), ("/readyz", 200), ("/v1/models", 200), ("/v1/runs/nothing", 404), ("/v1/responses", 405)],
+)
+def test_a_head_request_has_the_status_and_nothing_else(running: Running, path: str, status: int) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", urlsplit(running.url).port, timeout=10)) as connection:
+        for _ in range(2):  # a body would be read as the beginning of the next answer
+            connection.request("HEAD", path)
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (status, b"")
 
 
 # Models that fail in the middle of a stream, and readers that go away

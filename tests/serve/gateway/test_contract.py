@@ -112,3 +112,31 @@ RIGHT: dict[str, dict[str, Any]] = {
     },
     "Model": {"id": "assistant", "object": "model", "created": 1, "owned_by": "taoloop"},
 }
+
+
+def test_a_field_that_is_refused_is_refused_by_the_document_too() -> None:
+    with upstream("Hello.") as server, gateway(config_of(agent(server))) as running:
+        for path, name, body in (
+            ("/v1/chat/completions", "ChatRequest", {"model": "assistant", "messages": [MESSAGE | {"role": "user"}]}),
+            ("/v1/responses", "ResponsesRequest", {"model": "assistant", "input": "Hi."}),
+        ):
+            schema = {"$ref": f"#/components/schemas/{name}", "components": contract()["components"]}
+            judge = jsonschema_rs.validator_for(schema)
+            properties = contract()["components"]["schemas"][name]["properties"]
+            narrow = [field for field, said in properties.items() if "enum" in said or said.get("type") == "null"]
+            assert len(narrow) > 2
+            for field in narrow:
+                for value in (None, False, True, 0, 1, 2, [], ["x"], "x", {}, {"id": "x"}):
+                    status, told = post(running, {**body, field: value}, path=path)
+                    assert (status == 200) == judge.is_valid({**body, field: value}), (field, value, told)
+
+
+def test_an_event_of_a_stream_is_judged_as_it_is_sent_and_by_its_data() -> None:
+    said = contract()["paths"]["/v1/chat/completions"]["post"]["responses"]["200"]["content"]["text/event-stream"]
+    judge = jsonschema_rs.validator_for({**said["schema"], "components": contract()["components"]})
+    choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": None, "logprobs": None}
+    chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    for right in (chunk, {"data": json.dumps(chunk), "event": "message"}, {"data": "[DONE]"}):
+        judge.validate(right)
+    for wrong in ({**chunk, "id": 3}, {"event": "message"}, {"data": 3}, {}):
+        assert not judge.is_valid(wrong)

@@ -305,9 +305,9 @@ def test_aborted_requests_leave_nothing_behind() -> None:
     with upstream(slow) as server, gateway(config_of(agent(server))) as running:
         for number in range(60):
             body = {"model": "assistant", "messages": ask("Hi."), "stream": number % 2 == 0}
+            asked = len(server.asked)
             with sent(running, body):
                 if number % 3:
-                    asked = len(server.asked)
                     until(lambda: len(server.asked) > asked)  # noqa: B023  # called at once
         until(lambda: running_now(running) == (0, 0))
         until(lambda: all(one.status == "stopped" for one in running.traces()))

@@ -227,3 +227,25 @@ def test_a_key_is_made_and_only_its_digest_is_for_the_file() -> None:
     assert made.returncode == 0
     assert "tao-" in made.stdout
     assert "sha256:" in made.stdout
+
+
+def test_a_new_file_that_was_broken_is_taken_up_once_it_is_mended(agent_file: Path) -> None:
+    gate, more = agent_file.parent / "gate.yaml", agent_file.parent / "more.yaml"
+    gate.write_text("agents:\n  assistant: agent.yaml\n")
+    with upstream("Hello.") as server, serving(gate, server) as served:
+        gate.write_text("agents:\n  assistant: agent.yaml\n  more: more.yaml\n")
+        served.said("gate.yaml:3: agents.more")  # there is no such file
+        more.write_text("model: nothing-of-that-kind:x\n")
+        served.said("more.yaml:1: model")
+        assert served.ask("Hi.")[0] == 200
+        more.write_text("model: offline\n")
+        served.said("The changed configuration is in use.")
+        assert [one["id"] for one in served.get("/v1/models")[1]["data"]] == ["assistant", "more"]
+
+
+def test_a_database_that_changes_takes_a_restart_and_that_is_said(agent_file: Path) -> None:
+    gate = agent_file.parent / "gate.yaml"
+    gate.write_text("agents: {assistant: agent.yaml}\n")
+    with upstream("Hello.") as server, serving(gate, server, "--db", str(agent_file.parent / "a.db")) as served:
+        gate.write_text("agents: {assistant: agent.yaml}\nserver: {max_runs: 3}\n")
+        served.said("in use.\n")

@@ -139,7 +139,7 @@ def test_a_response_goes_on_from_the_one_before_it() -> None:
         for unknown in ("resp_x", "resp_20260101-000000-00000000", "", "\x00", "x" * 10_000):
             with pytest.raises(openai.NotFoundError) as told_so:
                 made.create(model="assistant", input="And?", previous_response_id=unknown)
-            assert told_so.value.code == "run_not_found"
+            assert (told_so.value.code, told_so.value.param) == ("run_not_found", "previous_response_id")
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -7,7 +7,7 @@ from typing import Any
 import openai
 import pytest
 from tests.serve.gateway.conftest import config_of, gateway, upstream
-from tests.serve.gateway.test_chat import CALL, CLIENT_TOOL, LOOK, _closed, agent, ask, client, send_note
+from tests.serve.gateway.test_chat import CALL, CLIENT_TOOL, LOOK, SENT, _closed, agent, ask, client, send_note
 
 from taoloop.serve.gateway.chat_wire import OfferedTool
 from taoloop.serve.gateway.refusals import RequestRefused
@@ -94,7 +94,6 @@ def test_an_agent_that_answers_in_words_is_told_to_call(choice: Any, streamed: b
         assert ("listen" in offered) == (choice == "required")
         if not streamed:
             assert first.usage.total_tokens == 3 * 13
-        print(first)
         [call] = first.choices[0].message.tool_calls
         messages += [
             {"role": "assistant", "tool_calls": [call.model_dump(exclude_none=True)]},
@@ -194,15 +193,16 @@ def test_results_that_come_with_other_tools_begin_a_run_that_has_them() -> None:
 
 def test_a_run_that_changed_something_is_not_begun_anew() -> None:
     note = {"tool_calls": [{"name": "send_note", "args": {"to": "Ann", "text": "hello"}}]}
-    with upstream(note, LOOK, "Sent.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
+
+    def reply(body: dict[str, Any]) -> Any:
+        text = str(body["messages"])
+        return "Sent." if "all red" in text else LOOK if "Observation of send_note" in text else note
+
+    with upstream(reply) as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
+        SENT.clear()
         chat = client(running).chat.completions
         messages = ask("Send Ann the note: hello. Then look outside.")
         first: Any = chat.create(model="assistant", messages=messages, tools=[CLIENT_TOOL])
-        if first.choices[0].finish_reason == "stop":  # it asked a person first
-            text = first.choices[0].message.content
-            messages += [{"role": "assistant", "content": text}, {"role": "user", "content": "yes"}]
-            first = chat.create(model="assistant", messages=messages, tools=[CLIENT_TOOL])
-        print(first)
         [call] = first.choices[0].message.tool_calls
         messages += [
             {"role": "assistant", "tool_calls": [call.model_dump(exclude_none=True)]},
@@ -210,4 +210,17 @@ def test_a_run_that_changed_something_is_not_begun_anew() -> None:
         ]
         done = chat.create(model="assistant", messages=messages, tools=[OTHER_TOOL])
         assert done.choices[0].message.content == "Sent."
-        assert len(running.traces()) == 1
+        assert len(running.traces()) == len(SENT) == 1
+
+
+def test_calls_that_another_server_gave_are_part_of_the_conversation() -> None:
+    calls = [
+        {"id": "call_a", "type": "function", "function": {"name": "get", "arguments": "{}"}},
+        {"id": "call_b", "type": "custom", "custom": {"name": "run", "input": "ls"}},
+    ]
+    results: list[Any] = [{"role": "tool", "tool_call_id": one["id"], "content": f"gave {one['id']}"} for one in calls]
+    messages: list[Any] = [*ask("Go."), {"role": "assistant", "tool_calls": calls}, *results, *ask("And?")]
+    with upstream("Done.") as server, gateway(config_of(agent(server))) as running:
+        client(running).chat.completions.create(model="assistant", messages=messages)
+        asked = str(server.asked[0]["messages"])
+        assert all(text in asked for text in ("[called get({})]", "[called run(ls)]", "| gave call_a", "| gave call_b"))

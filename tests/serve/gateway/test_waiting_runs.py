@@ -359,6 +359,50 @@ def test_a_run_of_a_key_that_is_gone_does_not_go_on() -> None:
             assert post(running, b"", path=path, method="GET", Authorization=f"Bearer {bob[0]}")[0] == 404
 
 
+def test_a_key_that_may_not_use_the_agent_any_more_approves_nothing_and_with_it_again_the_run_goes_on() -> None:
+    ann = new_key("ann")
+    with upstream(NOTE, "Done.") as server:
+        now = [
+            config_of(agent(server, tools=[send_note]), keys=(replace(ann[1], agents=(name,)),), port=0)
+            for name in (
+                "assistant",
+                "another",
+            )
+        ]
+        configs = [now[1], now[0], now[1], now[0]]
+        with gateway(now[0], load=lambda: configs.pop(0)) as running:
+
+            def reload() -> None:
+                told = len(running.said)
+                running.process.ask_reload()
+                while len(running.said) == told:
+                    threading.Event().wait(0.02)
+
+            client(running, api_key=ann[0]).chat.completions.create(model="assistant", messages=ask("Say hello."))
+            [trace] = running.traces()
+            path, body = f"/v1/runs/{trace.run_id}", {"decision": "approve", "call_id": next(iter(trace.pending))}
+            reload()
+            status, told = post(running, body, path=f"{path}/approvals", Authorization=f"Bearer {ann[0]}")
+            assert (status, told["error"]["code"]) == (404, "model_not_found")
+            given = ApprovalAnswer(approved=True, by="operator")
+            asyncio.run(answer(running.journal, trace.run_id, body["call_id"], given))
+            waker = Waker(lambda: running.process.gateway.standing)
+
+            async def looked() -> bool:
+                await waker.look()
+                tasks = list(waker._driving.values())  # no view of it
+                await waker.end(20)
+                return bool(tasks)
+
+            asyncio.run(looked())
+            assert SENT == []
+            reload()
+            asyncio.run(looked())
+            while running.traces()[0].status != "completed":  # this waker's look, or that of the server itself
+                threading.Event().wait(0.02)
+            assert len(SENT) == 1
+
+
 def test_a_client_tool_of_an_agent_whose_model_reads_no_observations() -> None:
     policy = Policy(observations="handles")
     with upstream(LOOK, "It is done.") as server, gateway(config_of(agent(server, policy=policy))) as running:

@@ -120,6 +120,8 @@ def boolean(param: Param, text: str) -> bool | None:
             return found[1] is not None
     if about and about & set(concepts(text)) and (_YES.search(text) or _NOT.search(text)):
         return not _NOT.search(text)
+    if not param.required and about and words <= set(re.findall(r"[a-z]+", lowered)) and not _NOT.search(lowered):
+        return True
     if param.required and (match := re.search(r"\b(true|false|yes|no)\b", lowered)):
         return match[1] in ("true", "yes")
     return None

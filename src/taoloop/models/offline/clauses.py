@@ -14,7 +14,7 @@ _VERBS = (
     "|list|show|"
     "give|translate|calculate|compute|what|how|check|summari[sz]e|save|delete|create|open|fetch|report|email|book|when|"
     "who|where|which|append|remove|update|work out|take|print|return|say|answer|store|put|round|sort|reverse|explain|"
-    "set|buy|pay|order|play|draw|compare|query|lookup|evaluate|use|call|run|make|schedule|remind"
+    "set|close|cancel|turn|switch|move|transfer|restart|stop|start|post|publish|rename|copy|assign|notify|message|renew|reserve|ping|define|replace|buy|pay|order|play|draw|compare|query|lookup|evaluate|use|call|run|make|schedule|remind"
 )
 _CHINESE_VERBS = (
     "再|然后|接着|最后|随后|并|加|减|乘|除以|求|计算|算|查|读|写|发|搜|翻译|告诉|统计|列出|把|将|用|给出|给我|回答|换|"

@@ -40,7 +40,7 @@ _IS_LESS = re.compile(
 _NAME = (
     r"(?!(?:Which|Who|What|Where|How|Is|Are|Was|Does|Do|Did|Has|Have|By|Tell|The|I|It)\b)[A-Z][\w-]*(?:\s[A-Z][\w-]*)*"
 )
-_INTRO = r"(?i:(?:the\s+one\s+|that\s+|it\s+is\s+)?(?:in|at|of|for)?\s*(?:the\s+(?:\w+\s+of\s+)?)?)"
+_INTRO = r"(?i:(?:the\s+one\s+|that\s+|it\s+is\s+)?(?:in|at|of|for|on|from|by)?\s*(?:the\s+(?:\w+\s+of\s+)?)?)"
 
 
 def _patterns(one: str) -> tuple[re.Pattern[str], re.Pattern[str]]:

@@ -52,9 +52,11 @@ class Compound(Steps):
             return None
         beyond = self.chooser.beyond(goal.text, choice)
         told = {c for path, _ in leaves(found.content) for name in path for c in name_concepts(name)}
-        if not isinstance(found.content, dict | list) or beyond & told:
+        if beyond & told:
             return None
         for follower in self.chooser.followers(goal.text, choice):
+            if isinstance(found.content, str) and [param.role for param in follower.filled.open] != ["text"]:
+                continue
             filled = self.chooser.fill(goal.text, follower.profile, [found])
             if not filled.open and filled.earlier:
                 return self.observe(follower.profile, filled.args, self.skeleton.restore(goal.text))

@@ -49,6 +49,15 @@ _ONE_WORD = re.compile(
     rf"(?:please\s+)?(?:write|save|append|put)\s+([A-Za-z]+)\s+(?:to|into|in)\s+{MARK}", re.IGNORECASE
 )
 _TOPICS = frozenset({"topic", "subject", "term", "keyword", "keywords", "entity", "主题", "关键词"})
+_SPOKEN = re.compile(
+    r"(?:\b(?:saying|says|say|that\s+says|text|message|body|reading)|说|内容(?:是|为)?|写着)\s*[:：]?\s*$",
+    re.IGNORECASE,
+)
+_CONTAINER = re.compile(
+    r"(?:web\s?)?(?:pages?|sites?|websites?|articles?|links?|documents?|files?)|网页|页面|文章|网站|链接|文件|文档",
+    re.IGNORECASE,
+)
+_AFTER_COLON = re.compile(r"[:：]\s*(\S.*)$", re.DOTALL)
 _ORDINAL = re.compile(r"(?<!\d)(\d{1,9})(?:st|nd|rd|th)\b")
 _THERE = re.compile(r"\bthere\b|那里|那边|当地|那儿", re.IGNORECASE)
 _DICTATED = r"(?:write|save|append|send|put|post|say)\s+"
@@ -57,6 +66,9 @@ _VAGUE = re.compile(
     r"|(?:所有|全部|一切|全|它|他|她|们|这些|那些|这个|那个|东西|其他|其余|都)+",
     re.IGNORECASE,
 )
+_JOINS = re.compile(r"\b(?:and|then|or|but)\b|[,，;；]|然后|以及|并且|或者")
+"""In bare words for a call that acts these begin something else: better no call than one on the wrong thing."""
+
 _DAYS = re.compile(r"\b(?:today|tomorrow|yesterday|tonight)\b|今天|明天|后天|昨天|今晚", re.IGNORECASE)
 
 
@@ -155,12 +167,24 @@ class Filler:
             return self.findings[-1].text()
         if not marks and param.required and param.role not in ("query", "text", "name", "any"):
             marks = self._of_kind(param, self._marks(self.whole, _KINDS.get(param.role, ())))
+        if param.role != "currency":
+            money = [mark for mark in marks if self.skeleton.atom(mark).kind == "currency"]
+            marks = [mark for mark in marks if mark not in money] or money
+        if param.side == "to" and param.role in ("name", "any", "id") and (name := self._receiver(marks)):
+            self.said[param.name] = name
+            return name
         return self._take(param, sided(param, self.profile.params, marks, self.clause, self.skeleton))
 
     def _of_kind(self, param: Param, marks: list[str]) -> list[str]:
         """The marks without files of another kind than the argument's description names (".json or .yaml")."""
         kinds = set(_SUFFIX.findall(param.text.lower())) if param.role == "path" else set()
         return [m for m in marks if not kinds or set(_SUFFIX.findall(self.skeleton.atom(m).value.lower())) & kinds]
+
+    def _receiver(self, marks: Sequence[str]) -> str:
+        """Who stands behind "to" by name, where no other value does; empty if nobody."""
+        found = phrases.receiver(self.clause)
+        to = [mark for mark in marks if re.search(r"\bto\s+$|给\s*$", self.clause[: self.clause.find(mark)])]
+        return "" if to else found
 
     def _place_name(self) -> str:
         """A place that the table does not know, as the task writes it: the tool may know it, or say what is near."""
@@ -178,6 +202,8 @@ class Filler:
     def _marks(self, text: str, kinds: Sequence[Kind]) -> list[str]:
         marks = [mark for mark in _MARK.findall(text) if mark not in self.used]
         marks = [mark for mark in marks if self.skeleton.atom(mark).kind in kinds]
+        if kinds == _KINDS["name"]:
+            marks = self._not_spoken(marks, text)
         return sorted(marks, key=lambda mark: kinds.index(self.skeleton.atom(mark).kind) > 0 and len(kinds) > 2)
 
     def _take(self, param: Param, mark: str | None) -> Any:
@@ -221,8 +247,8 @@ class Filler:
         marks = [near] if near else marks if param.required else []
         marks.sort(key=lambda mark: self.skeleton.atom(mark).weak)
         for mark in marks:
-            text = self.skeleton.atom(mark).value
-            value = as_number(units.converted(text, behind[mark], own) if behind.get(mark, own) != own else text, param)
+            text, unit = self.skeleton.atom(mark).value, behind.get(mark, "")
+            value = as_number(units.converted(text, unit, own) if unit and unit != own else text, param)
             if value is not None:
                 self.used.add(mark)
                 self.taken[param.name] = mark
@@ -278,8 +304,10 @@ class Filler:
             return OPEN if value is None else value
         if not param.takes_text or param.role in _SHAPED:
             return OPEN
-        value = self._quoted() or self._words_for(param)
-        vague = self.profile.acts and _VAGUE.fullmatch(value) is not None
+        quoted = self._quoted(param)
+        value = quoted or self._words_for(param)
+        unsure = _VAGUE.fullmatch(value) is not None or (not quoted and _JOINS.search(value) is not None)
+        vague = self.profile.acts and param.role != "text" and unsure
         if value and not vague and value not in self.said.values():
             self.said[param.name] = value
             return value
@@ -296,10 +324,17 @@ class Filler:
         """The concepts of the other arguments' names: their words lead to their values, not to this one's."""
         return {c for other in self.profile.params if other is not param for c in name_concepts(other.name)}
 
-    def _quoted(self) -> str:
+    def _quoted(self, param: Param) -> str:
         marks = self._marks(self.clause, ("quoted",))
+        marks = marks if param.role == "text" else self._not_spoken(marks, self.clause)
         self.used.update(marks[:1])
         return self.skeleton.atom(marks[0]).value if marks else ""
+
+    def _not_spoken(self, marks: list[str], text: str) -> list[str]:
+        """The marks that are no message's words, where the tool has an argument for these."""
+        if not any(param.role == "text" for param in self.profile.params):
+            return marks
+        return [mark for mark in marks if not _SPOKEN.search(text[: text.find(mark)])]
 
     def _words_for(self, param: Param) -> str:
         if param.role in _UNWORDED:
@@ -319,17 +354,25 @@ class Filler:
                 found = [name for name in found if not self._is_no_place(name)]
             if found or param.role == "id":
                 return [*found, ""][0]
-        if param.role == "text" and self.findings:
+        if param.role == "text":
+            return self._text_for(known)
+        idle = set() if param.role == "query" else CHANGES | {"@read"}
+        rest = phrases.residue(self.clause, self.skeleton, known | idle, self.used)
+        return "" if param.role == "place" and self._is_no_place(rest) else rest
+
+    def _text_for(self, known: set[str]) -> str:
+        """What was found last, or the words that the clause gives as a text."""
+        if self.findings:
             self.earlier = True
             return self.findings[-1].text()
-        if param.role != "text":
-            idle = set() if param.role == "query" else CHANGES | {"@read"}
-            rest = phrases.residue(self.clause, self.skeleton, known | idle, self.used)
-            return "" if param.role == "place" and self._is_no_place(rest) else rest
+        if self.profile.acts and (told := _AFTER_COLON.search(self.clause)):
+            return self.skeleton.restore(told[1]).strip()
         word = _ONE_WORD.match(self.clause)
         if word and not phrases.REFERENCE.fullmatch(word[1]) and not _VAGUE.fullmatch(word[1]):
             return word[1]
         spent = self.used | set(self._marks(self.clause, ("path", "email", "url")))
         rest = phrases.residue(self.clause, self.skeleton, known, spent)
+        if _CONTAINER.fullmatch(rest) and self._marks(self.clause, ("path", "url")):
+            return ""  # the text is in what the mark names
         dictated = re.search(_DICTATED + re.escape(rest), self.skeleton.restore(self.clause), re.IGNORECASE)
         return rest if dictated or not self.profile.changes else ""

@@ -30,6 +30,7 @@ _LABEL = re.compile(r"([A-Za-z]+|[\u4e00-\u9fff]{2,6})\s*$")
 _LABELS_ANY = frozenset({"@search", "@lookup", "@read", "@list", "@count", "@calc", "@id"}) | CHANGES
 _NEAR_BEST = 0.55
 _EACH_TAKEN = 0.4
+_NAMED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +110,19 @@ class Chooser:
                 continue  # nothing was seen that it could work on
             if self._mislabelled(clause, each, filled):
                 continue
-            worth = points + _EACH_TAKEN * len(filled.taken)
+            worth = points + _EACH_TAKEN * len(filled.taken) + _NAMED * self._named(clause, filled)
             choice = Choice(each, filled, worth, self._file_with_text(clause, filled))
             if best is None or (best.ready, best.points) < (choice.ready, worth):
                 best = choice
         return best
+
+    def _named(self, clause: str, filled: Filled) -> int:
+        """How many values stand behind the noun of the argument that took them: "ticket 7" for `ticket_id`."""
+        count = 0
+        for name, mark in filled.taken.items():
+            label = _LABEL.search(clause[: clause.find(mark)]) if mark in clause else None
+            count += label is not None and bool(_nouns(name) & set(concepts(label[1])))
+        return count
 
     def _mislabelled(self, clause: str, each: Profile, filled: Filled) -> bool:
         """True if a value stands behind a word for something that the tool knows nothing of: "invoice INV-7"."""

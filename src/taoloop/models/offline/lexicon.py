@@ -71,9 +71,9 @@ hotel: hotel accommodation | 酒店 宾馆 旅馆
 flight: flight airline plane fly airport | 航班 机票 飞机 机场
 train: train railway | 火车 高铁 列车
 reserve: reserve reservation booking book_a book_an book_me | 预订 预定 订
-buy: buy purchase order_a checkout | 购买 买 下单
-pay: pay payment transfer refund remit | 打款 转给 支付 付款 转账 退款 汇款
-order: order shipment parcel package tracking delivery | 订单 快递 物流 包裹
+buy: buy purchase order_a checkout | 购买 买 下单 订购 采购
+pay: pay payment transfer refund remit | 打款 转给 支付 付款 转 转账 退款 汇款
+order: order shipment parcel package tracking delivery | 订单 快递 物流 包裹 订购
 user: user account profile member | 用户 账号 账户 成员
 salary: salary wage income earn earns paid | 工资 薪水 月薪 薪资 收入 年薪
 manager: manager boss supervisor | 经理 上司 主管 老板 领导 上级
@@ -213,7 +213,10 @@ warranty: warranty guarantee | 保修 质保
 discount: discount sale_price coupon promotion | 折扣 优惠 打折
 contract: contract agreement | 合同 协议
 meeting_room: meeting_room conference_room | 会议室
-ticket: ticket tickets | 票 门票 车票
+ticket: ticket tickets | 票 门票 车票 工单
+assignee: assignee assigned assign responsible | 负责 负责人 指派 经办 经办人
+close: close closed | 关闭 关掉 关上
+turn: turn_the turn_on turn_off switch toggle | 打开 关掉 关上 开启 关闭
 queue: queue waiting | 排队
 version: version release | 版本
 ping: ping latency | 延迟

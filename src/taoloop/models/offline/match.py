@@ -74,7 +74,8 @@ class Profile:
         if self.changes and asked & self.changes:
             return orders
         if self.changes:
-            return orders and bool(asked & set(self.name[:1])) and len(asked & self.strong.keys()) > 1
+            verb = set(self.name[:1]) | set(concepts(" ".join(self.card.purpose.split()[:2])))
+            return orders and bool(asked & verb) and len(asked & self.strong.keys()) > 1
         return orders and (bool(asked & set(self.name[:2])) or len(asked & self.strong.keys()) > 1)
 
 
@@ -143,6 +144,9 @@ def score(each: Profile, about: Iterable[str], atoms: Sequence[Atom], telling: M
         total -= _WRONG_ACT
     if "@count" in wanted and "@list" in each.strong and "@count" not in each.strong:
         total += _COUNTABLE
+    counted = set(each.name) - {"@count"} - _GENERIC if "@count" in each.name else set()
+    if counted and not counted & wanted:
+        total -= _COUNTABLE  # it counts something else
     roles = {param.role for param in each.params} | {param.item.role for param in each.params if param.item}
     fitting = 0.0
     for kind in {atom.kind for atom in atoms}:

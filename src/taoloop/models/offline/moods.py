@@ -112,7 +112,8 @@ _STRICT = frozenset(_STRICT_WORDS.split())
 _ALSO = {
     "@convert": "@currency @unit", "@send": "@email @message @pay", "@write": "@append @create @update",
     "@email": "@send",
-    "@book": "@reserve @buy", "@order": "@buy", "@update": "@write", "@create": "@write @event @task @note",
+    "@book": "@reserve @buy", "@buy": "@order", "@stop_service": "@close @turn", "@pay": "@send",
+    "@order": "@buy", "@update": "@write", "@create": "@write @event @task @note",
     "@message": "@send", "@append": "@write", "@move": "@copy", "@replace": "@convert @update",
     "@remind": "@event @task",
 }  # fmt: skip

@@ -52,7 +52,7 @@ _LABELS = {
     "subject": "subject|title|主题|标题|题目", "title": "titled?|called|标题|题目|名为",
     "name": "named|called|name|名字|名叫|名为|叫",
     "body": "body|message|content|text|saying|内容|正文|写着", "content": "contents?|text|saying|内容|正文|写着|写上",
-    "message": "message|text|saying|内容|消息|说", "text": "text|内容|文本|文字", "note": "note|备注|内容",
+    "message": "message|text|saying|内容|消息|说", "text": "text|saying|内容|文本|文字|说", "note": "note|备注|内容",
     "description": "description|描述|说明", "query": "query|关键词|关键字", "limit": "limit|top|前",
     "count": "count|top|数量",
     "label": "label|labelled|labeled|标签", "reason": "reason|because|原因|理由|因为",
@@ -75,11 +75,12 @@ REFERENCE = re.compile(
 )
 
 
+_EXISTS = re.compile(r"\s+(?:(?:are|is)\s+there|do\s+(?:we|you|i)\s+have|exists?)\s*$", re.IGNORECASE)
 _FILLER_WORDS = (
     "many located lives live have has had having left still next last latest today tomorrow yesterday tonight there "
-    "come comes go goes "
-    "weigh weighs"
+    "come comes go goes weigh weighs"
 )
+_OPENING_VERBS = LEADING_VERBS | {"turn", "switch", "dim", "toggle", "close", "cancel", "stop"}
 _FILLERS = frozenset(_FILLER_WORDS.split())
 
 
@@ -90,7 +91,7 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
     """
     text = "".join(";" if char in used else char for char in clause)
     if topic := _TOPIC.search(text):
-        return _clean(skeleton.restore(topic["en"] or topic["zh"]))
+        return _clean(skeleton.restore(_EXISTS.sub("", topic["en"] or topic["zh"])))
     words = segments(text)
     words += [Segment(m.start(), m.end(), (), idle=False) for m in _MARK.finditer(text)]
     words.sort()
@@ -100,6 +101,7 @@ def residue(clause: str, skeleton: Skeleton, known: Collection[str], used: Colle
     for word in words:
         spent = (
             word.idle
+            or (not word.start and text[: word.end].lower() in _OPENING_VERBS)
             or text[word.start : word.end].lower() in _FILLERS
             or _on_card(text[word.start : word.end], known)
             or any(concept in known or concept in _ACTION for concept in word.about)
@@ -170,10 +172,12 @@ def names(clause: str, skeleton: Skeleton, *, only_places: bool = False) -> list
             if concepts(w) and concepts(w)[0][0] != "@"
         ]
     else:
-        runs = [match for match in _CAPITALS.finditer(clause) if match.start() or " " in match.group()]
-        runs = [run for run in runs if run.start() or run.group().split()[0].lower() not in LEADING_VERBS]
-        whole = [run.group() for run in runs if " " in run.group() and not _english_known(run.group().split()[-1])]
-        words = [run.group() for run in runs if " " not in run.group()]
+        runs = [match.group() for match in _CAPITALS.finditer(clause) if match.start() or " " in match.group()]
+        if runs and " " in runs[0] and clause.startswith(runs[0]):
+            head, rest = runs[0].split(" ", 1)
+            runs[0] = rest if _english_known(head) or head.lower() in LEADING_VERBS else runs[0]
+        whole = [run for run in runs if " " in run and not _english_known(run.split()[-1])]
+        words = [run for run in runs if " " not in run]
         found = [*whole, *(name for name in found if not any(name in run for run in whole))]
         found += [word for word in words if word.lower() != "i" and not _english_known(word)]
     return list(dict.fromkeys(skeleton.restore(name) for name in found if name))
@@ -211,6 +215,17 @@ _ELSEWHERE = re.compile(
     r"(?:to|in|into|onto|of|from|at|on|as|for)\b|到|写|存|保存|发|放|里|中|的|从|追加", re.IGNORECASE
 )
 """Behind a label without a sign such words begin a place, not the text: "write its content to a.txt"."""
+
+
+_RECEIVER = re.compile(
+    r"\bto\s+(?P<en>(?!the\b|a\b|an\b|my\b)[A-Z][\w-]*(?:\s[A-Z][\w-]*)*)|(?:发给|寄给|转给|交给|发送给)\s*(?P<zh>[\u4e00-\u9fff]{2,4}|[A-Za-z][\w-]*)\s*$"
+)
+
+
+def receiver(clause: str) -> str:
+    """The name behind "to" or 给: who gets something; empty if none stands there."""
+    match = _RECEIVER.search(clause)
+    return (match["en"] or match["zh"]) if match else ""
 
 
 def labelled(clause: str, skeleton: Skeleton, name: str) -> str:

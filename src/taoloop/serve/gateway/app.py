@@ -42,7 +42,10 @@ class Gateway:
         self._under_way: dict[asyncio.Task[Any] | None, Visit] = {}
         self.app = web.Application(middlewares=[_in_openai_form])
         for method, path, handler in ROUTES:
-            self.app.router.add_route(method, path, self._handled(path, handler))
+            handle = self._handled(path, handler)
+            self.app.router.add_route(method, path, handle)
+            if method == "GET":  # what watches a server often asks for no body (RFC 9110, section 9.1)
+                self.app.router.add_route("HEAD", path, handle)
         self.knows_origins = bool(standing.config.allow_origins)
         if self.knows_origins:
             from taoloop.serve.gateway.cross_origin import allow_pages  # noqa: PLC0415  # few need it

@@ -27,7 +27,7 @@ class BadMessages(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The `question` is the last message, `history` what was said before it, `system` the client's instructions."""
+    """The `question` is the last message that is none of the client's instructions (`system`); before it `history`."""
 
     question: str
     history: tuple[Message, ...] = ()
@@ -47,7 +47,7 @@ def asked(messages: Sequence[Mapping[str, Any]]) -> Asked:
     if not messages:
         raise BadMessages("There is no message.")
     texts = [_text(message, f"messages[{index}]") for index, message in enumerate(messages)]
-    last = len(messages) - 1
+    last = max((at for at, one in enumerate(messages) if one["role"] not in _INSTRUCTIONS), default=len(messages) - 1)
     if messages[last]["role"] != "user":
         raise BadMessages("The last message must come from the user.", f"messages[{last}].role")
     if not texts[last].strip():
@@ -55,8 +55,10 @@ def asked(messages: Sequence[Mapping[str, Any]]) -> Asked:
     history: list[Message] = []
     system: list[str] = []
     called: dict[str, str] = {}  # the names of the tools by the ids of their calls
-    for message, text in zip(messages[:last], texts, strict=False):
+    for at, (message, text) in enumerate(zip(messages, texts, strict=True)):
         role = message["role"]
+        if at == last:
+            continue
         if role in _INSTRUCTIONS:
             system.append(text.strip())
         elif role == "user":

@@ -45,12 +45,20 @@ class CalledFunction(Wire):
     arguments: str
 
 
+class CalledCustom(Wire):
+    """The custom tool of a tool call, which another server's answer asked for; this one serves functions alone."""
+
+    name: str
+    input: str
+
+
 class CalledTool(Wire):
-    """A tool call that an earlier answer asked for."""
+    """A tool call that an earlier answer asked for: of a function, or of a custom tool."""
 
     id: str
-    type: Literal["function"] = "function"
-    function: CalledFunction
+    type: Literal["function", "custom"] = "function"
+    function: CalledFunction | None = None
+    custom: CalledCustom | None = None
 
 
 class ChatMessage(Wire):
@@ -173,6 +181,10 @@ def read_chat(body: bytes) -> ChatRequest:
         RequestRefused: it is no JSON, or a field has the wrong type or range; names the field.
     """
     request = checked(ChatRequest, body)
+    for index, message in enumerate(request.messages):
+        for number, call in enumerate(message.tool_calls or ()):
+            if getattr(call, call.type) is None:
+                raise missing(f"messages[{index}].tool_calls[{number}].{call.type}")
     extra = request.model_extra or {}
     for name, hint in _IMPOSSIBLE.items():
         if extra.get(name) not in (None, False, [], 0):
@@ -208,6 +220,11 @@ def checked(kind: type[T], body: bytes) -> T:
         raise _told(error) from None
 
 
+def _tells(error: Mapping[str, Any]) -> tuple[int, bool]:
+    """How much a finding tells: the deepest most, and of the arms of a union the one whose type it was."""
+    return len(error["loc"]), not error["type"].endswith("_type")
+
+
 def _no_number(name: str) -> None:
     raise invalid(f"The body is no valid JSON: {name} is no number.", None, "invalid_json")
 
@@ -215,7 +232,7 @@ def _no_number(name: str) -> None:
 def _told(error: ValidationError) -> RequestRefused:
     """The first thing that is wrong, with its place as OpenAI writes it."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    first = max(found, key=lambda one: len(one["loc"])) if len(found) > 1 else found[0]
+    first = max(found, key=_tells) if len(found) > 1 else found[0]
     if first["type"] == "json_invalid":
         return invalid(
             f"The body is no valid JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", None, "invalid_json"

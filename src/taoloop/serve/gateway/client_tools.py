@@ -51,7 +51,8 @@ def client_tools(
     for index, one in enumerate(offered):
         function, param = one.function, place.format(index)
         if function.name in names:
-            raise invalid(f"There are two tools called {function.name!r} (`{param}.name`).", f"{param}.name")
+            message = f"`{param}.name`: {function.name!r} is taken, by another of `tools` or by a tool of the agent."
+            raise invalid(message, f"{param}.name")
         names.add(function.name)
         try:
             card = ToolCard(

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 import taoloop
+from taoloop.serve.gateway import chat_wire, responses_wire
 from taoloop.serve.gateway.chat_wire import ChatRequest
 from taoloop.serve.gateway.responses_wire import ResponsesRequest
 from taoloop.serve.gateway.runs import ApprovalWire
@@ -21,6 +22,9 @@ def contract() -> dict[str, Any]:
     kinds = [(kind, "validation") for kind in (ChatRequest, ResponsesRequest, ApprovalWire)]
     _, found = models_json_schema(kinds, ref_template=_REF)  # type: ignore[arg-type]  # the mode is a literal
     schemas = {**found["$defs"], **_answers()}
+    for name, narrower in _refused().items():
+        schemas[name]["properties"] |= narrower
+    schemas["ChatRequest"]["properties"]["messages"]["minItems"] = 1
     return {
         "openapi": "3.1.0",
         "info": {
@@ -59,13 +63,34 @@ def contract() -> dict[str, Any]:
 def _post(name: str, summary: str, body: str, answer: str, *, stream: str = "") -> dict[str, Any]:
     content = _json(answer)
     if stream:
-        content["text/event-stream"] = {"schema": {"$ref": _REF.format(model=stream)}}
+        content["text/event-stream"] = {"schema": _event(stream)}
     return {
         "operationId": name,
         "summary": summary,
         "requestBody": {"required": True, "content": _json(body)},
         "responses": {"200": {"description": "The answer", "content": content}, **_refusals()},
     }
+
+
+def _event(data: str) -> dict[str, Any]:
+    """One event of a stream.
+
+    OpenAPI 3.1 does not say what a schema judges there. Some judge the JSON of each event's `data`, as OpenAI's own
+    document means it, and others the event as it was sent.
+    """
+    sent = {"type": "string", "contentMediaType": "application/json", "contentSchema": _one(data)}
+    return {"anyOf": [_one(data), _object("data", event=_TEXT, data=sent)]}
+
+
+def _refused() -> dict[str, dict[str, Any]]:
+    """Fields that a request may only hold with a value that asks for nothing, by the type of the request."""
+    nothing: dict[str, Any] = {"enum": [None, False, 0, []]}
+    chat = dict.fromkeys(chat_wire._IMPOSSIBLE, nothing) | {
+        "logprobs": {"enum": [None, False]},
+        "n": {"enum": [None, 1]},
+    }
+    responses: dict[str, Any] = {name: {"type": "null"} for name in responses_wire._IMPOSSIBLE}
+    return {"ChatRequest": chat, "ResponsesRequest": {**responses, "background": {"enum": [None, False]}}}
 
 
 def _get(name: str, summary: str, answer: str, *path: str, more: dict[str, str] | None = None) -> dict[str, Any]:

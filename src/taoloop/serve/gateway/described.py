@@ -16,6 +16,7 @@ from taoloop.models.resolve import is_provider
 from taoloop.runtime.agent import AUTO, Agent
 from taoloop.runtime.agent_parts import FINDERS, PAGING_TOOL
 from taoloop.runtime.tool_source import sources_in
+from taoloop.serve.gateway.budgets import void_budgets
 from taoloop.serve.gateway.config import ApiKey, GatewayConfig, ServedAgent
 from taoloop.serve.gateway.llm import NamedEndpoint
 from taoloop.tools.base import Tool
@@ -53,7 +54,7 @@ def describe(config: GatewayConfig) -> str:
     if config.any_model:
         first = next(iter(config.agents))
         lines += ["", f"A request whose `model` is no agent's name is answered by {first}."]
-    warnings = [*config.warnings, *problems, *unused(config)]
+    warnings = [*config.warnings, *problems, *unused(config), *void_budgets(config)]
     lines += ["", "warnings:", *(f"  {one}" for one in warnings)] if warnings else ["", "warnings: none"]
     return Redactor(config.secrets, patterns=False).text("\n".join(lines)) + "\n"
 

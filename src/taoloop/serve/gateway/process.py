@@ -17,8 +17,9 @@ from taoloop.errors import ConfigError, TaoError
 from taoloop.runtime.agent_nodes import files_read
 from taoloop.serve.gateway.allowance import Allowances
 from taoloop.serve.gateway.app import Gateway
+from taoloop.serve.gateway.budgets import void_budgets
 from taoloop.serve.gateway.metrics import Metrics
-from taoloop.serve.gateway.noise import ConnectionLog
+from taoloop.serve.gateway.noise import ConnectionLog, Runner
 from taoloop.serve.gateway.standing import Standing
 from taoloop.serve.gateway.waking import Waker
 
@@ -100,7 +101,8 @@ class Process:
         await asyncio.to_thread(self.gateway.standing.warm_up)
         for name in config.services.unused():
             self._say(f"{config.path.name}: {name}: no model and no OpenAPI tool is at this host.")
-        runner = web.AppRunner(
+        self._warn_of_budgets(config)
+        runner = Runner(
             self.gateway.app,
             handler_cancellation=True,
             access_log=None,
@@ -208,7 +210,12 @@ class Process:
         if config.allow_origins and not self.gateway.knows_origins:
             rest += " To let pages of other origins in where none was let in before takes a restart."
         self._say(f"The changed configuration is in use.{rest}")
+        self._warn_of_budgets(config)
         await old.retire()
+
+    def _warn_of_budgets(self, config: GatewayConfig) -> None:
+        for warning in void_budgets(config):
+            self._say(warning)
 
     def _standing(self, config: GatewayConfig) -> Standing:
         return Standing(config, self._journal, self._allowances, self._metrics, self._telemetry)

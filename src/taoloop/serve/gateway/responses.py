@@ -106,7 +106,10 @@ async def _wish(visit: Visit, request: ResponsesRequest, served: ServedAgent) ->
         message = "With `previous_response_id` it is the new message alone; the server knows the others."
         raise invalid_field("input", message)
     earlier, turn = run_of(request.previous_response_id)
-    trace = await visit.service.own(owner, earlier)
+    try:
+        trace = await visit.service.own(owner, earlier)
+    except RequestRefused as error:
+        raise RequestRefused(replace(error.refusal, param="previous_response_id")) from None
     if trace.paused is not None:
         if open_calls_of_client(trace):
             message = "That run waits for results of its client's tools: give a `function_call_output` for each call."

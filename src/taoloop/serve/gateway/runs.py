@@ -50,12 +50,14 @@ async def approve(visit: Visit) -> web.Response:
     """`POST /v1/runs/{run_id}/approvals`: answers one call; the run goes on by itself once all have their answers.
 
     Raises:
-        RequestRefused: the run is not there, the call waits for nothing, or this key may not answer.
+        RequestRefused: the run is not there, the call waits for nothing, or this key may not answer, nor use the agent
+            (any more).
     """
     given = checked(ApprovalWire, await visit.body())
     require_may_approve(visit.key)
     run_id, owner = visit.request.match_info["run_id"], _owner(visit)
-    await visit.service.own(owner, run_id)
+    started = (await visit.service.own(owner, run_id)).started
+    visit.served(started.labels.get("agent", "") if started is not None else "")
     journal = visit.service.journal
     waiting = await waiting_calls(journal, run_id=run_id)
     meant = [one for one in waiting if _is_meant(given, one.request)]

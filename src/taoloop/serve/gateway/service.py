@@ -267,7 +267,9 @@ class Service:
         usage = _sum(result.usage, made.usage)
         agent = {**_agent_part(result), "reshaped": made.run_id}
         if made.status != "completed":
-            message = f"The answer could not be written as JSON that fits: {made.reason}"
+            rejected = made.trace.last_rejected
+            why = made.reason if rejected is None else rejected.message
+            message = f"The answer could not be written as JSON that fits: {why}"
             refusal = Refusal(status=502, message=message, kind=SERVER, code="json_answer_failed")
             return replace(told, run_id=result.run_id, trace=result.trace, usage=usage, agent=agent, refusal=refusal)
         return replace(told, run_id=result.run_id, trace=result.trace, usage=usage, agent=agent)

@@ -31,11 +31,12 @@ _MOST = 1_000
 class Waker:
     """Looks for waiting runs of this gateway that have all their answers, and drives them on.
 
-    A run is loaded again only after something was added to it, or to a run inside it.
+    A run is loaded again only after something was added to it, or to a run inside it, or the configuration was changed.
     """
 
     def __init__(self, standing: Callable[[], Standing]) -> None:
         self._standing = standing
+        self._under: Standing | None = None
         self._seen: dict[str, int] = {}  # how many events a run had, with those inside it, that still waited
         self._driving: dict[str, asyncio.Task[None]] = {}
         self._trouble = ""
@@ -65,7 +66,10 @@ class Waker:
 
     async def look(self) -> None:
         """Look once."""
-        rows = await self._standing().journal.runs(limit=_MOST, status="waiting")
+        if (standing := self._standing()) is not self._under:  # what was left alone may go on with other keys or agents
+            self._under = standing
+            self._seen.clear()
+        rows = await standing.journal.runs(limit=_MOST, status="waiting")
         counts: Counter[str] = Counter()
         for row in rows:
             counts[_outer(row)] += row.events

@@ -17,11 +17,11 @@ _GRAIN_S = 1.0
 
 
 class PerMinute(RateLimitItemPerMinute):
-    """So much a minute. The window has no amount in its name: where the limit is changed, what was used still counts."""
+    """So much a minute. The window has no amount in its name: what was used counts also where the limit is changed."""
 
-    def key_for(self, *identifiers: str) -> str:
+    def key_for(self, *identifiers: bytes | str | float) -> str:
         """The name of the window."""
-        return "/".join(identifiers)
+        return "/".join(map(str, identifiers))
 
 
 @dataclass(slots=True)

@@ -94,13 +94,15 @@ class EgressClient:
         max_bytes: int | None = None,
         follow: bool = False,
         types: Sequence[str] = (),
+        host: str = "",
     ) -> EgressResponse:
         """Send a request and return the answer whatever its status.
 
         `url` goes out as it is, escapes included. `follow`: redirects of GET and HEAD are followed, each judged like a
         first request; what was given in `headers` goes to another origin only where it cannot be a secret. A redirect
         of another method is returned as the answer. `types` are media types (`text/*`) of which an answer with a status
-        below 300 must be one.
+        below 300 must be one. `host` is the header `Host` of a server that is known under another name than the one
+        in its address; what stands of it in `headers` is left out.
 
         Raises:
             EgressRefused: the rules do not let it go there; nothing was sent to that place.
@@ -116,6 +118,7 @@ class EgressClient:
             max_bytes=self._max_bytes if max_bytes is None else max_bytes,
             max_redirects=self._max_redirects if follow else None,
             types=tuple(types),
+            host=host,
         )
         try:
             async with asyncio.timeout(limit_s):

@@ -41,15 +41,22 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 class Exchange:
     """One request with its redirects, and the answer.
 
-    `place` is the host and port that it is at, `was_sent` whether a server may have got a whole request. None redirects
-    are followed where `max_redirects` is None.
+    `host` is what the header `Host` says, if not the host of the address; never at another origin. `place` is the host
+    and port that it is at, `was_sent` whether a server may have got a whole request. None redirects are followed where
+    `max_redirects` is None.
     """
 
     def __init__(
-        self, transport: CheckedTransport, *, max_bytes: int, max_redirects: int | None, types: tuple[str, ...]
+        self,
+        transport: CheckedTransport,
+        *,
+        max_bytes: int,
+        max_redirects: int | None,
+        types: tuple[str, ...],
+        host: str = "",
     ) -> None:
         self._transport, self._max_bytes, self._max_redirects = transport, max_bytes, max_redirects
-        self._types = types
+        self._types, self._host = types, host
         self.place, self.was_sent = "", False
 
     async def run(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> EgressResponse:
@@ -78,6 +85,7 @@ class Exchange:
                     hint="Give the address that the page has in the end, if it is known.",
                 )
             if _origin(following) != _origin(request.url):
+                self._host = ""
                 headers, body = {name: value for name, value in headers.items() if name.lower() in _HARMLESS}, None
             request = self._request(request.method, following, headers, body)
 
@@ -86,6 +94,8 @@ class Exchange:
             raise unsendable(f"{method[:20]!r} is no method")
         raw = [_raw(name, value) for name, value in headers.items() if name.lower() not in _OURS]
         raw.append((b"Accept-Encoding", ENCODINGS.encode()))
+        if self._host:
+            raw.append(_raw("Host", self._host))
         if not any(name.lower() == b"user-agent" for name, _ in raw):
             raw.append((b"User-Agent", b"taoloop"))
         request = httpx2.Request(method, url, headers=raw, content=body)

@@ -45,6 +45,7 @@ class Sender(Protocol):
         timeout_s: float | None = None,
         max_bytes: int | None = None,
         follow: bool = False,
+        host: str = "",
     ) -> EgressResponse:
         """Send one request and give the answer whatever its status."""
         ...
@@ -194,6 +195,7 @@ class Caller:
         sender = self.api.sender_for(server_of(self.operation, source))
         ends = clock.tick() + request.timeout_s
         headers = {"Accept": _ACCEPT, **request.headers}
+        host = next((value for name, value in source.headers.items() if name.lower() == "host"), "")
         for attempt in range(1, source.retries + 2):
             answered: EgressResponse | None = None
             failed: EgressFailed | None = None
@@ -206,6 +208,7 @@ class Caller:
                     timeout_s=max(ends - clock.tick(), 0.001),
                     max_bytes=MAX_REPLY_BYTES,
                     follow=self.card.reads_only,
+                    host=host,
                 )
             except EgressFailed as error:
                 failed = error

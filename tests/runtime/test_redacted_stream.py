@@ -1,0 +1,94 @@
+"""Replies that are shown while they are written: no secret gets out, and what is none is not kept back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taoloop.core.redact import Redactor
+from taoloop.runtime.redaction import RedactedStream
+
+HARMLESS = [
+    *(
+        "It is ",
+        "enough. ",
+        "The key ",
+        "points: ",
+        "consider ",
+        "the author, ",
+        '{"action_input": "',
+        "密切",
+        "：",
+        "a_b ",
+    ),
+    *("inside ", "Basic ", "token ", "= ", "\n", "right", "user@example.com ", "https://x.example.com/a ", '"', "\\n"),
+]
+ANNOUNCED = [
+    ('password: "', r"hun ter\" 2x", '"'),
+    ("token=", "abc123XYZ9q", " "),
+    ("Authorization: Bearer ", "abcdef1234567", "\n"),
+    ("postgres://bob:", "s3cretpw", "@h "),
+    ('"api_key": "', "a1b2c3d4e5f6", '", '),
+    (r"{\"client_secret\": \"", "a1b2c3d4e5f6", r"\"} "),
+    ("Cookie: sid=", "zz99yy88", "\n"),
+    ("密码：", "h4nter22", "，"),
+    ("key sk-", "a1b2c3d4e5f6g7h8i9j0", " "),
+]
+
+
+def test_a_known_secret_of_several_words_does_not_hold_up_a_whole_line() -> None:
+    """As `Authorization: Bearer TOKEN` of a tool is one; an answer in one long line must come as it is written."""
+    stream = RedactedStream(Redactor({"Authorization": "Bearer one-two-three"}, patterns=False))
+    assert stream.feed("Be sure to bring a ") == "Be sure to bring a "
+    assert stream.feed("Bearer ") == ""
+    assert stream.feed("of news, ") == "Bearer of news, "
+    assert stream.feed("and Bearer one-two-") == "and "
+    assert stream.feed("three, or so.") + stream.end() == "[redacted:Authorization], or so."
+
+
+SPACED = ["Bearer ", "Bear", "er ", "one-two", "-three", "密码 ", "密", "码 ", " x", "\n"]
+
+
+@given(st.lists(st.sampled_from(SPACED), max_size=12))
+def test_pieces_say_what_the_whole_says_without_its_secrets(pieces: list[str]) -> None:
+    redactor = Redactor({"a": "Bearer one-two-three", "b": "密码 one-two"}, patterns=False)
+    stream, shown = RedactedStream(redactor), ""
+    for piece in pieces:
+        shown += stream.feed(piece)
+        assert "Bearer one-two-three" not in shown
+        assert "密码 one-two" not in shown
+    assert shown + stream.end() == redactor.text("".join(pieces))
+
+
+@given(st.lists(st.sampled_from([*HARMLESS, *ANNOUNCED]), max_size=10), st.integers(1, 9))
+def test_what_is_announced_is_never_shown_and_what_is_harmless_is_shown_whole(
+    parts: list[str | tuple[str, str, str]], size: int
+) -> None:
+    redactor = Redactor()
+    text = "".join(part if isinstance(part, str) else "".join(part) for part in parts)
+    hidden = [part[1] for part in parts if not isinstance(part, str) and part[1] not in redactor.text(text)]
+    stream, shown = RedactedStream(redactor), ""
+    for at in range(0, len(text), size):
+        shown += stream.feed(text[at : at + size])
+        assert [secret for secret in hidden if secret in shown] == []
+    shown += stream.end()
+    assert [secret for secret in hidden if secret in shown] == []
+    if redactor.text(text) == text:
+        assert shown == text
+
+
+@pytest.mark.parametrize("head", ["", '{"action": "Final Answer", "action_input": "', "要点：", "Notes: "])
+def test_an_answer_that_speaks_of_keys_and_tokens_comes_as_it_is_written(head: str) -> None:
+    stream = RedactedStream(Redactor({"Authorization": "Bearer one-two-three"}))
+    stream.feed(head)
+    text = "Consider the basic key points: an author has tokens inside, which is right enough for a session"
+    for word in text.split():
+        assert stream.feed(f"{word} ") != ""
+
+
+def test_a_line_that_announces_something_and_never_ends_is_held_within_bounds() -> None:
+    stream, shown = RedactedStream(Redactor()), ""
+    for _ in range(3_000):
+        shown += stream.feed("authorization: basic words and more of them ")
+    assert len(shown) > 100_000

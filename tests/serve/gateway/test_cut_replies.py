@@ -1,0 +1,56 @@
+"""Replies that their provider cut: the client is told why, in OpenAI's words, and gets what there is, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.serve.gateway.conftest import config_of, gateway, upstream
+from tests.serve.gateway.test_bad_input import RESPONSES, post
+from tests.serve.gateway.test_chat import agent, ask
+from tests.serve.gateway.test_whole_and_streamed import streamed
+
+REASONS = [
+    ("length", "length"),
+    ("max_tokens", "length"),
+    ("MAX_TOKENS", "length"),
+    ("model_length", "length"),
+    ("content_filter", "content_filter"),
+    ("SAFETY", "content_filter"),
+]
+BODY: dict[str, Any] = {"model": "assistant", "messages": ask("Go on.")}
+
+
+@pytest.mark.parametrize(("theirs", "ours"), REASONS)
+@pytest.mark.parametrize("dialect", ["native", "fenced"])
+def test_what_was_written_is_the_answer_and_why_it_ends_is_said(dialect: str, theirs: str, ours: str) -> None:
+    text = "This is an answer that was cu"
+    reply = text if dialect == "native" else f'Action:\n```json\n{{"action": "Final Answer", "action_input": "{text}'
+    cut = {"text": reply, "finish_reason": theirs}
+    with upstream(cut) as server, gateway(config_of(agent(server, dialect=dialect))) as running:
+        status, body = post(running, BODY)
+        [choice] = body["choices"]
+        assert (status, choice["message"]["content"], choice["finish_reason"]) == (200, text, ours)
+        asked = len(server.asked)
+        status, pieces = streamed(running, BODY)
+        assert (status, pieces["finish"]) == (200, ours)
+        assert pieces["text"].split("\n\n") == [text] * asked  # what each call wrote, and none of it a second time
+
+
+def test_a_reply_of_which_nothing_is_left_is_an_error() -> None:
+    with (
+        upstream({"text": "", "finish_reason": "content_filter"}) as server,
+        gateway(config_of(agent(server))) as running,
+    ):
+        for status, body in (post(running, BODY), streamed(running, BODY)):
+            assert (status, body["error"]["code"]) == (400, "content_filter")
+            assert "Answer shorter" not in body["error"]["message"]
+
+
+@pytest.mark.parametrize(("theirs", "why"), [("length", "max_output_tokens"), ("content_filter", "content_filter")])
+def test_a_response_says_why_it_is_incomplete(theirs: str, why: str) -> None:
+    cut = {"text": "This is an answer that was cu", "finish_reason": theirs}
+    with upstream(cut) as server, gateway(config_of(agent(server))) as running:
+        status, body = post(running, {"model": "assistant", "input": "Go on."}, path=RESPONSES)
+        assert (status, body["status"], body["incomplete_details"]) == (200, "incomplete", {"reason": why})
+        assert body["output"][0]["content"][0]["text"] == cut["text"]
