@@ -48,7 +48,7 @@ def fill(path: Path) -> None:
     asyncio.run(keep())
 
 
-def test_costs_stand_by_day_key_and_agent(tao: Shell) -> None:
+def test_costs_stand_by_day_key_and_agent(tao: Shell) -> None:  # S3-47
     fill(tao.folder / "runs.db")
     ended = tao("costs", code=0)
     assert " ".join(ended.err.split()) == "day key agent runs calls input cached output cost_usd unpriced"

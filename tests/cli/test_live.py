@@ -242,7 +242,7 @@ def test_a_run_that_a_live_process_drives_is_taken_over_only_when_a_person_says_
     assert terminals[-1].end() == code
     assert shown in plain(terminals[-1].seen)
     (tao.folder / "now").touch()
-    assert first.end() == (11 if code == 0 else 0)
+    assert first.end() == (14 if code == 0 else 0)
 
 
 def test_no_color_is_honoured(tao: Shell, terminals: list[Terminal]) -> None:

@@ -67,6 +67,18 @@ def test_everything_else_is_refused_in_words(expression: str) -> None:
     assert code_of(expression) == "not_allowed"
 
 
+@pytest.mark.parametrize(("expression", "sign"), [("17 % 5", "'%'"), ("17 // 5", "'//'"), ("2 ^ 3", r"'\^'")])
+def test_a_sign_that_is_not_taken_is_shown(expression: str, sign: str) -> None:
+    with pytest.raises(ToolError, match=sign):
+        calculator(expression)
+
+
+def test_the_card_promises_no_more_than_the_calculator_does() -> None:
+    """S3-11: what it is for is what it takes."""
+    assert "remainder" not in calculator.card.use_when
+    assert "remainder" in calculator.card.avoid_when
+
+
 @pytest.mark.parametrize("expression", ["True+1", "False", "None", "-True", "2**True"])
 def test_booleans_are_no_numbers(expression: str) -> None:
     """S3-62: a bool is an int to Python, but not here."""

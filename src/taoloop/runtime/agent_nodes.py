@@ -22,20 +22,32 @@ _MAX_PARTS = 50_000
 Place = tuple[str | int, ...]
 """Keys and indexes from the top, such as `("tools", 2, "card")`."""
 
-_read: ContextVar[list[Path] | None] = ContextVar("_read", default=None)
+Stamp = tuple[int, int] | None
+"""When a file was last changed, and its size; None where there is none."""
+
+_read: ContextVar[dict[Path, Stamp] | None] = ContextVar("_read", default=None)
+
+
+def stamp_of(path: Path) -> Stamp:
+    """What tells whether a file was changed since."""
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):  # a path that none can be
+        return None
+    return stat.st_mtime_ns, stat.st_size
 
 
 @contextmanager
-def files_read() -> Iterator[list[Path]]:
-    """The files that are read as documents meanwhile, those that cannot be read among them; each may come twice."""
-    around, found = _read.get(), list[Path]()
+def files_read() -> Iterator[dict[Path, Stamp]]:
+    """The files that are read as documents meanwhile, as they were before; those that cannot be read among them."""
+    around, found = _read.get(), dict[Path, Stamp]()
     token = _read.set(found)
     try:
         yield found
     finally:
         _read.reset(token)
         if around is not None:
-            around.extend(found)
+            around.update(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +132,7 @@ def read_document(path: Path, what: str = "an agent file", begins: str = "tools:
         AgentFileError: it is missing, cannot be read, is not YAML or JSON, has a key twice, or is no mapping.
     """
     if (noted := _read.get()) is not None:
-        noted.append(path)
+        noted.setdefault(path, stamp_of(path))
     text = _text(path, what)
     is_json = path.suffix.lower() == ".json"
     if is_json:

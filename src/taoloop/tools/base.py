@@ -204,7 +204,7 @@ class Tool:
             return result
         if type(result) not in _NO_ITERATORS and (hasattr(result, "__next__") or hasattr(result, "__anext__")):
             raise InvalidOutput(
-                f"{self.name!r} returned a {type(result).__name__}, which gives its values one by one; none was taken.",
+                f"{self.name!r} returned {type(result).__name__!r}, which gives its values one by one; none was taken.",
                 hint="The tool itself must be changed to return a list; the same call will not do better.",
             )
         if self.check_output is not None:

@@ -38,6 +38,8 @@ _REFUSED: tuple[tuple[tuple[type[ast.AST], ...], str, str], ...] = (
     ((ast.Name, ast.Attribute), "a name", "Put in the value of the name."),
     ((ast.Tuple,), "a comma", "Write 1000, not 1,000, and one expression at a time."),
     ((ast.BitXor,), "'^'", "Write ** for a power."),
+    ((ast.Mod,), "a remainder ('%')", _KNOWN_FORM),
+    ((ast.FloorDiv,), "a whole quotient ('//')", "Divide with / instead."),
     ((ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.Invert), "a bit operation", _KNOWN_FORM),
     ((ast.Compare, ast.BoolOp, ast.Not, ast.IfExp), "a comparison or logic", _KNOWN_FORM),
 )

@@ -18,11 +18,11 @@ from taoloop.core.find import near_names
 from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.beneath import Beneath, Opener, Parts, is_database, refuse, split_path
 from taoloop.tools.keep import Change, Keeper, key_name
+from taoloop.tools.scan import Found, Scanned, scan_file
 from taoloop.tools.walk import Entry, check_pattern, fits, walk
 
 NO_KEY = "by-hand"  # the key of a ToolContext that no run made: every such call is a change of its own
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_MAX_LINE_CHARS = 200
 
 _OTHERS: dict[int, tuple[str, str, str]] = {
     errno.ENOENT: ("not_found", "there is no such file or folder", "List the files with list_files."),
@@ -58,15 +58,6 @@ class WorkspaceLimits:
     matches: int = 100
     search_bytes: int = 64_000_000
     search_s: float = 5.0  # wall time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A line that contains the text: `line` counts from 1, `text` is at most 200 characters of it."""
-
-    path: str
-    line: int
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,12 +219,14 @@ class Workspace:
                     break
                 if entry.kind != "file" or not fits(wanted, entry.parts[len(parts) :] or entry.parts[-1:]):
                     continue
-                content = self._quietly(entry)
-                if content is None:
+                room, left = self.limits.matches + 1 - len(found), self.limits.search_bytes - read
+                scanned = self._scan(entry, text, at_most=room, most_bytes=left, deadline=deadline)
+                if scanned is None:
                     skipped += 1
                     continue
-                searched, read = searched + 1, read + entry.size
-                found += islice(_lines(entry.path, content, text), self.limits.matches + 1 - len(found))
+                searched, read = searched + 1, read + scanned.read
+                complete = complete and scanned.whole
+                found += scanned.found
         return SearchResult(
             found=tuple(found[: self.limits.matches]),
             searched=searched,
@@ -249,12 +242,19 @@ class Workspace:
             with self._beneath.regular_file(parts) as (_, status):
                 yield Entry(parts=parts, kind="file", size=status.st_size)
 
-    def _quietly(self, entry: Entry) -> str | None:
-        if entry.size > self.limits.read_bytes or is_database(entry.parts[-1]):
+    def _scan(self, entry: Entry, text: str, *, at_most: int, most_bytes: int, deadline: float) -> Scanned | None:
+        if is_database(entry.parts[-1]):
             return None
         try:
             with self._beneath.regular_file(entry.parts) as (fd, _):
-                return _text(_read(fd, self.limits.read_bytes))
+                return scan_file(
+                    fd,
+                    entry.path,
+                    text,
+                    at_most=at_most,
+                    most_bytes=most_bytes,
+                    in_time=lambda: self._clock() < deadline,
+                )
         except OSError:
             return None
 
@@ -321,13 +321,3 @@ def _text(data: bytes) -> str | None:
         return None if b"\0" in data else data.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _lines(path: str, content: str, text: str) -> Iterator[Found]:
-    if text not in content:
-        return
-    for number, line in enumerate(content.split("\n"), start=1):
-        at = line.find(text)
-        if at >= 0:
-            start = max(0, at - _MAX_LINE_CHARS // 2) if len(line) > _MAX_LINE_CHARS else 0
-            yield Found(path=path, line=number, text=line[start : start + _MAX_LINE_CHARS].rstrip("\r"))

@@ -46,7 +46,7 @@ def test_with_keys_nobody_asks_without_one_and_each_only_its_agents() -> None:
                 assert fetch(f"{running.url}/v1/runs/{run_id}", None, {"x-api-key": secret})[0] == expected
 
 
-def test_a_key_that_asks_too_often_is_told_when_to_come_back() -> None:
+def test_a_key_that_asks_too_often_is_told_when_to_come_back() -> None:  # S3-46
     secret, key = keyed("alice", requests_per_minute=2)
     with upstream("Hello.") as server:
         agent = Agent(model="openai:m", env=model_env(server), name="assistant")

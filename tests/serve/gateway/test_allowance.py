@@ -50,7 +50,7 @@ def test_a_key_without_limits_may_do_anything() -> None:
     assert allowances.runs == 0
 
 
-def test_requests_of_a_minute_are_counted_and_the_next_is_told_when_to_come() -> None:
+def test_requests_of_a_minute_are_counted_and_the_next_is_told_when_to_come() -> None:  # S3-46
     clock = FakeClock(TEN)
     allowances, shop = made(clock), key(requests_per_minute=2)
     allowances.enter(shop).leave()

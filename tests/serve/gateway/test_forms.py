@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import yaml
 from tests.serve.gateway.ai_agent import CONFIGS, changed, data_of, load, one, run, tools_of, world
-from tests.serve.gateway.conftest import gateway
+from tests.serve.gateway.conftest import config_of, gateway, upstream
 from tests.serve.gateway.test_bad_input import post
-from tests.serve.gateway.test_chat import ask
+from tests.serve.gateway.test_chat import agent, ask
+from tests.serve.gateway.test_hard_times import until
 
 from taoloop.errors import AgentFileError
 from taoloop.serve.gateway.described import describe
@@ -210,6 +211,17 @@ def test_every_file_that_a_configuration_comes_from_is_watched(tmp_path: Path) -
         (tmp_path / name).write_text(content, encoding="utf-8")
     names = {path.name for path in load_config(tmp_path / "gate.yaml", env={}).files}
     assert names == {"gate.yaml", "tools.yaml", "api.json", "policy.yaml", "answer.yaml", "inner.yaml", "role.txt"}
+
+
+def test_what_a_change_cannot_do_and_what_it_warns_of_is_said() -> None:
+    with upstream("Hello.") as server:
+        config = config_of(agent(server))
+        changed_to = replace(config, port=0, db=Path("other.db"), warnings=("gate.yaml:1: x: it has no effect.",))
+        with gateway(config, load=lambda: changed_to) as running:
+            running.process.ask_reload()
+            until(lambda: len(running.said) == 2)
+            assert running.said[0].endswith("in use. Another `db` takes a restart.")
+            assert running.said[1] == "Warning: gate.yaml:1: x: it has no effect."
 
 
 # Names that are sent elsewhere

@@ -218,7 +218,7 @@ def test_without_a_schema_any_object_will_do() -> None:
 
 def test_settings_of_the_client_hold_within_those_of_the_file() -> None:
     with served("02_geocode.yaml") as (there, running):
-        settings = {"temperature": 0.3, "top_p": 0.25, "stop": ["sunny"], "max_tokens": 50}
+        settings: dict[str, Any] = {"temperature": 0.3, "top_p": 0.25, "stop": ["sunny"], "max_tokens": 50}
         status, body = post(running, question(**settings))
         assert (status, said(body)) == (200, "It is ")
         asked = there.chats[0]

@@ -241,11 +241,3 @@ def test_a_new_file_that_was_broken_is_taken_up_once_it_is_mended(agent_file: Pa
         more.write_text("model: offline\n")
         served.said("The changed configuration is in use.")
         assert [one["id"] for one in served.get("/v1/models")[1]["data"]] == ["assistant", "more"]
-
-
-def test_a_database_that_changes_takes_a_restart_and_that_is_said(agent_file: Path) -> None:
-    gate = agent_file.parent / "gate.yaml"
-    gate.write_text("agents: {assistant: agent.yaml}\n")
-    with upstream("Hello.") as server, serving(gate, server, "--db", str(agent_file.parent / "a.db")) as served:
-        gate.write_text("agents: {assistant: agent.yaml}\nserver: {max_runs: 3}\n")
-        served.said("in use.\n")

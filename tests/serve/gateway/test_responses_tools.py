@@ -18,7 +18,7 @@ __all__ = ["_closed"]  # a fixture that pytest finds here too
 TOOL: Any = {"type": "function", **CLIENT_TOOL["function"], "strict": None}
 
 
-def output_of(call: Any, text: Any) -> dict[str, Any]:
+def output_of(call: Any, text: Any) -> Any:
     return {"type": "function_call_output", "call_id": call.call_id, "output": text}
 
 
@@ -81,11 +81,12 @@ def test_items_of_another_key_are_not_found() -> None:
             model="assistant", input="Look outside.", tools=[TOOL]
         )
         bob = client(running, api_key="tao-bob-secret").responses
+        named: Any = {"id": first.output[0].id}
         with pytest.raises(openai.BadRequestError) as told:
-            bob.create(model="assistant", input=[{"id": first.output[0].id}, *ask("And?")])  # type: ignore[list-item]
+            bob.create(model="assistant", input=[named, *ask("And?")])
         assert told.value.param == "input[0].id"
         with pytest.raises(openai.NotFoundError) as unknown:
-            bob.create(model="assistant", input=[output_of(first.output[0], "red")])  # type: ignore[list-item]
+            bob.create(model="assistant", input=[output_of(first.output[0], "red")])
         assert unknown.value.code == "run_not_found"
 
 
@@ -115,3 +116,20 @@ def test_words_before_a_call_are_an_item_of_their_own() -> None:
                 made = list(made)[-1].response
             assert [item.type for item in made.output] == ["message", "function_call"]
             assert made.output_text == "I look."
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_results_that_come_with_other_tools_begin_a_run_that_the_next_request_goes_on_from(by_id: bool) -> None:
+    other: Any = {"type": "function", "name": "listen", "parameters": None, "strict": None}
+    with upstream(LOOK, "Nothing to hear.", "As I said.") as server, gateway(config_of(agent(server))) as running:
+        made = client(running).responses
+        first = made.create(model="assistant", input="Look outside.", tools=[TOOL])
+        items: list[Any] = [*ask("Look outside."), *first.output, output_of(first.output[0], "all red")]
+        alone: dict[str, Any] = {"input": items[-1:], "previous_response_id": first.id}
+        second = made.create(model="assistant", tools=[other], **(alone if by_id else {"input": items}))
+        assert second.output_text == "Nothing to hear."
+        assert "Look outside." in str(server.asked[1]["messages"])
+        third = made.create(model="assistant", input="Again?", previous_response_id=second.id, tools=[other])
+        assert third.output_text == "As I said."
+        assert second.id == f"resp_{running.traces()[1].run_id}"
+        assert "all red" in str(server.asked[-1]["messages"])

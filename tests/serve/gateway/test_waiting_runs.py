@@ -13,6 +13,7 @@ import pytest
 from tests.serve.gateway.conftest import Running, config_of, gateway, upstream
 from tests.serve.gateway.test_bad_input import post
 from tests.serve.gateway.test_chat import CLIENT_TOOL, LOOK, NOTE, SENT, _closed, agent, ask, client, send_note
+from tests.serve.gateway.test_telemetry import Bench
 
 from taoloop import tool
 from taoloop.core.policy import Policy
@@ -401,6 +402,23 @@ def test_a_key_that_may_not_use_the_agent_any_more_approves_nothing_and_with_it_
             while running.traces()[0].status != "completed":  # this waker's look, or that of the server itself
                 threading.Event().wait(0.02)
             assert len(SENT) == 1
+
+
+def test_what_goes_on_by_itself_is_measured_and_traced_as_what_a_client_asks_for() -> None:
+    bench = Bench()
+    with upstream(NOTE, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
+        client(running).chat.completions.create(model="assistant", messages=ask("Say hello."))
+        [trace] = running.traces()
+        running.process.gateway.standing.telemetry = bench.telemetry
+        body = {"decision": "approve", "call_id": next(iter(trace.pending))}
+        assert post(running, body, path=f"/v1/runs/{trace.run_id}/approvals")[0] == 200
+        while running.traces()[0].status != "completed" or len(bench.spans) < 3:
+            threading.Event().wait(0.02)
+        assert {span.name.split(" ", 1)[0] for span in bench.spans} == {"invoke_agent", "chat", "execute_tool"}
+        page = post(running, b"", path="/metrics", method="GET")[1].decode()
+        [calls] = [line for line in page.splitlines() if line.startswith("taoloop_model_calls_total{")]
+        assert calls == f'taoloop_model_calls_total{{agent="assistant",model="m",outcome="ok"}} {len(server.asked)}.0'
+        assert dict(bench.span("chat").attributes or {})["gen_ai.provider.name"] == "openai"
 
 
 def test_a_client_tool_of_an_agent_whose_model_reads_no_observations() -> None:

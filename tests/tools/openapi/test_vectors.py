@@ -1,4 +1,4 @@
-"""The requests of `higress/vectors/requests.json`, where the shared folder is at hand."""
+"""The requests of `higress/vectors/requests.json`, as they are built."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from taoloop.tools.openapi.call import Caller
 from taoloop.tools.openapi.higress import api_source
 from taoloop.tools.openapi.request import PreparedRequest, build_request
 
-SHARED = Path(__file__).parents[4] / "shared" / "higress"
-VECTORS = json.loads((SHARED / "vectors" / "requests.json").read_text()) if SHARED.is_dir() else []
+SHARED = Path(__file__).parents[2] / "data" / "higress"
+VECTORS = json.loads((SHARED / "vectors" / "requests.json").read_text(encoding="utf-8"))
 
 
 def tools(config: str) -> dict[str, Tool]:

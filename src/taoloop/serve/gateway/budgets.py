@@ -25,8 +25,8 @@ def void_budgets(config: GatewayConfig) -> Iterator[str]:
             for spec in _unpriced(served.agent):
                 of = ", ".join(keys)
                 yield (
-                    f"The price of {spec} (agent {name}) is not known, so it costs nothing of the `usd_per_day` of {of}: "
-                    "bound these keys by `tokens_per_minute`, or the agent by `limits`."
+                    f"The price of {spec} (agent {name}) is not known, so it costs nothing of the `usd_per_day` of "
+                    f"{of}: bound these keys by `tokens_per_minute`, or the agent by `limits`."
                 )
 
 

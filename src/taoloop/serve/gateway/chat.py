@@ -38,7 +38,7 @@ async def chat_completions(visit: Visit) -> web.StreamResponse:
     """
     request = read_chat(await visit.body())
     served = visit.served(request.model)
-    wish = chat_wish(request, served, visit.key)
+    wish = await visit.service.meant(chat_wish(request, served, visit.key))
     visit.ignored(request.ignored)
     with visit.enter(served):
         if request.stream:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from taoloop.errors import ConfigError, TaoError
-from taoloop.runtime.agent_nodes import files_read
+from taoloop.runtime.agent_nodes import Stamp, files_read, stamp_of
 from taoloop.serve.gateway.allowance import Allowances
 from taoloop.serve.gateway.app import Gateway
 from taoloop.serve.gateway.budgets import void_budgets
@@ -173,21 +173,24 @@ class Process:
             if not self._reload.is_set() and now == self._seen:
                 continue
             self._reload.clear()
-            await self._take_up()
+            read = {**now, **await self._take_up()}  # as they were when they were read: what changed since is read anew
             fresh = await asyncio.to_thread(_stamps, self._files)
-            self._seen = {path: now.get(path, stamp) for path, stamp in fresh.items()}  # changed meanwhile: once more
+            self._seen = {path: read.get(path, stamp) for path, stamp in fresh.items()}
 
-    async def _take_up(self) -> None:
-        """Read the files, and put what they say in the place of what was; a broken change changes nothing."""
+    async def _take_up(self) -> Mapping[Path, Stamp]:
+        """Read the files, and put what they say in the place of what was; a broken change changes nothing.
+
+        Gives the files that were read, as they were then.
+        """
         old = self.gateway.standing
-        tried: list[Path] = []
+        tried: dict[Path, Stamp] = {}
 
         def load() -> GatewayConfig:
             with files_read() as files:
                 try:
                     return self._load()
                 finally:
-                    tried.extend(files)
+                    tried.update(files)
 
         try:
             config = await asyncio.to_thread(load)
@@ -200,7 +203,7 @@ class Process:
             self._metrics.reloaded(ok=False)
             self._files = tuple(dict.fromkeys((*old.config.files, *tried)))  # what is mended may be a new one
             self._say(f"The changed configuration is not used; the one before it goes on: {error}")
-            return
+            return tried
         self._allowances.renew(config.limits)
         self.gateway.standing, self._files = new, config.files
         self._metrics.reloaded(ok=True)
@@ -210,8 +213,12 @@ class Process:
         if config.allow_origins and not self.gateway.knows_origins:
             rest += " To let pages of other origins in where none was let in before takes a restart."
         self._say(f"The changed configuration is in use.{rest}")
+        for warning in config.warnings:
+            if warning not in old.config.warnings:
+                self._say(f"Warning: {warning}")
         self._warn_of_budgets(config)
         await old.retire()
+        return tried
 
     def _warn_of_budgets(self, config: GatewayConfig) -> None:
         for warning in void_budgets(config):
@@ -221,16 +228,8 @@ class Process:
         return Standing(config, self._journal, self._allowances, self._metrics, self._telemetry)
 
 
-def _stamps(files: tuple[Path, ...]) -> Mapping[Path, tuple[int, int] | None]:
-    """When each of the files was last changed, and its size."""
-    found: dict[Path, tuple[int, int] | None] = {}
-    for path in files:
-        try:
-            stat = path.stat()
-            found[path] = (stat.st_mtime_ns, stat.st_size)
-        except OSError:
-            found[path] = None
-    return found
+def _stamps(files: tuple[Path, ...]) -> Mapping[Path, Stamp]:
+    return {path: stamp_of(path) for path in files}
 
 
 def _url(host: str, runner: web.AppRunner) -> str:

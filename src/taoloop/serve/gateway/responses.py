@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from taoloop.core.events import Event
-from taoloop.core.message import Delta
+from taoloop.core.message import Delta, Message
 from taoloop.runtime.clock import new_run_id
 from taoloop.serve.gateway.asked import BadMessages, asked
 from taoloop.serve.gateway.chat import stream_run
@@ -99,7 +99,11 @@ async def _wish(visit: Visit, request: ResponsesRequest, served: ServedAgent) ->
     )
     if going_on is not None:
         trace = await visit.service.own(owner, going_on[0])
-        return with_results(wish, *going_on), turn_of(trace) + (trace.paused is not None)
+        if request.previous_response_id is not None and trace.started is not None:  # the input has the results alone
+            before = (*trace.started.history, Message(role="user", content=trace.task))
+            wish = replace(wish, history=(*before, *wish.history))
+        wish = await visit.service.meant(with_results(wish, *going_on))
+        return wish, turn_of(trace) + (trace.paused is not None) if wish.run is not None else 0
     if request.previous_response_id is None:
         return wish, 0
     if found.history:

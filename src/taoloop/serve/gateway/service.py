@@ -147,6 +147,17 @@ class Service:
             message = f"The run took longer than {self._run_timeout_s:g} s and was stopped (run {wish.run or run_id})."
             raise RequestRefused(Refusal(status=504, message=message, kind=SERVER, code="run_timeout")) from None
 
+    async def meant(self, wish: Wish) -> Wish:
+        """The wish, or the one to begin anew, where results come with tools that their run does not know.
+
+        Raises:
+            RequestRefused: there is no such run of this client.
+        """
+        if wish.anew is None or wish.run is None:
+            return wish
+        trace = await self.own(wish.owner, wish.run, wish.served.name)
+        return wish.anew if trace.paused is not None and _is_for_another(wish, trace) else wish
+
     async def _begin(
         self, wish: Wish, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
     ) -> Result:
@@ -186,8 +197,6 @@ class Service:
         trace = await self.own(wish.owner, run_id, wish.served.name)
         if trace.status == "completed" or trace.status in _CUT_SHORT:
             return Result.of(trace)
-        if wish.anew is not None and trace.paused is not None and _is_for_another(wish, trace):
-            return await self._begin(wish.anew, new_run_id(time.time()), on_event, on_delta)
         if trace.agent.policy.version != wish.served.agent.spec_for(trace.task).policy.version:
             raise ApprovalStale("The policy of the agent was changed since it began.", hint="Ask anew.")
         if wish.said is not None and waiting and trace.paused is not None:

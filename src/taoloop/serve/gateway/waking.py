@@ -112,12 +112,17 @@ class Waker:
             self._seen.pop(run_id, None)
             return
         standing.enter()
-        run = standing.metrics.run(served.name, [one.name for one in served.agent.toolbox])
+        model = served.agent.bound_model.spec
+        run = standing.metrics.run(served.name, [one.name for one in served.agent.toolbox], model)
+        telemetry = standing.telemetry
+        spans = telemetry.run(served.name, model=model, run_id=run_id) if telemetry is not None else None
         status, ended = "failed", None
 
         def heard(event: Event) -> None:
             turn.on_event(event)
             run.on_event(event)
+            if spans is not None:
+                spans.on_event(event)
 
         try:
             with turn:
@@ -127,6 +132,8 @@ class Waker:
             _LOG.warning("run %s was answered and cannot go on: %s", run_id, error)
         finally:
             run.end(status, time.perf_counter() - began, ended)
+            if spans is not None:
+                spans.end(status, ended)
             await standing.leave()
 
     def _tell(self, trouble: str) -> None:

@@ -119,7 +119,10 @@ def _taken_apart(address: str, where: str) -> tuple[SplitResult, int | None]:
 
 
 def _secured(document: dict[str, Any], given: Any, where: str) -> dict[str, str]:
-    """Put the key of an entry into its document, in place of all security there; gives its secret."""
+    """Put the key of an entry into its document, in place of all security there; gives its secret.
+
+    A GET with a description is described by that alone, as in the plugin.
+    """
     key = _mapping(given or {}, where)
     place, name, value = (str(key.get(field) or "") for field in ("in", "name", "value"))
     if place not in ("query", "header", "none", ""):
@@ -130,6 +133,8 @@ def _secured(document: dict[str, Any], given: Any, where: str) -> dict[str, str]
         for method, operation in item.items() if isinstance(item, Mapping) else ():
             if isinstance(operation, dict) and str(method).lower() in _METHODS:
                 operation.pop("security", None)
+                if str(method).lower() == "get" and str(operation.get("description") or "").strip():
+                    operation.pop("summary", None)
     if place not in ("query", "header") or not name or not value:
         return {}
     components = document.get("components")
