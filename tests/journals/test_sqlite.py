@@ -330,5 +330,18 @@ def test_of_two_that_begin_the_same_run_in_one_process_one_is_told(tmp_path: Pat
     asyncio.run(main())
 
 
+def test_a_lease_that_is_never_used_takes_nothing_from_whoever_creates_the_run(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            unused = await journal.begin("r")
+            lease = await journal.create("r")
+            await journal.append(lease, first_events())
+            with pytest.raises(RunExists):
+                await journal.append(unused, first_events())
+            assert len(await journal.load("r")) == 1
+
+    asyncio.run(main())
+
+
 def first_events() -> list[Event]:
     return [Event(0, 1.0, RunStarted(task="t", agent=AgentSpec(), nonce="n"))]

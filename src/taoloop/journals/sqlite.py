@@ -6,7 +6,6 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -37,6 +36,12 @@ _LIST = """
 SELECT id AS run_id, task, agent, status, started_at, updated_at, events FROM run_overview
 WHERE events > 0 AND status = coalesce(?, status) ORDER BY number DESC LIMIT ?
 """
+
+
+class _Begun(Lease):
+    """The lease of a run that is written with its first append."""
+
+    __slots__ = ()
 
 
 class SqliteJournal:
@@ -78,7 +83,6 @@ class SqliteJournal:
         self._reader: sqlite3.Connection | None = None
         self._read_from: Opened | None = None
         self._closed = False
-        self._begun: Counter[str] = Counter()  # new runs without their first append
         self._process: int | None = None  # which uses it, from the first use on
 
     async def __aenter__(self) -> Self:
@@ -108,8 +112,7 @@ class SqliteJournal:
         self._check_writable()
         if self._reader is None:
             await self.open()
-        self._begun[run_id] += 1
-        return Lease(run_id=run_id, fence=FIRST_FENCE)
+        return _Begun(run_id=run_id, fence=FIRST_FENCE)
 
     async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
         """Take an existing run (RunNotFound); earlier leases of it are void from here on, in every process.
@@ -131,8 +134,7 @@ class SqliteJournal:
             FenceLost, RunNotFound, IllegalEvent, JournalFull, JournalLocked, JournalError: nothing was written.
         """
         prepare = partial(encode, lease, events, artifacts)
-        if events and not events[0].seq and self._begun[lease.run_id]:
-            self._begun -= Counter((lease.run_id,))
+        if isinstance(lease, _Begun) and events and not events[0].seq:
             await self._write(lease.run_id, lambda: Begin(lease.run_id, prepare()))
             return
         await self._write(lease.run_id, prepare)
