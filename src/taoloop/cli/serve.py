@@ -99,7 +99,9 @@ def command(file: str | None, **given: Any) -> int:
         return runner.run(_serve(config, path, load, given["log_format"], env))
 
 
-async def _serve(config: GatewayConfig, path: Path, load: Any, log_format: Form, env: Mapping[str, str]) -> int:
+async def _serve(
+    config: GatewayConfig, path: Path, load: Callable[[], GatewayConfig], log_format: Form, env: Mapping[str, str]
+) -> int:
     from taoloop.journals.spending import spending  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.allowance import Allowances  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.logs import request_log  # noqa: PLC0415  # as above
@@ -112,10 +114,16 @@ async def _serve(config: GatewayConfig, path: Path, load: Any, log_format: Form,
         allowances = Allowances(config.limits, spent=await spending(journal, since=_midnight()))
         log = request_log(log_format, env=env, secrets=config.secrets)
         telemetry = Telemetry.from_env(env)
+
+        def load_anew() -> GatewayConfig:
+            changed = load()
+            log.learn(changed.secrets)  # before anything is said of it
+            return changed
+
         process = Process(
             config,
             journal,
-            load=load,
+            load=load_anew,
             allowances=allowances,
             telemetry=telemetry,
             on_visit=log.visit,

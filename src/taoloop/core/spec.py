@@ -29,6 +29,8 @@ class AgentSpec:
     prompt is shortened only once the provider refuses it as too long. `early_reads`: a call that only reads may begin
     while the reply that asks for it is still being written. `keep_thinking`: a reasoning model's thinking is kept in
     the trace (never in a prompt).
+    `takes_cut_answers`: what there is of an answer that its provider cut (at the limit of tokens, say) is the answer;
+    else it is asked for again, shorter.
     `output_schema` is the JSON Schema that the final answer must fit as JSON; None: the answer is a text.
     """
 
@@ -52,6 +54,7 @@ class AgentSpec:
     model_timeout_s: float | None = 120.0
     early_reads: bool = False
     keep_thinking: bool = False
+    takes_cut_answers: bool = False
     source: str | None = None
     workspace: str | None = None
     memory: str | None = None
@@ -78,7 +81,7 @@ class AgentSpec:
         self._require("policy", isinstance(self.policy, Policy), "Policy(…)")
         tiers: object = self.approved_tiers
         self._require("approved_tiers", isinstance(tiers, tuple) and set(tiers) <= set(TIERS), f"some of {TIERS}")
-        for name in ("closing_turn", "early_reads", "keep_thinking"):
+        for name in ("closing_turn", "early_reads", "keep_thinking", "takes_cut_answers"):
             self._require(name, isinstance(getattr(self, name), bool), "True or False")
         self._require("repair_turns", _is_int(self.repair_turns) and self.repair_turns >= 0, "0 or more")
         tokens = self.max_output_tokens

@@ -70,13 +70,18 @@ END_TOKEN = re.compile(rf"(?:{_ENDS})(?=\s*+(?:\Z|\n|<))")
 """A token that ends a turn: what stands behind it is another turn."""
 
 
+def is_cut(reply: ModelReply) -> bool:
+    """Whether the provider says that it cut the reply."""
+    return reply.finish_reason is not None and reply.finish_reason.lower() in _CUT
+
+
 def check_whole(reply: ModelReply) -> None:
     """Refuse a reply that the provider says it cut.
 
     Raises:
         RefusedError: it was cut.
     """
-    if reply.finish_reason is not None and reply.finish_reason.lower() in _CUT:
+    if is_cut(reply):
         raise RefusedError(
             "truncated",
             f"The reply was cut ({reply.finish_reason!r}); none of it was used. Answer shorter.",

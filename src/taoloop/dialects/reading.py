@@ -12,8 +12,10 @@ from taoloop.core.effects import CallModel
 from taoloop.core.events import Fact, ModelReplied, ReplyRejected
 from taoloop.core.frozen import maker
 from taoloop.core.message import ModelReply, Usage
+from taoloop.core.request import ModelRequest
 from taoloop.core.text import well_formed
 from taoloop.dialects import get_dialect
+from taoloop.dialects.clean import is_cut
 from taoloop.dialects.pin import read_pin
 from taoloop.errors import ModelError
 
@@ -43,6 +45,8 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: A
         structured = check is not None and request.trace.agent.output_schema is not None
         dialect, cards = get_dialect(request.dialect), request.tools
         read = dialect.read(reply, cards, json_answer=True) if structured else dialect.read(reply, cards)
+        if isinstance(read, Problem) and request.trace.agent.takes_cut_answers and not structured:
+            read = _as_far_as_it_goes(reply, request) or read
         if check is not None and isinstance(read, Answer):
             read = check(read)
     problem = read if isinstance(read, Problem) else None
@@ -68,6 +72,16 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: A
         step=effect.step, code=problem.code, message=problem.message, excerpt=well_formed(problem.excerpt)
     )
     return [replied, rejected]
+
+
+def _as_far_as_it_goes(reply: ModelReply, request: ModelRequest) -> Answer | None:
+    """The answer in a reply that was cut; None where it was not, or was not cut in its answer."""
+    if not is_cut(reply) or reply.tool_calls:
+        return None
+    from taoloop.dialects.cut_reply import beginning_of_answer  # noqa: PLC0415  # few replies are cut
+
+    text = beginning_of_answer(reply.text, request.dialect, tools_offered=bool(request.tools))
+    return Answer(text=text) if text.strip() else None
 
 
 def _require_sound(reply: Any) -> None:

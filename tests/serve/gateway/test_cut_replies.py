@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -31,10 +32,28 @@ def test_what_was_written_is_the_answer_and_why_it_ends_is_said(dialect: str, th
         status, body = post(running, BODY)
         [choice] = body["choices"]
         assert (status, choice["message"]["content"], choice["finish_reason"]) == (200, text, ours)
-        asked = len(server.asked)
+        assert len(server.asked) == 1  # not asked for again, shorter
         status, pieces = streamed(running, BODY)
-        assert (status, pieces["finish"]) == (200, ours)
-        assert pieces["text"].split("\n\n") == [text] * asked  # what each call wrote, and none of it a second time
+        assert (status, pieces["finish"], pieces["text"]) == (200, ours, text)
+
+
+def test_what_was_cut_before_its_answer_is_asked_for_again() -> None:
+    cut = {"text": "Question: Go on.\nThought: I think I sh", "finish_reason": "length"}
+    whole = 'Action:\n```json\n{"action": "Final Answer", "action_input": "Short."}\n```'
+    with upstream(cut, whole) as server, gateway(config_of(agent(server, dialect="fenced"))) as running:
+        status, body = post(running, BODY)
+        [choice] = body["choices"]
+        assert (status, choice["message"]["content"], choice["finish_reason"]) == (200, "Short.", "stop")
+
+
+def test_a_conversation_goes_on_behind_an_answer_that_was_cut() -> None:
+    cut = {"text": "This is an answer that was cu", "finish_reason": "length"}
+    with upstream(cut, "t off.") as server, gateway(config_of(agent(server))) as running:
+        first = post(running, {"model": "assistant", "input": "Go on."}, path=RESPONSES)[1]
+        body = {"model": "assistant", "input": "And?", "previous_response_id": first["id"]}
+        status, second = post(running, body, path=RESPONSES)
+        assert (status, second["output"][0]["content"][0]["text"]) == (200, "t off.")
+        assert cut["text"] in json.dumps(server.asked[-1])
 
 
 def test_a_reply_of_which_nothing_is_left_is_an_error() -> None:

@@ -17,6 +17,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
+from tests.serve.gateway.ai_agent import changed
 from tests.serve.gateway.conftest import Upstream, model_env, upstream
 
 TAO = [sys.executable, "-c", "from taoloop.cli import main; main()"]
@@ -45,10 +47,14 @@ class Served:
 
     def said(self, text: str) -> None:
         """Wait until the process says so."""
+        self.line(text)
+
+    def line(self, text: str) -> str:
+        """The next line of the log with this text."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             if text in line:
-                return
+                return line
         raise AssertionError(f"it never said {text!r}")
 
 
@@ -241,3 +247,22 @@ def test_a_new_file_that_was_broken_is_taken_up_once_it_is_mended(agent_file: Pa
         more.write_text("model: offline\n")
         served.said("The changed configuration is in use.")
         assert [one["id"] for one in served.get("/v1/models")[1]["data"]] == ["assistant", "more"]
+
+
+def test_the_log_keeps_the_secrets_of_a_changed_file_to_itself(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    later = "a-key-that-came-later-91"
+
+    def write(key: str) -> None:
+        file.write_text(yaml.safe_dump(changed("06_flat_form.yaml", {"llm.apiKey": key}), allow_unicode=True))
+
+    write("the-key-of-the-beginning")
+    with upstream("Hello.") as server, serving(file, server) as served:
+        fetch(f"{served.url}/v1/models", headers={"x-request-id": later})
+        assert f"request_id={later}" in served.line("route=/v1/models")
+        write(later)
+        served.said("The changed configuration is in use.")
+        fetch(f"{served.url}/v1/models", headers={"x-request-id": later})
+        line = served.line("route=/v1/models")
+        assert later not in line
+        assert "[redacted:" in line

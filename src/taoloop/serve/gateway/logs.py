@@ -54,6 +54,10 @@ class RequestLog:
         self._form, self._redactor, self._stream = form, redactor, stream
         self._clock = clock or SystemClock()
 
+    def learn(self, secrets: Mapping[str, str]) -> None:
+        """Take these out too from here on: those of a configuration that was changed. May be called in any thread."""
+        self._redactor = self._redactor.joined(redactor_for({}, secrets))
+
     def visit(self, visit: Visit, status: int) -> None:
         """The line of a request that has ended. `status` 499: the client left before there was an answer."""
         route = _route(visit)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from taoloop.core.events import ActionRequested, ModelReplied, RunStarted
-from taoloop.core.message import Delta, Message, Usage
+from taoloop.core.message import Message, Usage
 from taoloop.core.shown import READER
 from taoloop.core.text import well_formed
 from taoloop.core.trace import Trace
-from taoloop.dialects.answer_stream import AnswerStream
+from taoloop.dialects.cut_reply import beginning_of_answer
 from taoloop.errors import ConfigError, FenceLost, RunHeld, RunNotAnswered, RunNotFound, RunNotResumable, UnknownName
 from taoloop.runtime.agent_parts import FINDERS, PAGING_TOOL
 from taoloop.runtime.answering import ApprovalStale, NotWaiting, waiting_calls
@@ -262,7 +262,7 @@ class Service:
         if (found := self._specs.get(id(spec))) is not None:
             return found[1]
         wall_s = min(self._run_timeout_s, spec.limits.max_wall_s or self._run_timeout_s)
-        bounded = replace(spec, limits=replace(spec.limits, max_wall_s=wall_s))
+        bounded = replace(spec, limits=replace(spec.limits, max_wall_s=wall_s), takes_cut_answers=True)
         if keep:
             self._specs[id(spec)] = (spec, bounded)
         return bounded
@@ -391,8 +391,7 @@ def _cut_reply(trace: Trace) -> tuple[str, FinishReason] | None:
     why = _why_it_ended(reply) if reply is not None else None
     if reply is None or why is None:
         return None
-    stream = AnswerStream(trace.agent.dialect, tools_offered=bool(trace.agent.tools), has_schema=False)
-    return stream.feed(Delta(kind="text", text=reply.text)), why
+    return beginning_of_answer(reply.text, trace.agent.dialect, tools_offered=bool(trace.agent.tools)), why
 
 
 def _agent_part(result: Result) -> dict[str, Any]:
