@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 QUICK_S = 0.001
 """Commits may hold up an event loop for this long, if no other run waits for its turn."""
 
+_BUSY, _ENOUGH, _GATHER_S = 4, 16, 0.001
+"""Where a transaction had so many writes, the next one waits a moment for more, unless as many as are enough are there:
+a commit costs as much CPU as what five runs write, and a server with many runs has none to spare."""
+
 _RETRY_S = 0.002
 _HARMLESS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CONSTRAINT}
 
@@ -145,10 +149,13 @@ class Writer:
         return True
 
     def _serve(self) -> None:
-        open_for_more = True
+        open_for_more, taken_before = True, 0
         while open_for_more:
             taken = [self._queue.get()]
+            if taken_before >= _BUSY and self._queue.qsize() < _ENOUGH:
+                time.sleep(_GATHER_S)
             taken += [self._queue.get() for _ in range(self._queue.qsize())]
+            taken_before = len(taken)
             tickets = [ticket for ticket in taken if ticket is not None]
             open_for_more = len(tickets) == len(taken)
             with self._turn:
