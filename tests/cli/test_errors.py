@@ -29,7 +29,14 @@ from .conftest import ENTRY, Shell, call
         (["run", "two", "words"], "quote it: tao run 'two words'"),
         (["run", "x", "--model", "nope"], "no model called 'nope'. Known: offline, scripted"),
         (["run", "x", "--model", "openai:m"], "OPENAI_API_KEY is not set"),
-        (["run", "x", "--model", "scripted:none.yaml"], "'none.yaml' cannot be read"),
+        (
+            ["run", "x", "--model", "scripted:none.yaml"],
+            "'none.yaml' cannot be read: No such file or directory. Check the path.",
+        ),
+        (
+            ["run", "x", "--model", "replay:none.jsonl"],
+            "'none.jsonl' cannot be read: No such file or directory. Check the path, or record one",
+        ),
         (["run", "x", "--model", "scripted:bad.yaml"], "not a list of replies"),
         (
             ["run", "x", "--model", "scripted:ok.yaml", "--dialect", "latin"],
@@ -51,6 +58,8 @@ from .conftest import ENTRY, Shell, call
         (["What is 3+4?"], "A task is run with: tao run"),
         (["show", "zz"], "no run 'zz'"),
         (["tools", "hammer"], "no tool called 'hammer'"),
+        (["tools", "calculater"], "Did you mean 'calculator'?"),
+        (["run", "x", "--model", "opanai:m"], "Did you mean 'openai'?"),
     ],
 )
 def test_a_wrong_word_is_named_with_the_way_out(tao: Shell, args: list[str], expected: str) -> None:

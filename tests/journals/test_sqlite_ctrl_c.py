@@ -1,4 +1,4 @@
-"""Ctrl-C while a run commits in the thread that the signal comes to, as in a loop that leaves it to Python."""
+"""Ctrl-C, or a handler that ends the process, while a run commits in the thread that the signal comes to."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _where_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
 class CtrlC:
     """Comes before the line `at` of the commit, and says in `lines` how many there were."""
 
-    def __init__(self, at: int) -> None:
-        self.at, self.lines = at, 0
+    def __init__(self, at: int, raised: type[BaseException]) -> None:
+        self.at, self.raised, self.lines = at, raised, 0
 
     def __enter__(self) -> CtrlC:
         self._before = sys.gettrace()
@@ -51,19 +51,19 @@ class CtrlC:
         if event == "line":
             self.lines += 1
             if self.lines == self.at:
-                raise KeyboardInterrupt
+                raise self.raised
         return self._line
 
 
-async def interrupted(path: Path, at: int) -> bool:
+async def interrupted(path: Path, at: int, raised: type[BaseException]) -> bool:
     """Append with Ctrl-C at this line; False if there is no such line."""
     async with SqliteJournal(path, synchronous="NORMAL") as journal:
         lease = await journal.create("r")
         await journal.append(lease, events(STARTED))
-        with CtrlC(at) as ctrl_c:
+        with CtrlC(at, raised) as ctrl_c:
             try:
                 await journal.append(lease, events(note(1), note(2), start=1))
-            except KeyboardInterrupt:
+            except raised:
                 pass
             else:
                 return False
@@ -77,9 +77,10 @@ async def interrupted(path: Path, at: int) -> bool:
     return True
 
 
-def test_wherever_it_comes_the_write_is_done_and_the_file_is_free(tmp_path: Path) -> None:
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
+def test_wherever_it_comes_the_write_is_done_and_the_file_is_free(tmp_path: Path, raised: type[BaseException]) -> None:
     at = 1
-    while asyncio.run(interrupted(tmp_path / f"{at}.db", at)):
+    while asyncio.run(interrupted(tmp_path / f"{at}.db", at, raised)):
         at += 1
     assert at > len(INSIDE)  # or the names are others now
 

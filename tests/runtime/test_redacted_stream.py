@@ -29,6 +29,7 @@ ANNOUNCED = [
     ("token=", "abc123XYZ9q", " "),
     ("Authorization: Bearer ", "abcdef1234567", "\n"),
     ("postgres://bob:", "s3cretpw", "@h "),
+    ("amqp://bob:s3好", "cretpw99", "@h "),
     ('"api_key": "', "a1b2c3d4e5f6", '", '),
     (r"{\"client_secret\": \"", "a1b2c3d4e5f6", r"\"} "),
     ("Cookie: sid=", "zz99yy88", "\n"),
@@ -92,3 +93,34 @@ def test_a_line_that_announces_something_and_never_ends_is_held_within_bounds() 
     for _ in range(3_000):
         shown += stream.feed("authorization: basic words and more of them ")
     assert len(shown) > 100_000
+
+
+class Counting(Redactor):
+    """Counts the characters that it is asked to look at."""
+
+    looked = 0
+
+    def text(self, text: str) -> str:
+        self.looked += len(text)
+        return super().text(text)
+
+    def opened_at(self, text: str) -> int:
+        self.looked += len(text)
+        return super().opened_at(text)
+
+
+@pytest.mark.parametrize("head", ['{"token": "x", ', "authorization: ", 'password: "', "password=h4nter22 ", ""])
+def test_a_long_line_is_not_looked_at_again_with_each_piece(head: str) -> None:
+    redactor = Counting()
+    stream, text = RedactedStream(redactor), head + "basic words and more of them " * 500
+    shown = "".join(stream.feed(text[at : at + 4]) for at in range(0, len(text), 4)) + stream.end()
+    assert shown == Redactor().text(text)
+    assert redactor.looked < 200 * len(text)  # each time the whole line: some 4,000
+
+
+def test_nothing_of_a_known_secret_is_shown_however_long_it_is() -> None:
+    secret = "9f8e" * 400
+    stream, shown = RedactedStream(Redactor({"KEY": secret})), ""
+    for at in range(0, len(secret), 40):
+        shown += stream.feed(secret[at : at + 40])
+    assert shown + stream.feed(" is it.") + stream.end() == "[redacted:KEY] is it."

@@ -278,7 +278,8 @@ def _resumed(
     path = database_of(chosen, env, db)
     trace = load_run(path, given)
     if trace.status == "completed":
-        raise RunNotResumable(f"The run {trace.run_id} is completed.", hint="Start a new run, or look: tao show.")
+        look = f"Start a new run, or look: tao show {trace.run_id}"
+        raise RunNotResumable(f"The run {trace.run_id} is completed.", hint=look)
     limits = limits_over(trace.limits, chosen.limits)
     ended = trace.finished.limit if trace.finished is not None else None
     if ended in LIMIT_OPTIONS and getattr(limits, ended) == getattr(trace.limits, ended):

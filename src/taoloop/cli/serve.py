@@ -89,8 +89,10 @@ def command(file: str | None, **given: Any) -> int:
     config = load()
     if given["check"]:
         from taoloop.serve.gateway.described import describe  # noqa: PLC0415  # only for this
+        from taoloop.serve.gateway.process import require_safe  # noqa: PLC0415  # as above
 
         click.echo(describe(config))
+        require_safe(config)
         return 0
     for warning in config.warnings:
         say(f"Warning: {warning}")
@@ -196,8 +198,15 @@ def _show_new_key(name: str) -> int:
     say("This is the key; it is shown once and kept nowhere:")
     click.echo(secret)
     say("In the gateway file:\n")
-    click.echo(f"keys:\n  - name: {key.name}\n    digest: {key.digest}")
+    click.echo(f"keys:\n  - name: {_in_yaml(key.name)}\n    digest: {key.digest}")
     return 0
+
+
+def _in_yaml(text: str) -> str:
+    """A text as it stands in a YAML file: in quotes only where it would be read as something else without."""
+    import yaml  # noqa: PLC0415  # only for this
+
+    return yaml.safe_dump({"": text}, allow_unicode=True, width=1_000).partition(": ")[2].rstrip("\n")
 
 
 def _require_extra() -> None:

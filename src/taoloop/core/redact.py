@@ -65,6 +65,7 @@ _NO_TEXTS = frozenset(
 _GETTERS: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
 """The fields to look at, by type; filled as types come."""
 
+LONGEST_WORD = 1_024  # characters that are held because no blank comes; longer than any token
 _SHORT = 6  # characters; a text below it holds no secret that is looked for
 _PAIR = 2
 _MOST_SEEN = 4_096
@@ -110,7 +111,8 @@ class Redactor:
 
         Whoever shows a text word by word must stop there until it is clear how it goes on.
         """
-        found = undecided_at(text) if self._patterns and may_hold(text) else len(text)
+        looks = self._patterns and ("://" in text or may_hold(text))  # the `@` of a URL comes behind its password
+        found = undecided_at(text) if looks else len(text)
         for form in self._spaced:
             at = max(0, len(text) - len(form) + 1)
             while (at := text.find(form[0], at, found)) >= 0:
@@ -309,8 +311,10 @@ class Redactor:
 
 
 def _of_several_words(forms: Iterable[str]) -> tuple[str, ...]:
-    """The secrets that a word's end does not end: a blank, or a sign that needs none behind it, stands in them."""
-    return tuple(form for form in forms if any(sign.isspace() or sign > "\x7f" for sign in form))
+    """The secrets that are more than a word: with a blank in them or a sign that ends one, or longer than words are."""
+    return tuple(
+        form for form in forms if len(form) > LONGEST_WORD or any(sign.isspace() or sign > "\x7f" for sign in form)
+    )
 
 
 def holds_label(value: Any) -> bool:

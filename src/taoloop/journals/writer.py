@@ -119,7 +119,8 @@ class Writer:
         """Write in the calling thread. False: not now, it must be queued; nothing was written.
 
         Never while a ticket is pending, which may be an earlier append of the same run: the thread may have taken
-        it from the queue and not yet have its turn. Ctrl-C does not undo it: it is raised when the write is done.
+        it from the queue and not yet have its turn. Ctrl-C, or the `SystemExit` of a signal handler, does not undo it:
+        it is raised when the write is done.
         """
         if not self._turn.acquire(blocking=False):
             return False
@@ -135,7 +136,7 @@ class Writer:
         try:
             if self._prepare(ticket):
                 self._commit([ticket], patience_s=0)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             is_written = not connection.in_transaction and connection.total_changes != before
             self._roll_back()
             if not is_written:

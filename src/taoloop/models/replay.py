@@ -39,8 +39,17 @@ class ReplayModel:
         facts: list[Fact] = []
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"The recorded run {str(path)!r} cannot be read: {error}.") from error
+        except OSError as error:
+            why = error.strerror or error
+            raise ConfigError(
+                f"The recorded run {str(path)!r} cannot be read: {why}.",
+                hint="Check the path, or record one with: tao show RUN_ID --json > FILE",
+            ) from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(
+                f"The recorded run {str(path)!r} is not UTF-8 text.",
+                hint="Record one with: tao show RUN_ID --json > FILE",
+            ) from error
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue

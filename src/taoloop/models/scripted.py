@@ -51,8 +51,11 @@ class ScriptedModel:
 
         try:
             content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"The script {str(path)!r} cannot be read: {error}.") from error
+        except OSError as error:
+            why = error.strerror or error
+            raise ConfigError(f"The script {str(path)!r} cannot be read: {why}.", hint="Check the path.") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"The script {str(path)!r} is not UTF-8 text.", hint="Save it as UTF-8.") from error
         except yaml.YAMLError as error:
             raise ConfigError(f"The script {str(path)!r} is not YAML or JSON: {error}.") from error
         return cls(content, spec=f"scripted:{path}")

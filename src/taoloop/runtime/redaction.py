@@ -13,7 +13,7 @@ from typing import Any, cast
 from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, ApprovalGiven, Fact, ModelReplied
 from taoloop.core.message import Delta
-from taoloop.core.redact import Redactor
+from taoloop.core.redact import LONGEST_WORD, Redactor
 from taoloop.core.secret_forms import secrets_of
 from taoloop.core.steps import CallView
 from taoloop.core.unlisted import CALL
@@ -23,7 +23,7 @@ from taoloop.tools.base import Tool
 _LOG = logging.getLogger("taoloop")
 _PLAIN = frozenset(vars(logging.makeLogRecord({})))
 _HELD = 16_384  # characters of a private key that is being written, at most
-_LONGEST_WORD = 1_024  # characters that are held because no blank comes; longer than any token
+_LONG = 512  # characters held; what is longer is not looked at again with each piece
 _CONTEXT = 200  # characters before a word that may announce it as a secret
 
 
@@ -177,7 +177,8 @@ class RedactedStream:
 
     Held are the word that is being written (unless no secret begins like that), what a name announced and is not at
     its end yet, the rest of a line that holds a secret, and a private key to its end. Chinese needs no blank to end a
-    word. What is looked at again with each piece is bounded, however long a line is.
+    word. What is looked at again is bounded, however long a line is, and a long part of it only after it has grown by
+    a quarter.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -186,6 +187,7 @@ class RedactedStream:
         self._given = 0  # how much of it was given out; this part is clean
         self._edge = 0  # where its last whole word ends
         self._holds = False  # the line holds a secret
+        self._look_at = 0  # how much must be held before the line is looked at again
 
     def feed(self, piece: str) -> str:
         """What may be shown now."""
@@ -196,18 +198,23 @@ class RedactedStream:
         if "\n" in piece and not self._in_key():
             out += self._give(self._line.rindex("\n") + 1)
             self._holds = False
+        held = len(self._line) - self._given
+        if held < self._look_at:
+            return out
         if not self._holds:
             self._holds = "-----" in self._line or self._redactor.text(self._line) != self._line
-        held = len(self._line) - self._given
-        if held > (_HELD if self._holds else _LONGEST_WORD) and self._edge <= self._given:
+        if held > (_HELD if self._holds else LONGEST_WORD) and self._edge <= self._given:
             self._edge = len(self._line) - _CONTEXT  # one endless word, longer than any token
         if held > _HELD:
             out += self._give(self._edge)
             self._holds = False
         elif not self._holds and not self._redactor.may_begin(self._word()):
             self._edge = len(self._line)
-        edge = min(self._edge, self._redactor.opened_at(self._line))
-        if not self._holds and edge > self._given:
+        edge = self._given if self._holds else min(self._edge, self._redactor.opened_at(self._line))
+        held = len(self._line) - self._given
+        self._look_at = 0 if held < _LONG else min(held + held // 4, _HELD + 1)  # else long lines take square time
+        if edge > self._given:
+            self._look_at = 0
             out += self._line[self._given : edge]
             dropped = max(0, edge - _CONTEXT)
             self._line, self._edge = self._line[dropped:], self._edge - dropped
@@ -216,8 +223,8 @@ class RedactedStream:
 
     def _word(self) -> str:
         """The word that is being written, from its first letter on."""
-        border = _last_border(self._line[-_LONGEST_WORD:])
-        return self._line[-_LONGEST_WORD:][border or 0 :]
+        border = _last_border(self._line[-LONGEST_WORD:])
+        return self._line[-LONGEST_WORD:][border or 0 :]
 
     def end(self) -> str:
         """What was held back; the next piece begins a new reply."""
@@ -228,6 +235,7 @@ class RedactedStream:
         """What was not given out yet of the line up to `end`, without secrets; the line then begins there."""
         text, given = self._line[:end], self._line[: self._given]
         self._line, self._given, self._edge = self._line[end:], 0, max(0, self._edge - end)
+        self._look_at = 0
         clean = self._redactor.text(text)
         return clean[len(given) :] if clean.startswith(given) else self._redactor.text(text[len(given) :])
 

@@ -21,7 +21,7 @@ from taoloop.runtime.filling import Filler, fields_of, is_needed, under
 from taoloop.runtime.placing import LIST, MAPPING, NUMBER, PATH, TEXT, Kind, placed, require, shown
 from taoloop.runtime.tool_source import ToolSource
 from taoloop.tools.base import Tool
-from taoloop.tools.builtin import builtin_tools
+from taoloop.tools.builtin import UNDOING, builtin_tools
 from taoloop.tools.declared import card_from_mapping, tool_from_card
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.loaded import Loaded, Problem
@@ -232,8 +232,9 @@ class ToolReader:
         if name in FORMS and name not in self._builtin:
             return self._source(place, name, {})
         if name not in self._builtin:
-            hint = f"Built in: {', '.join(self._builtin)}. A tool of your own is written module:attribute."
-            if near := near_names(name, (*self._builtin, *FORMS), at_most=1):
+            offered = tuple(one for one in self._builtin if one not in UNDOING)
+            hint = f"Built in: {', '.join(offered)}. A tool of your own is written module:attribute."
+            if near := near_names(name, (*offered, *FORMS), at_most=1):
                 hint = f"Did you mean {near[0]!r}? {hint}"
             if Path(name).suffix.lower() in SUFFIXES:
                 hint = f"The tools of another tool file are written `file: {name}`."

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from taoloop.core.find import near_names
 from taoloop.errors import ConfigError, ToolError, UnknownName
 from taoloop.tools.base import Tool
 from taoloop.tools.calculator import calculator
@@ -58,7 +59,9 @@ def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
         ConfigError: it needs a sandbox and there is none (says why and what to install), or it undoes other calls.
     """
     if name not in tools:
-        raise UnknownName("tool", name, tuple(one for one in tools if one not in UNDOING))
+        known = tuple(one for one in tools if one not in UNDOING)
+        near = near_names(name, known, at_most=1)
+        raise UnknownName("tool", name, known, hint=f"Did you mean {near[0]!r}?" if near else "")
     if name in UNDOING:
         raise ConfigError(
             f"The tool {name!r} takes back what other calls did; it is not offered to a model.",

@@ -123,7 +123,7 @@ def test_another_origin_gets_nothing_ahead_and_nothing_that_it_could_read() -> N
             assert (status, of_cors(headers), body["error"]["code"]) == (403, [], "origin_not_allowed")
             way_out = "serve the page over HTTP" if origin == "null" else f"--allow-origin {origin}`"
             assert way_out in body["error"]["message"]
-            status, headers, _ = call(running.url, "POST", COMPLETIONS, hello(), Origin=origin)
+            status, headers, _ = call(running.url, "GET", "/v1/models", Origin=origin)
             assert (status, of_cors(headers)) == (200, [])
             assert headers["Vary"] == "Origin"  # or a cache would give this answer to a page that may
 
@@ -249,7 +249,6 @@ def test_is_foreign_knows_pages_from_programs() -> None:
     assert is_foreign({**cross, "Origin": "null"}, (CHAT,))
     for headers in (
         {},
-        {"Origin": EVIL},
         {**cross, "Origin": CHAT},
         {**cross, "Origin": "file://"},
         {**cross, "Origin": "chrome-extension://abc"},
@@ -258,6 +257,22 @@ def test_is_foreign_knows_pages_from_programs() -> None:
     ):
         assert not is_foreign(headers, (CHAT,))
     assert not is_foreign({**cross, "Origin": EVIL}, (ANY,))
+
+
+def test_a_page_is_known_where_its_browser_says_nothing_of_sites() -> None:
+    """Towards a name that is not known to be this machine's, browsers send no `Sec-Fetch-Site` without TLS."""
+    page, here = "http://evil.example", "here.evil.example:8080"
+    assert is_foreign({"Origin": page, "Host": here}, (CHAT,))
+    assert is_foreign({"Origin": "null", "Host": here}, (CHAT,))
+    assert is_foreign({"Origin": page}, (CHAT,))
+    assert not is_foreign({"Origin": f"http://{here}", "Host": here}, ())
+    assert not is_foreign({"Origin": page, "Host": here}, (page,))
+    assert not is_foreign({"Origin": page, "Host": here}, (ANY,))
+    assert not is_foreign({"Host": here}, ())  # programs
+    with gateway(sums(origins=())) as running:
+        status, _, body = call(running.url, "POST", COMPLETIONS, hello(), Content_Type="text/plain", Origin=page)
+        assert (status, body["error"]["code"]) == (403, "origin_not_allowed")
+        assert running.traces() == []
 
 
 @pytest.mark.parametrize(

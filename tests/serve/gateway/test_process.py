@@ -21,6 +21,8 @@ import yaml
 from tests.serve.gateway.ai_agent import changed
 from tests.serve.gateway.conftest import Upstream, model_env, upstream
 
+from taoloop.serve.gateway.keys import digest_of
+
 TAO = [sys.executable, "-c", "from taoloop.cli import main; main()"]
 
 AGENT = """\
@@ -117,6 +119,7 @@ def test_it_is_ready_serves_and_ends_with_a_signal(agent_file: Path) -> None:
         status, body = served.ask("Hi.")
         assert (status, body["choices"][0]["message"]["content"]) == (200, "Hello.")
         served.process.send_signal(signal.SIGTERM)
+        served.said("The server ends; runs under way have 30 s to finish.")
         assert served.process.wait(10) == 0
 
 
@@ -219,6 +222,15 @@ def test_it_does_not_serve_the_whole_network_without_keys(agent_file: Path) -> N
     assert "--new-key" in made.stderr
 
 
+def test_a_check_refuses_what_the_server_would_refuse(agent_file: Path) -> None:
+    env = {"OPENAI_API_KEY": "sk-0123456789abcdef"}
+    made = run(str(agent_file), "--host", "0.0.0.0", "--check", env=env)  # noqa: S104  # it is refused
+    assert made.returncode == 2
+    assert "listens on: 0.0.0.0:8080" in made.stdout
+    assert "the file names no keys" in made.stderr
+    assert run(str(agent_file), "--check", env=env).returncode == 0
+
+
 def test_a_port_that_is_taken_is_one_clear_line(agent_file: Path) -> None:
     with upstream("x") as server:
         port, db = server.url.rpartition(":")[2], str(agent_file.parent / "r.db")
@@ -233,6 +245,12 @@ def test_a_key_is_made_and_only_its_digest_is_for_the_file() -> None:
     assert made.returncode == 0
     assert "tao-" in made.stdout
     assert "sha256:" in made.stdout
+
+
+@pytest.mark.parametrize("name", ["alice", "商店", 'a: "b" #c', "no", "7"])
+def test_what_goes_into_the_file_is_yaml_whatever_the_name(name: str) -> None:
+    secret, _, rest = run("--new-key", name).stdout.partition("\n")
+    assert yaml.safe_load(rest) == {"keys": [{"name": name, "digest": digest_of(secret)}]}
 
 
 def test_a_new_file_that_was_broken_is_taken_up_once_it_is_mended(agent_file: Path) -> None:

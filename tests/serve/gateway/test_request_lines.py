@@ -6,7 +6,10 @@ import http.client
 import json
 from typing import Any
 
+import pytest
+
 from taoloop import Agent
+from taoloop.serve.gateway.app import _way_out
 from taoloop.serve.gateway.keys import new_key
 from taoloop.serve.gateway.logs import Form
 
@@ -74,6 +77,43 @@ def test_a_request_is_one_line_with_what_came_of_it() -> None:
         "tokens": 0,
         "cost_usd": 0.25,
     }
+
+
+def test_a_path_that_nothing_has_is_a_line_and_counted_without_the_path() -> None:
+    bench = Bench()
+    with gateway(config_of(Agent(name="sums", model=["x"]))) as running:
+        connection = http.client.HTTPConnection(running.url.removeprefix("http://"), timeout=20)
+        for method, path in (("POST", "/chat/completions/s3cret"), ("DELETE", "/v1/models")):
+            connection.request(method, path, headers={"X-Request-Id": "r-1"})
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.headers["x-request-id"] == "r-1"
+        connection.request("GET", "/metrics")
+        page = connection.getresponse().read().decode()
+        connection.close()
+    for visit, status in running.logged:
+        bench.log.visit(visit, status)
+    assert "s3cret" not in bench.text + page
+    shown = [(line["request_id"], line["route"], line["status"], line["error"]) for line in bench.lines]
+    assert shown == [("r-1", "other", 404, "unknown_url"), ("r-1", "other", 405, "method_not_allowed")]
+    for status in (404, 405):
+        assert f'taoloop_http_requests_total{{route="other",status="{status}"}} 1.0' in page
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/chat/completions", "Did you mean /v1/chat/completions?"),
+        ("/v1/chat/completions/", "Did you mean /v1/chat/completions?"),
+        ("/v1/v1/responses", "Did you mean /v1/responses?"),
+        ("/models/", "Did you mean /v1/models?"),
+        ("/v1", "See GET /openapi.json."),
+        ("/", "See GET /openapi.json."),
+        ("/v1/embeddings", "See GET /openapi.json."),
+    ],
+)
+def test_a_base_url_that_is_almost_right_is_told(path: str, hint: str) -> None:
+    assert _way_out(path) == hint
 
 
 def test_nothing_of_bodies_and_headers_is_in_a_line() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, cast
 
 import openai
 import pytest
@@ -10,8 +11,11 @@ from tests.serve.gateway.conftest import config_of, gateway, upstream
 from tests.serve.gateway.test_chat import CALL, CLIENT_TOOL, LOOK, _closed, agent, ask, client
 from tests.serve.gateway.test_tool_choice import TWO
 
+from taoloop.core.trace import Trace
 from taoloop.serve.gateway.config import ApiKey
+from taoloop.serve.gateway.items import named_items
 from taoloop.serve.gateway.keys import digest_of
+from taoloop.serve.gateway.service import Service
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 
@@ -72,6 +76,25 @@ def test_items_that_are_only_named_are_found_again() -> None:
         assert made.create(model="assistant", input=items, tools=[TOOL]).output_text == "You saw red."
         asked = str(server.asked[-1]["messages"])
         assert all(text in asked for text in ("[called look_outside(", "| all red", "Red."))
+
+
+class CountsLoads:
+    """A service with one run, which says how often that was loaded."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace, self.loads = trace, 0
+
+    async def own(self, _owner: str, _run_id: str) -> Trace:
+        self.loads += 1
+        return self.trace
+
+
+def test_a_run_is_loaded_once_for_all_its_items() -> None:
+    with upstream("Red.") as server, gateway(config_of(agent(server))) as running:
+        [item] = client(running).responses.create(model="assistant", input="Look outside.").output
+        service = CountsLoads(running.traces()[0])
+    found = asyncio.run(named_items(cast("Service", service), "", [(place, str(item.id)) for place in range(1_000)]))
+    assert (len(found), found[999]["content"], service.loads) == (1_000, "Red.", 1)
 
 
 def test_items_of_another_key_are_not_found() -> None:

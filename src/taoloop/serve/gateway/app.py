@@ -14,6 +14,7 @@ from aiohttp import web
 from taoloop.runtime.clock import random_hex
 from taoloop.serve.gateway.chat import chat_completions
 from taoloop.serve.gateway.contract import contract
+from taoloop.serve.gateway.metrics import OTHER
 from taoloop.serve.gateway.refusals import Refusal, RequestRefused
 from taoloop.serve.gateway.responses import responses
 from taoloop.serve.gateway.runs import approve, run
@@ -40,7 +41,7 @@ class Gateway:
         self.standing, self._on_visit = standing, on_visit
         self.is_ready = False
         self._under_way: dict[asyncio.Task[Any] | None, Visit] = {}
-        self.app = web.Application(middlewares=[_in_openai_form])
+        self.app = web.Application(middlewares=[self._in_openai_form])
         for method, path, handler in ROUTES:
             handle = self._handled(path, handler)
             self.app.router.add_route(method, path, handle)
@@ -97,6 +98,26 @@ class Gateway:
         visit.refused(refusal)
         return refused(refusal, visit.headers)
 
+    @web.middleware
+    async def _in_openai_form(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """What the framework itself refuses (an unknown path, a wrong method), in the form of all other errors."""
+        try:
+            return await handler(request)
+        except RequestRefused as error:
+            return refused(error.refusal)
+        except web.HTTPException as error:
+            refusal = _no_route(request, error)
+            headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+            if request.match_info.http_exception is None:  # it has come to a route, which tells of it
+                return refused(refusal, headers)
+            visit = Visit(request, self.standing, _request_id(request))
+            visit.refused(refusal)
+            self.standing.metrics.request(OTHER, refusal.status, time.perf_counter() - visit.began)
+            self._on_visit(visit, refusal.status)
+            return refused(refusal, visit.headers | headers)
+
 
 def refused(refusal: Refusal, headers: dict[str, str] | None = None) -> web.Response:
     """A refusal as a response."""
@@ -108,27 +129,25 @@ def refused(refusal: Refusal, headers: dict[str, str] | None = None) -> web.Resp
     )
 
 
-@web.middleware
-async def _in_openai_form(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """What the framework itself refuses (an unknown path, a wrong method), in the form of all other errors."""
-    try:
-        return await handler(request)
-    except RequestRefused as error:
-        return refused(error.refusal)
-    except web.HTTPException as error:
-        messages = {
-            404: f"Unknown request URL: {request.method} {request.path}. See GET /openapi.json.",
-            405: f"Not allowed to {request.method} on {request.path}.",
-        }
-        refusal = Refusal(
-            status=error.status,
-            message=messages.get(error.status, error.reason),
-            code={404: "unknown_url", 405: "method_not_allowed"}.get(error.status),
-        )
-        allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-        return refused(refusal, allow)
+def _no_route(request: web.Request, error: web.HTTPException) -> Refusal:
+    messages = {
+        404: f"Unknown request URL: {request.method} {request.path}. {_way_out(request.path)}",
+        405: f"Not allowed to {request.method} on {request.path}.",
+    }
+    return Refusal(
+        status=error.status,
+        message=messages.get(error.status, error.reason),
+        code={404: "unknown_url", 405: "method_not_allowed"}.get(error.status),
+    )
+
+
+def _way_out(path: str) -> str:
+    """What to do about an unknown path: most often a base URL has no `/v1`, has it twice, or ends in a slash."""
+    plain = path.rstrip("/")
+    for meant in (plain, f"/v1{plain}", plain.removeprefix("/v1")):
+        if any(meant == known for _, known, _ in ROUTES):
+            return f"Did you mean {meant}?"
+    return "See GET /openapi.json."
 
 
 def _request_id(request: web.Request) -> str:

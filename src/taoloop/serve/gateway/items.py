@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.events import ActionRequested
@@ -13,6 +13,7 @@ from taoloop.serve.gateway.refusals import RequestRefused, invalid_field
 from taoloop.serve.gateway.responses_wire import CALL_ITEM, TEXT_ITEM, run_of
 
 if TYPE_CHECKING:
+    from taoloop.core.trace import Trace
     from taoloop.serve.gateway.service import Service
 
 
@@ -23,9 +24,17 @@ async def named_items(service: Service, owner: str, named: Sequence[tuple[int, s
         RequestRefused: one of them is none of this client's; names its place.
     """
     found: dict[int, dict[str, Any]] = {}
+    traces: dict[str, Trace] = {}  # the last one: the items of a run stand together, and a trace may be long
+
+    async def trace_of(run_id: str) -> Trace:
+        if run_id not in traces:
+            traces.clear()
+            traces[run_id] = await service.own(owner, run_id)
+        return traces[run_id]
+
     for index, item in named:
         try:
-            message = await _message(service, owner, item)
+            message = await _message(trace_of, item)
         except RequestRefused:
             message = None
         if message is None:
@@ -34,16 +43,14 @@ async def named_items(service: Service, owner: str, named: Sequence[tuple[int, s
     return found
 
 
-async def _message(service: Service, owner: str, item: str) -> dict[str, Any] | None:
+async def _message(trace_of: Callable[[str], Awaitable[Trace]], item: str) -> dict[str, Any] | None:
     if item.startswith(TEXT_ITEM):
-        result = Result.of(await service.own(owner, run_of(item.removeprefix(TEXT_ITEM))[0]))
+        result = Result.of(await trace_of(run_of(item.removeprefix(TEXT_ITEM))[0]))
         return {"role": "assistant", "content": result.answer or ""}
     if not item.startswith(CALL_ITEM) or (ids := inside_ids(item.removeprefix(CALL_ITEM))) is None:
         return None
     run_id, call_id = ids
-    trace = await service.own(owner, run_id)
-    facts = [event.fact for event in trace.events]
-    for fact in facts:
+    for fact in (event.fact for event in (await trace_of(run_id)).events):
         if isinstance(fact, ActionRequested) and fact.call_id == call_id:
             function = {"name": fact.tool, "arguments": json.dumps(fact.args, ensure_ascii=False)}
             call = {"id": outside_id(run_id, call_id), "type": "function", "function": function}

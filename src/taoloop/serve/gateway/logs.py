@@ -165,7 +165,7 @@ def request_log(
 def _route(visit: Visit) -> str:
     """The pattern of the route, never the path as it came: that may hold anything."""
     resource = visit.request.match_info.route.resource
-    return resource.canonical if resource is not None else ""
+    return resource.canonical if resource is not None else "other"
 
 
 def _key_name(visit: Visit) -> str:

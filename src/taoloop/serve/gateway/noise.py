@@ -14,6 +14,7 @@ from taoloop.serve.gateway.refusals import SERVER, Refusal
 
 _FAILED = 500
 _LONGEST = 100
+_PLAIN = ("Received HTTPS ", "Duplicate ", "Missing ")
 _OF_CLIENTS = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
 
 
@@ -83,5 +84,7 @@ def _refusal(status: int, error: BaseException | None, message: str) -> Refusal:
         return Refusal(status=431, message="The address or a header is longer than is taken.", code="header_too_long")
     if status >= _FAILED:
         return Refusal(status=status, message="The server failed.", kind=SERVER, code="internal_error")
-    why = message.partition("\n")[0].partition(":")[0].strip()[:_LONGEST]
-    return Refusal(status=status, message=f"This is no HTTP request that can be read: {why}.", code="invalid_http")
+    why, shows_bytes, _ = message.partition(":\n")
+    known = shows_bytes or why.startswith(_PLAIN)  # others have the offending bytes in their midst
+    told = f"This is no HTTP request that can be read{f': {why[:_LONGEST]}' if known else ''}"
+    return Refusal(status=status, message=f"{told.rstrip('.')}.", code="invalid_http")

@@ -46,13 +46,18 @@ def is_foreign(headers: Mapping[str, str], allowed: Collection[str]) -> bool:
     """Whether a browser sends this for a page of another site that is not allowed.
 
     Such a page cannot read the answer; but what it asks for would be done all the same. Programs, extensions and pages
-    of the same site are not meant: a browser tells them apart (`Sec-Fetch-Site`, `Origin`).
+    of the same site are not meant: a browser tells them apart (`Sec-Fetch-Site`, `Origin`). Without TLS it leaves the
+    first out, except towards this machine by its usual names; a site's own name may lead here too, so then only a page
+    of this very address is none of another site.
     """
-    if headers.get("Sec-Fetch-Site") != "cross-site":
-        return False
     origin = headers.get("Origin", "")
     is_page = origin == "null" or origin.startswith(("https://", "http://"))
-    return is_page and origin not in allowed and ANY not in allowed
+    if not is_page or origin in allowed or ANY in allowed:
+        return False
+    site = headers.get("Sec-Fetch-Site")
+    if site is None:
+        return origin.partition("://")[2] != headers.get("Host", "").lower()
+    return site == "cross-site"
 
 
 def page_refused(headers: Mapping[str, str]) -> RequestRefused:

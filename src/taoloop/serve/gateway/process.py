@@ -127,6 +127,8 @@ class Process:
             self.gateway.is_ready = True
             on_ready(_url(config.host, runner))
             await self.stop.wait()
+            left = self.gateway.standing.config.limits.shutdown_s
+            self._say(f"The server ends; runs under way have {left:g} s to finish.")
         finally:
             self.gateway.is_ready = False
             watching.cancel()
