@@ -133,8 +133,8 @@ def test_whatever_is_sent_is_answered_or_refused_with_a_reason(
 ) -> None:
     body = data.draw(bodies(path))
     status, told = post(running, json.dumps(body).encode(), path=path.replace("{run_id}", "20260101-000000-00000000"))
-    if status == 502:  # JSON was asked for, and this model has only its one answer
-        assert told["error"]["code"] == "model_unreadable", (body, told)
+    if status == 502:  # JSON or a call was asked for, and this model has only its one answer
+        assert told["error"]["code"] in ("model_unreadable", "tool_not_called"), (body, told)
         return
     assert status in (200, 400, 404, 409), (body, told)
     if status != 200:
