@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +12,10 @@ try:
     from hypothesis import HealthCheck, settings
 except ImportError:  # the benchmark of the policy has an environment of its own, without it
     pass
-else:  # no test may fail because the machine is busy
-    settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("unhurried")
+else:  # no test may fail because the machine is busy, or for an example that no change of today has to do with
+    settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("steady", settings.get_profile("search"), derandomize=True)
+    settings.load_profile(os.environ.get("TAOLOOP_TEST_EXAMPLES", "steady"))
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from taoloop.core.cards import ToolCard
@@ -146,6 +146,7 @@ BORDERS = st.lists(st.integers(0, 10_000), max_size=12)
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @settings(max_examples=300)
+@example(text="- ob<think>Action: now\nFinal Answer: 5", reason="", borders=[])
 @given(text=ANY_TEXT, reason=ANY_TEXT, borders=BORDERS)
 def test_what_is_given_is_how_the_answer_begins(dialect: str, text: str, reason: str, borders: list[int]) -> None:
     written = get_dialect(dialect).write(Answer(text=text, reason=reason)).text

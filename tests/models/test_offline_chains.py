@@ -448,3 +448,22 @@ def test_a_remainder_is_no_quotient(task: str) -> None:
     world = World(task, [calculator])
     assert world.steps == []
     assert "no tool here does this arithmetic" in world.answer or "没有能做这种运算的工具" in world.answer
+
+
+@pytest.mark.parametrize(
+    ("task", "things", "expression"),
+    [
+        ("What is the total stock of tea and coffee?", ["tea", "coffee"], "12 + 30"),
+        ("total stock of tea, milk and coffee", ["tea", "milk", "coffee"], "12 + 3 + 30"),
+        ("What is the average stock of tea and coffee?", ["tea", "coffee"], "(12 + 30) / 2"),
+    ],
+)
+def test_common_nouns_are_summed_too(task: str, things: list[str], expression: str) -> None:
+    stock = {"tea": 12, "coffee": 30, "milk": 3}
+
+    @tool(tier="read")
+    def get_stock(item: str) -> int:
+        """How many of an item are in stock now."""
+        return stock[item]
+
+    assert World(task, [get_stock, calculator]).steps == [*_each("get_stock", "item", *things), _sum(expression)]

@@ -160,13 +160,12 @@ class AnswerStream:
 
     def _watch(self, text: str) -> None:
         """See whether a block of thinking is closed, so that what was given was a draft in it."""
-        if not self.started or self.retracted or opens_thinking(self._answer.at):
+        if not self.started or self.retracted:
             return
         passed = self._last + text
         self._last = passed[-_LONGEST_TAG // 3 :]
-        if (">" in text or "]" in text or "▷" in text) and any(
-            closes_thinking(tag.group()) for tag in _LAST_TAG.finditer(passed)
-        ):
+        closing = (">" in text or "]" in text or "▷" in text) and not opens_thinking(self._answer.at)
+        if closing and any(closes_thinking(tag.group()) for tag in _LAST_TAG.finditer(passed)):
             self._void()
         if self._over and self._dialect == "native":
             self._find_final(text)

@@ -52,6 +52,8 @@ def _times(one: str) -> re.Pattern[str]:
 
 
 _LISTS = tuple((re.compile(one), _joined(one)) for one in (MARK, rf"(?:{MARK}|{_NAME})"))
+_WORD = r"(?!(?:the|a|an|each|all|both|every|my|his|her|its|their|our)\b)[a-z][a-z-]+"
+_PLAIN = re.compile(rf"^(?P<pre>.*\b(?:of|for)\s+)(?P<all>{_WORD}(?:{_JOIN}{_WORD})+)(?P<post>\s*[?.!]?\s*)$")
 _RATIOS = tuple(_times(one) for one in (MARK, rf"(?:{MARK}|{_NAME})"))
 
 
@@ -89,6 +91,9 @@ def _english(clause: str, how: How, skeleton: Skeleton) -> Gathered | None:
         if match := pattern.match(_TOGETHER.sub("", clause)):
             lead = f"{match['pre']}{match['label'] or ''} " if match["label"] else match["pre"]
             return _made(how, _BEFORE_NOUN.sub("", lead), match["post"], one.findall(match["all"]), skeleton)
+    if match := _PLAIN.match(clause):
+        things = re.split(_JOIN, match["all"])
+        return _made(how, _BEFORE_NOUN.sub("", match["pre"]), match["post"], things, skeleton)
     return None
 
 
