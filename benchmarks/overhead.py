@@ -1,8 +1,8 @@
 """CPU per step above the model and the tool, in memory: 10 steps and 1,000 steps, beside a bare loop.
 
 Run: python benchmarks/overhead.py [--json]
-Targets: at most 60 µs per step at 10 steps, for an async tool and for a plain sync function alike; at 1,000 steps at
-most 1.3 times that. `add_in_thread` shows what the change of thread costs, which a sync tool needs only if it may wait.
+Targets: at most 60 µs per step at 10 steps, for an async tool and for an inline one alike; at 1,000 steps at most 1.3
+times that. `add_in_thread`, a plain sync tool, shows what the change of thread costs.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ async def add_async(a: int, b: int) -> int:
     return a + b
 
 
-@tool(tier="read")
-def add_sync(a: int, b: int) -> int:
+@tool(tier="read", inline=True)
+def add_inline(a: int, b: int) -> int:
     """Add two integers."""
     return a + b
 
@@ -42,13 +42,13 @@ async def add_draft(a: int, b: int) -> int:
     return a + b
 
 
-@tool(tier="read", inline=False)
+@tool(tier="read")
 def add_in_thread(a: int, b: int) -> int:
     """Add two integers."""
     return a + b
 
 
-TOOLS = (add_async, add_sync, add_draft, add_in_thread)
+TOOLS = (add_async, add_inline, add_draft, add_in_thread)
 
 
 def script(steps: int, name: str) -> list[ModelReply]:

@@ -1,4 +1,4 @@
-"""Sync tools without a thread: everything else about a call stays as it is."""
+"""Inline tools run in the thread of the event loop; other sync tools run in threads and never block the loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextvars
 import subprocess
 import sys
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -15,9 +14,11 @@ import pytest
 from taoloop import Agent, MemoryJournal, ScriptedModel, ToolError, tool
 from taoloop.core.events import Observed
 from taoloop.core.message import ModelReply, ToolCallText
+from taoloop.errors import ToolDefinitionError
 from taoloop.runtime.result import Result
 from taoloop.runtime.threads import WorkerThreads
 from taoloop.tools.base import Tool
+from taoloop.tools.calculator import calculator
 
 MARK: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")
 
@@ -39,16 +40,6 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_threads")
-def test_a_plain_function_needs_no_thread() -> None:
-    @tool(tier="read")
-    def add(a: int, b: int) -> int:
-        """Add."""
-        return a + b
-
-    assert observed(run(add, '{"a": 1, "b": 2}')).output == "3"
-
-
-@pytest.mark.usefixtures("no_threads")
 def test_a_tool_that_is_promised_to_be_inline_needs_no_thread() -> None:
     @tool(tier="read", inline=True)
     def where() -> str:
@@ -58,8 +49,9 @@ def test_a_tool_that_is_promised_to_be_inline_needs_no_thread() -> None:
     assert observed(run(where)).output == threading.current_thread().name
 
 
-def test_every_other_tool_has_one() -> None:
-    @tool(tier="read")
+@pytest.mark.parametrize("inline", [None, False])
+def test_every_other_sync_tool_runs_in_a_thread(inline: bool | None) -> None:
+    @tool(tier="read", inline=inline)
     def where() -> str:
         """Name the thread."""
         return threading.current_thread().name
@@ -67,44 +59,45 @@ def test_every_other_tool_has_one() -> None:
     assert observed(run(where)).output.startswith("taoloop-tool-")
 
 
-def test_a_tool_that_sleeps_is_still_left_behind_after_its_time() -> None:
+def test_a_tool_that_hangs_is_abandoned_after_its_time() -> None:
+    released = threading.Event()
+
     @tool(tier="read", timeout_s=0.05)
     def slow() -> str:
-        """Sleep."""
-        time.sleep(2)
+        """Hang."""
+        released.wait(20)
         return "late"
 
     error = observed(run(slow)).error
+    released.set()
     assert error is not None
     assert error.code == "timeout"
 
 
-def test_a_table_that_became_slow_is_used_in_a_thread() -> None:
-    held = threading.Event()
+def test_a_tool_that_blocks_does_not_block_the_loop() -> None:
+    """The tool returns only because the loop goes on meanwhile."""
+    released = threading.Event()
 
-    class Slow(dict[str, int]):
-        def __getitem__(self, key: str) -> int:
-            held.wait(20)
-            return 0
+    @tool(tier="read")
+    def block() -> bool:
+        """Wait until the loop says so."""
+        return released.wait(20)
 
-    table: dict[str, int] = {"a": 1}
+    async def release() -> None:
+        released.set()
 
-    @tool(tier="read", timeout_s=0.05)
-    def look(key: str) -> int:
-        """Look it up."""
-        return table[key]
+    async def run_both() -> Result:
+        call = ModelReply(tool_calls=(ToolCallText(name="block", arguments="{}", id="c1"),))
+        agent = Agent(model=ScriptedModel([call, ModelReply(text="done")]), tools=[block], journal=MemoryJournal())
+        result, _ = await asyncio.gather(agent.run("t"), release())
+        return result
 
-    assert observed(run(look, '{"key": "a"}')).output == "1"
-    table = Slow()
-    error = observed(run(look, '{"key": "a"}')).error
-    held.set()
-    assert error is not None
-    assert error.code == "timeout"
+    assert observed(asyncio.run(run_both())).output == "true"
 
 
 @pytest.mark.usefixtures("no_threads")
-def test_an_error_of_plain_code_is_an_observation() -> None:
-    @tool(tier="read")
+def test_an_error_of_an_inline_tool_is_an_observation() -> None:
+    @tool(tier="read", inline=True)
     def divide(a: int, b: int) -> float:
         """Divide."""
         if b == 0:
@@ -129,6 +122,19 @@ def test_whatever_an_inline_tool_raises_is_an_observation(error: BaseException) 
 
     result = run(explode)
     assert (result.status, observed(result).ok) == ("completed", False)
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_an_async_tool_cannot_be_declared_inline(inline: bool) -> None:
+    async def wait() -> None:
+        """Wait."""
+
+    with pytest.raises(ToolDefinitionError, match="inline"):
+        tool(inline=inline)(wait)
+
+
+def test_the_calculator_is_inline() -> None:
+    assert calculator.inline
 
 
 def test_context_variables_that_an_inline_tool_sets_are_its_own() -> None:

@@ -207,7 +207,7 @@ def test_a_run_sees_it_as_an_observation(monkeypatch: pytest.MonkeyPatch) -> Non
     pool = WorkerThreads(max_threads=0, patience_s=0.0)
     monkeypatch.setattr("taoloop.runtime.acting.POOL", pool)
 
-    @tool(tier="read", inline=False)
+    @tool(tier="read")
     def five() -> int:
         """Five."""
         return 5

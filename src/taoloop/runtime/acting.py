@@ -153,13 +153,13 @@ def is_going_on(key: str) -> bool:
 
 
 def _begin(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str) -> Any:
-    """The result of a tool that ends at once, or a coroutine of it.
+    """The result of an inline tool, or a coroutine of any other one's.
 
     Context variables that a sync tool sets are its own, here as in a thread.
     """
     if tool.is_async:
         return tool.invoke(values, context)
-    if tool.runs_inline(values):
+    if tool.inline:
         return contextvars.copy_context().run(_invoke_here, tool, values, context)
     return _in_thread(tool, values, context, key)
 

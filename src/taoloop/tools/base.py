@@ -107,8 +107,8 @@ class Tool:
     `check` judges arguments, `check_output` results. `context_parameter` names the handler's parameter that takes
     the `ToolContext`, if it has one.
 
-    A sync handler runs in a thread, where its time limit can be kept, unless it ends at once. `inline` promises that it
-    always does; else `ends_at_once` says of the handler and the values of a call whether that is certain.
+    A sync handler runs in a thread, where its time limit can be enforced. `inline` promises that it never waits: it
+    then runs in the thread of the event loop.
 
     `runs_inside`: the tool is an agent, and a call of it is a run inside the run that called.
 
@@ -127,7 +127,6 @@ class Tool:
     context_parameter: str | None = None
     is_async: bool = field(default=False)
     inline: bool = False
-    ends_at_once: Callable[[Callable[..., Any], Mapping[str, Any]], bool] | None = None
     runs_inside: bool = False
     probe: Probe | None = None
     connection_parameter: str | None = None
@@ -185,10 +184,6 @@ class Tool:
         if self.context_parameter is not None:
             return self.handler(**values, **{self.context_parameter: context})
         return self.handler(**values)
-
-    def runs_inline(self, values: Mapping[str, Any]) -> bool:
-        """True if a call with these prepared values needs no thread."""
-        return self.inline or (self.ends_at_once is not None and self.ends_at_once(self.handler, values))
 
     def render(self, result: Any) -> Output:
         """The result as text: a str or an `Output` as it is, anything else as JSON.

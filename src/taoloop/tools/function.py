@@ -17,7 +17,6 @@ from pydantic.fields import FieldInfo
 from taoloop.core.cards import Approval, ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
 from taoloop.tools.base import Checker, OutputChecker, Tool, expected_form, handler_is_async, require_name
-from taoloop.tools.instant import Instant
 from taoloop.tools.probes import probe_of
 from taoloop.tools.schemas import without_titles
 from taoloop.tools.signatures import is_connection, is_context, parameters, underlying
@@ -71,11 +70,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     For one that changes something, `egress` says whether it sends data out of your reach (or which of its arguments
     do), and `roles` what each argument is to a call; what is left open counts as the worst.
 
-    A sync function runs in a thread, so that it may block and its time limit is kept. `inline=True` promises that it
-    never waits and is done in well under a millisecond: it then runs in the thread of the event loop, which spares
-    the change of thread; nothing could keep its time limit or let other runs go on meanwhile. `inline=False`: always
-    in a thread. Without either, a call that certainly ends at once (plain arithmetic and text without loops or calls
-    of other code, see `taoloop.tools.instant`) needs no thread, every other one gets it.
+    A sync function runs in a thread, so that it may block and its time limit is enforced. `inline=True` promises that
+    it never waits and returns in well under a millisecond: it then runs in the thread of the event loop, which saves
+    the change of thread; its time limit cannot be enforced, and no other run proceeds meanwhile.
 
     `probe` is a function that says of a call which lost its outcome (the process died, or it gave none in time) whether
     it happened: it takes arguments of the tool by name, and a `ToolContext`, and gives True or the output, False
@@ -130,7 +127,6 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
             f"The tool {name!r} is async and was given `inline`.",
             hint="Leave it away: an async function always runs in the event loop.",
         )
-    found_out = inline is None and not is_async and context_parameter is None and connection is None
     return Tool(
         card=card,
         handler=handler,
@@ -139,7 +135,6 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
         context_parameter=context_parameter,
         is_async=is_async,
         inline=bool(inline) and connection is None,
-        ends_at_once=Instant() if found_out else None,
         probe=None if probe is None else probe_of(probe, name, fields),
         connection_parameter=connection,
     )

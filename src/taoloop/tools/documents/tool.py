@@ -159,7 +159,6 @@ def _tools(documents: Documents) -> tuple[Tool, Tool]:
         examples=(ExampleCard(args={"query": "notice period for cancelling", "limit": 3}),),
         max_preview_chars=_PREVIEW_CHARS,
         egress=False,
-        inline=False,
     )
     def search_documents(
         query: Annotated[str, Field(min_length=1, max_length=2_000)],
@@ -186,7 +185,6 @@ def _tools(documents: Documents) -> tuple[Tool, Tool]:
         max_preview_chars=_PREVIEW_CHARS,
         egress=False,
         roles={"id": "ref:passage"},
-        inline=False,
     )
     def read_passage(
         id: Annotated[str, Field(min_length=1, max_length=100)],  # noqa: A002  # the name that the model sees
