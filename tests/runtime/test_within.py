@@ -10,6 +10,15 @@ from taoloop.runtime import within as module
 from taoloop.runtime.within import within
 
 
+def timers() -> int:
+    """How many timers the running loop has."""
+    return len(asyncio.get_running_loop()._scheduled)  # type: ignore[attr-defined]  # where they are
+
+
+async def forever() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
 class LateError(Exception):
     """What the tests want to be raised, with the limit in seconds."""
 
@@ -20,9 +29,7 @@ async def quick() -> int:
 
 def test_a_coroutine_that_does_not_wait_needs_no_timer() -> None:
     async def look() -> tuple[int, int]:
-        result = await within(3600.0, quick(), LateError)
-        scheduled = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]  # where timers stand
-        return result, len(scheduled)
+        return await within(3600.0, quick(), LateError), timers()
 
     assert asyncio.run(look()) == (7, 0)
 
@@ -59,9 +66,97 @@ def test_an_awaited_failure_can_be_handled_inside() -> None:
     assert asyncio.run(within(3600.0, handle(), LateError)) == "handled"
 
 
-def test_too_late_is_told() -> None:
+def test_a_late_coroutine_is_cancelled_and_never_early() -> None:
+    async def look() -> tuple[float, int]:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        with pytest.raises(LateError, match=r"0\.01"):
+            await within(0.01, forever(), LateError)
+        task = asyncio.current_task()
+        return loop.time() - start, task.cancelling() if task else -1
+
+    elapsed_s, cancellations = asyncio.run(look())
+    assert elapsed_s >= 0.01
+    assert cancellations == 0
+
+
+def test_limits_that_are_due_together_are_all_enforced() -> None:
+    async def look() -> list[BaseException | None]:
+        limited = (within(0.02, forever(), LateError) for _ in range(20))
+        return await asyncio.gather(*limited, return_exceptions=True)
+
+    assert [type(result) for result in asyncio.run(look())] == [LateError] * 20
+
+
+def test_no_limit_needs_no_timer() -> None:
+    async def wait() -> int:
+        await asyncio.sleep(0)
+        return timers()
+
+    assert asyncio.run(within(None, wait(), LateError)) == 0
+
+
+@pytest.mark.parametrize("limit_s", [float("inf"), 1e300, 1e9])
+def test_a_limit_beyond_all_bounds_is_none(limit_s: float) -> None:
+    async def wait() -> int:
+        await asyncio.sleep(0)
+        return 7
+
+    assert asyncio.run(within(limit_s, wait(), LateError)) == 7
+
+
+@pytest.mark.parametrize("limit_s", [5e-324, 1e-300, 0.0, -1.0])
+def test_the_shortest_limits_are_over_at_once(limit_s: float) -> None:
     with pytest.raises(LateError):
-        asyncio.run(within(0.01, asyncio.Event().wait(), LateError))
+        asyncio.run(within(limit_s, forever(), LateError))
+
+
+def test_a_cancellation_from_outside_is_no_time_limit() -> None:
+    async def look() -> bool:
+        task = asyncio.create_task(within(3600.0, forever(), LateError))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return task.cancelled()
+
+    assert asyncio.run(look()) is True
+
+
+def test_the_limit_and_a_cancellation_from_outside_at_once_are_a_cancellation() -> None:
+    async def look() -> bool:
+        task: asyncio.Task[None]
+
+        async def wait() -> None:
+            try:
+                await forever()
+            finally:
+                task.cancel()  # the limit has cancelled it already
+
+        task = asyncio.create_task(within(0.001, wait(), LateError))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return task.cancelled()
+
+    assert asyncio.run(look()) is True
+
+
+def test_a_coroutine_that_is_closed_closes_what_it_limits() -> None:
+    closed: list[bool] = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            closed.append(True)
+
+    async def look() -> None:
+        limited = within(3600.0, wait(), LateError)
+        limited.send(None)
+        limited.close()
+
+    asyncio.run(look())
+    assert closed == [True]
 
 
 def test_a_timeout_of_its_own_is_not_taken_for_the_limit() -> None:
@@ -133,7 +228,7 @@ def test_time_limits_inside_the_coroutine_are_its_own_affair(monkeypatch: pytest
     monkeypatch.setattr(module, "GRACE_S", 0.01)
 
     async def patient() -> int:
-        for _ in range(3):
+        for _ in range(30):  # together longer than the grace time
             try:
                 async with asyncio.timeout(0.001):
                     await asyncio.Event().wait()

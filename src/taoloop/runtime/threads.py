@@ -1,4 +1,4 @@
-"""Blocking functions in threads that never hold up the end of the process."""
+"""Blocking functions in threads that never delay the end of the process."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
@@ -15,125 +16,120 @@ from taoloop.errors import ToolError
 MAX_THREADS = 1_024
 PATIENCE_S = 10.0
 
-_Job = tuple[
-    asyncio.AbstractEventLoop, "asyncio.Future[Any]", contextvars.Context, Callable[[], Any], list[None]
-]  # the last: one entry until the job is claimed, by the thread that begins it or by who gives up; pop is atomic
-
 
 class WorkerThreads:
-    """A pool of daemon threads, started as they are needed and kept.
+    """A pool of daemon threads, started as they are needed and reused.
 
-    Daemon, because a tool that hangs for ever must not keep the process alive (the pool of concurrent.futures
-    joins its threads at exit). A hung call keeps its thread, and so does one that waits for another call; there are
-    so many threads that these do not keep the others waiting. Should all `max_threads` be busy, a call waits up to
-    `patience_s` seconds for one of them.
+    Daemon, because a tool that never returns must not keep the process alive (the pool of concurrent.futures joins
+    its threads at exit). A hung call occupies its thread, and so does one that waits for another call; the pool is
+    large so that these do not block the others. If all `max_threads` are busy, a call waits up to `patience_s`
+    seconds for one of them.
     """
 
     def __init__(self, max_threads: int = MAX_THREADS, patience_s: float = PATIENCE_S) -> None:
         self._max_threads, self._patience_s = max_threads, patience_s
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """Begin anew without threads: for a forked child, which has none of them."""
-        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+    def reset(self) -> None:
+        """Drop all threads: for a forked child, which has none of them."""
+        self._calls: SimpleQueue[_Call] = SimpleQueue()
         self._lock = threading.Lock()
         self._started = 0
-        self._free = 0  # threads that wait, less the jobs that wait for them
+        self._idle = 0  # idle threads, less the queued calls
 
     async def run(self, function: Callable[[], Any]) -> Any:
         """The result of `function()`, run in a thread with the caller's context variables.
 
-        If the caller stops waiting (a timeout, a cancellation), a function that runs goes on and its result is
-        dropped; one that has not begun never does.
+        If the caller stops waiting (a timeout, a cancellation), a function that runs continues and its result is
+        dropped; one that has not started never does.
 
         Raises:
             ToolError: `no_free_thread`; the function was not called.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        job = (loop, future, contextvars.copy_context(), function, [None])
+        call = _Call(function)
         with self._lock:
-            self._free -= 1
-            waits = self._free < 0
-            starts = waits and self._started < self._max_threads
-            if starts:
-                self._started += 1
-                self._free += 1
-        self._jobs.put(job)
-        if starts:
-            self._start_one(job)
-        elif waits:
-            timer = loop.call_later(self._patience_s, _give_up, job, f"all {self._max_threads:,} threads are busy")
-            future.add_done_callback(lambda _: timer.cancel())
-        return await future
-
-    def _start_one(self, job: _Job) -> None:
+            if self._idle <= 0 and self._started < self._max_threads:
+                self._start_thread()
+            self._idle -= 1
+            must_wait = self._idle < 0
+        self._calls.put(call)
+        if not must_wait:
+            return await call.future
+        timer = call.loop.call_later(self._patience_s, call.refuse, f"all {self._max_threads:,} threads are busy")
         try:
-            threading.Thread(target=self._work, name=f"taoloop-tool-{self._started}", daemon=True).start()
+            return await call.future
+        finally:
+            timer.cancel()
+
+    def _start_thread(self) -> None:
+        try:
+            threading.Thread(target=self._work, name=f"taoloop-tool-{self._started + 1}", daemon=True).start()
         except RuntimeError as error:  # the system has no more of them
-            with self._lock:
-                self._started -= 1
-                self._free -= 1
-            _give_up(job, str(error))
+            raise _no_free_thread(str(error)) from error
+        self._started += 1
+        self._idle += 1
 
     def _work(self) -> None:
         while True:
-            self._perform(self._jobs.get())
+            self._perform(self._calls.get())  # no local here: an idle thread keeps nothing of a call alive
 
-    def _perform(self, job: _Job) -> None:
-        loop, future, context, function, claims = job
-        result: Any = None
-        error: BaseException | None = None
-        begun = not future.done() and not loop.is_closed() and _claim(claims)
-        if begun:
-            try:
-                result = context.run(function)
-            except BaseException as raised:  # noqa: BLE001  # handed to the waiting task, whatever it is
-                error = raised
+    def _perform(self, call: _Call) -> None:
+        outcome = call.execute()
         with self._lock:
-            self._free += 1
-        if begun:
-            try:
-                loop.call_soon_threadsafe(_settle, future, result, error)
-            except RuntimeError:  # the loop was closed: nobody waits for this any more
-                return
+            self._idle += 1  # before the caller resumes, so that its next call finds this thread
+        if outcome is not None:
+            with suppress(RuntimeError):  # the loop was closed: nobody waits for this any more
+                call.loop.call_soon_threadsafe(call.settle, *outcome)
 
 
-def _claim(claims: list[None]) -> bool:
-    try:
-        claims.pop()
-    except IndexError:
-        return False
-    return True
+class _Call:
+    """A function to be called in a thread, for a caller that waits in an event loop."""
+
+    __slots__ = ("_claim", "_context", "_function", "future", "loop")
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function, self._context = function, contextvars.copy_context()
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self._claim = threading.Lock()  # acquired once, by the thread that starts the call or by who refuses it
+
+    def refuse(self, reason: str) -> None:
+        """Tell the caller that the function will not be called, unless a thread has started it."""
+        if not self.future.done() and self._claim.acquire(blocking=False):
+            self.future.set_exception(_no_free_thread(reason))
+
+    def execute(self) -> tuple[Any, BaseException | None] | None:
+        """Call the function; gives its result and its error, or None if the call was given up before it started."""
+        if self.future.done() or self.loop.is_closed() or not self._claim.acquire(blocking=False):
+            return None
+        try:
+            return self._context.run(self._function), None
+        except StopIteration as error:  # a future does not take it
+            return None, RuntimeError(f"{type(error).__name__} was raised in the tool")
+        except BaseException as error:  # noqa: BLE001  # handed to the waiting task, whatever it is
+            return None, error
+
+    def settle(self, result: Any, error: BaseException | None) -> None:
+        """Give the outcome to the caller, unless it has stopped waiting. Runs in the loop."""
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
 
 
-def _give_up(job: _Job, reason: str) -> None:
-    """Let the caller know that the job will not begin, unless it has."""
-    _, future, _, _, claims = job
-    if not future.done() and _claim(claims):
-        future.set_exception(
-            ToolError(
-                f"The call was not started: {reason}.",
-                code="no_free_thread",
-                retryable=True,
-                hint="Nothing happened; try again when other calls have ended.",
-            )
-        )
-
-
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    elif isinstance(error, StopIteration):
-        future.set_exception(RuntimeError("the tool raised StopIteration"))
-    else:
-        future.set_exception(error)
+def _no_free_thread(reason: str) -> ToolError:
+    return ToolError(
+        f"The call was not started: {reason}.",
+        code="no_free_thread",
+        retryable=True,
+        hint="Nothing happened; try again when other calls have ended.",
+    )
 
 
 POOL = WorkerThreads()
 """The threads of this process for blocking tools."""
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=POOL.forget)
+    os.register_at_fork(after_in_child=POOL.reset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +21,6 @@ from taoloop.runtime.answering import ApprovalStale, NotWaiting, waiting_calls
 from taoloop.runtime.answers import Answers
 from taoloop.runtime.chat import earlier_turns, is_foreign
 from taoloop.runtime.clock import new_nonce, new_run_id
-from taoloop.runtime.deadlines import Deadline
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.client_tools import call_parts, client_tools, offered_in, open_calls_of_client
 from taoloop.serve.gateway.refusals import SERVER, Refusal, RequestRefused, invalid, of_failure, of_filter
@@ -126,7 +126,7 @@ class Service:
             RequestRefused: there is nothing to do it with: a bad field, a run that is not there or not its owner's.
         """
         try:
-            with Deadline(self._run_timeout_s + _GRACE_S):
+            async with asyncio.timeout(self._run_timeout_s + _GRACE_S):
                 result = await (
                     self._begin(wish, run_id, on_event, on_delta)
                     if wish.run is None
