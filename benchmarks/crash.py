@@ -28,8 +28,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import taoloop.journals.transaction
-import taoloop.runtime.transactional  # noqa: F401  # everything is loaded before the forks
+import taoloop.journals.sqlite.transaction
+import taoloop.runtime.engine.transactional_tools  # noqa: F401  # everything is loaded before the forks
 from taoloop import (
     Agent,
     ApprovalAnswer,
@@ -43,11 +43,11 @@ from taoloop import (
 )
 from taoloop.core.events import Observed
 from taoloop.core.message import ModelReply
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.errors import RunNotFound
 from taoloop.journals.base import Lease
 from taoloop.runtime import runner
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
 
 RUN = "r"
 ACTIONS = 12

@@ -19,16 +19,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, Trace, tool
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import ModelReply
-from taoloop.core.request import ModelRequest
-from taoloop.core.spec import AgentSpec
+from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import DIALECTS, get_dialect
 from taoloop.runtime.result import Result
 from taoloop.testing import DriftInjector
 from taoloop.testing.drift_classes import Drift
-from taoloop.tools.base import Tool
+from taoloop.tools.tool import Tool
 
 STEPS, RATE, SEEDS = 30, 0.2, 25
 TASK = "Book the thirty amounts."

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from taoloop import Agent, Event, MemoryJournal, tool
 from taoloop.core.message import Delta, ModelReply, ToolCallText
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 
 STEPS = 10
 REST_S, TOOL_S = 0.3, 0.2

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.errors import ConfigError
-from taoloop.tools.functions_json import cards_from_functions
-from taoloop.tools.schemas import compile_schema
+from taoloop.tools.from_functions_json import cards_from_functions
+from taoloop.tools.json_schema import compile_schema
 
 FILES = (
     *("irrelevance", "live_irrelevance", "live_multiple", "live_parallel", "live_parallel_multiple", "live_simple"),

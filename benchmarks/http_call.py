@@ -20,10 +20,10 @@ from typing import Any
 import httpx2
 from serving import serving
 
-from taoloop.runtime.acting import act
-from taoloop.runtime.clock import SystemClock
-from taoloop.tools.base import Tool, ToolContext
+from taoloop.runtime.engine.clock import SystemClock
+from taoloop.runtime.engine.tool_execution import act
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
+from taoloop.tools.tool import Tool, ToolContext
 
 CALLS, ROUNDS = 40, 41
 TARGET_MS = 0.3

@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.codec import encode_fact
 from taoloop.core.decision import Act, Call
 from taoloop.core.events import (
@@ -38,10 +39,9 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.message import ToolCallText, Usage
-from taoloop.core.spec import AgentSpec
-from taoloop.journals.database import CHECKPOINT_PAGES
-from taoloop.journals.schema import upgrade
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.file import CHECKPOINT_PAGES
+from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.journals.sqlite.schema import upgrade
 
 REPORT = """\
 one run alone, FULL, 2-3 events of {bytes_per_event:,.0f} bytes per append

@@ -19,7 +19,7 @@ from minimal import minimal_loop
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.message import ModelReply, ToolCallText
-from taoloop.tools.base import Tool
+from taoloop.tools.tool import Tool
 
 UNLIMITED = Limits(max_steps=None, repeat_tell=None, repeat_stop=None)
 

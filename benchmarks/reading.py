@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Problem
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.dialects import DIALECTS, Dialect, get_dialect

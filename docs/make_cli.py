@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from taoloop.cli.app import cli
-from taoloop.cli.exits import OF_STATUS, TABLE
+from taoloop.cli.exit_codes import OF_STATUS, TABLE
 
 WIDTH = 100
 TARGET = Path(__file__).with_name("cli.md")

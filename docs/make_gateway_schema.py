@@ -11,12 +11,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from taoloop.config.agent_file import FIELDS
+from taoloop.config.checks import COUNT, LIST, MAPPING, NUMBER, PATH, SWITCH, TEXT
 from taoloop.core.limits import Limits
 from taoloop.models.settings import Rate, Retry
-from taoloop.runtime.agent_file import FIELDS
-from taoloop.runtime.placing import COUNT, LIST, MAPPING, NUMBER, PATH, SWITCH, TEXT
-from taoloop.serve.gateway import apis, higress_form, own_form
-from taoloop.serve.gateway.higress_prompt import DEFAULTS
+from taoloop.serve.gateway.config import gateway_file as own_form
+from taoloop.serve.gateway.higress import apis
+from taoloop.serve.gateway.higress import file as higress_form
+from taoloop.serve.gateway.higress.file import DEFAULTS
 
 TARGET = Path(__file__).with_name("gateway.schema.json")
 

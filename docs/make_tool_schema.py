@@ -17,10 +17,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from taoloop.core.cards import ToolCard
-from taoloop.runtime.filling import fields_of, is_code
-from taoloop.runtime.tool_forms import AGENT_FORM, FORMS
-from taoloop.tools.builtin import UNDOING, builtin_tools
+from taoloop.config.settings_loader import fields_of, is_code
+from taoloop.config.tool_entries import AGENT_FORM, FORMS
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.tools.builtin.catalog import UNDOING, builtin_tools
 from taoloop.tools.egress.rules import EgressRules
 
 TARGET = Path(__file__).with_name("tool-file.schema.json")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from taoloop import Agent, Result, ScriptedModel
-from taoloop.tools.calculator import calculator
-from taoloop.tools.clock import time_now_tool
+from taoloop.tools.builtin.calculator import calculator
+from taoloop.tools.builtin.time_now import time_now_tool
 
 NOW = datetime(2026, 3, 2, 1, 30, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from taoloop.core.message import ModelReply, ToolCallText
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 
 if TYPE_CHECKING:
     from security.stage import Stage

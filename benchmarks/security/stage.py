@@ -15,10 +15,10 @@ from security.dojo import Call, as_text, run, suites
 from security.people import Person, answers
 from security.script import Script
 
-from taoloop.core.cards import ToolCard
-from taoloop.runtime.approval import ApprovalAnswer, ApprovalRequest
-from taoloop.tools.base import Tool
-from taoloop.tools.declared import tool_from_card
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
+from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.tool import Tool
 
 PREVIEW_CHARS = 10_000_000
 """No result is cut: what a model does not get to see must not look like a defence."""

@@ -21,9 +21,9 @@ from conformance_auth import auth_of  # type: ignore[import-not-found]  # beside
 from taoloop.errors import TaoError
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.mcp import McpServer, close_all
+from taoloop.tools.mcp.connect import Hooks
 from taoloop.tools.mcp.connection import Connection
-from taoloop.tools.mcp.opening import Hooks
-from taoloop.tools.mcp.resident import Resident, served_sync
+from taoloop.tools.mcp.loop_thread import Resident, served_sync
 from taoloop.tools.mcp.resources import prompt_tools, resource_tools
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")

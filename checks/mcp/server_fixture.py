@@ -23,17 +23,17 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, PromptsListChanged
 from mcp.shared.exceptions import MCPError
 
 from taoloop import tool
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import ToolError
 from taoloop.journals.memory import MemoryJournal
-from taoloop.runtime.given import GivenCalls
-from taoloop.serve.mcp.desk import Answer, Desk
+from taoloop.runtime.tool_call_run import GivenCalls
+from taoloop.serve.mcp.dispatcher import Answer, Desk
+from taoloop.serve.mcp.exposed_tools import Offer, ToolOffer
 from taoloop.serve.mcp.http import Place, serve_http
-from taoloop.serve.mcp.offers import Offer, ToolOffer
 from taoloop.serve.mcp.server import make_server
-from taoloop.tools.base import Tool
-from taoloop.tools.declared import tool_from_card
-from taoloop.tools.registry import Toolbox
+from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import Toolbox
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="

@@ -18,9 +18,9 @@ import pytest
 from taoloop import Agent, ScriptedModel
 from taoloop.core.events import Observed
 from taoloop.errors import InvalidArguments, McpFailed
-from taoloop.tools.base import Tool
-from taoloop.tools.loaded import Loaded
+from taoloop.tools.load_result import Loaded
 from taoloop.tools.mcp import McpServer, close_all, mcp_tools, pending_changes
+from taoloop.tools.tool import Tool
 
 
 @pytest.fixture(autouse=True)

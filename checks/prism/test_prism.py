@@ -21,13 +21,13 @@ import pytest
 from checks.prism.arguments import NoValueError, arguments
 
 from taoloop.errors import TaoError
-from taoloop.tools.base import Tool
 from taoloop.tools.egress import EgressClient, EgressResponse
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.call import Caller, rules_for
-from taoloop.tools.openapi.operations import read_operations
-from taoloop.tools.openapi.plan import Scheme
-from taoloop.tools.openapi.request import build_request
+from taoloop.tools.openapi.document.operation import Scheme
+from taoloop.tools.openapi.document.operation_reader import read_operations
+from taoloop.tools.openapi.http.operation_call import Caller, rules_for
+from taoloop.tools.openapi.http.request import build_request
+from taoloop.tools.tool import Tool
 
 DOCUMENTS = Path(__file__).resolve().parents[3] / "shared" / "openapi"
 ACCEPTED = 0.95

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from taoloop import Agent, tool
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import Delta, Message, ModelReply
-from taoloop.core.request import ModelRequest
-from taoloop.core.spec import AgentSpec
+from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.errors import ModelError, ModelRateLimited, ModelReplyUnreadable, ModelUnavailable
-from taoloop.models.resolve import resolve_model
+from taoloop.models.registry import resolve_model
 from taoloop.models.settings import Retry
 from taoloop.runtime.result import Result
 

@@ -11,49 +11,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from taoloop.core.cards import ErrorCard, ExampleCard, ToolCard
-    from taoloop.core.connection import JournalConnection
+    from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
     from taoloop.core.events import Event
+    from taoloop.core.journal_connection import JournalConnection
     from taoloop.core.limits import Limits
     from taoloop.core.trace import Trace
     from taoloop.errors import TaoError, ToolError
     from taoloop.journals.memory import MemoryJournal
-    from taoloop.journals.sqlite import SqliteJournal
+    from taoloop.journals.sqlite.journal import SqliteJournal
     from taoloop.models.scripted import ScriptedModel
     from taoloop.models.settings import Rate, Retry
+    from taoloop.runtime.after.recovery import recover
     from taoloop.runtime.agent import Agent
-    from taoloop.runtime.approval import ApprovalAnswer, ApprovalRequest
+    from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
     from taoloop.runtime.chat import Chat
-    from taoloop.runtime.recovery import recover
     from taoloop.runtime.result import Result
-    from taoloop.tools.base import Tool, ToolContext
     from taoloop.tools.function import tool
+    from taoloop.tools.tool import Tool, ToolContext
 
 __version__ = "0.1.0"
 
 _PLACES = {
     "Agent": "taoloop.runtime.agent",
-    "ApprovalAnswer": "taoloop.runtime.approval",
-    "ApprovalRequest": "taoloop.runtime.approval",
+    "ApprovalAnswer": "taoloop.runtime.approvals.request",
+    "ApprovalRequest": "taoloop.runtime.approvals.request",
     "Chat": "taoloop.runtime.chat",
-    "ErrorCard": "taoloop.core.cards",
+    "ErrorCard": "taoloop.core.cards.tool_card",
     "Event": "taoloop.core.events",
-    "ExampleCard": "taoloop.core.cards",
-    "JournalConnection": "taoloop.core.connection",
+    "ExampleCard": "taoloop.core.cards.tool_card",
+    "JournalConnection": "taoloop.core.journal_connection",
     "Limits": "taoloop.core.limits",
     "MemoryJournal": "taoloop.journals.memory",
     "Rate": "taoloop.models.settings",
     "Result": "taoloop.runtime.result",
     "Retry": "taoloop.models.settings",
     "ScriptedModel": "taoloop.models.scripted",
-    "SqliteJournal": "taoloop.journals.sqlite",
+    "SqliteJournal": "taoloop.journals.sqlite.journal",
     "TaoError": "taoloop.errors",
-    "Tool": "taoloop.tools.base",
-    "ToolCard": "taoloop.core.cards",
-    "ToolContext": "taoloop.tools.base",
+    "Tool": "taoloop.tools.tool",
+    "ToolCard": "taoloop.core.cards.tool_card",
+    "ToolContext": "taoloop.tools.tool",
     "ToolError": "taoloop.errors",
     "Trace": "taoloop.core.trace",
-    "recover": "taoloop.runtime.recovery",
+    "recover": "taoloop.runtime.after.recovery",
     "tool": "taoloop.tools.function",
 }
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.cli.cards import card_text
-from taoloop.core.cards import ToolCard
+from taoloop.cli.ui.card_text import card_text
+from taoloop.core.cards.tool_card import ToolCard
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -6,10 +6,10 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, Fact, Finished, ModelReplied, RunStarted
 from taoloop.core.message import Usage
-from taoloop.core.spec import AgentSpec
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 
 from .conftest import Shell
 

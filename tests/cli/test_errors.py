@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from taoloop.cli.exits import OF_STATUS, TABLE
+from taoloop.cli.exit_codes import OF_STATUS, TABLE
 
 from .conftest import ENTRY, Shell, call
 
@@ -234,7 +234,7 @@ def test_an_ambiguous_id_lists_what_it_may_mean(tao: Shell) -> None:
 
 
 def test_an_error_of_our_own_is_one_line_and_debug_shows_where(tao: Shell) -> None:
-    tao.write("sitecustomize.py", "import taoloop.cli.store\ntaoloop.cli.store.look = None\n")
+    tao.write("sitecustomize.py", "import taoloop.cli.database\ntaoloop.cli.store.look = None\n")
     path = {"PYTHONPATH": str(tao.folder)}
     assert "unexpected TypeError" in tao("runs", code=1, **path).one_line
     assert "Traceback" in tao("runs", code=1, TAOLOOP_DEBUG="1", **path).err

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from rich.cells import cell_len
 
-from taoloop.cli.saying import person
+from taoloop.cli.approval_answers import person
 
 from .conftest import ENTRY, Shell, call
 
@@ -125,7 +125,7 @@ WORKING = """
 import asyncio, pathlib
 from taoloop import Agent, tool
 from taoloop.models.scripted import ScriptedModel
-from taoloop.tools.base import ToolContext
+from taoloop.tools.tool import ToolContext
 
 @tool(tier="read")
 async def copy(context: ToolContext) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.core.citations import cited
+from taoloop.core.decision import cited
 
 ONE, TWO = "doc:4k7m2pq9x0ab", "doc:zzzz2pq9x0ab"
 

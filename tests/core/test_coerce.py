@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.core.coerce import coerce_args
+from taoloop.core.cards.coercion import coerce_args
 
 
 def coerced(value: Any, rule: dict[str, Any], *, required: bool = True) -> Any:

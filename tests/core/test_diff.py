@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from taoloop import Agent, Limits, ScriptedModel, Trace, tool
-from taoloop.core.diff import Comparison, Difference, compare
+from taoloop.core.views.run_diff import Comparison, Difference, compare
 from taoloop.models.scripted import Reply
 
 PRICES = {"tea": 3}

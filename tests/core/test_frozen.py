@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from taoloop.core.events import Observed
-from taoloop.core.frozen import maker, quickly_made
+from taoloop.core.fast_dataclass import maker, quickly_made
 from taoloop.core.message import Message
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taoloop.core.handles import (
+from taoloop.core.handles.handle import (
     MAX_FILLED_CHARS,
     BadHandleError,
     TooLongError,
@@ -18,7 +18,7 @@ from taoloop.core.handles import (
     masked,
     numbers_in,
 )
-from taoloop.core.shown import shape
+from taoloop.core.handles.opaque_observation import shape
 
 VALUES: dict[int, Any] = {
     1: {

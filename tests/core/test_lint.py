@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from taoloop.core.cards import ErrorCard, ExampleCard, ToolCard
-from taoloop.core.lint import lint
+from taoloop.core.cards.card_lint import lint
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 
 GOOD: dict[str, Any] = {
     "name": "get_weather",

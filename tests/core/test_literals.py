@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taoloop.core.literals import has_float, kept_literals, written_literals
+from taoloop.core.cards.decimals import has_float, kept_literals, written_literals
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from taoloop.core.action_requests import call_digest
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act, Call
 from taoloop.core.events import FACTS, ActionRequested, Fault, Finished, ModelReplied, Observed, RunStarted
 from taoloop.core.message import ToolCallText
-from taoloop.core.redact import OURS, Redactor, holds_label
-from taoloop.core.requests import call_digest
-from taoloop.core.secret_forms import secrets_of
-from taoloop.core.spec import AgentSpec
+from taoloop.core.redaction.encodings import secrets_of
+from taoloop.core.redaction.redactor import OURS, Redactor, holds_label
 
 VALUE = 'q8Zr"1/x+Lw0vT9e=k'
 PLAIN = Redactor()

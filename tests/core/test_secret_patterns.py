@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.core.secret_patterns import may_hold, redact_patterns
+from taoloop.core.redaction.patterns import may_hold, redact_patterns
 
 TAIL = "0123456789abcdefABCDEF0123456789"
 HEADS = (

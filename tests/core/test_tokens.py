@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.core.message import Message, ToolCallText
-from taoloop.core.tokens import MESSAGE_TOKENS, first_tokens, message_tokens, text_tokens
+from taoloop.core.text import MESSAGE_TOKENS, first_tokens, message_tokens, text_tokens
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.events import (
     ActionRequested,
@@ -26,7 +27,6 @@ from taoloop.core.events import (
 )
 from taoloop.core.limits import Limits
 from taoloop.core.message import Usage
-from taoloop.core.spec import AgentSpec
 from taoloop.core.trace import Trace
 from taoloop.errors import IllegalEvent
 

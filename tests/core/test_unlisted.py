@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_search import CALL, DESCRIBE, FIND, fitting_cards, meant, tells_cards, told, words
 from taoloop.core.decision import Call
-from taoloop.core.unlisted import CALL, DESCRIBE, FIND, fitting_cards, meant, tells_cards, told, words
 
 CARDS = tuple(
     ToolCard(name=name, purpose=purpose, tier="read", listed=False)

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.message import Delta, ModelReply
 from taoloop.dialects import get_dialect
-from taoloop.dialects.answer_ahead import may_be_label, may_be_nothing, seen
-from taoloop.dialects.answer_stream import AnswerStream, StopCutter, cut_at, rest_of
-from taoloop.dialects.labels import LABEL
-from taoloop.dialects.reply import native_reply
-from taoloop.dialects.values import _PLACEHOLDER, _TEMPLATE, is_placeholder
+from taoloop.dialects.parsing.labels import LABEL
+from taoloop.dialects.parsing.placeholders import _PLACEHOLDER, _TEMPLATE, is_placeholder
+from taoloop.dialects.read_reply import native_reply
+from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, cut_at, rest_of
+from taoloop.dialects.streaming.held_text import may_be_label, may_be_nothing, seen
 
 DRIFT = Path(__file__).parent / "corpus" / "drift.jsonl"
 REPLIES = Path(__file__).parents[1] / "data" / "higress" / "vectors" / "model_replies.json"

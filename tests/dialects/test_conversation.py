@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.message import Message, ModelReply
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import get_dialect
 from taoloop.errors import UnknownName
 from taoloop.runtime.result import Result

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from taoloop.dialects import read_reply
-from taoloop.dialects.strict import same
+from taoloop.dialects.parsing.strict_json import same
 
 CORPUS = Path(__file__).parent / "corpus" / "drift.jsonl"
 UNDERSTOOD_AT_LEAST = 0.98

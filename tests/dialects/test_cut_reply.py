@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taoloop.dialects.cut_reply import beginning_of_answer
+from taoloop.dialects.streaming.answer_stream import beginning_of_answer
 
 ANSWER = "The answer is forty-tw"
 

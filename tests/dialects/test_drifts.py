@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taoloop.core.cards import Tier, ToolCard
+from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.dialects import Reading, read_reply
-from taoloop.dialects.values import is_placeholder
+from taoloop.dialects.parsing.placeholders import is_placeholder
 
 Args = dict[str, Any]
 Write = Callable[[Args], str]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import ModelReply
 from taoloop.dialects import JsonDialect

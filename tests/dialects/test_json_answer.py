@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from taoloop.core.decision import Act, Answer
 from taoloop.core.message import ModelReply
 from taoloop.dialects import get_dialect
-from taoloop.dialects.json_answer import answer_values
+from taoloop.dialects.parsing.strict_json import answer_values
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=20),

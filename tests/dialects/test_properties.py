@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.dialects import DIALECTS, get_dialect
-from taoloop.dialects.clean import EDGE, clean
-from taoloop.dialects.frame import neutral
-from taoloop.dialects.prose import ProseDialect
-from taoloop.dialects.refusal import RefusedError
-from taoloop.dialects.scan import read_text
-from taoloop.dialects.values import is_placeholder
+from taoloop.dialects.parsing.cleanup import EDGE, clean
+from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.placeholders import is_placeholder
+from taoloop.dialects.parsing.reply_parser import read_text
+from taoloop.dialects.prompt.untrusted_frame import neutral
+from taoloop.dialects.prose_dialect import ProseDialect
 
 NAMES = sorted(DIALECTS)
 PROSE = ["fenced", "json", "text"]

@@ -7,7 +7,7 @@ import json
 import jsonschema_rs
 import pytest
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.dialects import get_dialect
 from taoloop.dialects.reply_schema import reply_schema

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from taoloop.core.cards import ErrorCard, ExampleCard, ToolCard
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.dialects import (
     describe,
     form,

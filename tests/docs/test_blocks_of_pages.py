@@ -18,10 +18,10 @@ import pytest
 from tests.docs.fenced import PAGES, Block, blocks, same
 
 from taoloop.cli.app import cli
+from taoloop.config.agent_file import load_agent
+from taoloop.config.policy_file import load_policy
+from taoloop.config.tool_file import load_tools
 from taoloop.models.providers import variables
-from taoloop.runtime.agent_file import load_agent
-from taoloop.runtime.policy_file import load_policy
-from taoloop.runtime.tool_file import load_tools
 
 TAO = (sys.executable, "-c", "from taoloop.cli import main; main()")
 RUNNING = tuple(page for page in PAGES if any(block.language == "python" or block.words for block in blocks(page)))

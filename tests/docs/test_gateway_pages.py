@@ -26,8 +26,11 @@ from tests.docs.fenced import ROOT, Block, blocks, without_digits
 from tests.docs.test_blocks_of_pages import TAO
 
 from taoloop.models.providers import variables
-from taoloop.serve.gateway import chat_wire, refusals, responses_wire, waiting
+from taoloop.serve.gateway import chat_approval as waiting
+from taoloop.serve.gateway import errors as refusals
 from taoloop.serve.gateway.app import ROUTES
+from taoloop.serve.gateway.schema import chat as chat_wire
+from taoloop.serve.gateway.schema import responses as responses_wire
 
 PAGES = ("docs/gateway.md", "docs/gateway.zh.md")
 API = ("docs/gateway-api.md", "docs/gateway-api.zh.md")

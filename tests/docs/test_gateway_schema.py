@@ -8,10 +8,12 @@ import pytest
 from tests.docs.fenced import ROOT, blocks
 from tests.docs.published import Published
 
+from taoloop.config.settings_loader import fields_of
 from taoloop.errors import AgentFileError
-from taoloop.runtime.filling import fields_of
-from taoloop.serve.gateway import apis, higress_form, own_form
-from taoloop.serve.gateway.load import load_config
+from taoloop.serve.gateway.config import gateway_file as own_form
+from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.higress import apis
+from taoloop.serve.gateway.higress import file as higress_form
 
 PUBLISHED = Published("gateway.schema.json", "make_gateway_schema.py")
 PAGES = ("docs/gateway-config.md", "docs/gateway-config.zh.md")

@@ -13,12 +13,12 @@ import pytest
 from tests.docs.fenced import PAGES, ROOT, blocks
 
 from taoloop import Limits, ToolCard, errors
-from taoloop.cli.exits import OF_STATUS, TABLE
+from taoloop.cli.exit_codes import OF_STATUS, TABLE
+from taoloop.config import agent_file
 from taoloop.core.events import FACTS
 from taoloop.errors import TaoError
 from taoloop.models.providers import PROVIDERS
-from taoloop.runtime import agent_file
-from taoloop.tools.builtin import builtin_tools
+from taoloop.tools.builtin.catalog import builtin_tools
 
 SOURCE = ROOT / "src" / "taoloop"
 MODULES = sorted(

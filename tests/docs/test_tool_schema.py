@@ -7,10 +7,10 @@ import pytest
 from tests.docs.fenced import ROOT, blocks
 from tests.docs.published import Published
 
+from taoloop.config.settings_loader import fields_of
+from taoloop.config.tool_entries import FORMS
+from taoloop.config.tool_file import FIELDS, read_tools
 from taoloop.errors import AgentFileError
-from taoloop.runtime.filling import fields_of
-from taoloop.runtime.tool_file import FIELDS, read_tools
-from taoloop.runtime.tool_forms import FORMS
 
 PUBLISHED = Published("tool-file.schema.json", "make_tool_schema.py")
 PAGE = "docs/tool-file.md"

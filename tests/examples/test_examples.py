@@ -12,7 +12,7 @@ import pytest
 
 from taoloop import Limits, Result
 from taoloop.core.events import Finished, ModelReplied, Observed
-from taoloop.core.transcript import step_summaries
+from taoloop.core.views.transcript import step_summaries
 
 Loader = Callable[[str], ModuleType]
 

@@ -17,7 +17,7 @@ from taoloop import MemoryJournal, SqliteJournal
 from taoloop.core.events import Paused
 from taoloop.errors import JournalError
 from taoloop.journals.base import Lease
-from taoloop.journals.holds import Holder, holds_of
+from taoloop.journals.run_locks import Holder, holds_of
 from taoloop.testing.journal_contract import STARTED, events
 
 Open = Callable[[], AbstractAsyncContextManager[MemoryJournal | SqliteJournal]]
@@ -25,7 +25,7 @@ Open = Callable[[], AbstractAsyncContextManager[MemoryJournal | SqliteJournal]]
 CHILD = """
 import asyncio, sys
 from taoloop.journals.base import Lease
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.testing.journal_contract import STARTED, events
 
 async def main():

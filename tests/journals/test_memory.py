@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, Finished, RunStarted
-from taoloop.core.spec import AgentSpec
 from taoloop.errors import RunNotFound
 from taoloop.journals.memory import MemoryJournal
 from taoloop.testing.journal_contract import STARTED, events

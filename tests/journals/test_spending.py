@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from taoloop import Agent, Limits
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, Fact, Finished, ModelReplied, Observed, Paused, Resumed, RunStarted
 from taoloop.core.message import Usage
-from taoloop.core.spec import AgentSpec
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import Artifact, Journal, Lease, RunRow
+from taoloop.journals.costs import Spent, spending, totals
 from taoloop.journals.memory import MemoryJournal
-from taoloop.journals.spending import Spent, spending, totals
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 
 DAY = 86_400.0
 NOON = 1_800_000_000.0 - 1_800_000_000.0 % DAY + DAY / 2  # 2027-01-15

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, Observed, RunStarted
-from taoloop.core.spec import AgentSpec
 from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, RunExists, RunNotFound
 from taoloop.journals.base import Artifact, Journal
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.testing.journal_contract import STARTED, JournalContract, events, note, refused
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class TestSqliteJournalInItsThread(TestSqliteJournal):
 
     @pytest.fixture(autouse=True)
     def _no_shortcut(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("taoloop.journals.writer.QUICK_S", 0.0)
+        monkeypatch.setattr("taoloop.journals.sqlite.writer.QUICK_S", 0.0)
 
 
 def sql(path: Path, query: str) -> list[tuple[object, ...]]:

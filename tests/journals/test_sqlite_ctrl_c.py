@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from taoloop import Agent, ScriptedModel
-from taoloop.journals.batch import Batch
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.batch import Batch
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.testing.journal_contract import STARTED, events, note
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ INSIDE = {"_prepare", "_commit", "begin_immediate", "of", "decide", "_append", "
 
 @pytest.fixture(autouse=True)
 def _where_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taoloop.journals.writer.QUICK_S", math.inf)
+    monkeypatch.setattr("taoloop.journals.sqlite.writer.QUICK_S", math.inf)
 
 
 class CtrlC:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SCRIPT = """
 import asyncio, os, signal, sys
 from taoloop.errors import JournalError
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.testing.journal_contract import STARTED, events, note
 
 def in_child(main):

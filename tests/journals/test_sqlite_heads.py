@@ -12,7 +12,7 @@ import pytest
 from taoloop.core.events import Event
 from taoloop.errors import FenceLost, IllegalEvent
 from taoloop.journals.base import Artifact
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.testing.journal_contract import STARTED, events, note
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture(params=["where it is called", "in the thread"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     if request.param == "in the thread":
-        monkeypatch.setattr("taoloop.journals.writer.QUICK_S", 0.0)
+        monkeypatch.setattr("taoloop.journals.sqlite.writer.QUICK_S", 0.0)
     return tmp_path / "runs.db"
 
 
@@ -71,7 +71,7 @@ def test_after_a_transaction_that_was_undone_the_run_stands_where_it_stood(path:
 
 
 def test_of_more_runs_than_are_remembered_each_keeps_its_chain(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taoloop.journals.batch._HEADS_KEPT", 2)
+    monkeypatch.setattr("taoloop.journals.sqlite.batch._HEADS_KEPT", 2)
 
     async def run() -> None:
         async with SqliteJournal(path) as journal:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.testing.journal_contract import events, note
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 CHILD = """
 import asyncio, sys
-from taoloop.journals import writer
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite import writer
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.testing.journal_contract import events, note
 
 async def run(journal, name):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taoloop.errors import JournalLocked
-from taoloop.journals import schema
-from taoloop.journals.database import Place, open_database
+from taoloop.journals.sqlite import schema
+from taoloop.journals.sqlite.file import Place, open_database
 
 if TYPE_CHECKING:
     import sqlite3
@@ -64,7 +64,7 @@ def test_threads_open_a_new_file_at_once(tmp_path: Path) -> None:
 CHILD = """
 import sys
 from pathlib import Path
-from taoloop.journals.database import Place, open_database
+from taoloop.journals.sqlite.file import Place, open_database
 for number in range(40):
     print(number, flush=True)
     sys.stdin.readline()

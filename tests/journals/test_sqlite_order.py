@@ -7,7 +7,7 @@ import math
 import threading
 from typing import TYPE_CHECKING
 
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.testing.journal_contract import STARTED, events, note
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Gate:
 def test_an_append_does_not_overtake_one_that_the_thread_has_taken_and_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taoloop.journals.writer.QUICK_S", math.inf)  # a run alone writes where it is called
+    monkeypatch.setattr("taoloop.journals.sqlite.writer.QUICK_S", math.inf)  # a run alone writes where it is called
 
     async def run() -> None:
         async with SqliteJournal(tmp_path / "runs.db") as journal:
@@ -70,7 +70,7 @@ def test_an_append_does_not_overtake_one_that_the_thread_has_taken_and_not_writt
 def test_once_nothing_is_pending_a_run_alone_writes_where_it_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taoloop.journals.writer.QUICK_S", math.inf)
+    monkeypatch.setattr("taoloop.journals.sqlite.writer.QUICK_S", math.inf)
 
     async def run() -> None:
         async with SqliteJournal(tmp_path / "runs.db") as journal:

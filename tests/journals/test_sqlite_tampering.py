@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taoloop.core.chain import ChainReport, head_of
 from taoloop.core.codec import encode_fact
 from taoloop.core.events import ActionStarted, Fact, Finished, Observed
+from taoloop.core.hash_chain import ChainReport, head_of
 from taoloop.errors import JournalTampered
 from taoloop.journals.base import Artifact
-from taoloop.journals.database import Place, open_database
-from taoloop.journals.schema import MIGRATIONS
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.file import Place, open_database
+from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.journals.sqlite.schema import MIGRATIONS
 from taoloop.testing.journal_contract import STARTED, events, note, refused
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ import pytest
 
 from taoloop.errors import JournalCorrupt, JournalError, JournalFull, JournalLocked, JournalTooNew, RunNotFound
 from taoloop.journals.base import Artifact, Lease
-from taoloop.journals.database import Place, open_database
-from taoloop.journals.location import default_path
-from taoloop.journals.schema import MIGRATIONS, version
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.file import Place, default_path, open_database
+from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.journals.sqlite.schema import MIGRATIONS, version
 from taoloop.testing.journal_contract import STARTED, events, note, refused
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def test_an_empty_file_becomes_a_journal(path: Path) -> None:
 AS_NOBODY = """
 import asyncio, os, sys
 from taoloop.errors import JournalError
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 async def read():
     async with SqliteJournal(sys.argv[1], read_only=True) as journal:
         return len(await journal.load("r1"))
@@ -245,7 +244,7 @@ def test_on_a_full_disk_nothing_is_lost_and_work_goes_on_when_there_is_space(sma
 def test_a_file_that_is_removed_while_it_is_in_use_takes_no_run_with_it(
     path: Path, monkeypatch: pytest.MonkeyPatch, quick_s: float
 ) -> None:
-    monkeypatch.setattr("taoloop.journals.writer.QUICK_S", quick_s)
+    monkeypatch.setattr("taoloop.journals.sqlite.writer.QUICK_S", quick_s)
     aside = path.with_name("aside.db")
 
     def move(source: Path, target: Path) -> None:

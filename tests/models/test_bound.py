@@ -10,13 +10,13 @@ import pytest
 from tests.models.asking import Told, asking
 
 from taoloop import Agent
+from taoloop.config.agent_file import load_agent
 from taoloop.errors import AgentFileError, ConfigError, MissingKey, ModelUnavailable
-from taoloop.models.bound import Bound, bind, joined_spec, split_spec
-from taoloop.models.fallback import Fallback
-from taoloop.models.retrying import Retrying
 from taoloop.models.scripted import ScriptedModel
 from taoloop.models.settings import Rate, Retry
-from taoloop.runtime.agent_file import load_agent
+from taoloop.models.wrappers.build import Bound, bind, joined_spec, split_spec
+from taoloop.models.wrappers.fallback import Fallback
+from taoloop.models.wrappers.retry import Retrying
 
 QUICK = Retry(first_wait_s=0)
 DOWN = ModelUnavailable("told answered 503.")

@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 
 from taoloop import ScriptedModel, Trace
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, ModelReplied, RunStarted
 from taoloop.core.message import Message, ModelReply
-from taoloop.core.request import ModelRequest
-from taoloop.core.spec import AgentSpec
+from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import DIALECTS
 from taoloop.models.base import Model
-from taoloop.models.fallback import Fallback
 from taoloop.models.offline import OfflineModel
-from taoloop.models.openai import OpenAIModel
+from taoloop.models.openai.model import OpenAIModel
 from taoloop.models.providers import Endpoint
-from taoloop.models.rate_limit import RateLimited
 from taoloop.models.replay import ReplayModel
-from taoloop.models.retrying import Retrying
 from taoloop.models.settings import Rate
+from taoloop.models.wrappers.fallback import Fallback
+from taoloop.models.wrappers.rate_limit import RateLimited
+from taoloop.models.wrappers.retry import Retrying
 from taoloop.testing import DriftInjector, HttpDouble, Recorder
 
 COMPLETION = {

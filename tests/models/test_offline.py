@@ -23,7 +23,7 @@ from tests.models.test_offline_world import (
 )
 
 from taoloop.core.decision import Answer
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import get_dialect
 from taoloop.errors import ToolError
 from taoloop.models.base import Model

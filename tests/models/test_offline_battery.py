@@ -24,7 +24,7 @@ from tests.models.test_offline_world import (
     web_search,
 )
 
-from taoloop.tools.base import Tool
+from taoloop.tools.tool import Tool
 
 _ENGLISH: list[tuple[str, str, dict[str, Any]]] = [
     ("What is 12*(3+4)?", "calculator", {"expression": "12 * (3 + 4)"}),

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import pytest
 from tests.models.test_offline_run import Step, World
 
-from taoloop.tools.base import Tool
-from taoloop.tools.builtin import builtin_tools
-from taoloop.tools.calculator import calculator
+from taoloop.tools.builtin.calculator import calculator
+from taoloop.tools.builtin.catalog import builtin_tools
 from taoloop.tools.function import tool
+from taoloop.tools.tool import Tool
 
 _MEMBER = {"M-1042": 7.5, "M-2000": 3.25}
 _LEVELS = {"Cologne": 341, "Bonn": 297}

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from tests.models.test_offline_world import calculator
 
-from taoloop.tools.base import Tool
 from taoloop.tools.function import tool
+from taoloop.tools.tool import Tool
 
 
 @tool(tier="read")

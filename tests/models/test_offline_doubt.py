@@ -12,7 +12,7 @@ from taoloop import Agent, ApprovalAnswer, MemoryJournal, tool
 from taoloop.core.events import ActionStarted, Event, RunStarted
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
-from taoloop.runtime.approval import ApprovalRequest
+from taoloop.runtime.approvals.request import ApprovalRequest
 
 
 @tool(tier="write", egress=True, roles={"email": "target"})

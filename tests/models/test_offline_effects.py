@@ -7,9 +7,9 @@ from typing import Any, Literal
 import pytest
 from tests.models.test_offline_run import Step, World
 
-from taoloop.tools.base import Tool
-from taoloop.tools.calculator import calculator
+from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.function import tool
+from taoloop.tools.tool import Tool
 
 
 @tool(tier="destructive")

@@ -9,7 +9,7 @@ from tests.models import test_offline_shop as shop
 from tests.models.test_offline_run import World
 
 from taoloop.core.decision import Answer
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.models.offline import OfflineModel, decision_for
 
 TASKS = ["What is the weather in Paris?", "巴黎的天气怎么样", "Paint the house", "给房子刷漆"]

@@ -7,7 +7,7 @@ from tests.models import test_offline_shop as shop
 from tests.models.test_offline_run import World
 from tests.models.test_offline_world import calculator, distance
 
-from taoloop.tools.base import Tool
+from taoloop.tools.tool import Tool
 
 TOOLS: tuple[Tool, ...] = (
     shop.city_weather, shop.population_of, shop.capital_city, shop.clock, shop.age_of, shop.salary_of, shop.manager_of,

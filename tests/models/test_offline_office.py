@@ -8,8 +8,8 @@ import pytest
 from tests.models.test_offline_run import Step, World
 from tests.models.test_offline_world import calculator, delete_file, read_file, time_now, write_file
 
-from taoloop.tools.base import Tool
 from taoloop.tools.function import tool
+from taoloop.tools.tool import Tool
 
 
 @tool(tier="read")

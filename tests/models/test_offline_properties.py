@@ -15,10 +15,10 @@ from tests.models.test_offline_world import (
     ALL,
 )
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer
 from taoloop.core.events import Event, RunStarted
-from taoloop.core.spec import AgentSpec
 from taoloop.core.trace import Trace
 from taoloop.models.offline.arithmetic import hundredth
 from taoloop.models.offline.extract import extract, scaled

@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from taoloop.core.action_requests import call_digest
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act, Decision
 from taoloop.core.events import ActionRequested, Event, Fact, Fault, ModelReplied, Observed, RunStarted
 from taoloop.core.message import Purpose
-from taoloop.core.request import ModelRequest
-from taoloop.core.requests import call_digest
-from taoloop.core.spec import AgentSpec
+from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ToolError
 from taoloop.models.offline import OfflineModel
-from taoloop.tools.base import Tool, ToolContext
+from taoloop.tools.tool import Tool, ToolContext
 
 Step = tuple[str, dict[str, Any]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.models.offline.schema import params
 
 NODE = {"type": "object", "properties": {f"p{n}": {"$ref": "#/$defs/node"} for n in range(30)}}

@@ -10,7 +10,7 @@ from tests.models.test_offline_run import World
 from tests.models.test_offline_world import calculator, convert_units, lookup, read_file, search_files, write_file
 
 from taoloop.models.offline.extract import extract
-from taoloop.tools.base import Tool
+from taoloop.tools.tool import Tool
 
 _SHOP: tuple[Tool, ...] = (
     shop.city_weather, shop.stock_level, shop.order_details, shop.salary_of, shop.manager_of, shop.replace_text,

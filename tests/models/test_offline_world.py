@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from taoloop.errors import ToolError
-from taoloop.tools.base import Tool
 from taoloop.tools.function import tool
+from taoloop.tools.tool import Tool
 
 _SIGNS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,

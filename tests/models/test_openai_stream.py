@@ -20,11 +20,11 @@ from taoloop.errors import (
     ModelReplyUnreadable,
     ModelUnavailable,
 )
-from taoloop.models.openai import OpenAIModel
-from taoloop.models.openai_names import WireNames
-from taoloop.models.openai_replies import OpenAIStream
+from taoloop.models.http.transport import Answer, Target, Wire
+from taoloop.models.openai.model import OpenAIModel
+from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.replies import OpenAIStream
 from taoloop.models.providers import Endpoint
-from taoloop.models.wire import Answer, Target, Wire
 
 
 def model(server: ProviderDouble) -> OpenAIModel:

@@ -38,15 +38,15 @@ from taoloop.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from taoloop.models.anthropic import AnthropicModel
-from taoloop.models.anthropic_replies import AnthropicStream
+from taoloop.models.anthropic.model import AnthropicModel
+from taoloop.models.anthropic.replies import AnthropicStream
 from taoloop.models.base import Model
-from taoloop.models.openai import OpenAIModel
-from taoloop.models.openai_names import WireNames
-from taoloop.models.openai_replies import OpenAIStream
+from taoloop.models.http.transport import MAX_REPLY_BYTES
+from taoloop.models.openai.model import OpenAIModel
+from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.replies import OpenAIStream
 from taoloop.models.providers import Endpoint
 from taoloop.models.settings import Retry
-from taoloop.models.wire import MAX_REPLY_BYTES
 
 ONCE = Retry(attempts=1)
 KEY = "sk-very-secret-0123456789"

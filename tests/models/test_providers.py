@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.models.provider_double import ProviderDouble, ask, whole
 
-from taoloop.cli.environment import environment
+from taoloop.cli.dotenv import environment
 from taoloop.errors import MissingKey, ModelAuthError, ModelError, UnknownName
-from taoloop.models.openai import OpenAIModel
-from taoloop.models.prepared import anthropic_target, openai_target
+from taoloop.models.http.sdk_request import anthropic_target, openai_target
+from taoloop.models.openai.model import OpenAIModel
 from taoloop.models.providers import (
     PROVIDERS,
     Endpoint,
@@ -23,8 +23,8 @@ from taoloop.models.providers import (
     shown_address,
     variables,
 )
-from taoloop.models.resolve import default_spec, is_provider, model_kinds, resolve_model
-from taoloop.tools.calculator import calculator
+from taoloop.models.registry import default_spec, is_provider, model_kinds, resolve_model
+from taoloop.tools.builtin.calculator import calculator
 
 FIVE = whole(200, {"choices": [{"message": {"content": "5"}, "finish_reason": "stop"}]})
 AZURE = {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_RESOURCE_NAME": "acme"}

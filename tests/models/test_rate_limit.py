@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.models.asking import HANG, Told, asking, used
 
 from taoloop.core.message import Message, ModelReply
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.errors import (
     ConfigError,
     ModelContentRefused,
@@ -20,10 +20,9 @@ from taoloop.errors import (
     ModelRequestRefused,
     ModelUnavailable,
 )
-from taoloop.models.rate_limit import EXPECTED_OUTPUT_TOKENS, RateLimited, estimated_tokens
-from taoloop.models.rate_window import SPAN_S, RateWindow
-from taoloop.models.retrying import Retrying
 from taoloop.models.settings import Rate
+from taoloop.models.wrappers.rate_limit import EXPECTED_OUTPUT_TOKENS, SPAN_S, RateLimited, RateWindow, estimated_tokens
+from taoloop.models.wrappers.retry import Retrying
 from taoloop.testing import FakePace
 
 

@@ -21,8 +21,8 @@ from taoloop.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from taoloop.models.retrying import Retrying
 from taoloop.models.settings import Retry
+from taoloop.models.wrappers.retry import Retrying
 from taoloop.testing import FakePace
 
 DOWN = ModelUnavailable("told answered 503.", hint="Wait.")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taoloop.core.cards import Tier, ToolCard
+from taoloop.core.action_requests import call_digest
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.events import ActionRequested, ApprovalGiven, Event, Fact, Fault, Observed, RunStarted
 from taoloop.core.policy import Policy, VerdictKind
-from taoloop.core.requests import call_digest
-from taoloop.core.spec import AgentSpec
 from taoloop.core.trace import Trace
 from taoloop.policy import judge
-from taoloop.policy.pins import Pins
+from taoloop.policy.intent.tool_match import Pins
 
 TASK = "Pay 100 to bob@example.com, delete old.txt and read https://bank.example/a; save notes to notes.md"
 

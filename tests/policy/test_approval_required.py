@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.core.cards import TIERS, Tier, ToolCard
+from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.events import Pinned, Verdict
 from taoloop.core.policy import PROFILES, Policy, Profile, Rule

@@ -7,7 +7,7 @@ import pytest
 from taoloop import Agent, tool
 from taoloop.core.trace import Trace
 from taoloop.policy import Interceptions, Policy, Rule, interceptions, total
-from taoloop.runtime.approval import ApprovalRequest
+from taoloop.runtime.approvals.request import ApprovalRequest
 
 
 @tool(tier="destructive", egress=True)

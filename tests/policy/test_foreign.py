@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from taoloop.core.events import Event, Fault, Observed
 from taoloop.core.policy import Policy
-from taoloop.policy.foreign import SNIPPET_CHARS, Foreign, argument_sources
+from taoloop.policy.untrusted_index import SNIPPET_CHARS, Foreign, argument_sources
 
 from .staging import Run
 

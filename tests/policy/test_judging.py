@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.events import ActionRequested, Pinned, Verdict
 from taoloop.core.policy import PROFILES, Policy, Profile, Rule

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 from typing import get_args
 
-from taoloop.core.cards import TIERS
+from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.policy import PROFILES
 from taoloop.policy.profiles import Judged, Row, row_of, verdict_of
-from taoloop.policy.reasons import _TEXTS, reason
+from taoloop.policy.texts import _TEXTS, reason
 
 _FLAGS = ("out", "tainted", "pinned", "fixed", "endorsed", "exact", "aimed", "known_places")
 CALLS = [

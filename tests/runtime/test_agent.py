@@ -23,7 +23,7 @@ from taoloop import (
 )
 from taoloop.core.events import ActionRequested, Finished, LimitReached, ModelReplied, Observed
 from taoloop.core.message import ModelReply, ToolCallText
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError, RunNotFound, RunNotResumable, ScriptUnused, UnknownName
 from taoloop.runtime.result import Result
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from taoloop.config.agent_file import load_agent
 from taoloop.core.limits import Limits
 from taoloop.errors import AgentFileError
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.agent_file import load_agent
 
 CODE = '''
 from taoloop import Agent, tool

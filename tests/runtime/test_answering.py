@@ -14,8 +14,8 @@ from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, InvalidArguments, RunNotFound, RunNotResumable
 from taoloop.journals.base import Journal, Lease
-from taoloop.runtime.answering import ApprovalStale, NotWaiting, answer, note, waiting_calls
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
+from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, answer, note, waiting_calls
 from taoloop.testing import FakeClock
 
 YES = ApprovalAnswer(approved=True, by="ann", note="it is owed")

@@ -17,10 +17,10 @@ from taoloop import Agent, Limits, MemoryJournal, Result, ScriptedModel, tool
 from taoloop.core.decision import Answer, Problem
 from taoloop.core.events import ModelReplied, ReplyRejected
 from taoloop.core.message import ModelReply
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError
-from taoloop.runtime.answers import Answers
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
+from taoloop.runtime.output_type import Answers
 
 
 class Price(BaseModel):

@@ -9,6 +9,7 @@ from tests.runtime.paying import drop, pay, paying
 from tests.scripting import calls
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, MemoryJournal, Result, ScriptedModel, ToolContext, tool
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
@@ -22,10 +23,9 @@ from taoloop.core.events import (
     Verdict,
 )
 from taoloop.core.policy import Policy, Rule
-from taoloop.core.spec import AgentSpec
 from taoloop.core.trace import Trace
-from taoloop.runtime.questions import open_since, seconds_left
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
+from taoloop.runtime.approvals.questions import open_since, seconds_left
 from taoloop.testing import FakeClock
 
 Given = Callable[[ApprovalRequest], Any]

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, MemoryJournal, Result, ScriptedModel, tool
+from taoloop.config.tool_file import load_tools
 from taoloop.core.codec import decode_fact, encode_fact
 from taoloop.core.events import ActionRequested, ApprovalGiven, Event, Observed, RunStarted
 from taoloop.core.policy import PROFILES, Policy, Profile, Rule
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
-from taoloop.runtime.answering import answer
-from taoloop.runtime.replay import replay
-from taoloop.runtime.tool_file import load_tools
+from taoloop.runtime.after.replay import replay
+from taoloop.runtime.approvals.inbox import answer
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 
 

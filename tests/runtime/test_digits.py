@@ -10,8 +10,8 @@ import pytest
 from taoloop import Agent, ApprovalAnswer, MemoryJournal, ScriptedModel, ToolContext, tool
 from taoloop.core.codec import decode_fact, encode_fact
 from taoloop.core.events import ApprovalGiven
-from taoloop.runtime.answering import answer
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
+from taoloop.runtime.approvals.inbox import answer
 
 
 @tool(tier="write")

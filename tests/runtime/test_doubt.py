@@ -34,11 +34,11 @@ from taoloop.core.events import (
 from taoloop.dialects.conversation import Conversation
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolTimeout
 from taoloop.journals.base import Journal
-from taoloop.runtime.doubt import settle
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
+from taoloop.runtime.approvals.in_doubt import settle
 from taoloop.runtime.result import Result
 from taoloop.testing import FakeClock
-from taoloop.tools.base import ToolContext
+from taoloop.tools.tool import ToolContext
 
 DONE: dict[str, int] = {}
 """What happened in the world, by idempotency key."""

@@ -12,10 +12,10 @@ import pytest
 from taoloop import Agent, Limits, MemoryJournal, ToolContext, tool
 from taoloop.core.events import Event, Observed, ReadDropped
 from taoloop.core.message import Delta, ModelReply, ToolCallText
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.errors import JournalError
 from taoloop.journals.base import Artifact, Lease
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
 from taoloop.runtime.result import Result
 
 Step = Delta | Callable[[], Awaitable[Any]] | ModelReply

@@ -15,9 +15,9 @@ from taoloop.core.events import ApprovalGiven, Event, Fact, Finished, ModelRepli
 from taoloop.core.message import Usage
 from taoloop.errors import ConfigError, RunNotFound
 from taoloop.models.base import Model
-from taoloop.runtime.edits import Edits
-from taoloop.runtime.fork import EDITED, branch, fork
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.fork import EDITED, branch, fork
+from taoloop.runtime.after.fork_edits import Edits
+from taoloop.runtime.after.replay import replay
 from taoloop.strategies import LoopStrategy
 from taoloop.testing import violations
 

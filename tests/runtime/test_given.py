@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop import ApprovalAnswer, MemoryJournal, tool
-from taoloop.core.cards import TIERS, Tier, ToolCard
+from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
 from taoloop.core.events import ActionRequested, ActionStarted, Observed
 from taoloop.core.policy import Policy, Profile, Rule
 from taoloop.errors import IllegalEvent, RunExists
-from taoloop.runtime.given import GivenCalls, policy_for
-from taoloop.runtime.redaction import redactor_for
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
+from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.result import Result
+from taoloop.runtime.tool_call_run import GivenCalls, policy_for
 from taoloop.strategies import get_strategy
-from taoloop.tools.declared import tool_from_card
-from taoloop.tools.registry import Toolbox
+from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.toolbox import Toolbox
 
 DONE: list[str] = []
 

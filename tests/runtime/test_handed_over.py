@@ -10,7 +10,7 @@ from taoloop import Agent, tool
 from taoloop.core.events import ActionStarted, Observed, Paused
 from taoloop.errors import HandedOver
 from taoloop.journals.memory import MemoryJournal
-from taoloop.tools.base import Tool
+from taoloop.tools.tool import Tool
 
 ASKS = {"tool_calls": [{"name": "weather", "args": {"city": "Rome"}}]}
 

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJournal, ScriptedModel, tool
-from taoloop.core.cards import ErrorCard
+from taoloop.config.policy_file import load_policy
+from taoloop.core.cards.tool_card import ErrorCard
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.core.events import ActionRequested, Compacted, ModelReplied, Noted, Observed
 from taoloop.core.message import Message, ModelReply, Usage
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, PolicyError, ToolError
 from taoloop.policy import Policy, Rule, tainted
-from taoloop.runtime.policy_file import load_policy
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
 
 HANDLES = Policy(observations="handles")
 

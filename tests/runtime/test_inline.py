@@ -15,10 +15,10 @@ from taoloop import Agent, MemoryJournal, ScriptedModel, ToolError, tool
 from taoloop.core.events import Observed
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.errors import ToolDefinitionError
+from taoloop.runtime.engine.worker_threads import WorkerThreads
 from taoloop.runtime.result import Result
-from taoloop.runtime.threads import WorkerThreads
-from taoloop.tools.base import Tool
-from taoloop.tools.calculator import calculator
+from taoloop.tools.tool import Tool
+from taoloop.tools.builtin.calculator import calculator
 
 MARK: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")
 
@@ -36,7 +36,7 @@ def observed(result: Result) -> Observed:
 
 @pytest.fixture
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taoloop.runtime.acting.POOL", WorkerThreads(max_threads=0, patience_s=0.0))
+    monkeypatch.setattr("taoloop.runtime.engine.tool_execution.POOL", WorkerThreads(max_threads=0, patience_s=0.0))
 
 
 @pytest.mark.usefixtures("no_threads")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from taoloop.config.policy_file import load_policy
 from taoloop.core.policy import PROFILES, Policy, Rule
 from taoloop.errors import AgentFileError
-from taoloop.runtime.policy_file import load_policy
 
 WHOLE = """
 profile: strict

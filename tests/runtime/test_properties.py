@@ -12,10 +12,10 @@ from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, ToolError, tool
 from taoloop.core.codec import decode_fact, encode_fact
 from taoloop.core.events import ActionRequested, Finished, ModelReplied, Observed
 from taoloop.core.message import Message, ModelReply
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
-from taoloop.core.transcript import step_summaries, transcript
-from taoloop.runtime.replay import replay
+from taoloop.core.views.transcript import step_summaries, transcript
+from taoloop.runtime.after.replay import replay
 from taoloop.runtime.result import Result
 
 

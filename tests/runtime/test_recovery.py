@@ -16,9 +16,9 @@ from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, SqliteJournal, 
 from taoloop.core.events import ActionStarted, Event, Resumed
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable
 from taoloop.journals.base import Journal
-from taoloop.journals.holds import holds_of
-from taoloop.runtime.fork import branch
-from taoloop.runtime.recovery import MARGIN_S, MAX_DEATHS, PERSON_S, Recovered, orphans, silence_s
+from taoloop.journals.run_locks import holds_of
+from taoloop.runtime.after.fork import branch
+from taoloop.runtime.after.recovery import MARGIN_S, MAX_DEATHS, PERSON_S, Recovered, orphans, silence_s
 
 
 @tool(tier="draft", idempotent=True, timeout_s=100)

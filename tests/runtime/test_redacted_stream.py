@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.core.redact import Redactor
-from taoloop.runtime.redaction import RedactedStream
+from taoloop.core.redaction.redactor import Redactor
+from taoloop.runtime.engine.redaction import RedactedStream
 
 HARMLESS = [
     *(

@@ -21,13 +21,13 @@ from taoloop import Agent, ApprovalAnswer, tool
 from taoloop.core.events import ActionStarted, Event, Observed
 from taoloop.core.limits import Limits
 from taoloop.core.message import Delta
-from taoloop.core.redact import Redactor
+from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import InvalidArguments, JournalError, ToolError
 from taoloop.journals.base import Artifact, Lease
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.scripted import ScriptedModel
-from taoloop.runtime.answering import answer, note
-from taoloop.runtime.redaction import LogRedaction, RedactedDeltas, RedactedStream, redact_artifact
+from taoloop.runtime.approvals.inbox import answer, note
+from taoloop.runtime.engine.redaction import LogRedaction, RedactedDeltas, RedactedStream, redact_artifact
 
 _RANDOM = random.Random(20_261_121)  # noqa: S311  # planted, not used
 _ALNUM = string.ascii_letters + string.digits

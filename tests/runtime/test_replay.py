@@ -16,7 +16,7 @@ from taoloop.core.decision import Answer
 from taoloop.core.events import Event, Finished, ModelReplied, Observed
 from taoloop.errors import ReplayDiverged
 from taoloop.models.replay import ReplayModel
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
 
 CALLS: list[int] = []
 

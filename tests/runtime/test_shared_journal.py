@@ -15,9 +15,9 @@ import pytest
 from taoloop import Agent, MemoryJournal, tool
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.errors import JournalError
-from taoloop.journals.sqlite import SqliteJournal
+from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.scripted import ScriptedModel
-from taoloop.runtime.journals import JOURNALS, SharedJournals
+from taoloop.runtime.journal_pool import JOURNALS, SharedJournals
 from taoloop.testing.journal_contract import STARTED, events, refused
 
 
@@ -191,7 +191,7 @@ def test_a_loop_of_links_is_an_error_that_names_the_file(path: Path) -> None:
 SCRIPT = """
 import asyncio, os, signal, sys
 from taoloop import Agent, ScriptedModel
-from taoloop.runtime.journals import JOURNALS
+from taoloop.runtime.journal_pool import JOURNALS
 
 def run():
     return Agent(model=ScriptedModel(["done"]), journal=sys.argv[1]).run_sync("t").status

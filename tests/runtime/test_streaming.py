@@ -10,9 +10,9 @@ import pytest
 
 from taoloop import Agent, Event, MemoryJournal, ScriptedModel, tool
 from taoloop.core.message import Delta, ModelReply
-from taoloop.core.request import ModelRequest
-from taoloop.runtime.replay import replay
-from taoloop.tools.base import ToolContext
+from taoloop.core.model_request import ModelRequest
+from taoloop.runtime.after.replay import replay
+from taoloop.tools.tool import ToolContext
 
 
 @tool(tier="read")

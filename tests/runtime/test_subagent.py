@@ -29,11 +29,11 @@ from taoloop import (
 )
 from taoloop.core.events import ActionStarted, Observed, Paused
 from taoloop.core.message import ModelReply, Usage
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolError
-from taoloop.runtime.inside import Inside, Share
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
+from taoloop.runtime.child_run import Inside, Share
 
 SPENT = {"input_tokens": 10, "output_tokens": 5}
 

@@ -17,7 +17,7 @@ from taoloop import Agent, ToolError, tool
 from taoloop.core.events import Observed
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.models.scripted import ScriptedModel
-from taoloop.runtime.threads import WorkerThreads
+from taoloop.runtime.engine.worker_threads import WorkerThreads
 
 GUARD_S = 30.0
 """Where a test would hang for ever without what it tests."""
@@ -205,7 +205,7 @@ def test_where_the_system_has_no_more_threads_a_call_says_that_it_was_not_starte
 
 def test_a_run_sees_it_as_an_observation(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = WorkerThreads(max_threads=0, patience_s=0.0)
-    monkeypatch.setattr("taoloop.runtime.acting.POOL", pool)
+    monkeypatch.setattr("taoloop.runtime.engine.tool_execution.POOL", pool)
 
     @tool(tier="read")
     def five() -> int:
@@ -221,7 +221,7 @@ def test_a_run_sees_it_as_an_observation(monkeypatch: pytest.MonkeyPatch) -> Non
 
 SCRIPT = """
 import asyncio, os, signal
-from taoloop.runtime.threads import POOL
+from taoloop.runtime.engine.worker_threads import POOL
 
 async def call():
     return await POOL.run(lambda: "ran")

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from taoloop.config.agent_file import load_agent
+from taoloop.config.document import Document
+from taoloop.config.env_references import EnvValues
+from taoloop.config.settings_loader import fields_of
+from taoloop.config.tool_entries import FORMS
+from taoloop.config.tool_file import LoadedFile, is_tool_file, load_tools, read_tools, tools_named
 from taoloop.errors import AgentFileError, ToolDefinitionError
 from taoloop.runtime.agent import Agent
-from taoloop.runtime.agent_file import load_agent
-from taoloop.runtime.agent_nodes import Document
-from taoloop.runtime.env_values import EnvValues
-from taoloop.runtime.filling import fields_of
-from taoloop.runtime.tool_file import LoadedFile, is_tool_file, load_tools, read_tools, tools_named
-from taoloop.runtime.tool_forms import FORMS
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.egress.rules import EgressRules
-from taoloop.tools.loaded import Loaded
+from taoloop.tools.load_result import Loaded
 
 CODE = '''
 from taoloop import tool
@@ -433,7 +433,7 @@ def test_what_a_loader_raises_does_not_take_the_others_with_it() -> None:
     def broken() -> Loaded:
         raise ValueError("what s3cr3t-value")
 
-    source = ToolSource(document, ("tools", 0), broken, secrets={"S": "s3cr3t-value"})
+    source = ToolSource(document.location(("tools", 0)), broken, secrets={"S": "s3cr3t-value"})
     (problem,) = source.loaded().problems
     assert "ValueError" in problem.message
     assert "s3cr3t" not in problem.message

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from taoloop.config.document import Document
 from taoloop.errors import AgentFileError, ConfigError
-from taoloop.runtime.agent_nodes import Document
 from taoloop.runtime.tool_source import ToolSource, expanded, load_at_once
-from taoloop.tools.base import Tool
 from taoloop.tools.function import tool
-from taoloop.tools.loaded import Loaded, Problem
+from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.tool import Tool
 
 WAIT_S = 20  # only a failing test waits
 
 
 def source(number: int, load: Callable[[], Loaded]) -> ToolSource:
     place = ("tools", number)
-    return ToolSource(Document(Path("tools.yaml"), {}, {place: number + 1}), place, load, secrets={})
+    return ToolSource(Document(Path("tools.yaml"), {}, {place: number + 1}).location(place), load, secrets={})
 
 
 def offering(name: str, problem: str = "") -> Loaded:

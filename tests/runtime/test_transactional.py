@@ -16,9 +16,9 @@ from tests.scripting import call
 from taoloop import Agent, JournalConnection, MemoryJournal, ScriptedModel, SqliteJournal, tool
 from taoloop.core.events import ActionStarted, Finished, InDoubt, Observed
 from taoloop.errors import ConfigError, InvalidOutput, ToolDefinitionError, ToolError
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
 from taoloop.runtime.result import Result
-from taoloop.tools.base import ToolContext
+from taoloop.tools.tool import ToolContext
 
 
 @tool(tier="draft")

@@ -9,11 +9,11 @@ import pytest
 from tests.scripting import call
 
 from taoloop import Agent, tool
+from taoloop.core.cards.card_lint import lint
 from taoloop.core.events import ActionRequested, ActionStarted, Compacted, Event, Observed
-from taoloop.core.lint import lint
 from taoloop.core.trace import Trace
 from taoloop.policy import Policy, Rule, tainted
-from taoloop.runtime.approval import ApprovalRequest
+from taoloop.runtime.approvals.request import ApprovalRequest
 from taoloop.runtime.result import Result
 
 INJECTED = (

@@ -21,12 +21,12 @@ from taoloop.core.events import (
 )
 from taoloop.core.policy import Policy, Rule
 from taoloop.errors import ConfigError, FenceLost, RunHeld, RunNotFound, ToolError
-from taoloop.runtime.fork import branch
-from taoloop.runtime.replay import replay
-from taoloop.runtime.undo import Undone, approved_by, plan_undo, undo
+from taoloop.runtime.after.fork import branch
+from taoloop.runtime.after.replay import replay
+from taoloop.runtime.after.undo import Undone, approved_by, plan_undo, undo
 from taoloop.testing import violations
-from taoloop.tools.base import Tool, ToolContext
-from taoloop.tools.builtin import builtin_tools, offered_tool
+from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
+from taoloop.tools.tool import Tool, ToolContext
 
 YES = approved_by("user")
 WORLD: dict[str, Any] = {}

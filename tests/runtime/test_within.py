@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from taoloop.runtime import within as module
-from taoloop.runtime.within import within
+from taoloop.runtime.engine import time_limit as module
+from taoloop.runtime.engine.time_limit import within
 
 
 def timers() -> int:

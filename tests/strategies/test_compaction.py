@@ -11,15 +11,15 @@ import pytest
 from tests.strategies.speaking import Speaking, page, pairs_are_whole, save
 
 from taoloop import Agent, Limits, ScriptedModel, Trace, tool
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.effects import CallModel, Effect, Record
 from taoloop.core.events import Compacted, Event, ModelErred, ModelReplied, Noted, Observed
 from taoloop.core.message import ModelReply, Usage
-from taoloop.core.spec import AgentSpec
-from taoloop.core.tokens import message_tokens, text_tokens
+from taoloop.core.text import message_tokens, text_tokens
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout, ToolError
 from taoloop.models.replay import ReplayModel
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
 from taoloop.runtime.result import Result
 from taoloop.strategies import REACT
 

@@ -17,12 +17,12 @@ from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.effects import CallModel
 from taoloop.core.events import Compacted, Finished, ModelErred, ModelReplied
 from taoloop.core.message import Message, ModelReply, Usage
-from taoloop.core.request import ModelRequest
-from taoloop.core.tokens import message_tokens
+from taoloop.core.model_request import ModelRequest
+from taoloop.core.text import message_tokens
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelContextOverflow, ModelError
 from taoloop.models.scripted import pieces
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
 from taoloop.strategies import get_strategy
 
 

@@ -11,11 +11,11 @@ from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.decision import EXCERPT_CHARS, Act, Answer, Call
 from taoloop.core.events import ModelReplied, ReplyRejected
 from taoloop.core.message import ModelReply
-from taoloop.core.request import ModelRequest
-from taoloop.core.transcript import transcript
+from taoloop.core.model_request import ModelRequest
+from taoloop.core.views.transcript import transcript
 from taoloop.dialects import get_dialect
 from taoloop.errors import UnknownName
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
 from taoloop.runtime.result import Result
 
 DIALECTS = ["native", "json", "text", "fenced"]

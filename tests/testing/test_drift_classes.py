@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop import tool
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.dialects import DIALECTS, get_dialect
-from taoloop.dialects.strict import same
+from taoloop.dialects.parsing.strict_json import same
 from taoloop.errors import TaoError
 from taoloop.testing import DRIFT
 from taoloop.testing.drift_classes import Sent
-from taoloop.tools.base import Tool
-from taoloop.tools.registry import Toolbox
+from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import Toolbox
 
 NAMES = sorted(name for name in DIALECTS if name in ("text", "json", "fenced", "native"))
 

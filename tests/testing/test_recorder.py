@@ -17,11 +17,11 @@ from tests.models.asking import Told, asking
 
 from taoloop import Agent, ScriptedModel, tool
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError, ReplayDiverged
 from taoloop.testing import Recorder, calls, forbid_real_calls
-from taoloop.testing.asked import Asked
 from taoloop.testing.recording import Recording
+from taoloop.testing.request_key import Asked
 
 ACT: dict[str, Any] = {"tool_calls": [{"name": "add", "args": {"a": 1, "b": 2}}], "usage": {"input_tokens": 7}}
 

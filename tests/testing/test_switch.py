@@ -11,8 +11,8 @@ from tests.models.asking import asking
 
 from taoloop import Agent
 from taoloop.errors import RealCallsForbidden
-from taoloop.models.real_calls import VARIABLE, forbidden_by, require_allowed
-from taoloop.models.resolve import resolve_model
+from taoloop.models.real_call_switch import VARIABLE, forbidden_by, require_allowed
+from taoloop.models.registry import resolve_model
 from taoloop.testing import HttpDouble, allow_real_calls, forbid_real_calls
 
 COMPLETION = {

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from taoloop.tools.beneath import Opener, best_opener, open_stepwise
-from taoloop.tools.workspace import Workspace
+from taoloop.tools.workspace.confined_dir import Opener, best_opener, open_stepwise
+from taoloop.tools.workspace.workspace import Workspace
 
 
 @pytest.fixture(params=["kernel", "stepwise"])

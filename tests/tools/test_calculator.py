@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.errors import InvalidArguments, ToolError
-from taoloop.tools.calculator import calculator
+from taoloop.tools.builtin.calculator import calculator
 
 
 def code_of(expression: str) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from taoloop.errors import ToolError
-from taoloop.tools.clock import time_now, time_now_tool
+from taoloop.tools.builtin.time_now import time_now, time_now_tool
 
 NOON = time_now_tool(lambda: datetime(2025, 6, 1, 12, 0, 0, 987654, tzinfo=UTC))
 

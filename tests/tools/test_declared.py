@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
-from taoloop.tools.base import ToolContext
-from taoloop.tools.declared import card_from_mapping, tool_from_card
+from taoloop.tools.from_card import card_from_mapping, tool_from_card
+from taoloop.tools.tool import ToolContext
 
 CITY = {
     "type": "object",
@@ -168,7 +168,7 @@ def test_a_pattern_that_would_take_forever_ends() -> None:
 
 def test_importing_the_tools_loads_no_schema_engine_and_no_yaml() -> None:
     code = (
-        "import sys, taoloop.tools.registry, taoloop.tools.declared;"
+        "import sys, taoloop.tools.toolbox, taoloop.tools.from_card;"
         "print({'yaml', 'jsonschema_rs', 'ctypes'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from taoloop.errors import ToolError
-from taoloop.tools.base import Tool, ToolContext
-from taoloop.tools.files import file_tools
-from taoloop.tools.workspace import Workspace
+from taoloop.tools.builtin.files import file_tools
+from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.workspace.workspace import Workspace
 
 
 @pytest.fixture

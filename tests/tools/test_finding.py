@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from taoloop import Agent, ScriptedModel, Tool
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_search import FIND
 from taoloop.core.events import ActionRequested, Observed, RunStarted
 from taoloop.core.message import ModelReply
+from taoloop.core.model_request import ModelRequest
 from taoloop.core.policy import Policy
-from taoloop.core.request import ModelRequest
-from taoloop.core.unlisted import FIND
 from taoloop.errors import ToolError
 from taoloop.policy import tainted
-from taoloop.runtime.replay import replay
-from taoloop.tools.declared import tool_from_card
-from taoloop.tools.finding import finding_tools
+from taoloop.runtime.after.replay import replay
+from taoloop.tools.builtin.find_tool import finding_tools
+from taoloop.tools.from_card import tool_from_card
 
 
 def shop(number: int, tier: str = "read", *, listed: bool = False) -> Tool:

@@ -15,13 +15,12 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError, ToolError
-from taoloop.tools.base import Tool, ToolContext, handler_is_async
-from taoloop.tools.declared import tool_from_card
-from taoloop.tools.function import tool
-from taoloop.tools.registry import Toolbox
-from taoloop.tools.signatures import is_context
+from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.function import is_context, tool
+from taoloop.tools.tool import Tool, ToolContext, handler_is_async
+from taoloop.tools.toolbox import Toolbox
 
 
 class Point(BaseModel):

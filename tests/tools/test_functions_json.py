@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from taoloop.core.cards import ToolCard
-from taoloop.tools.functions_json import cards_from_functions, tools_from_functions
-from taoloop.tools.schemas import compile_schema
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.tools.from_functions_json import cards_from_functions, tools_from_functions
+from taoloop.tools.json_schema import compile_schema
 
 WEATHER = {
     "name": "weather.get_current",

@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from taoloop import Agent, ScriptedModel
+from taoloop.core.cards.card_lint import lint
 from taoloop.core.events import Observed
-from taoloop.core.lint import lint
 from taoloop.errors import InvalidArguments, ToolError
-from taoloop.tools.base import ToolContext
-from taoloop.tools.memory import memory_tools
-from taoloop.tools.notes import Notes
-from taoloop.tools.words import index_words, query_words
+from taoloop.tools.builtin.memory import memory_tools
+from taoloop.tools.builtin.notes_store import Notes
+from taoloop.tools.fts_words import index_words, query_words
+from taoloop.tools.tool import ToolContext
 
 ANN = "Ann drinks green tea, never coffee."
 SHIP = "The ship to Ürümqi leaves on Mondays."
@@ -153,7 +153,7 @@ def test_words_hold_nothing_that_the_index_would_read_as_its_own_syntax(text: st
 
 PROCESS = """
 import sys
-from taoloop.tools.notes import Notes
+from taoloop.tools.builtin.notes_store import Notes
 notes = Notes("shared.db")
 for number in range(25):
     notes.add(f"note {number} of {sys.argv[1]}", "", at=0, origin=("r", "c"))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from taoloop.errors import InvalidArguments, ToolError
-from taoloop.tools.base import ToolContext
-from taoloop.tools.paging import read_observation
+from taoloop.tools.builtin.read_observation import read_observation
+from taoloop.tools.tool import ToolContext
 
 RECORDS = json.dumps({"items": [{"id": n, "name": f"name {n}"} for n in range(2_000)], "a/b": 1})
 ARTIFACTS = {"text": "".join(f"line {n}\n" for n in range(5_000)), "json": RECORDS, "empty": ""}

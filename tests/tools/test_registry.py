@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from taoloop.core.lint import lint
+from taoloop.core.cards.card_lint import lint
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolError, UnknownName
-from taoloop.tools.base import ToolContext
-from taoloop.tools.builtin import builtin_tools
-from taoloop.tools.registry import Toolbox
+from taoloop.tools.builtin.catalog import builtin_tools
+from taoloop.tools.tool import ToolContext
+from taoloop.tools.toolbox import Toolbox
 
 BUILT_IN = {
     "calculator",

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from taoloop import Agent, ScriptedModel
-from taoloop.tools.base import ToolContext
-from taoloop.tools.commands import sandbox_tools
-from taoloop.tools.sandbox import Sandbox
-from taoloop.tools.sandbox_limits import SandboxLimits
-from taoloop.tools.sandbox_process import Ended
-from taoloop.tools.workspace import Workspace
+from taoloop.tools.builtin.commands import sandbox_tools
+from taoloop.tools.sandbox.limits import SandboxLimits
+from taoloop.tools.sandbox.process import Ended
+from taoloop.tools.sandbox.sandbox import Sandbox
+from taoloop.tools.tool import ToolContext
+from taoloop.tools.workspace.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 
@@ -166,7 +166,7 @@ def test_a_call_that_is_cancelled_at_once_leaves_nothing_behind(tmp_path: Path) 
 
 def test_a_killed_parent_takes_the_program_with_it(tmp_path: Path) -> None:
     code = (
-        "import asyncio\nfrom taoloop.tools.sandbox import Sandbox\n"
+        "import asyncio\nfrom taoloop.tools.sandbox.sandbox import Sandbox\n"
         f'program = {HOLD!r} + \'print(1)\\nopen("begun", "w")\\ntime.sleep(60)\'\n'
         f"asyncio.run(Sandbox({str(tmp_path)!r}).run_python(program))"
     )

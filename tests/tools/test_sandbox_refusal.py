@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from taoloop.core.lint import lint
+from taoloop.core.cards.card_lint import lint
 from taoloop.errors import ConfigError, ToolError, UnknownName
-from taoloop.tools.base import Tool, ToolContext
-from taoloop.tools.builtin import builtin_tools, offered_tool
-from taoloop.tools.commands import COMMAND_TOOLS, command_tools
-from taoloop.tools.sandbox import Sandbox, probe_sandbox, require_sandbox
-from taoloop.tools.sandbox_house import checked_readable, find_python
-from taoloop.tools.sandbox_limits import SandboxLimits
-from taoloop.tools.sandbox_output import Kept
-from taoloop.tools.sandbox_seccomp import seccomp_filter
+from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
+from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
+from taoloop.tools.sandbox.limits import SandboxLimits
+from taoloop.tools.sandbox.mounts import checked_readable, find_python
+from taoloop.tools.sandbox.process import Kept
+from taoloop.tools.sandbox.sandbox import Sandbox, probe_sandbox, require_sandbox
+from taoloop.tools.sandbox.seccomp import seccomp_filter
+from taoloop.tools.tool import Tool, ToolContext
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has bubblewrap")
 
@@ -89,7 +89,7 @@ def test_a_refusal_is_not_remembered(fake: Path) -> None:
 @LINUX
 def test_naming_a_command_tool_where_nothing_is_installed_is_a_clear_error() -> None:
     code = (
-        "from taoloop.tools.builtin import builtin_tools, offered_tool\n"
+        "from taoloop.tools.builtin.catalog import builtin_tools, offered_tool\n"
         "from taoloop.errors import ConfigError\n"
         "try:\n    offered_tool('run_python', builtin_tools())\n"
         "except ConfigError as error:\n    print(error)\n"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.tools.files import file_tools
-from taoloop.tools.scan import BLOCK_BYTES, Scanned, scan_file
-from taoloop.tools.workspace import Workspace, WorkspaceLimits
+from taoloop.tools.builtin.files import file_tools
+from taoloop.tools.workspace.file_scan import BLOCK_BYTES, Scanned, scan_file
+from taoloop.tools.workspace.workspace import Workspace, WorkspaceLimits
 
 
 def scanned(path: Path, text: str, *, at_most: int = 100, block_bytes: int = BLOCK_BYTES) -> Scanned | None:

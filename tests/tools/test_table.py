@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from taoloop.errors import ConfigError, ToolError
-from taoloop.tools.table import lookup_tool, workspace_lookup_tool
-from taoloop.tools.workspace import Workspace
+from taoloop.tools.builtin.lookup import lookup_tool, workspace_lookup_tool
+from taoloop.tools.workspace.workspace import Workspace
 
 TABLE: dict[str, Any] = {
     "huala": {"post_count": 8, "posts": [{"title": "一"}, {"title": "二"}]},

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from taoloop.errors import ConfigError, ToolError
-from taoloop.tools.beneath import Opener, best_opener, open_stepwise
-from taoloop.tools.workspace import Workspace, WorkspaceLimits
+from taoloop.tools.workspace.confined_dir import Opener, best_opener, open_stepwise
+from taoloop.tools.workspace.workspace import Workspace, WorkspaceLimits
 
 
 def refused(call: Callable[[], object]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 import taoloop
-from taoloop.cli.streams import open_missing, say, silence_stdout
+from taoloop.cli.ui.stdio import open_missing, say, silence_stdout
 from taoloop.errors import TaoError
 
 DEBUG = "TAOLOOP_DEBUG"
@@ -43,6 +43,11 @@ _COMMANDS = {
     "mcp": "Serve tools and agents to MCP hosts.",
     "models": "Which models are configured, and what is missing.",
     "doctor": "Check that everything taoloop needs is in order.",
+}
+
+_PACKAGES = {  # where the modules of these commands are; the others are in taoloop.cli.commands
+    "taoloop.cli.commands.approval": {"approvals", "approve", "deny", "settle"},
+    "taoloop.cli.commands.history": {"runs", "show", "replay", "fork", "diff", "undo", "costs", "verify", "export"},
 }
 
 _EXAMPLES = """\b
@@ -74,7 +79,8 @@ class Commands(click.Group):
         """The command of this name, or None."""
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"taoloop.cli.{cmd_name}").command
+        package = next((package for package, names in _PACKAGES.items() if cmd_name in names), "taoloop.cli.commands")
+        command: click.Command = importlib.import_module(f"{package}.{cmd_name}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -101,7 +107,7 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list of the help page, and the exit codes after it."""
-        from taoloop.cli.exits import TABLE  # noqa: PLC0415  # loads the core; only the help page needs it here
+        from taoloop.cli.exit_codes import TABLE  # noqa: PLC0415  # loads the core; only the help page needs it here
 
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
@@ -154,7 +160,7 @@ def _unexpected(error: Exception) -> int:
 
 
 def _told(error: TaoError) -> int:
-    from taoloop.cli.exits import of_error  # noqa: PLC0415  # loads the core; only errors need it here
+    from taoloop.cli.exit_codes import of_error  # noqa: PLC0415  # loads the core; only errors need it here
 
     _debugging()
     say(" ".join(f"{error.message} {error.hint}".split()))

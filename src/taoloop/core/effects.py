@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from taoloop.core.decision import Act
 from taoloop.core.events import Fact, Finished
-from taoloop.core.request import ModelRequest
-from taoloop.core.steps import CallView
+from taoloop.core.model_request import ModelRequest
+from taoloop.core.views.steps import CallView
 
 
 @dataclass(slots=True, kw_only=True)

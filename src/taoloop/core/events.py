@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from taoloop.core.cards import Tier
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import Tier
 from taoloop.core.decision import Act, Answer, Call
-from taoloop.core.frozen import quickly_made
+from taoloop.core.fast_dataclass import quickly_made
 from taoloop.core.limits import Limits
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
 from taoloop.core.policy import VerdictKind
-from taoloop.core.spec import AgentSpec
 
 EVENT_VERSION = 1
 """Version of the stored form of events; raised when an older reader could misread a newer event."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from taoloop.core.frozen import quickly_made
+from taoloop.core.fast_dataclass import quickly_made
 
 Role = Literal["system", "user", "assistant", "tool"]
 

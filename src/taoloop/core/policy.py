@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeGuard, cast, get_args
 
-from taoloop.core.cards import TIERS, Tier
+from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.errors import PolicyError
 
 Profile = Literal["supervised", "strict", "headless", "autonomous", "read-only", "locked"]

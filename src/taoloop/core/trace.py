@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from taoloop.core.cards import Tier, ToolCard
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Answer
 from taoloop.core.events import (
     ActionRequested,
@@ -33,8 +34,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.limits import Limits
 from taoloop.core.message import Usage
-from taoloop.core.spec import AgentSpec
-from taoloop.core.steps import PROBE, TIMED_OUT, CallView, Step, Steps, View, call_view
+from taoloop.core.views.steps import PROBE, TIMED_OUT, CallView, Step, Steps, View, call_view
 from taoloop.errors import IllegalEvent
 
 Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "closed"]

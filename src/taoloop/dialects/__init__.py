@@ -6,20 +6,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.fenced import FencedDialect
+from taoloop.dialects.fenced_dialect import FencedDialect
 from taoloop.dialects.json_dialect import JsonDialect
-from taoloop.dialects.native import NativeDialect
-from taoloop.dialects.reply import Reading, judged
-from taoloop.dialects.system import form, system_prompt, task_prompt
-from taoloop.dialects.text import TextDialect
-from taoloop.dialects.toolblock import describe, tool_block
+from taoloop.dialects.native_dialect import NativeDialect
+from taoloop.dialects.prompt.system_prompt import form, system_prompt, task_prompt
+from taoloop.dialects.prompt.tool_listing import describe, tool_block
+from taoloop.dialects.read_reply import Reading, judged
+from taoloop.dialects.text_dialect import TextDialect
 from taoloop.errors import UnknownName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from taoloop.core.cards import ToolCard
+    from taoloop.core.cards.tool_card import ToolCard
 
 __all__ = [
     "DIALECTS",

@@ -11,6 +11,8 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_search import told
 from taoloop.core.decision import Act
 from taoloop.core.events import (
     ActionRequested,
@@ -29,16 +31,14 @@ from taoloop.core.events import (
 )
 from taoloop.core.message import Message
 from taoloop.core.preview import preview
-from taoloop.core.spec import AgentSpec
-from taoloop.core.tokens import message_tokens, text_tokens
-from taoloop.core.unlisted import told
-from taoloop.core.wording import limit_text
+from taoloop.core.text import message_tokens, text_tokens
+from taoloop.core.texts import limit_text
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.frame import neutral
-from taoloop.dialects.handles import Hiding
-from taoloop.dialects.system import form, output_rule, system_prompt, task_prompt
-from taoloop.dialects.toolblock import compact, describe
+from taoloop.dialects.prompt.opaque_observations import Hiding
+from taoloop.dialects.prompt.system_prompt import form, output_rule, system_prompt, task_prompt
+from taoloop.dialects.prompt.tool_listing import compact, describe
+from taoloop.dialects.prompt.untrusted_frame import neutral
 
 OLD_OBSERVATION_CHARS = 400
 """What a compaction leaves of an old observation."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.decision import Act, Decision
 from taoloop.core.message import ModelReply
-from taoloop.dialects.prose import ProseDialect, only_call
-from taoloop.dialects.quick import quick_act, quick_answer
-from taoloop.dialects.strict import NotJsonError, decode_at, dumps
+from taoloop.dialects.parsing.fast_path import quick_act, quick_answer
+from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps
+from taoloop.dialects.prose_dialect import ProseDialect, only_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from taoloop.core.cards import ToolCard
+    from taoloop.core.cards.tool_card import ToolCard
 
 _KEYS = frozenset({"thought", "action", "action_input"})
 

@@ -9,7 +9,7 @@ from taoloop.dialects.json_dialect import JsonDialect
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from taoloop.core.cards import ToolCard
+    from taoloop.core.cards.tool_card import ToolCard
     from taoloop.dialects.base import Dialect
 
 

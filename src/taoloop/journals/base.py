@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+
+from taoloop.core.events import Fact, Finished, Paused, Resumed, RunStarted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from taoloop.core.chain import ChainReport
     from taoloop.core.events import Event
+    from taoloop.core.hash_chain import ChainReport
+
+
+RUNNING: Final = "running"
+WAITING: Final = "waiting"
+
+TELLING = frozenset({RunStarted, Resumed, Paused, Finished})
+"""The facts that say something of it; nearly all others leave it as it was."""
+
+
+def status_after(fact: Fact) -> str | None:
+    """The status of a run once `fact` is kept, or None when the fact leaves it as it was."""
+    if type(fact) not in TELLING:  # nearly all
+        return None
+    match fact:
+        case Finished():
+            return fact.status
+        case Paused():
+            return WAITING
+        case _:
+            return RUNNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +125,7 @@ class Journal(Protocol):
         ...
 
     async def verify(self, run_id: str) -> ChainReport:
-        """Whether the run is as it was written, and the head of its chain (`taoloop.core.chain.head_of`).
+        """Whether the run is as it was written, and the head of its chain (`taoloop.core.hash_chain.head_of`).
 
         A journal whose traces nobody else can reach (memory) has only the head to tell.
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from taoloop.core.chain import ChainReport, head_of
 from taoloop.core.events import Event, RunStarted
+from taoloop.core.hash_chain import ChainReport, head_of
 from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound
-from taoloop.journals.base import Artifact, Lease, RunRow
-from taoloop.journals.holds import MemoryHolds
-from taoloop.journals.status import RUNNING, TELLING, WAITING, status_after
+from taoloop.journals.base import RUNNING, TELLING, WAITING, Artifact, Lease, RunRow, status_after
+from taoloop.journals.run_locks import MemoryHolds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from taoloop.core.message import ModelReply
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 
 
 class Model(Protocol):

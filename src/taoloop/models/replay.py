@@ -9,14 +9,14 @@ from pathlib import Path
 from taoloop.core.codec import fact_of_record
 from taoloop.core.events import Fact, ModelErred, ModelReplied, RunStarted
 from taoloop.core.message import ModelReply
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError, JournalCorrupt, ModelContextOverflow, ModelError, ReplayDiverged
 
 
 class ReplayModel:
     """Gives the recorded replies, and the errors between them, in their order; the tools are called for real.
 
-    For a replay that touches nothing, see `taoloop.runtime.replay`.
+    For a replay that touches nothing, see `taoloop.runtime.after.replay`.
     """
 
     def __init__(self, facts: Iterable[Fact], *, spec: str = "replay") -> None:

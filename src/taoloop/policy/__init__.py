@@ -2,11 +2,11 @@
 
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import PROFILES, Policy, Profile, Rule, stricter
-from taoloop.policy.counting import Interceptions, interceptions, total
-from taoloop.policy.judging import Action, CodeRule, is_grave, judge
+from taoloop.policy.interception_rate import Interceptions, interceptions, total
+from taoloop.policy.judge import Action, CodeRule, is_grave, judge
 from taoloop.policy.profiles import pin_matters
+from taoloop.policy.provenance import sources_of, tainted, trusted_texts
 from taoloop.policy.rules import require_possible
-from taoloop.policy.sources import sources_of, tainted, trusted_texts
 
 __all__ = [
     "PROFILES",

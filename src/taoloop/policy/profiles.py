@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from taoloop.core.cards import Tier, ToolCard
+from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.policy import Policy, Profile, Rule, VerdictKind
 
 Row = Literal[

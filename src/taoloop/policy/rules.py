@@ -10,13 +10,13 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Event
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.errors import PolicyError
-from taoloop.policy.sources import first_name, foreseen_names, leaves, sources_of
-from taoloop.policy.values import ascii_host, hides_something, host_of, without_unseen
+from taoloop.policy.provenance import first_name, foreseen_names, leaves, sources_of
+from taoloop.policy.value_match import ascii_host, hides_something, host_of, without_unseen
 
 _LONGEST_MATCHED = 4_096
 _PATHLIKE = re.compile(

@@ -10,14 +10,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from taoloop.core.cards import Tier
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import Tier
 from taoloop.core.events import Event, Resumed, RunStarted
+from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.limits import Limits
 from taoloop.core.message import Delta, Message
 from taoloop.core.policy import Policy, Profile, plain_policy
-from taoloop.core.redact import Redactor
-from taoloop.core.shown import READER
-from taoloop.core.spec import AgentSpec
+from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import well_formed
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable
@@ -27,7 +27,7 @@ from taoloop.models.base import Model
 from taoloop.models.scripted import Reply
 from taoloop.models.settings import Rate, Retry
 from taoloop.policy import CodeRule, require_possible
-from taoloop.runtime.agent_parts import (
+from taoloop.runtime.agent_setup import (
     FINDERS,
     PAGING_TOOL,
     as_tuple,
@@ -39,26 +39,25 @@ from taoloop.runtime.agent_parts import (
     toolbox_of,
     with_limits,
 )
-from taoloop.runtime.approval import Approver
+from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import Chat, earlier_turns, is_foreign
-from taoloop.runtime.clock import Clock, SystemClock, new_nonce, new_run_id
-from taoloop.runtime.hearing import DeltaListener
-from taoloop.runtime.holding import holding, take
-from taoloop.runtime.redaction import redactor_for
+from taoloop.runtime.engine.clock import Clock, SystemClock, new_nonce, new_run_id
+from taoloop.runtime.engine.delta_fanout import DeltaListener
+from taoloop.runtime.engine.redaction import redactor_for
+from taoloop.runtime.print_listener import listeners
 from taoloop.runtime.result import Result
-from taoloop.runtime.resumable import require_resumable
+from taoloop.runtime.run_lock import holding, require_resumable, take
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.sync import run_sync
-from taoloop.runtime.verbose import listeners
 from taoloop.strategies import Strategy, get_strategy
-from taoloop.tools.base import Tool
-from taoloop.tools.registry import Toolbox
+from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from taoloop.models.bound import Bound
-    from taoloop.runtime.answers import Answers
-    from taoloop.runtime.recovery import Recovered
-    from taoloop.runtime.undo import Undone
+    from taoloop.models.wrappers.build import Bound
+    from taoloop.runtime.after.recovery import Recovered
+    from taoloop.runtime.after.undo import Undone
+    from taoloop.runtime.output_type import Answers
 
 AUTO = "auto"
 
@@ -290,7 +289,7 @@ class Agent:
 
     async def recover(self, *, on_recovered: Callable[[Recovered], None] | None = None) -> list[Recovered]:
         """Go on with the runs of this agent that dead processes left in its journal (`taoloop.recover`)."""
-        from taoloop.runtime.recovery import recover  # noqa: PLC0415  # it imports this module
+        from taoloop.runtime.after.recovery import recover  # noqa: PLC0415  # it imports this module
 
         async with self._open_journal() as journal:
             return await recover(journal, [self], on_recovered=on_recovered)
@@ -310,13 +309,13 @@ class Agent:
     ) -> Result:
         """Make a new run that is `run_id` up to step `at`, and decide that step anew or as `edit` says.
 
-        What was done in the copied steps is neither repeated nor undone; see `taoloop.runtime.fork` for the edits.
+        What was done in the copied steps is neither repeated nor undone; `taoloop.runtime.after.fork` lists the edits.
 
         Raises:
             RunNotFound: the journal has no such run.
             ConfigError: there is no such step, or the edit does not fit.
         """
-        from taoloop.runtime.fork import branch  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.runtime.after.fork import branch  # noqa: PLC0415  # loads the schema machinery
 
         tiers = as_tuple(self.approved_tiers) if approved_tiers is None else approved_tiers
         async with self._open_journal() as journal:
@@ -347,7 +346,7 @@ class Agent:
         approver: Approver | None = None,
         take_over: bool = False,
     ) -> Undone:
-        """Take back what a run did after step `to_step`, the last effect first (`taoloop.runtime.undo`).
+        """Take back what a run did after step `to_step`, the last effect first (`taoloop.runtime.after.undo`).
 
         `agreed_by` names who agreed to the whole plan; without one each call is put before `approver`. `tools` are
         compensations that are none of the agent's tools. `take_over` as in `resume`.
@@ -357,7 +356,7 @@ class Agent:
             RunHeld: a process is at work on it.
             ConfigError: there is no such step, or a compensation is not among the tools.
         """
-        from taoloop.runtime.undo import approved_by, undo  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.runtime.after.undo import approved_by, undo  # noqa: PLC0415  # loads the schema machinery
 
         given: dict[str, Any] = {"to_step": to_step, "skip": skip, "again": again, "tools": tools}
         given |= {"approver": approved_by(agreed_by) if agreed_by else approver, "take_over": take_over}
@@ -403,7 +402,7 @@ class Agent:
     def _require_transactions(self, journal: Journal) -> None:
         """Refuse a journal in which a tool that writes in its transaction could not."""
         if any(one.card.transactional for one in self.toolbox):
-            from taoloop.runtime.transactional import require_transactions  # noqa: PLC0415  # loads the database
+            from taoloop.runtime.engine.transactional_tools import require_transactions  # noqa: PLC0415  # loads the database
 
             require_transactions(journal, self.toolbox)
 
@@ -451,7 +450,7 @@ class Agent:
         """
         if self.output_type is None or self.output_type is str:
             return None
-        from taoloop.runtime.answers import Answers  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.runtime.output_type import Answers  # noqa: PLC0415  # loads the schema machinery
 
         return Answers.of(self.output_type)
 
@@ -486,7 +485,7 @@ class Agent:
 
     @cached_property
     def _bound(self) -> Bound:
-        from taoloop.models.bound import bind  # noqa: PLC0415  # a run needs it, an agent that only stands there does not
+        from taoloop.models.wrappers.build import bind  # noqa: PLC0415  # a run needs it, an agent that only stands there does not
 
         return bind(self.model, self.fallback, retry=self.retry, rate=self.rate, env=self.env)
 
@@ -540,7 +539,7 @@ class Agent:
         if self.journal is None:
             yield self._memory
         elif isinstance(self.journal, str | Path):
-            from taoloop.runtime.journals import JOURNALS  # noqa: PLC0415  # only where a file is named
+            from taoloop.runtime.journal_pool import JOURNALS  # noqa: PLC0415  # only where a file is named
 
             async with JOURNALS.use(self.journal) as journal:
                 yield journal
@@ -582,7 +581,7 @@ class Agent:
         """The judge of a run's answers: this agent's own where the run asks for the same, else one from its schema."""
         if spec.output_schema is None:
             return None
-        from taoloop.runtime.answers import answers_for  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.runtime.output_type import answers_for  # noqa: PLC0415  # loads the schema machinery
 
         return answers_for(spec.output_schema, self.answers)
 

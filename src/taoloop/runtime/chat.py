@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.events import Event, Fact, Finished
-from taoloop.core.handles import masked
+from taoloop.core.handles.handle import masked
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, JournalTampered, RunNotAnswered
 from taoloop.policy import tainted
-from taoloop.runtime.clock import new_run_id
+from taoloop.runtime.engine.clock import new_run_id
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal

@@ -8,7 +8,7 @@ from typing import Any
 from taoloop.core.events import Status
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
-from taoloop.core.transcript import Entry, transcript, transcript_text
+from taoloop.core.views.transcript import Entry, transcript, transcript_text
 from taoloop.errors import IllegalEvent
 
 

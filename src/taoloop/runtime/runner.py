@@ -9,43 +9,43 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from taoloop.core.cards import TIERS, ToolCard
+from taoloop.core.action_requests import call_digest, refusal, request_calls
+from taoloop.core.cards.decimals import kept_literals, written_literals
+from taoloop.core.cards.tool_card import TIERS, ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
-from taoloop.core.guards import remaining_s
-from taoloop.core.literals import kept_literals, written_literals
+from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.limit_checks import remaining_s
 from taoloop.core.message import Delta
-from taoloop.core.redact import Redactor, holds_label
-from taoloop.core.requests import call_digest, refusal, request_calls
-from taoloop.core.shown import READER
-from taoloop.core.steps import NO_OUTCOME, TIMED_OUT, CallView
+from taoloop.core.redaction.redactor import Redactor, holds_label
+from taoloop.core.texts import wording
 from taoloop.core.trace import Trace
-from taoloop.core.transcript import observation_text
-from taoloop.core.wording import wording
-from taoloop.dialects.reading import AnswerCheck, reply_facts
+from taoloop.core.views.steps import NO_OUTCOME, TIMED_OUT, CallView
+from taoloop.core.views.transcript import observation_text
+from taoloop.dialects.reply_events import AnswerCheck, reply_facts
 from taoloop.errors import HandedOver, InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import Model
 from taoloop.policy import CodeRule, judge
-from taoloop.runtime.acting import Outcome, act, fault_of, is_ours
-from taoloop.runtime.approval import ApprovalAnswer, Approver, answer_fact
-from taoloop.runtime.clock import Clock
-from taoloop.runtime.doubt import ask_about, look_into
-from taoloop.runtime.early import EarlyReads
-from taoloop.runtime.hearing import DeltaListener, Hearing
-from taoloop.runtime.inside import Inside, Share
-from taoloop.runtime.questions import Questions, barring_rule
-from taoloop.runtime.redaction import RealArguments, RedactedDeltas
-from taoloop.runtime.within import within
+from taoloop.runtime.approvals.in_doubt import ask_about, look_into
+from taoloop.runtime.approvals.questions import Questions, barring_rule
+from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, answer_fact
+from taoloop.runtime.child_run import Inside, Share
+from taoloop.runtime.engine.clock import Clock
+from taoloop.runtime.engine.delta_fanout import DeltaListener, Hearing
+from taoloop.runtime.engine.early_reads import EarlyReads
+from taoloop.runtime.engine.redaction import RealArguments, RedactedDeltas
+from taoloop.runtime.engine.time_limit import within
+from taoloop.runtime.engine.tool_execution import Outcome, act, fault_of, is_ours
 from taoloop.strategies import Strategy
-from taoloop.strategies.ends import without_reply
-from taoloop.tools.base import Prepared, Tool, ToolContext
-from taoloop.tools.registry import Toolbox
+from taoloop.strategies.finish import without_reply
+from taoloop.tools.tool import Prepared, Tool, ToolContext
+from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from taoloop.runtime.handles import Handles
-    from taoloop.runtime.reading import Reading
+    from taoloop.runtime.engine.handle_resolver import Handles
+    from taoloop.runtime.engine.observation_reader import Reading
 
 Listener = Callable[[Event], None]
 """Called with every event once the journal has it. One that raises is logged, and the run goes on."""
@@ -432,7 +432,7 @@ class Runner:
         self, call: CallView, tool: Tool, prepared: Prepared, context: ToolContext | None, timeout_s: float | None
     ) -> None:
         """Run a call whose effect and outcome the journal keeps together. It runs alone: nothing is noted meanwhile."""
-        from taoloop.runtime.transactional import transact  # noqa: PLC0415  # loads the database
+        from taoloop.runtime.engine.transactional_tools import transact  # noqa: PLC0415  # loads the database
 
         call_id = call.requested.call_id
 

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from taoloop.core.cards import TIERS, ErrorCard, Tier, ToolCard
+from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.core.events import RunStarted
 from taoloop.core.text import well_formed
 from taoloop.core.trace import Trace
-from taoloop.dialects.strict import loads
+from taoloop.dialects.parsing.strict_json import loads
 from taoloop.errors import RunExists, TaoError, ToolError
 from taoloop.policy import stricter, tainted, trusted_texts
-from taoloop.runtime.clock import new_nonce
-from taoloop.runtime.inside import Inside
-from taoloop.runtime.resumable import require_resumable
-from taoloop.tools.base import Tool, ToolContext
-from taoloop.tools.declared import tool_from_card
+from taoloop.runtime.child_run import Inside
+from taoloop.runtime.engine.clock import new_nonce
+from taoloop.runtime.run_lock import require_resumable
+from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.tool import Tool, ToolContext
 
 if TYPE_CHECKING:
     from taoloop.runtime.agent import Agent

@@ -8,21 +8,38 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from taoloop.core.redact import Redactor
+from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import AgentFileError, ConfigError, MissingExtra, TaoError, ToolDefinitionError, ToolSourceError
-from taoloop.tools.base import Tool
-from taoloop.tools.loaded import Loaded, Problem
-
-if TYPE_CHECKING:
-    from taoloop.runtime.agent_nodes import Document, Place  # it loads YAML, and every agent imports this module
+from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.tool import Tool
 
 _LOG = logging.getLogger("taoloop")
 _AT_ONCE = 8  # sources that are loaded at the same time: most of them wait for a server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLocation:
+    """Where a file names a source of tools."""
+
+    path: Path
+    """The file."""
+
+    line: int
+    """The line of the field, counted from 1; 0 where it is not known."""
+
+    field: str
+    """The field, such as `tools[2].mcp`; empty for the whole file."""
+
+    def error(self, message: str, *, hint: str) -> AgentFileError:
+        """A complaint about this field."""
+        text = f"{self.field}: {message}" if self.field else message
+        return AgentFileError(text, path=str(self.path), line=self.line, field=self.field, hint=hint)
 
 
 class ToolSource:
@@ -37,8 +54,7 @@ class ToolSource:
 
     def __init__(
         self,
-        document: Document,
-        place: Place,
+        location: SourceLocation,
         load: Callable[[], Loaded],
         *,
         secrets: Mapping[str, str],
@@ -46,7 +62,7 @@ class ToolSource:
         settings: Any = None,
         let_go: Callable[[], None] | None = None,
     ) -> None:
-        self.document, self.place, self.secrets, self.given_as = document, place, secrets, given_as
+        self.location, self.secrets, self.given_as = location, secrets, given_as
         self.settings = settings
         self._load, self._let_go, self._lock = load, let_go, Lock()
         self._loaded: Loaded | None = None
@@ -56,11 +72,11 @@ class ToolSource:
     @property
     def where(self) -> str:
         """The file, the line and the field."""
-        return f"{self._line}: {self.document.name_of(self.place)}"
+        return f"{self._line}: {self.location.field}"
 
     @property
     def _line(self) -> str:
-        return f"{self.document.path.name}:{self.document.lines.get(self.place, 0)}"
+        return f"{self.location.path.name}:{self.location.line}"
 
     def loaded(self) -> Loaded:
         """The tools, and what was wrong with the others. A source that cannot be loaded at all is one problem.
@@ -99,7 +115,7 @@ class ToolSource:
         except (ToolSourceError, MissingExtra) as error:
             return self._failed(error.message, error.hint)
         except ConfigError as error:
-            raise self.document.error(self.place, self._clean(error.message), hint=self._clean(error.hint)) from None
+            raise self.location.error(self._clean(error.message), hint=self._clean(error.hint)) from None
         except TaoError as error:
             return self._failed(error.message, error.hint)
         except Exception as error:  # noqa: BLE001  # one source must not take the others with it
@@ -107,8 +123,7 @@ class ToolSource:
             return self._failed(f"it cannot be loaded: {type(error).__name__}: {error}", "")
 
     def _failed(self, message: str, hint: str) -> Loaded:
-        place = self.document.name_of(self.place)
-        return Loaded(problems=(Problem(source=self._line, place=place, message=message, hint=hint),))
+        return Loaded(problems=(Problem(source=self._line, place=self.location.field, message=message, hint=hint),))
 
     def _cleaned(self, loaded: Loaded) -> Loaded:
         """Without secrets in what is told, and with the line of the file that names the source.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from taoloop.errors import UnknownName
 from taoloop.strategies.base import Strategy
-from taoloop.strategies.given import GIVEN
-from taoloop.strategies.loop import LoopStrategy
+from taoloop.strategies.react import LoopStrategy
+from taoloop.strategies.single_call import GIVEN
 from taoloop.strategies.undo import UNDO
 
 REACT = LoopStrategy(name="react", acts=True, reasons=True)

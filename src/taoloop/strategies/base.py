@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.effects import Effect
-from taoloop.core.spec import AgentSpec
 from taoloop.core.trace import Trace
 
 

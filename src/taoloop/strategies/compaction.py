@@ -8,15 +8,15 @@ open here: a run asks its model only when every call has its observation.
 
 from __future__ import annotations
 
-from taoloop.core.digest import effects_digest, steps_digest
 from taoloop.core.events import Compacted, ModelReplied
 from taoloop.core.message import Message, Purpose
-from taoloop.core.tokens import first_tokens, text_tokens
+from taoloop.core.text import first_tokens, text_tokens
+from taoloop.core.texts import wording
 from taoloop.core.trace import Trace
-from taoloop.core.wording import wording
-from taoloop.dialects.clean import drop_thinking
+from taoloop.core.views.step_summaries import effects_digest, steps_digest
 from taoloop.dialects.conversation import Conversation
-from taoloop.dialects.refusal import RefusedError
+from taoloop.dialects.parsing.cleanup import drop_thinking
+from taoloop.dialects.parsing.parse_error import RefusedError
 
 FULL = 0.85
 """The part of the window (without the room for a reply) from which on the prompt is shortened."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act
 from taoloop.core.effects import Effect, Finish, Record
 from taoloop.core.events import Event, Finished, ModelReplied, Observed, Resumed, RunStarted, Undo, Undoing
-from taoloop.core.spec import AgentSpec
 from taoloop.core.trace import Trace
 from taoloop.errors import IllegalEvent
-from taoloop.strategies.loop import LoopStrategy
+from taoloop.strategies.react import LoopStrategy
 
 PLAN = "plan"
 """Stands as the model of such a run, and as who wrote its decisions."""

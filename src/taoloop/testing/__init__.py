@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from taoloop.models.scripted import ScriptedModel
-from taoloop.testing.clock import FakeClock
 from taoloop.testing.drift import DriftInjector
 from taoloop.testing.drift_classes import DRIFT
-from taoloop.testing.embedding import FakeEmbedder
-from taoloop.testing.http import HttpDouble
-from taoloop.testing.names import FakeNames
-from taoloop.testing.pace import FakePace
+from taoloop.testing.fake_clock import FakeClock
+from taoloop.testing.fake_embedder import FakeEmbedder
+from taoloop.testing.fake_pace import FakePace
+from taoloop.testing.fake_resolver import FakeNames
+from taoloop.testing.http_double import HttpDouble
+from taoloop.testing.real_calls import allow_real_calls, forbid_real_calls
 from taoloop.testing.recorder import Recorder
 from taoloop.testing.regression import assert_same_decisions, recorded_run
-from taoloop.testing.switch import allow_real_calls, forbid_real_calls
-from taoloop.testing.traces import calls, calls_above, explained, in_order, observations, requested, story, violations
+from taoloop.testing.trace_asserts import (
+    calls,
+    calls_above,
+    explained,
+    in_order,
+    observations,
+    requested,
+    story,
+    violations,
+)
 
 __all__ = [
     "DRIFT",

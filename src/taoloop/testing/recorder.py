@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 from taoloop.core.message import Delta, ModelReply
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError, ReplayDiverged
 from taoloop.models.base import Model, is_language_model
-from taoloop.models.real_calls import forbidden_by
-from taoloop.models.resolve import is_provider, resolve_model
-from taoloop.testing.asked import Asked, Masks
+from taoloop.models.real_call_switch import forbidden_by
+from taoloop.models.registry import is_provider, resolve_model
 from taoloop.testing.recording import Recording
+from taoloop.testing.request_key import Asked, Masks
 
 Mode = Literal["auto", "record", "replay"]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from taoloop.core.message import ModelReply, Purpose, ToolCallText, Usage
 from taoloop.errors import ConfigError
-from taoloop.testing.asked import Asked, digest
+from taoloop.testing.request_key import Asked, digest
 
 VERSION = 1
 _DIFF_LINES = 14

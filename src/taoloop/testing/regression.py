@@ -38,7 +38,7 @@ from taoloop.errors import (
 )
 from taoloop.models.replay import ReplayModel
 from taoloop.policy import judge
-from taoloop.runtime.replay import replay
+from taoloop.runtime.after.replay import replay
 from taoloop.runtime.result import Result
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class _Judging:
 
 
 async def _stored(path: Path, run_id: str) -> Trace:
-    from taoloop.journals.sqlite import SqliteJournal  # noqa: PLC0415  # only where a database is named
+    from taoloop.journals.sqlite.journal import SqliteJournal  # noqa: PLC0415  # only where a database is named
 
     async with SqliteJournal(path, read_only=True) as journal:
         return Trace(run_id, await journal.load(run_id))

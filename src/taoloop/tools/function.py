@@ -5,21 +5,134 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields as dataclass_fields
-from typing import Annotated, Any, NotRequired, cast, get_type_hints, overload
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Annotated, Any, NotRequired, Union, cast, get_args, get_origin, get_type_hints, overload
 
 import typing_extensions
 from pydantic import ConfigDict, Field, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.fields import FieldInfo
 
-from taoloop.core.cards import Approval, ErrorCard, ExampleCard, Tier, ToolCard
+from taoloop.core.cards.tool_card import Approval, ErrorCard, ExampleCard, Tier, ToolCard
+from taoloop.core.journal_connection import JournalConnection
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
-from taoloop.tools.base import Checker, OutputChecker, Tool, expected_form, handler_is_async, require_name
-from taoloop.tools.probes import probe_of
-from taoloop.tools.schemas import without_titles
-from taoloop.tools.signatures import is_connection, is_context, parameters, underlying
+from taoloop.tools.json_schema import without_titles
+from taoloop.tools.tool import (
+    Checker,
+    OutputChecker,
+    Probe,
+    Tool,
+    ToolContext,
+    expected_form,
+    handler_is_async,
+    require_name,
+)
+
+
+def probe_of(function: Callable[..., Any], name: str, arguments: Iterable[str]) -> Probe:
+    """`function` as the probe of the tool `name`, which takes these `arguments`.
+
+    It may take any of them by name, and a `ToolContext` (whose idempotency key is that of the call).
+
+    Raises:
+        ToolDefinitionError: it asks for something else.
+    """
+    known = frozenset(arguments)
+    try:
+        asked = parameters(function)
+    except (ValueError, TypeError) as error:
+        raise ToolDefinitionError(f"The probe of the tool {name!r} cannot be called: {error}.") from error
+    hints = _probe_hints(function)
+    context: str | None = None
+    taken: set[str] = set()
+    takes_all = False
+    for parameter in asked:
+        if is_context(hints.get(parameter.name, parameter.annotation)):
+            context = parameter.name
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            takes_all = True
+        elif parameter.name in known and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
+            taken.add(parameter.name)
+        elif parameter.default is inspect.Parameter.empty:
+            raise ToolDefinitionError(
+                f"The probe of the tool {name!r} asks for {parameter.name!r}, which is none of its arguments.",
+                hint="A probe takes arguments of the tool by their names, and a ToolContext.",
+            )
+    return Probe(
+        function=function,
+        parameters=None if takes_all else frozenset(taken),
+        context_parameter=context,
+        is_async=handler_is_async(function),
+    )
+
+
+def _probe_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(underlying(function), include_extras=True)
+    except (NameError, TypeError, AttributeError):
+        return {}  # then the annotations as they stand, which may be texts
+
+
+def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function behind partials."""
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters that are still to be filled: without those that a partial has bound.
+
+    Raises:
+        ValueError, TypeError: it has no signature that can be read.
+    """
+    bare = _bare(function)
+    bound = bare.keywords if isinstance(bare, partial) else {}
+    return [one for one in inspect.signature(bare).parameters.values() if one.name not in bound]
+
+
+def is_context(hint: Any) -> bool:
+    """True for `ToolContext`, also where it is optional or `Annotated`; a text is read like the type it names."""
+    return _is(hint, ToolContext)
+
+
+def is_connection(hint: Any) -> bool:
+    """True for `JournalConnection`, in the same forms."""
+    return _is(hint, JournalConnection)
+
+
+def _is(hint: Any, wanted: type[Any]) -> bool:
+    if isinstance(hint, str):
+        return _text_of(wanted.__name__).fullmatch(hint.strip()) is not None
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _is(get_args(hint)[0], wanted)
+    if origin is Union or origin is UnionType:
+        kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+        return len(kinds) == 1 and _is(kinds[0], wanted)
+    return hint is wanted
+
+
+@cache
+def _text_of(name: str) -> re.Pattern[str]:
+    """The texts of annotations that mean the type of this name."""
+    named = rf"(?:\w+\.)*{name}"
+    return re.compile(
+        rf"{named}(?:\s*\|\s*None)?|None\s*\|\s*{named}|(?:\w+\.)*Optional\[{named}\]"
+        rf"|(?:\w+\.)*Annotated\[{named}(?:\s*\|\s*None)?\s*,.*\]",
+        re.DOTALL,
+    )
+
+
+def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Partials made anew: `update_wrapper` would have their signature be that of the whole function."""
+    if isinstance(function, partial):
+        return partial(_bare(function.func), *function.args, **function.keywords)
+    return function
+
 
 _UNTYPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 _ARGS_SECTION = re.compile(r"\n\s*(?:Args|Arguments|Parameters|参数)\s*[::]\s*\n(?P<body>.*)", re.DOTALL)

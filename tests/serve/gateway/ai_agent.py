@@ -17,9 +17,9 @@ import yaml
 
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.config import GatewayConfig, ServedAgent
-from taoloop.serve.gateway.load import load_config
-from taoloop.tools.base import Tool
+from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
+from taoloop.tools.tool import Tool
 
 DATA = Path(__file__).parents[2] / "data" / "higress"
 CONFIGS = DATA / "configs"

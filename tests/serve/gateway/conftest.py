@@ -17,9 +17,9 @@ from tests.serve.gateway.judging import Judge
 
 from taoloop import Agent, MemoryJournal
 from taoloop.core.trace import Trace
-from taoloop.serve.gateway.allowance import Allowances
-from taoloop.serve.gateway.config import GatewayConfig, ServedAgent
-from taoloop.serve.gateway.process import IDLE_S, Process
+from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
+from taoloop.serve.gateway.quotas import Allowances
+from taoloop.serve.gateway.server import IDLE_S, Process
 
 Reply = Any
 """A text; a mapping with `text`, `tool_calls` (name, args), `pieces`; a status with a body; or a function of the body

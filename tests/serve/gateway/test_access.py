@@ -12,8 +12,8 @@ from tests.serve.gateway.test_chat import NOTE, SENT, send_note
 from tests.serve.gateway.test_process import fetch, fetch_text, until
 
 from taoloop import Agent, tool
-from taoloop.serve.gateway.config import ApiKey, ServerLimits
-from taoloop.serve.gateway.keys import new_key
+from taoloop.serve.gateway.config.api_keys import new_key
+from taoloop.serve.gateway.config.model import ApiKey, ServerLimits
 
 
 def ask(url: str, secret: str = "", model: str = "assistant", text: str = "Hi.", **more: Any) -> tuple[int, Any]:

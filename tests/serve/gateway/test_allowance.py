@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, Fact, ModelReplied, Observed, RunStarted
 from taoloop.core.message import Usage
-from taoloop.core.spec import AgentSpec
 from taoloop.errors import Refused
-from taoloop.journals.spending import Spent, spending
-from taoloop.journals.sqlite import SqliteJournal
-from taoloop.serve.gateway.allowance import Allowances
-from taoloop.serve.gateway.config import ApiKey, ServerLimits
-from taoloop.serve.gateway.keys import new_key
+from taoloop.journals.costs import Spent, spending
+from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.serve.gateway.config.api_keys import new_key
+from taoloop.serve.gateway.config.model import ApiKey, ServerLimits
+from taoloop.serve.gateway.quotas import Allowances
 from taoloop.testing import FakeClock
 
 TEN = datetime(2027, 1, 15, 10, tzinfo=UTC).timestamp()
@@ -251,9 +251,9 @@ _BARE = """
 import sys
 sys.modules["limits"] = sys.modules["prometheus_client"] = None  # as where the extra is not installed
 from taoloop.errors import MissingExtra
-from taoloop.serve.gateway.allowance import Allowances
-from taoloop.serve.gateway.config import ServerLimits
-from taoloop.serve.gateway.metrics import Metrics
+from taoloop.serve.gateway.quotas import Allowances
+from taoloop.serve.gateway.config.model import ServerLimits
+from taoloop.serve.gateway.observe.metrics import Metrics
 for make in (lambda: Allowances(ServerLimits()), Metrics):
     try:
         make()

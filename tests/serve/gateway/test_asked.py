@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.core.message import Message
-from taoloop.serve.gateway.asked import Asked, BadMessages, asked
+from taoloop.serve.gateway.chat_messages import Asked, BadMessages, asked
 
 VECTORS = Path(__file__).parents[2] / "data" / "higress" / "vectors" / "histories.json"
 HISTORIES = json.loads(VECTORS.read_text("utf-8"))

@@ -27,8 +27,8 @@ from tests.serve.gateway.conftest import Running, config_of, gateway, in_thread,
 from tests.serve.gateway.judging import openai_schema
 from tests.serve.gateway.test_chat import CLIENT_TOOL, _closed, agent, ask, client
 
-from taoloop.serve.gateway.config import ServerLimits
-from taoloop.serve.gateway.exchange import EventStream
+from taoloop.serve.gateway.config.model import ServerLimits
+from taoloop.serve.gateway.http.http_io import EventStream
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 

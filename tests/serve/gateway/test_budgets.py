@@ -10,10 +10,10 @@ from tests.serve.gateway.test_chat import agent
 from tests.serve.gateway.test_hard_times import until
 
 from taoloop import Agent
-from taoloop.serve.gateway.budgets import void_budgets
-from taoloop.serve.gateway.config import ApiKey
-from taoloop.serve.gateway.described import describe
-from taoloop.serve.gateway.keys import new_key
+from taoloop.serve.gateway.config.api_keys import new_key
+from taoloop.serve.gateway.config.config_summary import describe
+from taoloop.serve.gateway.config.model import ApiKey
+from taoloop.serve.gateway.unpriced_budgets import void_budgets
 
 KEY = replace(new_key("shop")[1], usd_per_day=5.0)
 OPENAI = {"OPENAI_API_KEY": "x"}

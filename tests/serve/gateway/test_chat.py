@@ -21,7 +21,7 @@ from tests.serve.gateway.conftest import Running, Upstream, config_of, gateway, 
 from taoloop import Agent, tool
 from taoloop.core.limits import Limits
 from taoloop.models.settings import Retry
-from taoloop.serve.gateway.config import Reshape, ServedAgent
+from taoloop.serve.gateway.config.model import Reshape, ServedAgent
 
 
 @tool(tier="read", egress=False)

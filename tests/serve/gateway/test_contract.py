@@ -15,9 +15,9 @@ from tests.serve.gateway.test_bad_input import post
 from tests.serve.gateway.test_chat import agent
 
 from taoloop.serve.gateway.app import ROUTES
-from taoloop.serve.gateway.contract import contract
+from taoloop.serve.gateway.routes.openapi_document import contract
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.meta import document_findings
+from taoloop.tools.openapi.document.document_checks import document_findings
 
 SOURCE = OpenapiSource(document=json.dumps(contract(), indent=1), base_url="http://127.0.0.1:8080/", cache=False)
 

@@ -24,11 +24,11 @@ from tests.serve.gateway.test_process import AGENT, agent_file, run, serving
 from taoloop import Agent, MemoryJournal
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.app import ROUTES
-from taoloop.serve.gateway.config import GatewayConfig, ServerLimits
-from taoloop.serve.gateway.described import describe
-from taoloop.serve.gateway.keys import new_key
-from taoloop.serve.gateway.load import load_config
-from taoloop.serve.gateway.origins import ANY, is_foreign, origin_of
+from taoloop.serve.gateway.config.api_keys import new_key
+from taoloop.serve.gateway.config.config_summary import describe
+from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.model import GatewayConfig, ServerLimits
+from taoloop.serve.gateway.config.origins import ANY, is_foreign, origin_of
 
 __all__ = ["agent_file"]  # a fixture that pytest finds here too
 
@@ -420,9 +420,9 @@ def test_no_module_of_it_is_loaded_where_nobody_needs_it(tmp_path: Path) -> None
     code = (
         "import sys, asyncio\n"
         "from taoloop import MemoryJournal\n"
-        "from taoloop.serve.gateway.allowance import Allowances\n"
-        "from taoloop.serve.gateway.load import load_config\n"
-        "from taoloop.serve.gateway.process import Process\n"
+        "from taoloop.serve.gateway.quotas import Allowances\n"
+        "from taoloop.serve.gateway.config.load_config import load_config\n"
+        "from taoloop.serve.gateway.server import Process\n"
         "config = load_config('agent.yaml')\n"
         "Process(config, MemoryJournal(), load=lambda: config, allowances=Allowances(config.limits))\n"
         "assert 'aiohttp_cors' not in sys.modules\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from taoloop.serve.gateway.described import describe
-from taoloop.serve.gateway.load import load_config
+from taoloop.serve.gateway.config.config_summary import describe
+from taoloop.serve.gateway.config.load_config import load_config
 
 CONFIGS = Path(__file__).parents[2] / "data" / "higress" / "configs"
 EVERY = sorted(CONFIGS.glob("*.yaml"))

@@ -18,9 +18,9 @@ from tests.serve.gateway.test_chat import agent, ask
 from tests.serve.gateway.test_hard_times import until
 
 from taoloop.errors import AgentFileError
-from taoloop.serve.gateway.described import describe
-from taoloop.serve.gateway.keys import digest_of
-from taoloop.serve.gateway.load import load_config
+from taoloop.serve.gateway.config.api_keys import digest_of
+from taoloop.serve.gateway.config.config_summary import describe
+from taoloop.serve.gateway.config.load_config import load_config
 
 FLAT, LONG = "06_flat_form.yaml", "01_weather.yaml"
 TOOL = {"toolName": "look", "description": "Look it up", "method": "GET", "path": "/look"}

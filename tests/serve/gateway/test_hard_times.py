@@ -25,8 +25,8 @@ from tests.serve.gateway.test_chat import NOTE, SENT, _closed, agent, ask, clien
 from taoloop import tool
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.memory import MemoryJournal
-from taoloop.journals.sqlite import SqliteJournal
-from taoloop.serve.gateway.config import GatewayConfig, Reshape, ServedAgent
+from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.serve.gateway.config.model import GatewayConfig, Reshape, ServedAgent
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 

@@ -10,8 +10,8 @@ from tests.serve.gateway.ai_agent import CONFIGS, FINAL, asks, changed, data_of,
 
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.models.providers import Endpoint
-from taoloop.serve.gateway.llm import NamedEndpoint
-from taoloop.serve.gateway.load import load_config
+from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.higress.endpoint import NamedEndpoint
 
 # llm
 

@@ -18,7 +18,7 @@ from tests.serve.gateway.test_bad_input import post
 from tests.serve.gateway.test_chat import ask
 from tests.serve.gateway.test_whole_and_streamed import streamed
 
-from taoloop.serve.gateway.load import load_config
+from taoloop.serve.gateway.config.load_config import load_config
 
 REQUESTS = json.loads((DATA / "vectors" / "requests.json").read_text(encoding="utf-8"))
 HISTORIES = json.loads((DATA / "vectors" / "histories.json").read_text(encoding="utf-8"))

@@ -14,8 +14,8 @@ from tests.serve.gateway.test_bad_input import post
 from tests.serve.gateway.test_chat import CLIENT_TOOL, LOOK, NOTE, SENT, _closed, agent, ask, client, send_note
 
 from taoloop import Agent
-from taoloop.serve.gateway.config import ApiKey
-from taoloop.serve.gateway.keys import new_key
+from taoloop.serve.gateway.config.api_keys import new_key
+from taoloop.serve.gateway.config.model import ApiKey
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.errors import ConfigError
-from taoloop.serve.gateway.config import ApiKey
-from taoloop.serve.gateway.keys import KeyRing, check_key, digest_of, new_key, presented_in
+from taoloop.serve.gateway.config.api_keys import KeyRing, check_key, digest_of, new_key, presented_in
+from taoloop.serve.gateway.config.model import ApiKey
 
 
 def test_a_new_key_is_kept_as_its_digest_alone() -> None:

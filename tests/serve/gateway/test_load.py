@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.errors import AgentFileError, ConfigError
-from taoloop.serve.gateway.config import ServerLimits
-from taoloop.serve.gateway.load import load_config
-from taoloop.serve.gateway.services import Services, base_url, read_resolve
+from taoloop.serve.gateway.config.host_overrides import Services, base_url, read_resolve
+from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.model import ServerLimits
 
 CONFIGS = Path(__file__).parents[2] / "data" / "higress" / "configs"
 EVERY = sorted(CONFIGS.glob("*.yaml"))

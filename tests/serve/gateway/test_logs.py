@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.core.redact import Redactor
-from taoloop.serve.gateway.logs import Form, RequestLog, request_log
+from taoloop.core.redaction.redactor import Redactor
+from taoloop.serve.gateway.observe.request_log import Form, RequestLog, request_log
 from taoloop.testing import FakeClock
 
 SECRET = "hunter2-is-my-secret"

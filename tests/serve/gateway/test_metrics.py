@@ -16,7 +16,7 @@ from taoloop import Agent, MemoryJournal
 from taoloop.core.events import Event, Fact, Observed
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
-from taoloop.serve.gateway.metrics import Metrics
+from taoloop.serve.gateway.observe.metrics import Metrics
 
 OWN = ("calculator", "clock")
 

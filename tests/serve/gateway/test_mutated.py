@@ -19,7 +19,7 @@ from tests.serve.gateway.conftest import Running, config_of, gateway, upstream
 from tests.serve.gateway.test_bad_input import CHAT, LIMITS, RESPONSES, post
 from tests.serve.gateway.test_chat import agent
 
-from taoloop.serve.gateway.contract import contract
+from taoloop.serve.gateway.routes.openapi_document import contract
 
 _DEPTH = 6
 _ODD = st.sampled_from(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taoloop.serve.gateway.noise import _refusal
+from taoloop.serve.gateway.http.bad_connections import _refusal
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import yaml
 from tests.serve.gateway.conftest import upstream
 
 from taoloop.errors import AgentFileError
-from taoloop.serve.gateway.config import GatewayConfig
-from taoloop.serve.gateway.load import load_config
-from taoloop.serve.gateway.own_form import TOP
-from taoloop.tools.openapi.call import Caller
+from taoloop.serve.gateway.config.gateway_file import TOP
+from taoloop.serve.gateway.config.load_config import load_config
+from taoloop.serve.gateway.config.model import GatewayConfig
+from taoloop.tools.openapi.http.operation_call import Caller
 
 DIGEST = f"sha256:{sha256(b'tao-a-key-of-the-tests').hexdigest()}"
 API = {

@@ -21,7 +21,7 @@ import yaml
 from tests.serve.gateway.ai_agent import changed
 from tests.serve.gateway.conftest import Upstream, model_env, upstream
 
-from taoloop.serve.gateway.keys import digest_of
+from taoloop.serve.gateway.config.api_keys import digest_of
 
 TAO = [sys.executable, "-c", "from taoloop.cli import main; main()"]
 

@@ -10,8 +10,8 @@ import pytest
 
 from taoloop import Agent
 from taoloop.serve.gateway.app import _way_out
-from taoloop.serve.gateway.keys import new_key
-from taoloop.serve.gateway.logs import Form
+from taoloop.serve.gateway.config.api_keys import new_key
+from taoloop.serve.gateway.observe.request_log import Form
 
 from .conftest import Running, config_of, gateway
 from .test_logs import AT, Bench

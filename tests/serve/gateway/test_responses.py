@@ -22,8 +22,8 @@ from tests.serve.gateway.test_chat import (
     send_note,
 )
 
-from taoloop.serve.gateway.config import ApiKey, Reshape, ServedAgent
-from taoloop.serve.gateway.keys import digest_of
+from taoloop.serve.gateway.config.api_keys import digest_of
+from taoloop.serve.gateway.config.model import ApiKey, Reshape, ServedAgent
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 

@@ -12,10 +12,10 @@ from tests.serve.gateway.test_chat import CALL, CLIENT_TOOL, LOOK, _closed, agen
 from tests.serve.gateway.test_tool_choice import TWO
 
 from taoloop.core.trace import Trace
-from taoloop.serve.gateway.config import ApiKey
-from taoloop.serve.gateway.items import named_items
-from taoloop.serve.gateway.keys import digest_of
-from taoloop.serve.gateway.service import Service
+from taoloop.serve.gateway.config.api_keys import digest_of
+from taoloop.serve.gateway.config.model import ApiKey
+from taoloop.serve.gateway.routes.responses import named_items
+from taoloop.serve.gateway.run_service import Service
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 

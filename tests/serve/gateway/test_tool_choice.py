@@ -9,9 +9,9 @@ import pytest
 from tests.serve.gateway.conftest import config_of, gateway, upstream
 from tests.serve.gateway.test_chat import CALL, CLIENT_TOOL, LOOK, SENT, _closed, agent, ask, client, send_note
 
-from taoloop.serve.gateway.chat_wire import OfferedTool
-from taoloop.serve.gateway.refusals import RequestRefused
-from taoloop.serve.gateway.tool_choice import Choice, chosen
+from taoloop.serve.gateway.client_tools import Choice, chosen
+from taoloop.serve.gateway.errors import RequestRefused
+from taoloop.serve.gateway.schema.chat import OfferedTool
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 

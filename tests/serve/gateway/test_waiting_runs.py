@@ -17,11 +17,11 @@ from tests.serve.gateway.test_telemetry import Bench
 
 from taoloop import tool
 from taoloop.core.policy import Policy
-from taoloop.runtime.answering import answer
-from taoloop.runtime.approval import ApprovalAnswer
-from taoloop.serve.gateway.config import Reshape, ServedAgent
-from taoloop.serve.gateway.keys import new_key
-from taoloop.serve.gateway.waking import Waker
+from taoloop.runtime.approvals.inbox import answer
+from taoloop.runtime.approvals.request import ApprovalAnswer
+from taoloop.serve.gateway.auto_resume import Waker
+from taoloop.serve.gateway.config.api_keys import new_key
+from taoloop.serve.gateway.config.model import Reshape, ServedAgent
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 

@@ -13,14 +13,14 @@ import pytest
 from mcp import Client
 
 from taoloop import Agent, MemoryJournal
-from taoloop.core.cards import Tier
+from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
-from taoloop.runtime.given import GivenCalls
-from taoloop.serve.mcp.desk import Desk
-from taoloop.serve.mcp.offers import AgentOffer, Offer, ToolOffer
+from taoloop.runtime.tool_call_run import GivenCalls
+from taoloop.serve.mcp.dispatcher import Desk
+from taoloop.serve.mcp.exposed_tools import AgentOffer, Offer, ToolOffer
 from taoloop.serve.mcp.server import make_server
-from taoloop.tools.registry import Toolbox
+from taoloop.tools.toolbox import Toolbox
 
 ERAS = ("legacy", "auto")
 

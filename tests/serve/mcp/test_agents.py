@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from taoloop import Agent, tool
 from taoloop.core.events import RunStarted
-from taoloop.serve.mcp import results
+from taoloop.serve.mcp import call_results as results
 
 from .conftest import said, serve, until_statuses
 

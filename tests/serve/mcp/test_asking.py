@@ -11,11 +11,12 @@ import pytest
 from mcp import MCPError
 
 from taoloop import Agent, tool
-from taoloop.core.cards import TIERS
+from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.policy import Policy, Rule
-from taoloop.runtime.approval import ApprovalRequest
-from taoloop.serve.mcp import desk, results
-from taoloop.serve.mcp.asking import SCHEMA, answer_of, can_ask, text_of
+from taoloop.runtime.approvals.request import ApprovalRequest
+from taoloop.serve.mcp import call_results as results
+from taoloop.serve.mcp import dispatcher as desk
+from taoloop.serve.mcp.elicitation import SCHEMA, answer_of, can_ask, text_of
 
 from .conftest import CANCELLED, DECLINED, NO, YES, Served, said, serve, until_statuses
 

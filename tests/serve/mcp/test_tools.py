@@ -11,13 +11,13 @@ import pytest
 from mcp import MCPError
 
 from taoloop import Agent, tool
-from taoloop.core.cards import TIERS, ErrorCard, Tier, ToolCard
+from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.core.events import ActionStarted, Observed
 from taoloop.errors import ConfigError, ToolError
-from taoloop.serve.mcp import results
-from taoloop.serve.mcp.offers import listed_tool
-from taoloop.tools.base import Tool
-from taoloop.tools.declared import tool_from_card
+from taoloop.serve.mcp import call_results as results
+from taoloop.serve.mcp.exposed_tools import listed_tool
+from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.tool import Tool
 
 from .conftest import Served, said, serve
 

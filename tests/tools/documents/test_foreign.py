@@ -9,7 +9,7 @@ import pytest
 from pypdf import PdfReader, PdfWriter
 from tests.tools.documents.conftest import pdf
 
-from taoloop.tools.documents.foreign import Foreign, ForeignError
+from taoloop.tools.documents.isolated_parser import Foreign, ForeignError
 
 
 @pytest.fixture(scope="module")

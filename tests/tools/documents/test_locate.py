@@ -15,9 +15,9 @@ from taoloop import Agent, ScriptedModel
 from taoloop.core.events import Finished
 from taoloop.errors import ToolError
 from taoloop.tools.documents import document_tools
-from taoloop.tools.documents.foreign import Foreign, ForeignError
+from taoloop.tools.documents.citations import locate
 from taoloop.tools.documents.index import Index, passages
-from taoloop.tools.documents.locate import locate
+from taoloop.tools.documents.isolated_parser import Foreign, ForeignError
 from taoloop.tools.documents.readers import read_document
 
 

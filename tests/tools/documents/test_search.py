@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.tools.documents.conftest import folder_of
 
-from taoloop.testing.embedding import FakeEmbedder
+from taoloop.testing.fake_embedder import FakeEmbedder
 from taoloop.tools.documents.embedding import EXACT_BELOW, cosine, fused, nearest_signs, signs, vectors_of
 from taoloop.tools.documents.index import Index
+from taoloop.tools.documents.index_update import update
 from taoloop.tools.documents.search import Search, _telling
-from taoloop.tools.documents.update import update
 
 LINES = {
     "tea": "Ann drinks green tea, never coffee.",

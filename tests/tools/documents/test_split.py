@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taoloop.tools.documents.split import line_starts, split
+from taoloop.tools.documents.chunking import line_starts, split
 
 BREAKS = ["\n\n", "\n", "\r\n", "\r", "\u2028", "\x0b", " ", "\t", "\ufeff"]
 MARKS = ["# ", "## A\n", "```\n", "~~~", "---\n", "===\n", "- ", "#", "|"]

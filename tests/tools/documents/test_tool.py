@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from tests.tools.documents.conftest import folder_of
 
-from taoloop.core.lint import lint
+from taoloop.core.cards.card_lint import lint
 from taoloop.errors import ConfigError, InvalidArguments, ToolError, ToolSourceError
-from taoloop.testing.embedding import FakeEmbedder
-from taoloop.tools.base import Tool, ToolContext
+from taoloop.testing.fake_embedder import FakeEmbedder
 from taoloop.tools.documents import DocumentFolder, document_tools
 from taoloop.tools.documents.tool import Documents, load
+from taoloop.tools.tool import Tool, ToolContext
 
 
 def run(tool: Tool, **args: Any) -> Any:

@@ -14,10 +14,10 @@ import pytest
 from tests.tools.documents.conftest import folder_of, pdf
 
 from taoloop.errors import ConfigError, ToolError
-from taoloop.testing.embedding import FakeEmbedder
+from taoloop.testing.fake_embedder import FakeEmbedder
 from taoloop.tools.documents.index import Index, passages
+from taoloop.tools.documents.index_update import Update, update
 from taoloop.tools.documents.search import Search
-from taoloop.tools.documents.update import Update, update
 
 
 def look(root: Path, **more: Any) -> Update:
@@ -226,7 +226,7 @@ import sys
 from pathlib import Path
 from taoloop.tools.documents import DocumentFolder
 from taoloop.tools.documents.index import Index
-from taoloop.tools.documents.update import update
+from taoloop.tools.documents.index_update import update
 root = Path(sys.argv[1])
 done = update(Index(DocumentFolder(path=root, index=root.parent / "index.db")))
 assert done.problems == (), done.problems

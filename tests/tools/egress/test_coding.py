@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taoloop.errors import EgressFailed
-from taoloop.tools.egress.coding import unpacked
+from taoloop.tools.egress.decompression import unpacked
 
 
 class Pieces(httpx2.AsyncByteStream):

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from taoloop.errors import EgressRefused
-from taoloop.policy.values import host_of
+from taoloop.policy.value_match import host_of
 from taoloop.tools.egress.addresses import read_address
 from taoloop.tools.egress.urls import place_of, read_url
 

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from taoloop.tools.base import Tool
-from taoloop.tools.loaded import Loaded
+from taoloop.tools.load_result import Loaded
 from taoloop.tools.mcp import McpServer
+from taoloop.tools.tool import Tool
 
 Make = Callable[..., McpServer]
 

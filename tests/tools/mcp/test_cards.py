@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taoloop.core.cards import TIERS
-from taoloop.tools.base import require_name
+from taoloop.core.cards.tool_card import TIERS
+from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.mcp import mcp_tools
 from taoloop.tools.mcp.cards import card_of, own_names, raised
 from taoloop.tools.mcp.listing import Definition
 from taoloop.tools.mcp.schemas import SchemaError, normalised
 from taoloop.tools.mcp.settings import McpServer
-from taoloop.tools.schemas import compile_schema, findings
+from taoloop.tools.tool import require_name
 
 from .calling import Make, only, told, use
 

@@ -15,7 +15,7 @@ from taoloop import Agent, ScriptedModel
 from taoloop.core.message import Delta
 from taoloop.errors import InvalidArguments, McpFailed
 from taoloop.tools.mcp import McpServer, approve_changes, close_all, mcp_tools, pending_changes
-from taoloop.tools.mcp.resident import Resident, served_sync
+from taoloop.tools.mcp.loop_thread import Resident, served_sync
 from taoloop.tools.mcp.settings import PROTOCOLS, Protocol
 
 from .calling import only, until, use

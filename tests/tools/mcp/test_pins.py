@@ -10,8 +10,8 @@ import pytest
 
 from taoloop.errors import McpFailed, ToolSourceError
 from taoloop.tools.mcp import approve_changes, close_all, close_server, mcp_tools, pending_changes
+from taoloop.tools.mcp.loop_thread import Resident, served_sync
 from taoloop.tools.mcp.pins import Pins, default_folder
-from taoloop.tools.mcp.resident import Resident, served_sync
 from taoloop.tools.mcp.settings import McpServer
 
 from .calling import Make, only, told, use

@@ -14,9 +14,9 @@ import pytest
 
 from taoloop.errors import ToolTimeout
 from taoloop.tools.mcp import McpSandbox, close_all, close_server, mcp_tools
-from taoloop.tools.mcp import resident as module
-from taoloop.tools.mcp.sieve import Meter
-from taoloop.tools.sandbox import probe_sandbox
+from taoloop.tools.mcp import loop_thread as module
+from taoloop.tools.mcp.message_filter import Meter
+from taoloop.tools.sandbox.sandbox import probe_sandbox
 
 from .calling import Make, only, told, until, use
 from .conftest import FAKE

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_types import methods
 
-from taoloop.tools.mcp.sieve import DROPPED, RAW, sifted
+from taoloop.tools.mcp.message_filter import DROPPED, RAW, sifted
 
 GOOD: dict[str, dict[str, Any]] = {
     "tools": {"name": "good", "inputSchema": {"type": "object"}},

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 import pytest
 
 from taoloop.errors import InvalidArguments
-from taoloop.tools.openapi.bodies import SentBody, file_bytes, write_body
-from taoloop.tools.openapi.plan import Body, Encoding
+from taoloop.tools.openapi.document.operation import Body, Encoding
+from taoloop.tools.openapi.http.request_body import SentBody, file_bytes, write_body
 
 
 def body(kind: str, media_type: str, *names: str, **more: Any) -> Body:

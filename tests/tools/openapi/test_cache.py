@@ -9,8 +9,8 @@ import pytest
 from tests.tools.openapi.documents import body, document, query
 
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.cache import PlanCache
 from taoloop.tools.openapi.load import LEAST_KEPT_BYTES, _plan
+from taoloop.tools.openapi.plan import PlanCache
 
 LARGE = {"x-filler": "x" * LEAST_KEPT_BYTES}
 

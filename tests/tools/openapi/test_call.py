@@ -19,13 +19,13 @@ from taoloop.core.codec import encode_fact
 from taoloop.core.events import InDoubt, Observed
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.errors import EgressRefused, InvalidArguments, MissingKey, ToolError, ToolTimeout
-from taoloop.runtime.acting import act
-from taoloop.testing.clock import FakeClock
-from taoloop.tools.base import Output, Tool, ToolContext
+from taoloop.runtime.engine.tool_execution import act
+from taoloop.testing.fake_clock import FakeClock
 from taoloop.tools.egress import EgressRules
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.call import Api, Caller, make_tool
-from taoloop.tools.openapi.retry import Clock
+from taoloop.tools.openapi.http.operation_call import Api, Caller, make_tool
+from taoloop.tools.openapi.http.retry import Clock
+from taoloop.tools.tool import Output, Tool, ToolContext
 
 KEY = "key-for-tests-only"
 

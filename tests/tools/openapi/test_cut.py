@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taoloop.tools.openapi.cut import shown_schema
-from taoloop.tools.schemas import compile_schema, findings
+from taoloop.tools.json_schema import compile_schema, findings
+from taoloop.tools.openapi.schema.truncation import shown_schema
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from(["", "x", "yy"]))

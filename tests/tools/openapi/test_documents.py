@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from taoloop.dialects.toolblock import describe
-from taoloop.models.openai_names import WireNames
+from taoloop.dialects.prompt.tool_listing import describe
+from taoloop.models.openai.names import WireNames
+from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.load import _plan
-from taoloop.tools.schemas import compile_schema
 
 OPERATIONS = {
     "discord-3.1.json": 242,

@@ -11,8 +11,8 @@ from tests.tools.openapi.documents import body, document, one, query, read, tool
 
 from taoloop.errors import ConfigError, InvalidArguments
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.operations import read_operations
-from taoloop.tools.openapi.request import PreparedRequest, build_request
+from taoloop.tools.openapi.document.operation_reader import read_operations
+from taoloop.tools.openapi.http.request import PreparedRequest, build_request
 
 
 def sent(text: str, args: dict[str, Any], name: str = "do_it", **settings: Any) -> PreparedRequest:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taoloop.tools.openapi.components import standalone_schema
-from taoloop.tools.schemas import compile_schema, findings
+from taoloop.tools.json_schema import compile_schema, findings
+from taoloop.tools.openapi.schema.components import standalone_schema
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,15 @@ import pytest
 from tests.tools.openapi.documents import body, document, one, only, query, read, tool
 
 from taoloop.errors import ConfigError, InvalidArguments, TaoError, ToolError, ToolSourceError
+from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.build import plan_of
-from taoloop.tools.openapi.components import standalone_schema
-from taoloop.tools.openapi.kept import packed, unpacked
+from taoloop.tools.openapi.document.document import taken
+from taoloop.tools.openapi.http.credentials import chosen_alternative, oauth_schemes
+from taoloop.tools.openapi.http.request import build_request
 from taoloop.tools.openapi.load import LEAST_KEPT_BYTES
-from taoloop.tools.openapi.request import build_request
-from taoloop.tools.openapi.security import chosen_alternative, oauth_schemes
-from taoloop.tools.openapi.take import taken
-from taoloop.tools.schemas import compile_schema, findings
+from taoloop.tools.openapi.plan import packed, unpacked
+from taoloop.tools.openapi.planner import plan_of
+from taoloop.tools.openapi.schema.components import standalone_schema
 
 
 def fits(schema: dict[str, Any], value: Any) -> bool:

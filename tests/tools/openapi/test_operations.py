@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.tools.openapi.documents import body, document, one, only, query, read, tools
 
-from taoloop.tools.openapi.operations import read_operations
-from taoloop.tools.openapi.source import OpenapiSource
+from taoloop.tools.openapi.document.operation_reader import read_operations
+from taoloop.tools.openapi.settings import OpenapiSource
 
 
 def names(text: str, **settings: Any) -> list[str]:

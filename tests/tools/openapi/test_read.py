@@ -14,7 +14,7 @@ from tests.tools.openapi.documents import document, one
 
 from taoloop.errors import ConfigError, ToolSourceError
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.operations import read_operations
+from taoloop.tools.openapi.document.operation_reader import read_operations
 
 YAML = """\
 openapi: 3.0.3

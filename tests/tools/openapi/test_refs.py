@@ -10,7 +10,7 @@ import pytest
 from tests.tools.openapi.documents import body, document, one, only, query, read, tool
 
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.operations import read_operations
+from taoloop.tools.openapi.document.operation_reader import read_operations
 
 
 def folder(root: Path, files: dict[str, Any]) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from taoloop.tools.egress import EgressResponse
-from taoloop.tools.openapi.plan import Operation, Reply
-from taoloop.tools.openapi.reply import decode, error_code, failure, media_type, observation
-from taoloop.tools.openapi.request import PreparedRequest
+from taoloop.tools.openapi.document.operation import Operation, Reply
+from taoloop.tools.openapi.http.request import PreparedRequest
+from taoloop.tools.openapi.http.response import decode, error_code, failure, media_type, observation
 
 PLAN = Operation(
     name="get_x",

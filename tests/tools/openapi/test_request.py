@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from taoloop.errors import InvalidArguments, ToolDefinitionError
-from taoloop.tools.openapi.plan import Body, In, Operation, Parameter, Scheme, Style
-from taoloop.tools.openapi.request import PreparedRequest, build_request
-from taoloop.tools.openapi.source import OpenapiSource
+from taoloop.tools.openapi.document.operation import Body, In, Operation, Parameter, Scheme, Style
+from taoloop.tools.openapi.http.request import PreparedRequest, build_request
+from taoloop.tools.openapi.settings import OpenapiSource
 
 
 def one(name: str, place: In, **more: Any) -> Parameter:

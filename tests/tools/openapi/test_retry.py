@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from taoloop.tools.openapi.retry import LONGEST_PAUSE_S, asked_pause_s, may_repeat, pause_s
+from taoloop.tools.openapi.http.retry import LONGEST_PAUSE_S, asked_pause_s, may_repeat, pause_s
 
 
 def test_what_was_never_sent_may_be_sent_again() -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from taoloop.core.redact import Redactor
+from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import InvalidArguments, MissingKey, ToolError
-from taoloop.tools.openapi.plan import Operation, Scheme
-from taoloop.tools.openapi.security import chosen_alternative, credentials, secrets_of, variable_name
-from taoloop.tools.openapi.source import OpenapiSource
+from taoloop.tools.openapi.document.operation import Operation, Scheme
+from taoloop.tools.openapi.http.credentials import chosen_alternative, credentials, secrets_of, variable_name
+from taoloop.tools.openapi.settings import OpenapiSource
 
 SCHEMES = {
     "head": Scheme(name="head", kind="api_key", key="X-API-Key"),

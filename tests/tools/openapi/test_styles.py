@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.errors import InvalidArguments
-from taoloop.tools.openapi.plan import In, Parameter
-from taoloop.tools.openapi.styles import cookie_pairs, header_text, path_text, query_pairs, styled_pairs, text_of
+from taoloop.tools.openapi.document.operation import In, Parameter
+from taoloop.tools.openapi.http.parameter_styles import (
+    cookie_pairs,
+    header_text,
+    path_text,
+    query_pairs,
+    styled_pairs,
+    text_of,
+)
 
 LIST = ["blue", "black", "brown"]
 OBJECT = {"R": 100, "G": 200, "B": 150}

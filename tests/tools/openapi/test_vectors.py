@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from taoloop.errors import ConfigError, InvalidArguments
-from taoloop.tools.base import Tool
+from taoloop.serve.gateway.higress.openapi_source import api_source
 from taoloop.tools.openapi import openapi_tools
-from taoloop.tools.openapi.call import Caller
-from taoloop.tools.openapi.higress import api_source
-from taoloop.tools.openapi.request import PreparedRequest, build_request
+from taoloop.tools.openapi.http.operation_call import Caller
+from taoloop.tools.openapi.http.request import PreparedRequest, build_request
+from taoloop.tools.tool import Tool
 
 SHARED = Path(__file__).parents[2] / "data" / "higress"
 VECTORS = json.loads((SHARED / "vectors" / "requests.json").read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.tools.openapi.yaml_json import YamlError, read_yaml
+from taoloop.tools.openapi.document.yaml12 import YamlError, read_yaml
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

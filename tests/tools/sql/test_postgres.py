@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from tests.tools.sql.conftest import Tools, as_nobody
 
-from taoloop.core.lint import lint
+from taoloop.core.cards.card_lint import lint
 from taoloop.errors import ToolError, ToolTimeout
-from taoloop.tools.base import ToolContext
 from taoloop.tools.sql import Database, sql_tools
+from taoloop.tools.tool import ToolContext
 
 psycopg = pytest.importorskip("psycopg")
 

@@ -17,8 +17,8 @@ from taoloop import Agent, Limits
 from taoloop.core.events import Observed
 from taoloop.errors import ToolTimeout
 from taoloop.testing import ScriptedModel
-from taoloop.tools.base import ToolContext
-from taoloop.tools.sql.stop import Stop, in_thread
+from taoloop.tools.sql.statement_timeout import Stop, in_thread
+from taoloop.tools.tool import ToolContext
 
 ENDLESS_QUERY = "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r"
 ENDLESS_CHANGE = "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) INSERT INTO log SELECT i FROM r"

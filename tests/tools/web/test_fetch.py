@@ -12,11 +12,11 @@ import pytest
 from tests.tools.egress.site import Site, page, redirect
 
 from taoloop import Agent, ScriptedModel
-from taoloop.core.lint import lint
+from taoloop.core.cards.card_lint import lint
 from taoloop.core.policy import Policy
 from taoloop.errors import ConfigError, ToolError
 from taoloop.testing import FakeNames, calls, observations
-from taoloop.tools.base import Tool
+from taoloop.tools.tool import Tool
 from taoloop.tools.web import FetchSettings, fetch_tools
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taoloop.errors import ToolError
-from taoloop.tools.web import pages
+from taoloop.tools.web import isolated_reader as pages
 from taoloop.tools.web.html import read_page, read_text
 
 URL = "https://site.test/dir/page?x=1"

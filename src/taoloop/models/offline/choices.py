@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.models.offline import units
 from taoloop.models.offline.extract import MARK, Skeleton
 from taoloop.models.offline.schema import Param

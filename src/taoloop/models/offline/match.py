@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.models.offline.extract import Atom, Kind
 from taoloop.models.offline.lexicon import CHANGES
 from taoloop.models.offline.schema import Param, Role, params

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from taoloop.core.decision import Act, Answer, Decision
 from taoloop.core.message import ModelReply, Usage
-from taoloop.core.request import ModelRequest
+from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelError
 from taoloop.models.offline.plan import decide

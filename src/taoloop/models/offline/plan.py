@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Answer, Decision
 from taoloop.core.trace import Trace
 from taoloop.models.offline.compound import Compound

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Fault
 from taoloop.models.offline.results import Finding
 from taoloop.models.offline.schema import Param

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Call
 from taoloop.core.events import Observed
 from taoloop.core.trace import Trace
@@ -23,7 +23,7 @@ from taoloop.models.offline.results import leaves as leaves_of
 from taoloop.models.offline.siblings import siblings
 from taoloop.models.offline.speech import Speech, short
 from taoloop.models.offline.words import is_chinese
-from taoloop.strategies.doubt import output_is_lost
+from taoloop.strategies.in_doubt import output_is_lost
 
 _SUFFIX = re.compile(r"\.[a-z]{2,5}\b")
 _MOST_FILES = 3

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from taoloop.runtime.clock import random_hex
-from taoloop.serve.gateway.chat import chat_completions
-from taoloop.serve.gateway.contract import contract
-from taoloop.serve.gateway.metrics import OTHER
-from taoloop.serve.gateway.refusals import Refusal, RequestRefused
-from taoloop.serve.gateway.responses import responses
-from taoloop.serve.gateway.runs import approve, run
-from taoloop.serve.gateway.visits import Visit, failure
+from taoloop.runtime.engine.clock import random_hex
+from taoloop.serve.gateway.errors import Refusal, RequestRefused
+from taoloop.serve.gateway.observe.metrics import OTHER
+from taoloop.serve.gateway.request_context import Visit, failure
+from taoloop.serve.gateway.routes.chat import chat_completions
+from taoloop.serve.gateway.routes.openapi_document import contract
+from taoloop.serve.gateway.routes.responses import responses
+from taoloop.serve.gateway.routes.runs import approve, run
 
 if TYPE_CHECKING:
-    from taoloop.serve.gateway.standing import Standing
+    from taoloop.serve.gateway.snapshot import Standing
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
@@ -49,7 +49,7 @@ class Gateway:
                 self.app.router.add_route("HEAD", path, handle)
         self.knows_origins = bool(standing.config.allow_origins)
         if self.knows_origins:
-            from taoloop.serve.gateway.cross_origin import allow_pages  # noqa: PLC0415  # few need it
+            from taoloop.serve.gateway.http.cors import allow_pages  # noqa: PLC0415  # few need it
 
             allow_pages(self.app, lambda: self.standing.config.allow_origins)
 

@@ -14,8 +14,8 @@ from mcp.shared.exceptions import MCPError
 
 import taoloop
 from taoloop.errors import ConfigError
-from taoloop.serve.mcp.desk import QUESTION_S, Answer
-from taoloop.serve.mcp.offers import Offer
+from taoloop.serve.mcp.dispatcher import QUESTION_S, Answer
+from taoloop.serve.mcp.exposed_tools import Offer
 
 NAME = "taoloop"
 

@@ -19,7 +19,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
-from taoloop.runtime.threads import WorkerThreads
+from taoloop.runtime.engine.worker_threads import WorkerThreads
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """The longest message; one that is longer is dropped and answered with an error."""

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from taoloop.tools.documents.split import line_starts
+from taoloop.tools.documents.chunking import line_starts
 
 _INVISIBLE = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|template|head)\b.*?(?:</\1\s*>|\Z)|<[^<>]{0,5000}>|&#?\w{1,32};?",

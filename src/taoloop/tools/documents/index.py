@@ -17,7 +17,7 @@ from pathlib import Path
 from taoloop.errors import ToolError
 from taoloop.tools.documents.readers import READER, Document
 from taoloop.tools.documents.settings import DocumentFolder, writable
-from taoloop.tools.words import TOKENIZER, index_words
+from taoloop.tools.fts_words import TOKENIZER, index_words
 
 BUSY_S = 10.0
 

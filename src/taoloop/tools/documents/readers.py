@@ -10,11 +10,11 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Literal
 
+from taoloop.tools.documents.chunking import Piece, line_starts, split
 from taoloop.tools.documents.decode import NotTextError, decode, decode_html
-from taoloop.tools.documents.foreign import MAX_CHARS, Foreign, ForeignError
 from taoloop.tools.documents.html import source_lines
+from taoloop.tools.documents.isolated_parser import MAX_CHARS, Foreign, ForeignError
 from taoloop.tools.documents.settings import DocumentFolder
-from taoloop.tools.documents.split import Piece, line_starts, split
 
 READER = 2
 """Counts up when the same file would give other passages: an index of another number is made anew."""

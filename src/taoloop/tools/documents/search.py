@@ -27,7 +27,7 @@ from taoloop.tools.documents.embedding import (
     vectors_of,
 )
 from taoloop.tools.documents.index import Index, Stored, embedded, generation, passages
-from taoloop.tools.words import query_words
+from taoloop.tools.fts_words import query_words
 
 _MANY = 3_000  # passages that the words of one search may stand in, together
 _COMMON_SHARE = 0.25  # a word in more of the passages than that says little

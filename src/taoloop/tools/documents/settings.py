@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taoloop.errors import ConfigError
-from taoloop.tools.beneath import Parts, is_reserved
 from taoloop.tools.documents.embedding import Embedder
-from taoloop.tools.walk import fits
+from taoloop.tools.workspace.confined_dir import Parts, is_reserved
+from taoloop.tools.workspace.walk import fits
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _COUNTS = ("passage_chars", "max_file_bytes", "max_files", "max_pages", "max_memory_bytes")

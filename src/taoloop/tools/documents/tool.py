@@ -11,16 +11,16 @@ from typing import Annotated, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from taoloop.core.cards import ErrorCard, ExampleCard
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import ConfigError, ToolError, ToolSourceError
-from taoloop.tools.base import Tool
+from taoloop.tools.documents.citations import no_passage, stored
 from taoloop.tools.documents.index import BUSY_S, Index, Stored, passages
-from taoloop.tools.documents.locate import no_passage, stored
+from taoloop.tools.documents.index_update import update
 from taoloop.tools.documents.search import Search
 from taoloop.tools.documents.settings import DocumentFolder, writable
-from taoloop.tools.documents.update import update
 from taoloop.tools.function import tool
-from taoloop.tools.loaded import Loaded, Problem
+from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.tool import Tool
 
 MOST_FOUND = 20
 MOST_AROUND = 5

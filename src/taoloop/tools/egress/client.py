@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from taoloop.tools.egress.backend import CheckedTransport
+    from taoloop.tools.egress.transport import CheckedTransport
 
     _Held = WeakKeyDictionary[
         asyncio.AbstractEventLoop, tuple[CheckedTransport, AsyncGenerator[CheckedTransport, finalize[Any, Any]]]
@@ -110,7 +110,7 @@ class EgressClient:
             MissingExtra: the HTTP client is not installed.
         """
         transport = await self._transport()
-        from taoloop.tools.egress.exchange import Exchange  # noqa: PLC0415  # needs httpx2, which is there by now
+        from taoloop.tools.egress.redirects import Exchange  # noqa: PLC0415  # needs httpx2, which is there by now
 
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         exchange = Exchange(
@@ -199,7 +199,7 @@ def http_client(
     backend = backend_module()
     import httpx2  # noqa: PLC0415  # optional; `backend_module` has said so if it is missing
 
-    from taoloop.tools.egress.coding import ENCODINGS  # noqa: PLC0415  # likewise
+    from taoloop.tools.egress.decompression import ENCODINGS  # noqa: PLC0415  # likewise
 
     return httpx2.AsyncClient(
         transport=backend.CheckedTransport(rules, resolver, tls, max_bytes=max_bytes),
@@ -219,7 +219,7 @@ def backend_module() -> ModuleType:
         MissingExtra: it is not installed.
     """
     try:
-        from taoloop.tools.egress import backend  # noqa: PLC0415  # heavy, and optional
+        from taoloop.tools.egress import transport as backend  # noqa: PLC0415  # heavy, and optional
     except ImportError as error:
         raise MissingExtra(
             "httpx2, which carries the requests of tools, is not installed: pip install 'taoloop[web]' "

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from taoloop.errors import ConfigError, EgressRefused
-from taoloop.policy.values import ascii_host
+from taoloop.policy.value_match import ascii_host
 from taoloop.tools.egress.addresses import (
     Address,
     Network,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import count
 from typing import Any
 
-from taoloop.core.cards import TIERS, ErrorCard, Tier, ToolCard
+from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.tools.mcp.listing import Definition
 from taoloop.tools.mcp.schemas import MAX_SCHEMA_CHARS, SchemaError, bounded, normalised, rewritten
 from taoloop.tools.mcp.settings import McpServer

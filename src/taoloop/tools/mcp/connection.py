@@ -15,11 +15,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taoloop.errors import McpFailed, McpLost, TaoError, ToolTimeout
-from taoloop.tools.mcp.failures import breaks_connection, is_unsent, leaves, not_answered, not_reached, told_of
+from taoloop.tools.mcp.backoff import Pauses
+from taoloop.tools.mcp.connect import Hooks, check_era, hear_changes, make_client, make_transport
+from taoloop.tools.mcp.errors import breaks_connection, is_unsent, leaves, not_answered, not_reached, told_of
 from taoloop.tools.mcp.listing import Definition, Listing, list_all, listed_tools
-from taoloop.tools.mcp.opening import Hooks, check_era, hear_changes, make_client, make_transport
-from taoloop.tools.mcp.pauses import Pauses
-from taoloop.tools.mcp.sieve import Sieved
+from taoloop.tools.mcp.message_filter import Sieved
 from taoloop.tools.mcp.stdio import StdioTransport
 
 if TYPE_CHECKING:

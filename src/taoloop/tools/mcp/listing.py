@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from taoloop.tools.mcp.sieve import DROPPED, MAX_ENTRIES, NAMES, RAW
+from taoloop.tools.mcp.message_filter import DROPPED, MAX_ENTRIES, NAMES, RAW
 
 if TYPE_CHECKING:
     from mcp import Client

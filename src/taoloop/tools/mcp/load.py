@@ -9,23 +9,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from taoloop.core.cards import ToolCard
-from taoloop.core.redact import Redactor
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import ConfigError, TaoError, ToolDefinitionError
-from taoloop.tools.base import Tool, ToolContext
-from taoloop.tools.declared import tool_from_card
-from taoloop.tools.loaded import Loaded, Problem
+from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.json_schema import Validator, compile_schema
+from taoloop.tools.load_result import Loaded, Problem
 from taoloop.tools.mcp.cards import card_of, own_names
 from taoloop.tools.mcp.connection import Connection
-from taoloop.tools.mcp.failures import require_sdk
+from taoloop.tools.mcp.errors import require_sdk
 from taoloop.tools.mcp.listing import Definition, Listing
+from taoloop.tools.mcp.loop_thread import Resident, served, served_sync
 from taoloop.tools.mcp.pins import Change, Pins
-from taoloop.tools.mcp.resident import Resident, served, served_sync
 from taoloop.tools.mcp.resources import NAMES, prompt_tools, resource_tools
 from taoloop.tools.mcp.results import output_of
 from taoloop.tools.mcp.schemas import SchemaError
 from taoloop.tools.mcp.settings import McpServer
-from taoloop.tools.schemas import Validator, compile_schema
+from taoloop.tools.tool import Tool, ToolContext
 
 _LOG = logging.getLogger("taoloop.mcp")
 _APPROVE = "Look at the change, and approve it to have the tool back: `tao tools FILE --approve-changes`."

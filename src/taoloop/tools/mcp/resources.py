@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from taoloop.core.cards import ToolCard
-from taoloop.tools.base import Tool
-from taoloop.tools.declared import tool_from_card
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.mcp.cards import ERRORS
 from taoloop.tools.mcp.connection import Connection
-from taoloop.tools.mcp.resident import served
+from taoloop.tools.mcp.loop_thread import served
 from taoloop.tools.mcp.results import messages_of, resource_of
 from taoloop.tools.mcp.settings import McpServer
+from taoloop.tools.tool import Tool
 
 NAMES = ("list_resources", "read_resource", "list_prompts", "get_prompt")
 

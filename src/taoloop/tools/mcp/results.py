@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from taoloop.errors import InvalidOutput, McpFailed
+from taoloop.tools.json_schema import Validator, findings, listed
 from taoloop.tools.mcp.settings import McpServer
-from taoloop.tools.schemas import Validator, findings, listed
 
 _NO_TEXT = "The tool gave no further word."
 

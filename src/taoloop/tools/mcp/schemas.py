@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from taoloop.dialects.frame import neutral
+from taoloop.dialects.prompt.untrusted_frame import neutral
 
 MAX_DESCRIPTION_CHARS = 600
 MAX_SCHEMA_CHARS = 60_000

@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from taoloop.core.cards import TIERS, Tier
-from taoloop.core.secret_forms import secrets_of
+from taoloop.core.cards.tool_card import TIERS, Tier
+from taoloop.core.redaction.encodings import secrets_of
 from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
 

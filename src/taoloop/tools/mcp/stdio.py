@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taoloop.errors import ConfigError, McpFailed, ToolError
-from taoloop.tools.mcp.boxed import boxed
+from taoloop.tools.mcp.sandboxed import boxed
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

@@ -7,19 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from taoloop.core.cards import TIERS, ErrorCard, ExampleCard, Tier, ToolCard
-from taoloop.core.shown import shape
-from taoloop.dialects.toolblock import describe
-from taoloop.tools.openapi.choose import is_meant, meaning
-from taoloop.tools.openapi.flat import plain_object
+from taoloop.core.cards.tool_card import TIERS, ErrorCard, ExampleCard, Tier, ToolCard
+from taoloop.core.handles.opaque_observation import shape
+from taoloop.dialects.prompt.tool_listing import describe
+from taoloop.tools.openapi.document.operation import Body, Operation, Parameter
+from taoloop.tools.openapi.document.operation_reader import takes_key
+from taoloop.tools.openapi.document.plain_data import brief, mapping, plain_text, sentences, sequence, text
+from taoloop.tools.openapi.http.response import RETRIED, error_code
 from taoloop.tools.openapi.names import own_name_told
-from taoloop.tools.openapi.operations import takes_key
-from taoloop.tools.openapi.parts import mapping, sequence, text
-from taoloop.tools.openapi.plan import Body, Operation, Parameter
-from taoloop.tools.openapi.renamed import with_word
-from taoloop.tools.openapi.reply import RETRIED, error_code
-from taoloop.tools.openapi.source import OpenapiSource
-from taoloop.tools.openapi.wording import brief, plain_text, sentences
+from taoloop.tools.openapi.schema.flattening import plain_object
+from taoloop.tools.openapi.schema.property_renames import with_word
+from taoloop.tools.openapi.selection import is_meant, meaning
+from taoloop.tools.openapi.settings import OpenapiSource
 
 _TIERS: Mapping[str, Tier] = {
     **dict.fromkeys(("GET", "HEAD", "OPTIONS", "TRACE", "QUERY"), "read"),
@@ -231,7 +230,7 @@ def _examples(schema: Mapping[str, Any]) -> tuple[ExampleCard, ...]:
 
 def _fits(args: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
     from taoloop.errors import ConfigError  # noqa: PLC0415  # only where a document has examples
-    from taoloop.tools.schemas import compile_schema, findings  # noqa: PLC0415  # likewise
+    from taoloop.tools.json_schema import compile_schema, findings  # noqa: PLC0415  # likewise
 
     try:
         return not findings(compile_schema(schema, "The schema"), args)

@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from taoloop.tools.base import Checker, Tool
-from taoloop.tools.loaded import Loaded
-from taoloop.tools.openapi.cache import PlanCache
-from taoloop.tools.openapi.call import Api, make_tool
-from taoloop.tools.openapi.kept import Plan, PlannedTool, key_of, packed, unpacked
-from taoloop.tools.openapi.source import OpenapiSource
-from taoloop.tools.openapi.take import taken
+from taoloop.tools.load_result import Loaded
+from taoloop.tools.openapi.document.document import taken
+from taoloop.tools.openapi.http.operation_call import Api, make_tool
+from taoloop.tools.openapi.plan import Plan, PlanCache, PlannedTool, key_of, packed, unpacked
+from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.tool import Checker, Tool
 
 LEAST_KEPT_BYTES = 100_000
 """A smaller document is read again each time: that takes no longer than looking for it."""
@@ -38,7 +37,7 @@ def _plan(source: OpenapiSource) -> Plan:
     key = key_of(source, given.data, given.uri)
     if cache is not None and (plan := unpacked(cache.get(key), given.folder)) is not None:
         return plan
-    from taoloop.tools.openapi.build import plan_of  # noqa: PLC0415  # what is kept needs none of it
+    from taoloop.tools.openapi.planner import plan_of  # noqa: PLC0415  # what is kept needs none of it
 
     plan = plan_of(source, given)
     if cache is not None:
@@ -58,7 +57,7 @@ def _back(check: Checker, renamed: Mapping[str, str]) -> Checker:
     """The judge of arguments, whose values carry the names of the document again."""
 
     def judged(raw: bytes) -> Mapping[str, Any]:
-        from taoloop.tools.openapi.renamed import written_back  # noqa: PLC0415  # only few documents need it
+        from taoloop.tools.openapi.schema.property_renames import written_back  # noqa: PLC0415  # only few documents need it
 
         values: Mapping[str, Any] = written_back(check(raw), renamed)
         return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taoloop.errors import MissingExtra
-from taoloop.tools.loaded import Loaded
+from taoloop.tools.load_result import Loaded
 from taoloop.tools.sql.settings import Database
 
 __all__ = ["Database", "sql_tools"]

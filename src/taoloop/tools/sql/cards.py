@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from taoloop.core.cards import ErrorCard, ExampleCard, Tier, ToolCard
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.tools.sql.engines import Server
-from taoloop.tools.sql.faults import error_cards
+from taoloop.tools.sql.errors import error_cards
 from taoloop.tools.sql.schema import Table, one_line
 
 _MARGIN_S = 5.0  # the tool's own limits come first: they end the statement, and say so

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidRequestError, NoSuchModuleError, SQLAlchemyError
 
 from taoloop.errors import ToolError, ToolSourceError
-from taoloop.tools.sql.faults import fault_of
+from taoloop.tools.sql.errors import fault_of
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.stop import Stop
+from taoloop.tools.sql.statement_timeout import Stop
 
 DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql", "sqlite": "pysqlite"}
 """The driver of each kind of database for which a read-only connection was tried out."""

@@ -8,22 +8,22 @@ from typing import Any
 import sqlalchemy as sa
 
 from taoloop.errors import TaoError
-from taoloop.tools.base import Tool, ToolContext
-from taoloop.tools.declared import tool_from_card
-from taoloop.tools.loaded import Loaded, Problem
-from taoloop.tools.sql.calls import CallsTable
+from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.load_result import Loaded, Problem
 from taoloop.tools.sql.cards import describe_card, execute_card, query_card
 from taoloop.tools.sql.engines import Server, url_of
-from taoloop.tools.sql.faults import TROUBLES, shown
+from taoloop.tools.sql.errors import TROUBLES, shown
+from taoloop.tools.sql.execute import change
+from taoloop.tools.sql.generic import Other
+from taoloop.tools.sql.idempotency_table import CallsTable
 from taoloop.tools.sql.mysql import Mysql
-from taoloop.tools.sql.others import Other
 from taoloop.tools.sql.postgres import Postgres
-from taoloop.tools.sql.read import read_page
+from taoloop.tools.sql.query import read_page
 from taoloop.tools.sql.schema import Table, describe, list_tables, read_schema
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.sqlite import Sqlite
-from taoloop.tools.sql.stop import Stop, in_thread
-from taoloop.tools.sql.write import change
+from taoloop.tools.sql.statement_timeout import Stop, in_thread
+from taoloop.tools.tool import Tool, ToolContext
 
 _PASSING = ("database_unavailable", "database_busy", "statement_timeout")
 BY_HAND = "by-hand"

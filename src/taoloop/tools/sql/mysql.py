@@ -18,10 +18,10 @@ from sqlalchemy.exc import DBAPIError
 
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, make_engine
-from taoloop.tools.sql.faults import fault_of
-from taoloop.tools.sql.others import Other
+from taoloop.tools.sql.errors import fault_of
+from taoloop.tools.sql.generic import Other
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.stop import Stop
+from taoloop.tools.sql.statement_timeout import Stop
 
 _GLOBAL = re.compile(r"GRANT (.*?) ON \*\.\* TO ")
 _POWERS = frozenset({"ALL PRIVILEGES", "FILE", "SUPER", "SHUTDOWN", "RELOAD", "REPLICATION_APPLIER", "BINLOG REPLAY"})

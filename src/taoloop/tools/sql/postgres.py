@@ -14,9 +14,9 @@ import sqlalchemy as sa
 
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, Server, make_engine
-from taoloop.tools.sql.faults import trouble
+from taoloop.tools.sql.errors import trouble
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.stop import Stop
+from taoloop.tools.sql.statement_timeout import Stop
 
 _IN_TRANSACTION = 2  # of libpq
 _COUNTED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.exc import CompileError, SQLAlchemyError
 
-from taoloop.core.find import near_names
+from taoloop.core.search import near_names
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Server
 from taoloop.tools.sql.names import Shown
-from taoloop.tools.sql.stop import Stop
+from taoloop.tools.sql.statement_timeout import Stop
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from taoloop.core.cards import TIERS
+from taoloop.core.cards.tool_card import TIERS
 from taoloop.errors import ConfigError
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,48}\Z")

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, Server, make_engine
-from taoloop.tools.sql.faults import trouble
+from taoloop.tools.sql.errors import trouble
 from taoloop.tools.sql.names import Shown
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.stop import Stop
+from taoloop.tools.sql.statement_timeout import Stop
 
 _RECURSIVE = 33  # the module has no name for it in Python 3.11
 _LOOKS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, _RECURSIVE})

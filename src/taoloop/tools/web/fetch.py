@@ -16,14 +16,14 @@ from pydantic import Field
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from taoloop.core.cards import ErrorCard, ExampleCard
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import EgressFailed
-from taoloop.tools.base import Tool
 from taoloop.tools.egress.addresses import Resolver, resolve
 from taoloop.tools.egress.client import EgressClient, EgressResponse
 from taoloop.tools.function import function_tool
-from taoloop.tools.loaded import Loaded, Problem
-from taoloop.tools.web import pages
+from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.tool import Tool
+from taoloop.tools.web import isolated_reader as pages
 from taoloop.tools.web.settings import FetchSettings
 
 if TYPE_CHECKING:

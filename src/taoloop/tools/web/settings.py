@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from taoloop.errors import ConfigError, ToolDefinitionError
-from taoloop.tools.base import require_name
 from taoloop.tools.egress.rules import EgressRules
+from taoloop.tools.tool import require_name
 
 
 @dataclass(frozen=True, kw_only=True)

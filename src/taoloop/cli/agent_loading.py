@@ -1,0 +1,268 @@
+"""From the options of a command, or from a stored run, to an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from taoloop.cli.database import database
+from taoloop.cli.ui.stdio import say
+from taoloop.cli.ui.terminal_text import one_line
+from taoloop.cli.ui.texts import label
+from taoloop.config.agent_file import load_agent, read_schema
+from taoloop.config.import_attribute import load_attribute
+from taoloop.config.policy_file import load_policy
+from taoloop.config.tool_file import is_tool_file, named_as, tools_named
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import TIERS, Tier
+from taoloop.core.limits import Limits
+from taoloop.core.policy import Policy
+from taoloop.errors import ConfigError, MissingExtra
+from taoloop.models.providers import extra_of, missing_packages
+from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
+from taoloop.models.wrappers.build import joined_spec, split_spec
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.agent_setup import PAGING_TOOL
+from taoloop.runtime.subagent import with_inner_agents
+from taoloop.runtime.tool_source import sources_in
+from taoloop.tools.builtin.catalog import builtin_tools
+from taoloop.tools.tool import Tool
+
+DEFAULT_TOOLS = ("calculator", "time_now")
+MEMORY_TOOLS = ("remember", "recall")
+WORKSPACE_TOOLS = ("read_file", "list_files", "search_files", "write_file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What the command line says about the agent; None where it says nothing."""
+
+    agent: str | None = None
+    model: str | None = None
+    fallback: tuple[str, ...] | None = None
+    dialect: str | None = None
+    strategy: str | None = None
+    language: str | None = None
+    tools: tuple[str, ...] | None = None
+    workspace: str | None = None
+    memory: str | None = None
+    output_schema: str | None = None
+    prompts: str | None = None
+    closing_turn: bool | None = None
+    context_tokens: int | None = None
+    approve: str | None = None
+    profile: str | None = None
+    policy: str | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def approved_tiers(self) -> tuple[Tier, ...] | None:
+        """The tier of `--approve` and those below it."""
+        if self.approve is None:
+            return None
+        return TIERS[: [str(tier) for tier in TIERS].index(self.approve) + 1]
+
+
+def chosen_agent(chosen: Chosen, env: Mapping[str, str]) -> Agent:
+    """The agent for a new run: that of `--agent` or a plain one, with the options put over it."""
+    agent = described_agent(chosen, env)
+    tell_problems(agent)
+    return agent
+
+
+def described_agent(chosen: Chosen, env: Mapping[str, str]) -> Agent:
+    """The same, and none of the sources of its tools is loaded yet."""
+    if chosen.agent is not None:
+        base = load_agent(chosen.agent, env=env)
+    else:
+        with_files = WORKSPACE_TOOLS if chosen.workspace is not None else ()
+        base = Agent(tools=DEFAULT_TOOLS + with_files + (MEMORY_TOOLS if chosen.memory is not None else ()))
+    return _with_options(base, chosen, env)
+
+
+def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Agent:
+    """The agent to go on with a stored run: from where the run's came from, with the options put over it.
+
+    Tools of the run that its source no longer has, but that are built in, are added.
+    """
+    source = chosen.agent or spec.source
+    base = Agent(model=spec.model) if source is None else load_agent(source, env=env)
+    if chosen.tools is None and spec.tools_from:
+        base = replace(base, tools=named_tools(spec.tools_from, env))  # in place of its own, as when the run began
+    if base.workspace is None or source is None or chosen.agent is None:
+        base = replace(base, workspace=spec.workspace)
+    if base.memory is None:
+        base = replace(base, memory=spec.memory)
+    if spec.policy.observations == "handles":
+        base = replace(base, policy=spec.policy)  # the run's own anyway; its tools are others in this mode
+    agent = _with_options(base, chosen, env)
+    tell_problems(agent)
+    if chosen.tools is None:
+        builtin = builtin_tools(None)
+        present = agent.toolbox.names
+        lacking = [c.name for c in spec.tools if c.name not in present and c.name in builtin and c.name != PAGING_TOOL]
+        agent = replace(agent, tools=(*agent.tools, *lacking))
+    named = chosen.model or chosen.fallback or chosen.agent
+    if named is None and _model_spec(agent, env) != spec.model:
+        agent = replace(agent, model=spec.model, fallback=())
+    return agent
+
+
+def under_mock(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent:
+    """The agent with the offline model in place of a provider's if AI_MOCK is set and `--model` does not say so."""
+    if chosen.model is None and mock_is_set(env) and any(map(is_provider, split_spec(_model_spec(agent, env)))):
+        return replace(agent, model=OFFLINE, fallback=())
+    return agent
+
+
+def model_remark(before: Agent, after: Agent, env: Mapping[str, str], language: str) -> str:
+    """What is worth knowing about the model that answers; empty where it is the one that was asked for."""
+    if after is not before:
+        return label(language, "mock_instead", spec=_model_spec(before, env))
+    if before.model is not None or default_spec(env) != OFFLINE:
+        return ""
+    if mock_is_set(env):
+        return label(language, "mock")
+    return "" if env.get("TAOLOOP_MODEL", "").strip() else label(language, "no_model")
+
+
+def _model_spec(agent: Agent, env: Mapping[str, str]) -> str:
+    """The spec of the agent's models, as far as it can be told without making them."""
+    others = agent.fallback if isinstance(agent.fallback, list | tuple) else (agent.fallback,)
+    first = default_spec(env) if agent.model is None else agent.model
+    specs = [given if isinstance(given, str) else str(getattr(given, "spec", "scripted")) for given in (first, *others)]
+    return joined_spec(*specs)
+
+
+def require_extra(model: str) -> None:
+    """Tell before the run, and not in its middle, that what a provider's models need is not installed.
+
+    Raises:
+        MissingExtra: it is not.
+    """
+    for spec in split_spec(model):
+        if lacking := missing_packages(spec):
+            raise MissingExtra(
+                f"The model {spec} needs {' and '.join(lacking)}, which is not installed.",
+                hint=f"Install the extra: pip install 'taoloop[{extra_of(spec)}]', or use --model offline.",
+            )
+
+
+def limits_over(limits: Limits, given: Mapping[str, float]) -> Limits:
+    """`limits` with those of the command line in their place."""
+    changes: dict[str, Any] = dict(given)
+    return replace(limits, **changes)
+
+
+def database_of(chosen: Chosen, env: Mapping[str, str], db: str | None) -> Path:
+    """The database that holds a run that exists: that of `--db`, of the agent, or of the environment."""
+    if db is None and chosen.agent is not None:
+        journal = load_agent(chosen.agent, env=env).journal
+        if isinstance(journal, str | Path):
+            return Path(journal)
+    return database(db, env)
+
+
+def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent:
+    plain: dict[str, Any] = {
+        "model": chosen.model,
+        "dialect": chosen.dialect,
+        "strategy": chosen.strategy,
+        "language": chosen.language,
+        "closing_turn": chosen.closing_turn,
+        "context_tokens": chosen.context_tokens,
+        "approved_tiers": chosen.approved_tiers,
+    }
+    changes = {name: value for name, value in plain.items() if value is not None}
+    if chosen.model is not None or chosen.fallback:
+        changes["fallback"] = chosen.fallback or ()  # --model alone means that model and no other
+    if chosen.workspace is not None:
+        changes["workspace"] = _folder("--workspace", chosen.workspace)
+    if chosen.memory is not None:
+        changes["memory"] = _path("--memory", chosen.memory)
+    if chosen.output_schema is not None:
+        changes["output_type"] = read_schema(_path("--output-schema", chosen.output_schema))
+    if chosen.prompts is not None:
+        changes["prompts"] = _folder("--prompts", chosen.prompts)
+    if chosen.policy is not None or chosen.profile is not None:
+        changes["policy"] = _policy(agent, chosen)
+    if chosen.tools is not None:
+        changes["tools"] = named_tools(chosen.tools, env)
+    if chosen.limits:
+        own = {} if agent.max_steps is None else {"max_steps": agent.max_steps}
+        changes |= {"limits": limits_over(agent.limits, own | dict(chosen.limits)), "max_steps": None}
+    changed = _knowing_secrets(replace(agent, env=env, **changes))
+    return with_inner_agents(changed, lambda inner: _inner(inner, env))
+
+
+def _policy(agent: Agent, chosen: Chosen) -> Policy:
+    """The policy of `--policy`, else the agent's, under the profile of `--profile`."""
+    if chosen.policy is not None:
+        policy = load_policy(_path("--policy", chosen.policy))
+    else:
+        policy = agent.policy if isinstance(agent.policy, Policy) else Policy(profile=agent.policy)
+    return policy if chosen.profile is None else replace(policy, profile=chosen.profile)  # type: ignore[arg-type]  # a choice of the option
+
+
+def _inner(agent: Agent, env: Mapping[str, str]) -> Agent:
+    """An agent that is a tool: in the environment of the command, and under AI_MOCK with no model of a provider."""
+    if agent.env is None:
+        agent = replace(agent, env=env)
+    tell_problems(agent)
+    is_mocked = mock_is_set(env) and any(map(is_provider, split_spec(_model_spec(agent, env))))
+    return replace(agent, model=OFFLINE, fallback=()) if is_mocked else agent
+
+
+def named_tools(names: Sequence[str], env: Mapping[str, str]) -> tuple[Tool | Callable[..., Any] | str, ...]:
+    """Tools by what `--tools` calls them: a built-in name, module:attribute, or a tool file.
+
+    A run knows what it was given, and so can be resumed without naming it again.
+    """
+    found: list[Any] = []
+    for name in dict.fromkeys(names):
+        if is_tool_file(name):
+            found += tools_named(name, env=env)
+        else:
+            found += [load_attribute(name, Path.cwd()), named_as(name, Path.cwd())] if ":" in name else [name]
+    return tuple(found)
+
+
+def tell_problems(agent: Agent) -> None:
+    """Say what is wrong with the sources of an agent's tools; the agent has the rest.
+
+    Raises:
+        ConfigError: there is no rest.
+    """
+    problems = [problem for source in sources_in(agent.tools) for problem in source.untold()]
+    for problem in problems:
+        say(one_line(str(problem)))
+    if problems and not agent.toolbox.names:
+        raise ConfigError("There is no tool left.", hint="The lines before this one say what is wrong.")
+
+
+def _knowing_secrets(agent: Agent) -> Agent:
+    """The agent with the values of the environment that its tool files use among its secrets."""
+    used = {name: value for source in sources_in(agent.tools) for name, value in source.secrets.items()}
+    if not used:
+        return agent
+    own = agent.secrets if isinstance(agent.secrets, Mapping) else dict(_numbered(agent.secrets))
+    return replace(agent, secrets={**own, **used})
+
+
+def _numbered(secrets: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return ((f"secret_{number}", value) for number, value in enumerate(secrets, 1))
+
+
+def _path(option: str, given: str) -> Path:
+    if not given.strip():
+        raise ConfigError(f"{option} is empty.", hint="Name a path, or leave the option away.")
+    return Path(given).expanduser().absolute()
+
+
+def _folder(option: str, given: str) -> Path:
+    path = _path(option, given)
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{option}: {given} is not a folder.", hint="Name a folder; its files are what tools see.")
+    return path

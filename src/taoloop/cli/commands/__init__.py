@@ -1,0 +1,1 @@
+"""The commands of `tao`: one module each, loaded when the command is called."""

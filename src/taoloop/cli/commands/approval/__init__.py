@@ -1,0 +1,1 @@
+"""Commands that list and answer the calls that wait for a person."""

@@ -1,0 +1,137 @@
+"""`tao approvals`: the calls that wait for a person, over all runs of a database."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from taoloop.cli import exit_codes as exits
+from taoloop.cli import options
+from taoloop.cli.approval_answers import doubts, go_on
+from taoloop.cli.database import database, load_run, look
+from taoloop.cli.dotenv import environment
+from taoloop.cli.ui.approval_view import moment, show_call
+from taoloop.cli.ui.event_view import Pen, console_for
+from taoloop.cli.ui.stdio import owning_stdout, say, spoken
+from taoloop.cli.ui.terminal_text import one_line
+from taoloop.cli.ui.texts import label
+from taoloop.errors import TaoError
+from taoloop.journals.base import Journal
+from taoloop.runtime.approvals.inbox import Waiting, waiting_calls
+
+_HELP = """List the calls that wait for a person, in all runs of the database or in RUN_ID and the runs inside it.
+
+Each argument stands with its origin: YOURS (it stands in the task), LOOKED UP (a trusted tool gave it), WRITTEN (by the
+model), LINKS (with links that nobody named), UNKNOWN (it stands nowhere in the run) or FOREIGN (only in what a tool
+gave back; the text around it is shown). `grave` marks what is hard to undo and aimed at what nobody named. A call in
+doubt is answered with `tao settle`; --json has it with "doubt": true.
+
+\b
+  tao approvals
+  tao approvals --json | jq '.[] | {run_id, call_id, tool, args}'
+  tao approve RUN_ID CALL_ID
+  tao deny RUN_ID CALL_ID --note "why not"
+  tao resume RUN_ID
+"""
+
+
+@click.command("approvals", help=_HELP)
+@click.argument("run_id", required=False)
+@options.db_option
+@options.json_option("One JSON array with an object for each call.")
+def command(run_id: str | None, db: str | None, as_json: bool) -> int:
+    """Print what waits."""
+    path = database(db, environment())
+    found = _found(path, run_id)
+    with owning_stdout() as stream:
+        if as_json:
+            rows = [_row(one) for one in found]
+            stream.write(json.dumps(rows, ensure_ascii=False, indent=2, default=str) + "\n")
+            return exits.OK
+        _write(stream, path, found, db)
+    return exits.OK
+
+
+def _found(path: Path, given: str | None) -> list[Waiting]:
+    run_id = None if given is None else load_run(path, given).run_id
+
+    def unreadable(broken: str, error: TaoError) -> None:
+        say(label("en", "unreadable_run", run_id=broken, error=one_line(error.message)))
+
+    async def ask(journal: Journal) -> list[Waiting]:
+        found = await waiting_calls(journal, run_id=run_id, on_error=unreadable)
+        found += await doubts(journal, run_id)
+        order = list(dict.fromkeys(one.request.run_id for one in found))
+        for each in order:
+            if (flaw := (await journal.verify(each)).first) is not None:
+                say(label("en", "tampered", run_id=each, flaw=flaw.text))
+        return sorted(found, key=lambda one: order.index(one.request.run_id))
+
+    return look(path, ask)
+
+
+def _row(one: Waiting) -> dict[str, Any]:
+    request = one.request
+    return {
+        "run_id": request.run_id,
+        "call_id": request.call_id,
+        "tool": request.tool,
+        "args": request.args,
+        "reasons": [request.doubt] if request.doubt else list(request.reasons),
+        "doubt": bool(request.doubt),
+        "tier": request.card.tier if request.card is not None else None,
+        "rule": request.rule,
+        "sources": [asdict(source) for source in request.sources],
+        "grave": request.grave,
+        "digest": request.digest,
+        "policy": request.policy,
+        "since": request.since,
+        "expires_at": request.expires_at,
+        "expired": request.expires_at is not None and time.time() >= request.expires_at,
+        "task": one.task,
+        "resume": one.outer,
+    }
+
+
+def _write(stream: TextIO, path: Path, found: list[Waiting], db: str | None) -> None:
+    pen = Pen(console_for(stream), spoken(_language(found), stream))
+    if not found:
+        say(label(pen.language, "nothing_waits", path=path))
+        return
+    for number, one in enumerate(found):
+        request = one.request
+        if number == 0 or found[number - 1].request.run_id != request.run_id:
+            if number:
+                pen.line("")
+            pen.line(label(pen.language, "run", run_id=request.run_id), "bold")
+            pen.line("   " + label(pen.language, "for_task", task=one_line(one.task)), "dim")
+        show_call(pen, request)
+        if request.doubt:
+            pen.row("in_doubt", one_line(request.doubt))
+            continue
+        pen.row("ask_why", label(pen.language, "semicolon").join(one_line(reason) for reason in request.reasons))
+        times = [label(pen.language, "since", time=moment(request.since))] if request.since is not None else []
+        if request.expires_at is not None:
+            times.append(label(pen.language, "ask_until", time=moment(request.expires_at)))
+        pen.line("   " + " · ".join(times), "dim")
+        if request.grave:
+            pen.line("   " + label(pen.language, "grave"), "bold red")
+    place = "" if db is None else f" --db {shlex.quote(db)}"
+    pen.line("")
+    if first := next((one.request for one in found if not one.request.doubt), None):
+        pen.line(f"tao approve {first.run_id} {first.call_id}{place}", "dim")
+        pen.line(f"tao deny {first.run_id} {first.call_id}{place} --note …", "dim")
+    if first := next((one.request for one in found if one.request.doubt), None):
+        pen.line(f"tao settle {first.run_id} {first.call_id}{place} --happened|--repeat|--leave", "dim")
+    pen.line(go_on(found[0].outer, db), "dim")
+
+
+def _language(found: list[Waiting]) -> str:
+    """Chinese where the first task that waits is."""
+    return "zh" if found and any("\u4e00" <= sign <= "\u9fff" for sign in found[0].task) else "en"

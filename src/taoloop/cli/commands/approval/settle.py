@@ -1,0 +1,80 @@
+"""`tao settle`: say of a call in doubt whether it happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from taoloop.cli import exit_codes as exits
+from taoloop.cli import options
+from taoloop.cli.approval_answers import person
+from taoloop.cli.database import database, load_run
+from taoloop.cli.dotenv import environment
+from taoloop.cli.ui.event_view import resume_command
+from taoloop.cli.ui.stdio import say
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import PROBE
+from taoloop.errors import ConfigError
+from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.runtime.approvals.in_doubt import Settling, known_of, settle
+
+_HELP = """Say of the call CALL_ID of the run RUN_ID, which was started and has no outcome, what is to be done.
+
+Look whether it happened before you answer: a call that is repeated although it happened has its effect twice.
+Without an answer the command shows what is known.
+
+\b
+  tao settle RUN_ID call_3                    what is known
+  tao settle RUN_ID call_3 --happened         it happened: the run goes on from there
+  tao settle RUN_ID call_3 --repeat           it did not happen: run it again
+  tao settle RUN_ID call_3 --leave            nobody knows: the model is told so
+"""
+
+
+@click.command("settle", help=_HELP)
+@click.argument("run_id")
+@click.argument("call_id")
+@click.option("--happened", is_flag=True, help="It happened.")
+@click.option("--repeat", is_flag=True, help="It did not happen: run it again.")
+@click.option("--leave", is_flag=True, help="It stays open; the model is told so.")
+@click.option("--by", metavar="NAME", help="Who says so. Default: the user of the system.")
+@click.option("--note", metavar="TEXT", default="", help="What the model is told with it.")
+@options.db_option
+def command(run_id: str, call_id: str, by: str | None, note: str, db: str | None, **given: bool) -> int:
+    """Write the answer down; the run goes on when it is resumed."""
+    how = _answer(given)
+    path = database(db, environment())
+    trace = load_run(path, run_id)
+    call = trace.pending.get(call_id)
+    if call is None or not call.attempts:
+        in_doubt = [one for one, view in trace.pending.items() if view.attempts]
+        raise ConfigError(
+            f"Run {trace.run_id}: {call_id} is not in doubt.", hint=f"Calls in doubt: {', '.join(in_doubt) or 'none'}."
+        )
+    if (said := call.settled) is not None and said.by != PROBE:
+        raise ConfigError(
+            f"Run {trace.run_id}: {call_id} has its answer, by {said.by}.",
+            hint=f"Go on with the run: {resume_command(trace, db)}",
+        )
+    if how is None:
+        say(f"{call.requested.tool} ({call_id}): {known_of(trace, call)} Say --happened, --repeat or --leave.")
+        return exits.OF_STATUS["waiting"]
+    settled = asyncio.run(_settle(path, trace, call_id, how, person(by), note))
+    say(f"Noted. Go on with the run: {resume_command(settled, db)}")
+    return exits.OK
+
+
+def _answer(given: Mapping[str, bool]) -> Settling | None:
+    said: list[Settling] = [how for how in get_args(Settling) if given[how]]
+    if len(said) > 1:
+        raise click.UsageError(f"--{said[0]} and --{said[1]} are two answers; give one of them.")
+    return said[0] if said else None
+
+
+async def _settle(path: Path, trace: Trace, call_id: str, how: Settling, by: str, note: str) -> Trace:
+    async with SqliteJournal(path) as journal:
+        return await settle(journal, trace.run_id, call_id, how, by=by, note=note)

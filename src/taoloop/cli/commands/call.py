@@ -1,0 +1,233 @@
+"""`tao call`: one tool, called by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from taoloop.cli import exit_codes as exits
+from taoloop.cli import options
+from taoloop.cli.agent_loading import Chosen, described_agent, tell_problems
+from taoloop.cli.approval_answers import person
+from taoloop.cli.database import database, make_private, telling_new_workspace
+from taoloop.cli.dotenv import environment
+from taoloop.cli.ui.approval_prompt import confirmed
+from taoloop.cli.ui.stdio import owning_stdout, say
+from taoloop.cli.ui.terminal_text import one_line, visible
+from taoloop.core.events import Observed
+from taoloop.core.policy import Policy
+from taoloop.core.search import near_names
+from taoloop.core.trace import Trace
+from taoloop.dialects.parsing.strict_json import NotJsonError, loads
+from taoloop.errors import ConfigError, RunNotFound, UnknownName
+from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.models.offline.model import OfflineModel
+from taoloop.models.scripted import Reply, ScriptedModel
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
+from taoloop.runtime.engine.clock import new_run_id
+from taoloop.runtime.result import Result
+from taoloop.runtime.tool_source import ToolSource, sources_in
+from taoloop.tools.tool import Tool
+
+_HELP = """Call TOOL once, with arguments of yours, and print what it gives.
+
+TOOL is one of the tools of --tools or --agent; without either it is a built-in tool, or module:attribute. The arguments
+are checked first (exit code 2 where they do not fit). At a terminal a call that may change something shows its tier and
+asks once more (exit code 8 for a no); in a script the command, which names the whole call, is the word of its author.
+A tool that fails is told in one line (exit code 1).
+
+\b
+  tao call calculator --args '{"expression": "3.5 ** 2"}'
+  tao call shop_get_order --tools tools.yaml --args '{"id": 7}'
+  tao call shop_cancel --tools tools.yaml --args '{"id": 7}'
+  tao call shop_create --tools tools.yaml --args - < order.json
+
+The call goes the way of an agent's calls: judged by the policy, within its limits, with secrets taken out of what is
+shown, and recorded as a run of its own that `tao runs` lists and `tao show` and `tao undo` take.
+"""
+
+
+@click.command("call", help=_HELP)
+@click.argument("name", metavar="TOOL")
+@options.tools_option("Where the tool comes from: a tool file FILE.yaml, module:attribute, or built-in names.")
+@click.option("--args", "args_text", metavar="JSON", default="{}", help="The arguments, an object; `-` reads them.")
+@click.option("--yes", is_flag=True, help="Make the call without asking once more.")
+@options.agent_option
+@options.workspace_option
+@options.memory_option
+@options.db_option
+@options.json_option("One object: `tool`, `tier`, `ok`, `error`, `latency_s`, `run_id`, `output`.")
+def command(
+    name: str, tools: tuple[str, ...], args_text: str, yes: bool, db: str | None, as_json: bool, **given: Any
+) -> int:
+    """Check the arguments, ask, and call."""
+    env = environment()
+    with owning_stdout() as stream:
+        named = options.several(tools) or ((name,) if given["agent"] is None else None)
+        try:
+            agent = described_agent(Chosen(tools=named, **given), env)
+            with telling_new_workspace(agent.workspace):
+                agent, tool = _with_one(agent, None if ":" in name and named == (name,) else name)
+        except UnknownName as error:
+            raise _unknown(error, name, without_file=named == (name,)) from None
+        text = (sys.stdin.read() if args_text == "-" else args_text).strip()
+        tool.prepare(_object(text))
+        try:
+            if not yes and sys.stdin.isatty() and sys.stderr.isatty() and not _agreed(tool, text):
+                return exits.OF_STATUS["waiting"]
+            place = database(db, env)
+            make_private(place, expected=place == database(None, {}))
+            return _tell(stream, tool, asyncio.run(_called(agent, tool, text, place)), place, as_json=as_json)
+        finally:
+            asyncio.run(agent.close())
+
+
+def _with_one(agent: Agent, name: str | None) -> tuple[Agent, Tool]:
+    """The agent with the tool of this name alone (None: its first one). Only what may have it is loaded.
+
+    Raises:
+        UnknownName: there is none; what is wrong with the sources is told before.
+    """
+    entries: list[Any] = list(agent.tools)
+    sources = sorted(sources_in(entries), key=lambda one: _distance(one, name or ""))
+    plain = replace(agent, tools=tuple(one for one in entries if not isinstance(one, ToolSource)))
+    marks: tuple[Any, ...] = tuple(one for one in sources if one.given_as)
+    if name is None or name in plain.toolbox:
+        tool = plain.toolbox.get(name) if name is not None else next(iter(plain.toolbox))
+        kept: Any = tool if tool.name not in agent.tools else tool.name
+        return replace(agent, tools=(kept, *marks)), tool
+    for source in sources:
+        if found := next((one for one in source.loaded().tools if one.name == name), None):
+            return replace(agent, tools=(found, *marks)), found
+    tell_problems(agent)
+    return agent, agent.toolbox.get(name)
+
+
+def _unknown(error: UnknownName, name: str, *, without_file: bool) -> UnknownName:
+    """The error for a name that no tool has, with what may have been meant."""
+    near = near_names(name, error.known, at_most=1)
+    hints = [f"Did you mean {near[0]!r}?"] if near else []
+    if without_file:
+        hints.append("For a tool of a file add --tools FILE.yaml.")
+    return UnknownName(error.what, error.name, error.known, hint=" ".join(hints)) if hints else error
+
+
+def _distance(source: ToolSource, name: str) -> int:
+    """How likely a source has a tool of this name, 0 most: names of tools begin with that of their source, if any."""
+    prefix = getattr(source.settings, "name", "")
+    return (0 if name.startswith(prefix) else 2) if prefix else 1
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The arguments as JSON."""
+    try:
+        found = loads(text)
+    except NotJsonError as error:
+        raise ConfigError(
+            f"--args is no JSON: {error}.", hint="Write an object in quotes: --args '{\"id\": 7}'."
+        ) from None
+    if not isinstance(found, dict):
+        raise ConfigError("--args is no JSON object.", hint="Write one: --args '{\"id\": 7}'.")
+    return found
+
+
+def _agreed(tool: Tool, args: str) -> bool:
+    """Whether a call is to be made: one that reads, or that the person means. `args` are shown as they were typed."""
+    tier = tool.card.tier
+    if tier == "read" and not tool.card.needs_yes:
+        return True
+    shown = tier or "no tier: counts as destructive"
+    call = f"{tool.name} [{shown}] {args}"
+    return confirmed(f"{visible(call)}\nCall it?")
+
+
+async def _called(agent: Agent, tool: Tool, args: str, place: Path) -> tuple[Result, str]:
+    """A run that is this call, and the whole output. The arguments go on as they were typed, digits and all."""
+    replies: list[Reply] = [{"tool_calls": [{"name": tool.name, "args": args}]}, "The call was made."]
+    policy = agent.policy if isinstance(agent.policy, Policy) else Policy(profile=agent.policy)
+    run = replace(
+        agent,
+        model=ScriptedModel(replies, spec=OfflineModel().spec, strict=False),
+        fallback=(),
+        name="by hand",
+        dialect="native",
+        strategy="react",
+        policy=replace(policy, observations="shown"),
+        instructions="",
+        output_type=None,
+        closing_turn=False,
+        repair_turns=0,
+        early_reads=False,
+        recover_on_start=False,
+        approve=_approver(person(None)),
+    )
+    async with SqliteJournal(place) as journal:
+        run_id = new_run_id(agent.clock.now())
+        try:
+            result = await replace(run, journal=journal).run(f"Call {tool.name} with {args}", run_id=run_id)
+        except asyncio.CancelledError:
+            await _tell_doubt(journal, run_id, place)
+            raise
+        seen = _observed(result)
+        if seen is None or seen.artifact is None:
+            return result, seen.output if seen is not None else ""
+        whole = await journal.artifact(result.run_id, seen.artifact)
+        return result, whole.body if whole is not None else seen.output
+
+
+async def _tell_doubt(journal: SqliteJournal, run_id: str, place: Path) -> None:
+    """Say of a call that was stopped under way that nobody knows what became of it."""
+    try:
+        calls = Trace(run_id, await journal.load(run_id)).calls.values()
+    except RunNotFound:  # stopped before it began
+        return
+    for call in calls:
+        if call.started_at is not None and call.observed is None:
+            known = f"{call.requested.tool} was under way when it was stopped: it may have happened or not."
+            say(one_line(f"{known} Look before you repeat it. See: tao show {run_id} --db {place}"))
+
+
+def _approver(name: str) -> Any:
+    """Says yes in the name of the person, who has seen the call; what became of a lost one nobody here knows yet."""
+
+    def approve(request: ApprovalRequest) -> ApprovalAnswer | None:
+        return None if request.doubt else ApprovalAnswer(approved=True, by=name, note="called by hand")
+
+    return approve
+
+
+def _observed(result: Result) -> Observed | None:
+    return next((call.observed for call in result.trace.calls.values()), None)
+
+
+def _tell(stream: TextIO, tool: Tool, came: tuple[Result, str], place: Path, *, as_json: bool) -> int:
+    result, output = came
+    seen = _observed(result)
+    if seen is None:
+        say(one_line(f"{tool.name} gave no outcome: {result.reason} See: tao show {result.run_id} --db {place}"))
+        return exits.OF_STATUS[result.status] or exits.FOUND
+    fault = seen.error
+    if as_json:
+        record = {
+            "tool": tool.name,
+            "tier": tool.card.tier,
+            "ok": seen.ok,
+            "error": None if fault is None else {"code": fault.code, "message": fault.message, "hint": fault.hint},
+            "latency_s": seen.latency_s,
+            "run_id": result.run_id,
+        }
+        shown = output if seen.ok and seen.form == "json" else json.dumps(output, ensure_ascii=False)
+        head = json.dumps(record, ensure_ascii=False)
+        stream.write(f'{head[:-1]}, "output": {shown}}}\n')  # as it came: reading it would change digits
+    elif seen.ok:
+        stream.write(output + "\n")
+    if fault is not None:
+        say(one_line(f"{tool.name} failed: {fault.code}: {fault.message} {fault.hint}"))
+    return exits.OK if seen.ok else exits.FOUND

@@ -1,0 +1,1 @@
+"""Commands that inspect, compare, replay, undo and export stored runs."""

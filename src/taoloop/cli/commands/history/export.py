@@ -1,0 +1,105 @@
+"""`tao export`: a run as a file, for an archive or for people."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import cast
+
+import click
+
+from taoloop.cli import exit_codes as exits
+from taoloop.cli import options
+from taoloop.cli.commands.history.verify import stored_id
+from taoloop.cli.database import database, look
+from taoloop.cli.dotenv import environment
+from taoloop.cli.report.model import report_of
+from taoloop.cli.ui.stdio import OutputError, owning_stdout, say
+from taoloop.core.codec import decode_fact
+from taoloop.core.events import Event
+from taoloop.core.hash_chain import ChainReport, Linked
+from taoloop.core.trace import Trace
+from taoloop.core.views.trace_export import to_line
+from taoloop.errors import IllegalEvent, JournalCorrupt
+from taoloop.journals.base import Journal
+from taoloop.journals.sqlite.journal import SqliteJournal
+
+_HELP = """Write a run to a file or to standard output.
+
+JSON lines hold every event whole with its hash: `tao verify --file` checks them without the database. The page and the
+text are for reading, in the language of the run: task, steps, verdicts, approvals, observations, cost and hashes.
+Exit code 12 if the run is not as it was written; it is written out all the same, and says so.
+
+\b
+  tao export RUN_ID -o run.jsonl
+  tao export RUN_ID --format html -o run.html
+"""
+
+
+@click.command("export", help=_HELP)
+@click.argument("run_id")
+@options.db_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "html", "md"]),
+    help="Default: by the ending of the file, else jsonl.",
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Default: standard output.")
+def command(run_id: str, db: str | None, form: str | None, output: str | None) -> int:
+    """Write it in the form that was asked for."""
+    path = database(db, environment())
+    report, rows = look(path, lambda journal: _stored(journal, path, run_id))
+    text = _rendered(path, form or _form_of(output), report, rows)
+    if output is not None:
+        _write(Path(output), text)
+    else:
+        with owning_stdout() as stream:
+            stream.write(text)
+    if report.first is not None:
+        say(f"{path}: run {report.run_id} is not as it was written: {report.first.text}.")
+        return exits.TAMPERED
+    return exits.OK
+
+
+async def _stored(journal: Journal, path: Path, given: str) -> tuple[ChainReport, list[Linked]]:
+    run_id = await stored_id(journal, path, given)
+    return await journal.verify(run_id), await cast("SqliteJournal", journal).linked(run_id)
+
+
+def _form_of(output: str | None) -> str:
+    ending = Path(output or "").suffix.lower()
+    return {".html": "html", ".htm": "html", ".md": "md"}.get(ending, "jsonl")
+
+
+def _rendered(path: Path, form: str, report: ChainReport, rows: list[Linked]) -> str:
+    if form == "jsonl":
+        return "".join(f"{to_line(report.run_id, row)}\n" for row in rows)
+    try:
+        trace = Trace(report.run_id, (Event(row.seq, row.at, decode_fact(row.kind, row.body)) for row in rows))
+        told = report_of(trace, report, [row.link.hex() for row in rows])
+    except (JournalCorrupt, IllegalEvent, IndexError) as error:
+        why = report.first.text if report.first is not None else " ".join(str(error).split())
+        raise JournalCorrupt(
+            f"{path}: run {report.run_id} cannot be read as a run: {why}.",
+            hint="`--format jsonl` writes what is there.",
+        ) from error
+    if form == "html":
+        from taoloop.cli.report.html import page  # noqa: PLC0415  # one of them is needed
+
+        return page(told)
+    from taoloop.cli.report.markdown import markdown  # noqa: PLC0415  # likewise
+
+    return markdown(told)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the file whole or not at all, readable by its owner only: a trace is private."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+            stream.write(text)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise OutputError(f"{path}: it cannot be written ({error.strerror or error}).") from error

@@ -1,0 +1,90 @@
+"""`tao replay`: a recorded run decides again, from its trace alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import click
+import pydantic_core
+
+from taoloop.cli import exit_codes as exits
+from taoloop.cli import options
+from taoloop.cli.database import database, load_run
+from taoloop.cli.dotenv import environment
+from taoloop.cli.ui.event_view import EventWriter, Pen, console_for
+from taoloop.cli.ui.stdio import owning_stdout, say, spoken
+from taoloop.cli.ui.texts import label
+from taoloop.core.codec import event_line, event_record
+from taoloop.core.events import Event
+from taoloop.core.trace import Trace
+from taoloop.errors import ReplayDiverged
+from taoloop.runtime.after.replay import Decided, replay
+
+_HELP = """Let a run decide again, without model, tools, clock or network, and say whether it decides the same.
+
+The model's replies, the observations and what people did are taken from the record; what the core makes of them is
+made again. Exit code 1 if anything differs.
+
+\b
+  tao replay RUN_ID --step      Enter shows the next event
+  tao replay RUN_ID --json      what is decided, one event per line, with "same": true or false
+"""
+
+
+@click.command("replay", help=_HELP)
+@click.argument("run_id")
+@options.db_option
+@options.json_option("The decided events as JSON, one per line; the summary goes to standard error.")
+@click.option("--step", is_flag=True, help="Wait for Enter before each event (on a terminal).")
+def command(run_id: str, db: str | None, as_json: bool, step: bool) -> int:
+    """Replay the run and compare."""
+    trace = load_run(database(db, environment()), run_id)
+    stepping = step and not as_json and sys.stdin.isatty()
+    first_difference = ""
+    total = 0
+    with owning_stdout() as stream:
+        pen = Pen(console_for(stream), spoken(trace.agent.language, stream))
+        seen = Trace(trace.run_id)
+        writer = EventWriter(pen, seen, whole=True)
+        try:
+            for decided in _each(trace, stepping):
+                total += 1
+                recorded = decided.recorded
+                if not decided.same and not first_difference:
+                    first_difference = f"event {recorded.seq}: {decided.decided.kind} differs from the record"
+                if as_json:
+                    event = Event(recorded.seq, recorded.at, decided.decided)
+                    line = {**event_record(trace.run_id, event), "same": decided.same}
+                    stream.write(pydantic_core.to_json(line).decode() + "\n")
+                else:
+                    _show(pen, writer, seen, decided)
+                stream.flush()
+        except ReplayDiverged as error:
+            first_difference = first_difference or str(error)
+        if not first_difference and not as_json:
+            pen.gap()
+            pen.line(label(pen.language, "replayed", n=total), "bold green")
+    if first_difference:
+        say(f"The replay diverges at {first_difference}" if first_difference.startswith("event") else first_difference)
+        return exits.FOUND
+    if as_json:
+        say(label(spoken(trace.agent.language, sys.stderr), "replayed", n=total))
+    return exits.OK
+
+
+def _each(trace: Trace, stepping: bool) -> Iterator[Decided]:
+    for decided in replay(trace):
+        yield decided
+        if stepping and decided.recorded.seq + 1 < len(trace.events):
+            input()
+
+
+def _show(pen: Pen, writer: EventWriter, seen: Trace, decided: Decided) -> None:
+    recorded = decided.recorded
+    mark = "=" if decided.same else "≠"
+    pen.line(f"{recorded.seq:>3} {mark} {recorded.kind}", "dim" if decided.same else "bold red")
+    seen.append(recorded)
+    writer.write(Event(recorded.seq, recorded.at, decided.decided))
+    if not decided.same:
+        pen.line(f"    recorded: {event_line(seen.run_id, recorded)}", "red")

@@ -1,0 +1,353 @@
+"""`tao mcp`: tools and agents for MCP hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from taoloop.cli import exit_codes as exits
+from taoloop.cli import options
+from taoloop.cli.agent_loading import (
+    DEFAULT_TOOLS,
+    MEMORY_TOOLS,
+    WORKSPACE_TOOLS,
+    Chosen,
+    chosen_agent,
+    require_extra,
+    under_mock,
+)
+from taoloop.cli.database import database, make_private
+from taoloop.cli.dotenv import environment
+from taoloop.cli.ui.stdio import owning_stdout, say
+from taoloop.config.document import read_document
+from taoloop.config.import_attribute import load_attribute
+from taoloop.config.policy_file import load_policy
+from taoloop.config.tool_file import FIELDS, is_tool_file, load_tools
+from taoloop.core.cards.tool_card import TIERS
+from taoloop.core.policy import PROFILES, Policy
+from taoloop.errors import ConfigError, MissingExtra
+from taoloop.journals.base import Journal
+from taoloop.models.wrappers.build import split_spec
+from taoloop.policy import require_possible
+from taoloop.runtime.after.recovery import orphans
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.agent_setup import PAGING_TOOL
+from taoloop.runtime.engine.redaction import redactor_for
+from taoloop.runtime.journal_pool import JOURNALS
+from taoloop.runtime.subagent import inner_agents
+from taoloop.runtime.tool_call_run import GivenCalls
+from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from taoloop.serve.mcp.dispatcher import Desk
+    from taoloop.serve.mcp.exposed_tools import Offer
+    from taoloop.serve.mcp.http import Place
+
+_HELP = """Serve tools and agents to an MCP host, over standard input and output, or with --http over HTTP.
+
+A SOURCE is a tool file, an agent file, module:attribute (an agent, a tool, or a typed function), or the name of a
+built-in tool. Each tool is offered with its card; an agent is one tool that takes a task. Without a SOURCE: a
+calculator and a clock, and with --workspace tools for its files.
+
+\b
+  tao mcp tools.yaml                             a host starts this, and speaks to it
+  tao mcp agent.yaml calculator --profile strict
+  tao mcp tools.yaml --http 127.0.0.1:8000       the host connects to http://127.0.0.1:8000/mcp
+
+Every call is a run (`tao runs`). A call that changes something is put before the person at the host, if the host can
+show questions; else it is refused, unless --approve or a rule of --policy allows it. An address that other machines
+reach needs a token, in the variable TAOLOOP_MCP_TOKEN.
+"""
+
+
+@click.command("mcp", help=_HELP)
+@click.argument("sources", metavar="[SOURCE]...", nargs=-1)
+@click.option("--http", metavar="HOST:PORT", help="Serve over HTTP here, not over standard input and output.")
+@click.option("--allow-host", metavar="NAME", multiple=True, help="A host name that clients reach it by; repeatable.")
+@click.option("--agent", metavar="AGENT", help="An agent to serve: FILE.yaml (or .json), or module:attribute.")
+@click.option("--purpose", metavar="TEXT", default="", help="What the agent is for, as the host's model reads it.")
+@click.option("--model", metavar="SPEC", help="The model of the agents that are served.")
+@options.workspace_option
+@options.memory_option
+@options.db_option
+@click.option("--approve", type=click.Choice(TIERS), help="Allow calls up to this tier without asking.")
+@click.option("--profile", type=click.Choice(PROFILES), help="What may be done unasked (supervised).")
+@click.option("--policy", metavar="FILE", type=click.Path(dir_okay=False), help="Your own rules, as YAML or JSON.")
+@click.option("--at-once", type=click.IntRange(min=1), default=64, metavar="N", help="Calls at the same time (64).")
+def command(sources: tuple[str, ...], http: str | None, allow_host: tuple[str, ...], **given: Any) -> int:
+    """Serve until the host leaves, or a signal stops it."""
+    if find_spec("mcp") is None:
+        raise MissingExtra(
+            "`tao mcp` needs the package mcp, which is not installed.",
+            hint="Install the extra: pip install 'taoloop[mcp]'",
+        )
+    if allow_host and http is None:
+        raise click.UsageError("--allow-host goes with --http HOST:PORT.")
+    env = environment()
+    with owning_stdout() as stream:
+        place = None if http is None else _place(http, allow_host, env)
+        plan = _plan(sources, given, env)
+        for problem in plan.problems:
+            say(problem)
+        try:
+            return asyncio.run(_serve(plan, place, stream))
+        finally:
+            plan.close()
+
+
+@dataclass(kw_only=True)
+class _Plan:
+    """What is to be served, before anything is open."""
+
+    tools: list[Tool] = field(default_factory=list)
+    agents: list[Agent] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    closing: list[Callable[[], None]] = field(default_factory=list)
+    secrets: dict[str, str] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+    chosen: Chosen = field(default_factory=Chosen)
+    db: Path = field(default_factory=Path)
+    env: Mapping[str, str] = field(default_factory=dict)
+    purpose: str = ""
+    at_once: int = 64
+    workspace: str | None = None
+    memory: str | None = None
+    origins: dict[str, str] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Let go of what the tools of files hold open."""
+        for close in self.closing:
+            close()
+
+
+def _place(http: str, names: Sequence[str], env: Mapping[str, str]) -> Place:
+    from taoloop.serve.mcp.http import TOKEN_VARIABLE, place_of  # noqa: PLC0415  # loads a web server
+
+    return place_of(http, token=env.get(TOKEN_VARIABLE), names=names)
+
+
+def _plan(sources: Sequence[str], given: Mapping[str, Any], env: Mapping[str, str]) -> _Plan:
+    """What the command line names.
+
+    Raises:
+        ConfigError: a source cannot be used, or there is nothing to serve.
+    """
+    chosen = Chosen(
+        model=given["model"],
+        workspace=given["workspace"],
+        memory=given["memory"],
+        approve=given["approve"],
+        profile=given["profile"],
+        policy=given["policy"],
+    )
+    policy = Policy() if chosen.policy is None else load_policy(Path(chosen.policy).expanduser().absolute())
+    policy = policy if chosen.profile is None else replace(policy, profile=chosen.profile)  # type: ignore[arg-type]  # a choice of the option
+    if policy.approval_timeout_s is None:
+        policy = replace(policy, approval_timeout_s=_question_s())
+    plan = _Plan(
+        policy=policy,
+        chosen=chosen,
+        db=database(given["db"], env),
+        env=env,
+        purpose=given["purpose"],
+        at_once=given["at_once"],
+        workspace=_absolute(chosen.workspace),
+        memory=_absolute(chosen.memory),
+    )
+    named: list[Any] = []
+    for source in dict.fromkeys(sources):
+        _take(plan, source, named)
+    if given["agent"] is not None:
+        plan.agents.append(_agent(plan, given["agent"]))
+    if not sources and not plan.agents:
+        files = WORKSPACE_TOOLS if chosen.workspace is not None else ()
+        named = [*DEFAULT_TOOLS, *files, *(MEMORY_TOOLS if chosen.memory is not None else ())]
+    if named:
+        box = Agent(tools=named, workspace=plan.workspace, memory=plan.memory).toolbox
+        plan.tools += [one for one in box if one.name != PAGING_TOOL]  # it reads runs; a host gets outputs whole
+    if not plan.tools and not plan.agents:
+        raise ConfigError("There is nothing to serve.", hint="See above what is wrong with the sources.")
+    if plan.tools:
+        require_possible(policy, {one.name: one.card for one in plan.tools})
+    for agent in plan.agents:
+        _check(agent)
+    return plan
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else str(Path(path).expanduser().absolute())
+
+
+def _question_s() -> float:
+    from taoloop.serve.mcp.dispatcher import QUESTION_S  # noqa: PLC0415  # loads the SDK
+
+    return QUESTION_S
+
+
+def _take(plan: _Plan, source: str, named: list[Any]) -> None:
+    """Put one source where it belongs."""
+    if is_tool_file(source):
+        if set(read_document(Path(source).expanduser().absolute(), "a tool file").data) - set(FIELDS):
+            plan.agents.append(_agent(plan, source))
+            return
+        loaded = load_tools(source, env=plan.env)
+        plan.tools += loaded.tools
+        plan.origins.update(dict.fromkeys((one.name for one in loaded.tools), _absolute(source) or source))
+        plan.problems += map(str, loaded.problems)
+        plan.closing.append(loaded.close)
+        plan.secrets.update(loaded.secrets)
+    elif ":" in source:
+        found = load_attribute(source, Path.cwd())
+        if isinstance(found, Agent):
+            plan.agents.append(_agent(plan, source))
+        else:
+            for one in Toolbox([found]):
+                named.append(one)
+                plan.origins[one.name] = source
+    else:
+        named.append(source)
+
+
+def _agent(plan: _Plan, source: str) -> Agent:
+    named = chosen_agent(replace(plan.chosen, agent=source), plan.env)
+    if named.journal is None:
+        named = replace(named, journal=plan.db)
+    return under_mock(named, plan.chosen, plan.env)
+
+
+def _check(agent: Agent) -> None:
+    """Tell what is wrong with an agent before anything is served."""
+    for one in (agent, *inner_agents(agent)):
+        for spec in split_spec(one.spec_for("").model):
+            require_extra(spec)
+
+
+async def _serve(plan: _Plan, place: Place | None, stream: TextIO) -> int:
+    from taoloop.serve.mcp.dispatcher import Desk  # noqa: PLC0415  # loads the SDK
+    from taoloop.serve.mcp.server import make_server  # noqa: PLC0415  # likewise
+
+    desk = Desk(at_once=plan.at_once)
+    stop = _Stop()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(stop.on_signals())
+        server = make_server(await _offers(plan, desk, stack))
+        closing = asyncio.create_task(_close_on(stop.event, desk))  # what is under way ends before its host is let go
+        try:
+            if place is None:
+                await _over_stdio(server, stop.event, stream)
+            else:
+                from taoloop.serve.mcp.http import serve_http  # noqa: PLC0415  # loads a web server
+
+                await serve_http(server, place, stop=stop.event, on_ready=lambda url: say(f"serving at {url}"))
+        finally:
+            closing.cancel()
+            await desk.close()
+            for agent in plan.agents:
+                await agent.close()
+    return stop.code
+
+
+async def _close_on(stop: asyncio.Event, desk: Desk) -> None:
+    await stop.wait()
+    await desk.close()
+
+
+async def _offers(plan: _Plan, desk: Desk, stack: AsyncExitStack) -> list[Offer]:
+    """The tools and agents with what they need: their journals stay open as long as the server."""
+    from taoloop.serve.mcp.exposed_tools import AgentOffer, ToolOffer  # noqa: PLC0415  # loads the SDK
+
+    told: set[Path] = set()
+
+    async def opened(journal: Journal | str | Path | None) -> Journal:
+        if journal is None or isinstance(journal, str | Path):
+            path = Path(journal) if journal is not None else plan.db
+            make_private(path, expected=path == database(None, {}))
+            journal = await stack.enter_async_context(JOURNALS.use(path))
+            if path not in told:
+                told.add(path)
+                await _tell_left(journal, path)
+        return journal
+
+    offers: list[Offer] = []
+    if plan.tools:
+        chosen = plan.chosen
+        calls = GivenCalls(
+            journal=await opened(plan.db),
+            policy=plan.policy,
+            approved_tiers=chosen.approved_tiers or (),
+            redactor=redactor_for(plan.env, plan.secrets),
+            workspace=plan.workspace,
+            memory=plan.memory,
+            origins=plan.origins,
+            cards=[one.card for one in plan.tools],
+        )
+        offers += [ToolOffer(tool=one, calls=calls, desk=desk) for one in plan.tools]
+    for agent in plan.agents:
+        offers.append(AgentOffer(agent=agent, journal=await opened(agent.journal), desk=desk, purpose=plan.purpose))
+    return offers
+
+
+async def _tell_left(journal: Journal, path: Path) -> None:
+    """Say what a process that was killed has left in doubt. Nothing of it is gone on with here."""
+    if count := len(await orphans(journal)):
+        say(f"{path}: {count} run(s) lost their process, maybe in the middle of a call; see: tao recover --dry-run")
+
+
+async def _over_stdio(server: Any, stop: asyncio.Event, stream: TextIO) -> None:
+    """Serve until the host closes its end or a signal comes. Nobody else reads or writes these streams meanwhile."""
+    from taoloop.serve.mcp.stdio import serve_stdio  # noqa: PLC0415  # loads the SDK
+
+    if sys.stdin.isatty():
+        say("serving over standard input and output; an MCP host is to start this command. Ctrl-C ends it.")
+    with _owning_stdin() as read_fd:
+        await serve_stdio(server, read_fd, stream.fileno(), stop=stop)
+
+
+@contextmanager
+def _owning_stdin() -> Iterator[int]:
+    """A descriptor of standard input that no tool and no child process has; they read nothing."""
+    own = os.dup(0)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    try:
+        yield own
+    finally:
+        os.dup2(own, 0)  # `own` stays open: a thread may still read from it
+
+
+class _Stop:
+    """Turns the first Ctrl-C or SIGTERM into an orderly end, and the second into the end of the process."""
+
+    def __init__(self) -> None:
+        self.event, self.code = asyncio.Event(), exits.OK
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Listen to them."""
+        loop = asyncio.get_running_loop()
+        codes = {signal.SIGINT: exits.INTERRUPTED, signal.SIGTERM: exits.TERMINATED}
+        for number, code in codes.items():
+            loop.add_signal_handler(number, self._signalled, code)
+        try:
+            yield
+        finally:
+            for number in codes:
+                loop.remove_signal_handler(number)
+
+    def _signalled(self, code: int) -> None:
+        if self.event.is_set():
+            os._exit(code)
+        self.code = code
+        self.event.set()

@@ -1,0 +1,153 @@
+"""Looking into the database of runs, without changing it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from taoloop.cli.ui.stdio import say
+from taoloop.core.trace import Trace
+from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFound
+from taoloop.journals.base import Journal
+from taoloop.journals.run_locks import Holder, holds_of
+from taoloop.journals.sqlite.file import default_path
+from taoloop.journals.sqlite.journal import SqliteJournal
+
+T = TypeVar("T")
+
+_ALL = 10_000_000
+_SHOWN = 5
+
+LAST = "last"
+"""Stands for the newest run, those inside others aside."""
+
+
+def database(db: str | None, env: Mapping[str, str]) -> Path:
+    """The file that `--db` or the environment names.
+
+    Raises:
+        ConfigError: `--db` is empty, as where a script's variable is not set.
+    """
+    if db is not None and not db.strip():
+        raise ConfigError("--db is empty.", hint="Name a path, or leave the option away.")
+    return Path(db).expanduser() if db is not None else default_path(env)
+
+
+def look(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:
+    """What `query` finds in the database.
+
+    Raises:
+        JournalError: there is no database, or it cannot be read.
+    """
+
+    async def ask() -> T:
+        async with SqliteJournal(path, read_only=True) as journal:
+            return await query(journal)
+
+    return asyncio.run(ask())
+
+
+def load_run(path: Path, given: str) -> Trace:
+    """The run whose id is `given` or begins with it; `last` is the newest.
+
+    Raises:
+        RunNotFound: there is none.
+        ConfigError: several begin so.
+    """
+
+    async def load(journal: Journal) -> Trace:
+        run_id = await find_run(journal, path, given.strip())
+        return Trace(run_id, await journal.load(run_id))
+
+    trace = look(path, load)
+    if not trace.events:
+        raise RunNotFound(
+            f"{path}: the run {trace.run_id} ended before its first event was written; there is nothing in it."
+        )
+    return trace
+
+
+def require_whole(path: Path, trace: Trace) -> None:
+    """Refuse a run that was edited: nothing may be made of a history that did not happen.
+
+    Raises:
+        JournalTampered: names the first event that is not as it was written.
+    """
+    flaw = look(path, lambda journal: journal.verify(trace.run_id)).first
+    if flaw is not None and flaw.what != "unchained":
+        raise JournalTampered(
+            f"{path}: run {trace.run_id!r} was changed after it was written: {flaw.text}.",
+            hint=f"`tao verify {trace.run_id}` lists what was found; restore a backup.",
+        )
+
+
+def make_private(path: Path, *, expected: bool) -> None:
+    """Make a database that is not there yet readable by its owner only; the journal then finds an empty file.
+
+    A folder that is made for it is told, unless it is `expected`: its name may be a slip.
+    """
+    with suppress(OSError):  # the journal says what is wrong with the place
+        if path.exists():
+            return
+        if not path.parent.exists():
+            path.parent.mkdir(mode=0o700, parents=True)
+            if not expected:
+                say(f"The folder {path.parent} was made for the database.")
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+@contextmanager
+def telling_new_workspace(workspace: Path | str | None) -> Iterator[None]:
+    """Say so where the folder of the file tools was not there before: its name may be a slip."""
+    absent = workspace is not None and not Path(workspace).exists()
+    try:
+        yield
+    finally:
+        if absent and workspace is not None and Path(workspace).exists():
+            say(f"The folder {workspace} was made for the workspace.")
+
+
+def left_behind(path: Path) -> int:
+    """How many runs of the database a dead process left unfinished: one look, before anything else is done.
+
+    0 where that cannot be told.
+    """
+
+    async def count(journal: Journal) -> int:
+        holds = holds_of(journal)
+        return 0 if holds is None else len(await holds.left())
+
+    try:
+        return look(path, count) if path.exists() else 0
+    except (JournalError, OSError):  # who uses the database will say what is wrong with it
+        return 0
+
+
+def holder_of(path: Path, run_id: str) -> Holder | None:
+    """Who is at work on a run; None: nobody, or nobody can tell."""
+
+    async def find(journal: Journal) -> Holder | None:
+        holds = holds_of(journal)
+        return None if holds is None else await holds.holder(run_id)
+
+    return look(path, find)
+
+
+async def find_run(journal: Journal, path: Path, given: str) -> str:
+    rows = await journal.runs(limit=_ALL)
+    if any(row.run_id == given for row in rows):
+        return given
+    found = [row.run_id for row in rows if given and row.run_id.startswith(given)]
+    if given == LAST and rows:
+        ids = {row.run_id for row in rows}
+        found = [row.run_id for row in rows if row.run_id.rpartition(".")[0] not in ids][:1]
+    if outer := [run_id for run_id in found if all(f"{one}.".startswith(f"{run_id}.") for one in found)]:
+        return outer[0]  # with the runs inside it
+    if not found:
+        raise RunNotFound(f"{path}: there is no run {given!r}.", hint="`tao runs` lists those that exist.")
+    shown = ", ".join(found[:_SHOWN]) + (" …" if len(found) > _SHOWN else "")
+    raise ConfigError(f"{len(found)} runs begin with {given!r}: {shown}.", hint="Give more of the id.")

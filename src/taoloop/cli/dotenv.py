@@ -1,0 +1,69 @@
+"""The environment of a command: the process's variables over those of a `.env` file in the current folder."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from taoloop.cli.ui.stdio import say
+from taoloop.errors import EnvFileError
+
+ENV_FILE = ".env"
+
+
+def environment(folder: Path | None = None) -> Mapping[str, str]:
+    """The variables to work with. Nothing is put into the process's own environment, so no tool inherits a key.
+
+    Raises:
+        EnvFileError: there is a `.env` file that cannot be read.
+    """
+    path = (folder or Path.cwd()) / ENV_FILE
+    text = env_text(path)
+    if text is None:
+        return os.environ
+    from dotenv import dotenv_values  # noqa: PLC0415  # only where there is a file
+    from dotenv.parser import parse_stream  # noqa: PLC0415
+
+    good = []
+    for binding in parse_stream(io.StringIO(text)):
+        if binding.error:
+            say(f"{path}:{binding.original.line}: this is not NAME=value; the line was ignored.")
+        else:
+            good.append(binding.original.string)
+    values = dotenv_values(stream=io.StringIO("".join(good)))
+    return {**{name: value for name, value in values.items() if value is not None}, **os.environ}
+
+
+def env_text(path: Path) -> str | None:
+    """The content of a `.env` file, None where there is none.
+
+    Raises:
+        EnvFileError: it is there and is no regular file, or cannot be read as UTF-8 text.
+    """
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):  # opening a FIFO would wait for its writer
+            raise EnvFileError(f"{path}: it is {_kind(mode)}, not a file.", hint="Move it away, or rename it.")
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        if not path.is_symlink():
+            return None
+        raise EnvFileError(f"{path}: it is a link to a file that is not there.", hint="Mend or remove it.") from error
+    except UnicodeDecodeError as error:
+        raise EnvFileError(
+            f"{path}: this is not UTF-8 text (byte {error.start}).", hint="Save it as UTF-8, or move it away."
+        ) from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise EnvFileError(
+            f"{path}: it cannot be read ({reason}).", hint="Correct its permissions, or move it away."
+        ) from error
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"

@@ -1,0 +1,79 @@
+"""Exit codes: one per status, and one per kind of error. The table of `tao --help` is made from this."""
+
+from __future__ import annotations
+
+from taoloop.cli.ui.stdio import OutputError
+from taoloop.core.events import Status
+from taoloop.errors import (
+    FenceLost,
+    JournalError,
+    JournalTampered,
+    ModelError,
+    ReplayDiverged,
+    RunExists,
+    RunHeld,
+    RunNotFound,
+    ScriptUnused,
+    TaoError,
+)
+
+OK = 0
+FOUND = 1
+USAGE = 2
+SCRIPT_UNUSED = 10
+JOURNAL = 11
+TAMPERED = 12
+NOT_UNDONE = 13
+HELD = 14
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+TERMINATED = 143
+
+OF_STATUS: dict[Status, int] = {
+    "completed": OK,
+    "max_steps_exceeded": 3,
+    "budget_exceeded": 4,
+    "unreadable": 5,
+    "too_many_errors": 6,
+    "repeated_action": 7,
+    "waiting": 8,
+    "model_failed": 9,
+    "stopped": INTERRUPTED,
+}
+
+_OTHERS: dict[int, str] = {
+    FOUND: "a finding of lint, doctor, replay or diff; a tool that failed when called by hand; output that cannot be"
+    " written; or an error inside taoloop",
+    USAGE: "a wrong option, name, key or file; nothing was started",
+    SCRIPT_UNUSED: "completed, but the scripted model has replies left",
+    JOURNAL: "the database cannot be read or written",
+    TAMPERED: "the run was changed after it was written",
+    NOT_UNDONE: "something that the run did could not be undone",
+    HELD: "another process is at work on the run; it was left alone",
+    BROKEN_PIPE: "stopped, because nobody reads the output any more",
+    TERMINATED: "stopped by SIGTERM",
+}
+
+TABLE: dict[int, str] = dict(sorted(({code: status for status, code in OF_STATUS.items()} | _OTHERS).items()))
+"""Every exit code of `tao` and what it means."""
+
+
+def of_error(error: TaoError) -> int:
+    """The exit code for an error that ends a command."""
+    match error:
+        case ScriptUnused():
+            return SCRIPT_UNUSED
+        case ReplayDiverged() | OutputError():
+            return FOUND
+        case RunNotFound() | RunExists():
+            return USAGE
+        case RunHeld() | FenceLost():
+            return HELD
+        case JournalTampered():
+            return TAMPERED
+        case JournalError():
+            return JOURNAL
+        case ModelError():
+            return OF_STATUS["model_failed"]
+        case _:
+            return USAGE

@@ -1,0 +1,93 @@
+"""Driving a run from a process: signals stop it cleanly, and a reader that left stops it too."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from taoloop.cli import exit_codes as exits
+from taoloop.cli.ui.stdio import OutputError
+from taoloop.core.events import Event
+from taoloop.runtime.result import Result
+from taoloop.runtime.runner import Listener
+
+_SHOW_CURSOR = "\x1b[?25h"
+
+
+class Stopper:
+    """Turns the first Ctrl-C or SIGTERM into a cancellation of the run, and the second into the end of the process.
+
+    `code` is the exit code that the stop calls for, None while nothing has stopped the run. `lost` says why the
+    output could not be written, where that stopped it.
+    """
+
+    def __init__(self, on_stop: Callable[[], None] | None = None) -> None:
+        self.code: int | None = None
+        self.lost: OutputError | None = None
+        self._on_stop = on_stop
+        self._task: asyncio.Task[Any] | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._signalled)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def drive(self, make: Callable[[Listener], Coroutine[Any, Any, Result]], listener: Listener) -> Result | None:
+        """The result of the run, or None if it was stopped."""
+
+        def guarded(event: Event) -> None:
+            if self.code == exits.BROKEN_PIPE:
+                return
+            try:
+                listener(event)
+            except BrokenPipeError:
+                self.stop(exits.BROKEN_PIPE)
+            except OutputError as error:
+                self.lost = error
+                self.stop(exits.FOUND)
+
+        async def work() -> Result | None:
+            self._task = asyncio.current_task()
+            if self._stopped():  # before it began
+                return None
+            try:
+                return await make(guarded)
+            except asyncio.CancelledError:
+                if not self._stopped():
+                    raise
+                return None
+
+        return asyncio.run(work())
+
+    def _stopped(self) -> bool:
+        return self.code is not None
+
+    def stop(self, code: int) -> None:
+        """Cancel the run; it writes down that it was stopped."""
+        self.code = code
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+
+    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+        code = exits.INTERRUPTED if number == signal.SIGINT else exits.TERMINATED
+        if self.code is not None:
+            with suppress(OSError, ValueError):
+                if sys.stderr.isatty():
+                    os.write(2, _SHOW_CURSOR.encode())
+            os._exit(code)
+        self.stop(code)
+        if self._on_stop is not None:
+            self._on_stop()

@@ -1,0 +1,1 @@
+"""How runs, questions and tool cards look on a terminal."""

@@ -1,0 +1,216 @@
+"""Asking the person at the terminal whether calls may run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from taoloop.cli.approval_answers import person
+from taoloop.cli.ui.approval_view import show_call, show_question
+from taoloop.cli.ui.live_view import LiveView
+from taoloop.cli.ui.texts import label
+from taoloop.core.cards.decimals import written_literals
+from taoloop.dialects.parsing.strict_json import NotJsonError, loads
+from taoloop.errors import InvalidArguments
+from taoloop.runtime.approvals.inbox import fitted
+from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
+
+_YES_IN_FULL = ("yes", "是", "允许")
+_KEYS = {
+    "yes": ("y", *_YES_IN_FULL),
+    "no": ("n", "no", "否", "拒绝"),
+    "always": ("a", "always", "一律"),
+    "values": ("v", "values", "信任"),
+    "edit": ("e", "edit", "修改"),
+    "one": ("o", "one", "逐个"),
+    "later": ("q", "quit", "later", "以后"),
+    "happened": ("h", "happened", "已生效"),
+    "repeat": ("r", "repeat", "再执行"),
+    "leave": ("l", "leave", "不作定论"),
+}
+
+
+class Asker:
+    """Answers the policy's questions by asking at the terminal."""
+
+    def __init__(self, view: LiveView) -> None:
+        self._view = view
+        self._by = person(None)
+        self._singly: set[tuple[str, str]] = set()  # calls that the person wants to decide one by one
+
+    async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        """The answer, or None where the person wants to decide later."""
+        with self._view.waiting_for_person():
+            try:
+                return await (self._ask_what_happened(request) if request.doubt else self._ask(request))
+            except asyncio.CancelledError:
+                if request.expires_at is not None and time.time() >= request.expires_at - 1:
+                    self._prompt("\n" + label(self._view.pen.language, "ask_too_late") + "\n")
+                raise
+
+    async def _ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        if (request.run_id, request.call_id) in self._singly:
+            request = replace(request, batch=())
+        pen = self._view.pen
+        show_question(pen, request, inner=request.run_id != self._view.run_id)
+        forget_typed()
+        args: Mapping[str, Any] | None = None
+        digits: Mapping[str, str] | None = None
+        on_offer = _on_offer(request)
+        self._prompt(self._keys(request, on_offer))
+        while True:
+            line = await _read_line()
+            said = "later" if line is None else _meant(line, on_offer, in_full=request.grave)
+            match said:
+                case "later":
+                    return None
+                case "no":
+                    self._prompt(label(pen.language, "ask_reason"))
+                    note = (await _read_line() or "").strip()
+                    return ApprovalAnswer(approved=False, by=self._by, note=note, batch=bool(request.batch))
+                case "edit":
+                    args, digits = await self._edited(request) or (args, digits)
+                    show_call(pen, request, edited=args)
+                    on_offer = tuple(key for key in on_offer if key != "always")
+                    self._prompt(self._keys(request, on_offer))
+                case "one":
+                    self._singly |= {(one.run_id, one.call_id) for one in (request, *request.batch)}
+                    return await self._ask(request)
+                case "values" if request.grave and not await self._in_full():
+                    self._prompt(self._keys(request, on_offer))
+                case "yes" | "always" | "values":
+                    scope = {"always": "rule", "values": "values"}.get(said, "call")
+                    return ApprovalAnswer(
+                        approved=True,
+                        by=self._by,
+                        args=args,
+                        digits=digits,
+                        scope=scope,  # type: ignore[arg-type]  # one of the three
+                        batch=bool(request.batch),
+                    )
+                case _:
+                    again = "ask_grave" if request.grave else "ask_again"
+                    self._prompt(label(pen.language, again) + (" " if request.grave else ""))
+
+    async def _ask_what_happened(self, request: ApprovalRequest) -> ApprovalAnswer | None:
+        """The other question: of a call without an outcome, whether it happened. No letter of the first is taken."""
+        pen = self._view.pen
+        show_question(pen, request, inner=request.run_id != self._view.run_id)
+        forget_typed()
+        names = ("doubt_happened", "doubt_repeat", "doubt_leave", "ask_later")
+        self._prompt("   ".join(label(pen.language, name) for name in names))
+        while (line := await _read_line()) is not None:
+            said = _meant(line, ("happened", "repeat", "leave", "later"), in_full=False)
+            if said == "later":
+                return None
+            if said in ("happened", "repeat", "leave"):
+                note = ""
+                if said == "happened":
+                    self._prompt(label(pen.language, "doubt_note"))
+                    note = (await _read_line() or "").strip()
+                return ApprovalAnswer(
+                    approved=said == "happened",
+                    by=self._by,
+                    note=note,
+                    settle=said,  # type: ignore[arg-type]  # one of the three
+                )
+            self._prompt(label(pen.language, "ask_again"))
+        return None
+
+    async def _in_full(self) -> bool:
+        """Whether the person types the whole word too, where one letter must not be enough."""
+        self._prompt(label(self._view.pen.language, "ask_grave") + " ")
+        return (await _read_line() or "").strip().lower() in _YES_IN_FULL
+
+    def _keys(self, request: ApprovalRequest, on_offer: tuple[str, ...]) -> str:
+        """What the person can type. A grave call shows no letter that would allow it."""
+        language, calls = self._view.pen.language, 1 + len(request.batch)
+        names = [f"ask_{key}" for key in on_offer]
+        if calls > 1:
+            names[0] = "ask_yes_all"
+        parts = [label(language, name, n=calls) for name in names if not (request.grave and name == "ask_yes")]
+        head = label(language, "ask_grave") + "\n" if request.grave else ""
+        return head + "   ".join(parts)
+
+    async def _edited(self, request: ApprovalRequest) -> tuple[Mapping[str, Any], Mapping[str, str]] | None:
+        """Arguments that fit the tool, with their decimals as typed; None where the person left them as they are."""
+        pen = self._view.pen
+        while True:
+            self._prompt(label(pen.language, "ask_args"))
+            line = (await _read_line() or "").strip()
+            if not line:
+                return None
+            try:
+                given = loads(line)
+                if request.card is None:
+                    return (dict(given), written_literals(given, (line,))) if isinstance(given, Mapping) else None
+                return fitted(request.card, given), written_literals(given, (line,))
+            except NotJsonError as error:
+                pen.line(f"JSON: {error}", "red")
+            except InvalidArguments as error:
+                pen.line(f"{error.message} {error.hint}", "red")
+
+    def _prompt(self, text: str) -> None:
+        stream = self._view.pen.console.file
+        stream.write(text)
+        stream.flush()
+
+
+def _on_offer(request: ApprovalRequest) -> tuple[str, ...]:
+    if request.grave:
+        return ("yes", "no", "values", "edit", "later")
+    always = ("always",) if request.has_always else ()
+    if request.batch:
+        return ("yes", "one", "no", *always, "values", "later")
+    return ("yes", "no", *always, "values", "edit", "later")
+
+
+def _meant(line: str, on_offer: tuple[str, ...], *, in_full: bool) -> str:
+    """What a line says; nothing where it says none of what is on offer."""
+    typed = line.strip().lower()
+    if in_full and typed == "y":
+        return ""
+    return next((key for key in on_offer if typed in _KEYS[key]), "")
+
+
+def forget_typed() -> None:
+    """Drop what was typed before the question stood there: it cannot be its answer."""
+    try:
+        import termios  # noqa: PLC0415  # not on every system
+    except ImportError:
+        return
+    with suppress(termios.error, OSError):
+        termios.tcflush(0, termios.TCIFLUSH)
+
+
+def confirmed(question: str) -> bool:
+    """Whether the person at the terminal says yes; Ctrl-C and the end of input leave the line."""
+    forget_typed()
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise
+
+
+async def _read_line() -> str | None:
+    """A line that the person types, None at the end of input. A cancellation ends the waiting at once."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(0, ready.set)
+    except NotImplementedError:  # the default loop of Windows
+        return await asyncio.to_thread(sys.stdin.readline) or None
+    try:
+        await ready.wait()
+        return os.read(0, 65536).decode("utf-8", "replace") or None
+    finally:
+        loop.remove_reader(0)

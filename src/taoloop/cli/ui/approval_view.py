@@ -1,0 +1,125 @@
+"""How a question about calls looks to a person: what it does to whom first, and where each value came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from taoloop.cli.ui.event_view import Pen
+from taoloop.cli.ui.terminal_text import visible
+from taoloop.cli.ui.texts import label
+from taoloop.core.events import Source
+from taoloop.core.views.transcript import input_text
+from taoloop.policy.texts import translated
+from taoloop.runtime.approvals.request import ApprovalRequest
+
+_STYLES = {"FOREIGN": "bold red", "UNKNOWN": "red", "LINKS": "red", "WRITTEN": "yellow"}
+_RANKS = {"target": 0, "value": 2, "content": 3, "minor": 4}
+_REFERENCE = 1
+
+
+def show_question(pen: Pen, request: ApprovalRequest, *, inner: bool = False) -> None:
+    """The calls whole, and why it is asked. Nothing in them can hide or pass for a line of ours."""
+    calls = (request, *request.batch)
+    pen.gap()
+    title = label(pen.language, "doubt_title" if request.doubt else "ask_title", n=len(calls))
+    pen.row("asking", title, style="bold yellow", body="bold")
+    for one in calls:
+        show_call(pen, one, inner=inner)
+    if request.doubt:
+        pen.row("note", _on_one_line(shown(pen, request.doubt)))
+        return
+    pen.row(
+        "ask_why",
+        label(pen.language, "semicolon").join(_on_one_line(shown(pen, reason)) for reason in _reasons(pen, request)),
+    )
+    if request.expires_at is not None:
+        pen.line("   " + label(pen.language, "ask_until", time=moment(request.expires_at)), "dim")
+
+
+def _reasons(pen: Pen, request: ApprovalRequest) -> list[str]:
+    """Why it is asked, in the language of the terminal: a run in Chinese may be asked about where only ASCII shows."""
+    tier = request.card.tier if request.card is not None else None
+    return [translated(reason, pen.language, tool=request.tool, tier=tier) for reason in request.reasons]
+
+
+def show_call(
+    pen: Pen, request: ApprovalRequest, *, inner: bool = False, edited: Mapping[str, Any] | None = None
+) -> None:
+    """One call: the tool, then its arguments, those that say what it acts on first, each with its origin."""
+    tier = f" [{request.card.tier}]" if request.card is not None and request.card.tier else ""
+    within = " · " + label(pen.language, "run", run_id=request.run_id) if inner else ""
+    pen.row("ask_tool", f"{_on_one_line(shown(pen, request.tool))}{tier} ({request.call_id}){within}")
+    args = request.args if edited is None else edited
+    for name in sorted(args, key=lambda name: _rank(request, name)):
+        changed = edited is not None and (name not in request.args or request.args[name] != args[name])
+        sources = [one for one in request.sources if _root(one.arg) == name]
+        _argument(pen, name, args[name], None if changed else sources)
+
+
+def _argument(pen: Pen, name: str, value: Any, sources: Iterable[Source] | None) -> None:
+    """The value whole, and below it where it came from; None for what the person put there."""
+    head = _on_one_line(shown(pen, name))
+    text = shown(pen, value if isinstance(value, str) and "\n" in value else input_text([value])[1:-1])
+    if "\n" in text or cell_len(f"   {head} = {text}") > pen.console.width:
+        pen.line(f"   {head} =")
+        _block(pen, text)
+    else:
+        pen.line(f"   {head} = {text}")
+    if sources is None:
+        pen.line(f"      {label(pen.language, 'badge_edited')}", "green")
+        return
+    for one in sources:
+        where = "" if one.arg == name else _on_one_line(shown(pen, one.arg)) + label(pen.language, "colon")
+        place = ""
+        if one.snippet and one.call_id:
+            snippet = _on_one_line(shown(pen, one.snippet))
+            place = label(pen.language, "badge_from", call_id=one.call_id, snippet=snippet)
+        for line in _folded(pen, where + label(pen.language, f"badge_{one.badge}") + place, 6):
+            pen.line(f"      {line}", _STYLES.get(one.badge, "dim"))
+
+
+def shown(pen: Pen, text: str) -> str:
+    """`visible`, with what the terminal's encoding lacks written out too: a person must see what they allow."""
+    encoding = pen.console.encoding
+    return visible(text).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def moment(at: float) -> str:
+    """A time of the journal in the person's own zone."""
+    try:
+        return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
+    except (OverflowError, OSError, ValueError):  # beyond what calendars know
+        return f"{at:g}"
+
+
+def _block(pen: Pen, text: str) -> None:
+    """The text between bars, also where a line of it is folded, so that none of it passes for a line of ours."""
+    for line in text.split("\n"):
+        for part in Text(line).wrap(pen.console, max(10, pen.console.width - 5), overflow="fold"):
+            pen.line(f"   │ {part.plain}")
+
+
+def _folded(pen: Pen, text: str, indent: int) -> list[str]:
+    """A line of a terminal as several, so that no part of it begins where our own lines do."""
+    if not pen.console.is_terminal:
+        return [text]
+    width = max(10, pen.console.width - indent)
+    return [part.plain.rstrip() for part in Text(text).wrap(pen.console, width, overflow="fold")]
+
+
+def _rank(request: ApprovalRequest, name: str) -> int:
+    role = "target" if request.card is None else request.card.role(name)
+    return _RANKS.get(role, _REFERENCE)
+
+
+def _root(path: str) -> str:
+    return path.partition(".")[0].partition("[")[0]
+
+
+def _on_one_line(text: str) -> str:
+    return text.replace("\n", "\\n")

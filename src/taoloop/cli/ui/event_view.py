@@ -1,0 +1,340 @@
+"""How the events of a run look to a person: on a terminal with colours and columns, elsewhere as plain lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from taoloop.cli.ui.terminal_text import clean, one_line, shortened
+from taoloop.cli.ui.texts import label
+from taoloop.core.events import (
+    ActionRequested,
+    ApprovalGiven,
+    ApprovalRefused,
+    Compacted,
+    DoubtSettled,
+    Event,
+    Finished,
+    InDoubt,
+    LimitReached,
+    ModelErred,
+    ModelReplied,
+    Noted,
+    Observed,
+    Paused,
+    ReadDropped,
+    ReplyRejected,
+    Resumed,
+    RunStarted,
+)
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import TIMED_OUT
+from taoloop.core.views.transcript import input_text, observation_text
+
+STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yellow", "model_failed": "red"}
+"""How a status looks in lists."""
+
+_PREVIEW_CELLS, _PREVIEW_LINES = 480, 8
+_LEAST_CELLS = 20  # for a text beside other columns; where there is less room it stands below them
+_LABEL_CELLS = {"zh": 9, "en": 11}
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Pass it on: rich would end the process here, and a run with it that nobody has stopped."""
+        raise  # noqa: PLE0704  # called where it is handled
+
+
+def console_for(stream: TextIO) -> Console:
+    """A console on `stream`: colours only on a terminal, and never with NO_COLOR. Raises BrokenPipeError."""
+    if stream.isatty():
+        return _Console(file=stream, highlight=False, markup=False, emoji=False)
+    return _Console(
+        file=stream,
+        force_terminal=False,
+        color_system=None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+    )
+
+
+def write_rows(console: Console, rows: Sequence[tuple[str, ...]], styles: Sequence[str]) -> None:
+    """Rows in columns, one style per row. The last column is folded on a terminal and left whole elsewhere.
+
+    Where a terminal is too narrow for columns it stands below the others.
+    """
+    widths = [max(cell_len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    if console.is_terminal and console.width < sum(width + 2 for width in widths) + _LEAST_CELLS:
+        for row, style in zip(rows, styles, strict=True):
+            console.print(Text("  ".join(one_line(cell) for cell in row[:-1]), style))
+            console.print(Padding(Text(one_line(row[-1]), style, overflow="fold"), (0, 0, 0, 2)))
+        return
+    if console.is_terminal:
+        table = Table.grid(padding=(0, 2))
+        for _ in rows[0][:-1]:
+            table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for row, style in zip(rows, styles, strict=True):
+            table.add_row(*(Text(one_line(cell), style) for cell in row))
+        console.print(table)
+        return
+    for row in rows:
+        cells = [set_cell_size(one_line(cell), width) for cell, width in zip(row[:-1], widths, strict=True)]
+        console.print(Text("  ".join([*cells, one_line(row[-1])])), soft_wrap=True)
+
+
+@dataclass(slots=True)
+class Pen:
+    """Writes labelled rows. Texts are cleaned here, so nothing untrusted reaches the terminal as it came."""
+
+    console: Console
+    language: str = "en"
+
+    def row(self, name: str, text: str, *, style: str = "", body: str = "", mark: str = "") -> None:
+        """A label and a text beside it; `mark` stands before the label (the number of the step)."""
+        shown = label(self.language, name)
+        content = clean(text).rstrip("\n")
+        if not self.console.is_terminal:
+            head = f"{mark} {shown}" if mark else f"  {shown}"
+            first, *more = content.split("\n")
+            lines = [head + label(self.language, "colon") + first, *(f"    {line}".rstrip() for line in more)]
+            self.console.print(Text("\n".join(lines)), soft_wrap=True)
+            return
+        width = _LABEL_CELLS.get(self.language, 10)
+        name_cell = Text(f"{mark:>2} ", "dim") + Text(shown, style)
+        width = 3 + max(width, cell_len(shown) + 1)
+        if self.console.width < width + _LEAST_CELLS:
+            self.console.print(name_cell)
+            self.console.print(Padding(Text(content, body, overflow="fold"), (0, 0, 0, 2)))
+            return
+        table = Table.grid(padding=0)
+        table.add_column(width=width, no_wrap=True)
+        table.add_column(overflow="fold")
+        table.add_row(name_cell, Text(content, body))
+        self.console.print(table)
+
+    def line(self, text: str, style: str = "") -> None:
+        """A line without a label."""
+        self.console.print(Text(clean(text), style), soft_wrap=not self.console.is_terminal)
+
+    def gap(self) -> None:
+        """An empty line, on a terminal only."""
+        if self.console.is_terminal:
+            self.console.print()
+
+
+@dataclass(slots=True)
+class EventWriter:
+    """Writes the events of one run as they come. `raw` shows model outputs as they were, `whole` cuts nothing."""
+
+    pen: Pen
+    trace: Trace
+    raw: bool = False
+    whole: bool = False
+
+    def write(self, event: Event) -> None:
+        """Show one event, which the trace has already."""
+        pen = self.pen
+        match event.fact:
+            case RunStarted() as fact:
+                self._started(fact)
+            case Resumed(reason=reason):
+                pen.row("resumed", f"{self.trace.run_id}: {reason}" if reason else self.trace.run_id, style="bold")
+                pen.row("task", self.trace.task, style="bold", body="bold")
+            case ModelReplied() as fact:
+                self._replied(fact)
+            case ReplyRejected() as fact:
+                pen.row("rejected", f"{fact.code}: {fact.message}", style="yellow", body="yellow")
+            case ActionRequested() as fact:
+                self._requested(fact)
+            case Observed() as fact:
+                self._observed(fact)
+            case ApprovalGiven() | ApprovalRefused() as fact:
+                write_approval(pen, self.trace, fact)
+            case Paused() | Finished():
+                self._ended(event.fact)
+            case _:
+                self._write_rare(event)
+
+    def _write_rare(self, event: Event) -> None:
+        pen = self.pen
+        match event.fact:
+            case ModelErred(code=code, message=message):
+                pen.row("note", f"{code}: {message}", style="yellow", body="dim")
+            case Compacted() as fact:
+                name = "summarised" if fact.summary else "previewed"
+                sizes = {"before": fact.tokens_before, "after": fact.tokens_after}
+                text = label(pen.language, name, n=fact.through_step, **sizes)
+                summary = f"\n{fact.summary}" if fact.summary and (self.raw or self.whole) else ""
+                pen.row("context", text + summary, style="yellow", body="dim")
+            case ReadDropped(tool=tool, args=args, reason=reason):
+                text = f"{tool} {self._cut(input_text(args))} ({reason})"
+                pen.row("dropped", text, style="dim", body="dim")
+            case InDoubt(call_id=call_id, reason=reason):
+                name = "in_doubt_timeout" if reason == TIMED_OUT else "in_doubt_no_outcome"
+                pen.row("in_doubt", label(pen.language, name, call_id=call_id), style="yellow", body="yellow")
+            case DoubtSettled() as fact:
+                write_settled(pen, fact)
+            case Noted(text=text):
+                pen.row("note", text, style="yellow", body="dim")
+            case LimitReached(limit=limit, allowed=allowed, used=used):
+                text = label(pen.language, "limit_reached", limit=limit, used=used, allowed=allowed)
+                pen.row("limit", text, style="yellow", body="yellow")
+            case _:
+                pass
+
+    def _started(self, fact: RunStarted) -> None:
+        agent = fact.agent
+        model = label(self.pen.language, "offline") if agent.model == "offline" else agent.model
+        self.pen.line(f"{model} · {agent.strategy} · {agent.dialect} · {agent.language}", "dim")
+        write_links(self.pen, fact)
+        self.pen.row("task", fact.task, style="bold", body="bold")
+
+    def _replied(self, fact: ModelReplied) -> None:
+        if self.raw:
+            calls = "".join(f"\n→ {call.name} {call.arguments}" for call in fact.tool_calls)
+            self.pen.row("raw", f"{fact.text}{calls}" or "(empty)", style="magenta", body="dim", mark=str(fact.step))
+        if fact.decision is not None and fact.decision.reason:
+            self.pen.row("thought", fact.decision.reason, style="blue", mark="" if self.raw else str(fact.step))
+
+    def _requested(self, fact: ActionRequested) -> None:
+        step = self.trace.steps[-1] if self.trace.steps else None
+        has_mark = self.raw or (step is not None and step.decision is not None and bool(step.decision.reason))
+        text = f"{fact.tool} {self._cut(input_text(fact.args))}"
+        self.pen.row("action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
+        if fact.verdict == "deny" and fact.reasons:
+            self.pen.row("denied", label(self.pen.language, "semicolon").join(fact.reasons), style="yellow")
+
+    def _observed(self, fact: Observed) -> None:
+        call = self.trace.calls.get(fact.call_id)
+        step = self.trace.steps[-1] if self.trace.steps else None
+        beside = call is not None and step is not None and len(step.calls) > 1
+        name = f"{call.requested.tool} → " if beside and call is not None else ""
+        text = name + self._cut(observation_text(fact))
+        if fact.artifact is not None:
+            text += "\n" + label(self.pen.language, "kept_as", n=fact.size_chars, ref=fact.artifact)
+        if fact.child is not None:
+            text += "\n" + label(self.pen.language, "inner", run_id=fact.child)
+        if fact.ok:
+            self.pen.row("observation", text, style="green")
+        else:
+            self.pen.row("error", text, style="red", body="red")
+        if fact.printed:
+            self.pen.row("printed", self._cut(fact.printed), style="dim", body="dim")
+
+    def _ended(self, fact: Paused | Finished) -> None:
+        pen = self.pen
+        pen.gap()
+        if isinstance(fact, Paused):
+            pen.row("waiting", fact.reason, style="bold yellow")
+            return
+        write_end(pen, fact)
+
+    def _cut(self, text: str) -> str:
+        if self.whole:
+            return text
+        head = text[:_PREVIEW_CELLS]  # wide characters take two cells, so fewer of them fit
+        kept, left = shortened(text, _PREVIEW_CELLS * len(head) // max(cell_len(head), 1), _PREVIEW_LINES)
+        if not left:
+            return text
+        return f"{kept}\n{label(self.pen.language, 'more', n=left, run_id=self.trace.run_id)}"
+
+
+def write_links(pen: Pen, fact: RunStarted) -> None:
+    """The run that this one is part of, the one that it goes on after, and the one that it was branched off."""
+    for name, run_id in (("part_of", fact.parent), ("goes_on", fact.after)):
+        if run_id is not None:
+            pen.line(label(pen.language, name, run_id=run_id), "dim")
+    if fact.forked_from is not None:
+        pen.line(label(pen.language, "forked", run_id=fact.forked_from, step=fact.forked_at), "dim")
+
+
+def write_approval(pen: Pen, trace: Trace, fact: ApprovalGiven | ApprovalRefused) -> None:
+    """Who allowed or refused a call, and what they said."""
+    tier = trace.calls[fact.call_id].requested.tier
+    if fact.by == "operator" and fact.note == f"tier {tier} was allowed ahead of time":
+        said = label(pen.language, "by_ahead", tier=tier)
+    else:
+        who = label(pen.language, "by_user") if fact.by == "user" else label(pen.language, "by", by=fact.by)
+        said = f"{who}: {fact.note}" if fact.note else who
+    if isinstance(fact, ApprovalGiven):
+        pen.row("approved", said, style="green")
+    else:
+        pen.row("refused", said, style="yellow")
+
+
+def write_settled(pen: Pen, fact: DoubtSettled) -> None:
+    """Who said of a call without an outcome whether it happened."""
+    text = label(pen.language, f"settled_{fact.happened}".lower(), call_id=fact.call_id)
+    pen.row("in_doubt", f"{text} ({fact.by}{': ' if fact.note else ''}{fact.note})", style="yellow", body="yellow")
+
+
+def write_end(pen: Pen, fact: Finished) -> None:
+    """The answer of a run, or why there is none."""
+    if fact.answer is not None:
+        pen.row("answer", fact.answer, style="bold green")
+    if fact.answer is None or fact.status != "completed":
+        pen.row("no_answer" if fact.answer is None else "limit", fact.reason, style="bold yellow")
+    for citation in fact.citations:
+        pen.line(f"   [{citation}]", "dim")
+
+
+def summary(trace: Trace, language: str) -> str:
+    """How the run stands and what it took, in one line."""
+    parts = [
+        trace.status,
+        label(language, "steps", n=trace.step_count),
+        label(language, "calls", n=trace.tool_calls),
+    ]
+    if trace.usage.total_tokens:
+        parts.append(label(language, "tokens", n=trace.usage.total_tokens))
+        unknown = bool(trace.unpriced_calls)
+        parts.append(
+            label(language, "cost_unknown") if unknown else label(language, "cost", usd=f"{trace.cost_usd:.6g}")
+        )
+    parts += [label(language, "time", s=trace.wall_s), label(language, "run", run_id=trace.run_id)]
+    return " · ".join(parts)
+
+
+def resume_command(trace: Trace, db: str | None) -> str | None:
+    """The command that goes on with the run; None where nothing is left to do."""
+    if trace.status == "completed":
+        return None
+    if trace.started is not None and (undoes := trace.started.undoes) is not None:
+        step = f" --to {undoes.to_step}" if undoes.to_step else ""
+        return f"tao undo {undoes.run_id}{step}{_at(db)}"
+    parts = ["tao run --resume", trace.run_id]
+    if trace.finished is not None and (option := LIMIT_OPTIONS.get(trace.finished.limit or "")):
+        allowed = getattr(trace.limits, trace.finished.limit or "") or 1
+        parts.append(f"{option} {2 * allowed:g}")
+    return " ".join(parts) + _at(db)
+
+
+def answer_command(trace: Trace, db: str | None) -> str | None:
+    """The command that shows what a run waits for, and how to answer; None where it waits for nobody."""
+    return None if trace.paused is None else f"tao approvals {trace.run_id}{_at(db)}"
+
+
+LIMIT_OPTIONS = {
+    "max_steps": "--max-steps",
+    "max_tool_calls": "--max-tool-calls",
+    "max_tokens": "--max-tokens",
+    "max_cost_usd": "--max-cost",
+    "max_wall_s": "--max-time",
+}
+"""Which option of `tao run` sets which limit."""
+
+
+def _at(db: str | None) -> str:
+    import shlex  # noqa: PLC0415  # one use
+
+    return "" if db is None else f" --db {shlex.quote(db)}"

@@ -1,0 +1,154 @@
+"""The standard output of the process, kept from everybody else while a command owns it."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TextIO
+
+from taoloop.cli.ui.terminal_text import clean
+from taoloop.errors import TaoError
+from taoloop.runtime.engine.stdout_capture import dividing_stdout
+
+_PLAIN = "taoloop.plain"
+_SIGNS = {"…": "...", "·": "-", "–": "-", "→": "->", "≠": "!=", "│": "|", "“": '"', "”": '"', "。": "."}
+_WIDE = 0xFEE0  # from a sign of ASCII to its full-width form
+
+
+class OutputError(TaoError):
+    """Standard output cannot be written, and it is not that its reader has left."""
+
+    code = "output"
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output; what goes wrong in writing it is told apart from every other error of the system."""
+
+    def write(self, text: str, /) -> int:
+        with _telling():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _telling():
+            super().flush()
+
+    def close(self) -> None:
+        with _telling():
+            super().close()
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"Standard output cannot be written: {error.strerror or error}.") from error
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """Signs of ours that an encoding lacks, in plain ones; a question mark for every other character."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(_SIGNS.get(char) or _narrow(char) for char in text), error.end
+
+
+def _narrow(char: str) -> str:
+    return chr(ord(char) - _WIDE) if "\uff01" <= char <= "\uff0f" or "\uff1a" <= char <= "\uff1f" else "?"
+
+
+codecs.register_error(_PLAIN, _plain)
+
+
+def open_missing() -> None:
+    """Put the null device where the process was started without a standard stream, so that no file takes its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  # open to the end
+
+
+def spoken(language: str, stream: TextIO) -> str:
+    """The language in which to label things on `stream`: English where it has no Chinese characters."""
+    try:
+        "任务".encode(_encoding(stream))
+    except UnicodeEncodeError:
+        return "en"
+    return language
+
+
+@contextmanager
+def owning_stdout() -> Iterator[TextIO]:
+    """The stream for what the command itself says.
+
+    Meanwhile everything else that is written to standard output (imported code, child processes, C code) goes to
+    standard error, and what a tool prints goes into its observation.
+    """
+    sys.stdout.flush()
+    try:
+        number = sys.stdout.fileno()
+    except (
+        OSError,
+        io.UnsupportedOperation,
+    ):  # a stand-in, as in a test or a notebook: there is nothing to divide
+        yield sys.stdout
+        return
+    kept = os.dup(number)
+    encoding = "utf-8" if not os.isatty(number) else sys.stdout.encoding
+    raw = open(kept, "wb", closefd=False)  # noqa: SIM115
+    ours = _Output(raw, encoding=encoding, errors=_PLAIN, newline="\n", line_buffering=os.isatty(kept))
+    try:
+        with suppress(OSError):  # no standard error: then it stays as it is
+            os.dup2(2, number)
+        with dividing_stdout():
+            yield ours
+    finally:
+        told = isinstance(sys.exception(), OutputError)
+        with suppress(OSError):
+            sys.stdout.flush()
+        os.dup2(kept, number)
+        try:
+            with suppress(OutputError) if told else nullcontext():
+                ours.close()  # flushes; a pipe that nobody reads is told to the caller
+        finally:
+            os.close(kept)
+
+
+def say(text: str) -> None:
+    """One line to the person on standard error, as `tao: …`."""
+    line = f"tao: {clean(text)}"
+    with suppress(OSError, ValueError):
+        if sys.stderr.isatty():
+            line = _folded(line)
+        encoding = _encoding(sys.stderr)
+        line = line.encode(encoding, _PLAIN).decode(encoding)
+        print(line, file=sys.stderr, flush=True)  # noqa: T201  # this is where the CLI prints
+
+
+def _encoding(stream: TextIO) -> str:
+    """The encoding of a stream, also while rich stands before it to keep a live view in order."""
+    found: str | None = getattr(stream, "rich_proxied_file", stream).encoding
+    return found or "utf-8"
+
+
+def _folded(line: str) -> str:
+    """The line broken between words, so that a terminal does not break it inside one."""
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(
+        line, max(width, 20), subsequent_indent="     ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def silence_stdout() -> None:
+    """Let the interpreter flush to nowhere when it ends: the reader of the pipe is gone."""
+    with suppress(OSError, io.UnsupportedOperation):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,1 @@
+"""Files that people write: agents, tools and policies, read with line numbers in every complaint."""

@@ -1,0 +1,55 @@
+"""Complaints about one place of a document: what a file's readers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from taoloop.config.document import Document, Place, kind_name
+from taoloop.errors import AgentFileError, ConfigError
+
+Kind = tuple[tuple[type, ...], str]
+"""Types of YAML, and what to call them."""
+
+TEXT: Kind = ((str,), "a text")
+PATH: Kind = ((str,), "a path")
+SWITCH: Kind = ((bool,), "true or false")
+NUMBER: Kind = ((int, float), "a number")
+COUNT: Kind = ((int,), "a whole number")
+LIST: Kind = ((list,), "a list")
+MAPPING: Kind = ((dict,), "a mapping")
+
+
+def require(document: Document, place: Place, value: Any, kind: Kind) -> None:
+    """Refuse a value of another kind.
+
+    Raises:
+        AgentFileError: it is one; says what is expected there.
+    """
+    types, expected = kind
+    is_blank = kind is PATH and isinstance(value, str) and not value.strip()
+    if isinstance(value, types) and not (isinstance(value, bool) and bool not in types) and not is_blank:
+        return
+    raise document.error(place, f"{expected} is expected, not {shown(value)}.")
+
+
+def shown(value: Any) -> str:
+    """A value of a document in a complaint about it: itself where it is short, else its kind."""
+    if value is None:
+        return "nothing"
+    text = repr(value)
+    return kind_name(value) if isinstance(value, bool) or len(text) > 60 else text
+
+
+@contextmanager
+def placed(document: Document, place: Place) -> Iterator[None]:
+    """Give an error that knows no place the line of `place`."""
+    try:
+        yield
+    except AgentFileError as error:
+        if error.path == str(document.path):
+            raise
+        raise document.error(place, str(error.args[0])) from error
+    except ConfigError as error:
+        raise document.error(place, error.message, hint=error.hint) from error

@@ -1,0 +1,75 @@
+"""`${NAME}` and `${NAME:-default}` in a file: values from the environment, and which of them are secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from taoloop.config.document import Document, Place
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inner>[^}]*)(?P<end>\}?)")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.\[\]:-]+(?:/[a-z0-9._-]{0,15})*")
+
+
+class EnvValues:
+    """Fills in references to variables, and keeps in mind which secrets were used.
+
+    `$${` stands for `${` itself. A variable that is empty counts as missing, unless a default is given.
+    """
+
+    def __init__(self, document: Document, env: Mapping[str, str]) -> None:
+        self._document, self._env = document, env
+        self.secrets: dict[str, str] = {}
+
+    def text(self, place: Place, given: str, *, is_plain: bool = False) -> str:
+        """`given` with its references filled in. `is_plain`: nothing that stands here is a secret, such as a path.
+
+        Everything else that comes from a variable counts as one, but for the path of something that is there, and an
+        address without credentials.
+
+        Raises:
+            AgentFileError: a variable is missing, or a reference is malformed; names it and the line.
+        """
+
+        def value(found: re.Match[str]) -> str:
+            if found["inner"] is None:
+                return "${"
+            name, has_default, default = found["inner"].partition(":-")
+            if not found["end"] or not _NAME.fullmatch(name):
+                raise self._document.error(
+                    place,
+                    f"{found[0][:60]!r} is not of the form ${{NAME}} or ${{NAME:-default}}.",
+                    hint="Write $${ for the two signs themselves.",
+                )
+            known = self._env.get(name, "")
+            if known:
+                if not is_plain and not _is_plain(known):
+                    self.secrets[name] = known
+                return known
+            if has_default:
+                return default
+            state = "is empty" if name in self._env else "is not set"
+            raise self._document.error(
+                place,
+                f"the environment variable {name} {state}.",
+                hint=f"Set it (for `tao` also in a file .env), or write ${{{name}:-default}}.",
+            )
+
+        return _REFERENCE.sub(value, given)
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a value is no secret wherever it stands."""
+    if _PLAIN_ADDRESS.fullmatch(value):
+        return True
+    try:
+        return value.startswith(("/", "~", "./", "../")) and Path(value).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):  # too long for a path, or the home of nobody
+        return False
+
+
+def has_reference(text: str) -> bool:
+    """Whether something in a text is to be filled in."""
+    return "${" in text

@@ -1,0 +1,178 @@
+"""A tool file: one YAML or JSON file that names tools of every kind, for a run, a server, and a look at them.
+
+It is a mapping with `tools`, a list of the same forms as in an agent file, and what holds for all of them: `egress`
+(rules for where calls may go), `workspace` and `memory` (for the built-in tools that need them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from taoloop.config.checks import placed
+from taoloop.config.document import Document, read_document
+from taoloop.config.tool_entries import ENVIRONMENT, SUFFIXES, Entry, ToolReader, egress_in
+from taoloop.errors import ConfigError, UnknownName
+from taoloop.runtime.tool_source import SourceLocation, ToolSource, load_at_once, together
+from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
+from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.tool import Tool
+
+FIELDS = ("tools", "egress", "workspace", "memory")
+
+_OTHERS = {
+    "openapi": "This is an OpenAPI document. Look at it with `tao tools --openapi FILE`; name it under `tools`.",
+    "swagger": "This is a Swagger document. Look at it with `tao tools --openapi FILE`; name it under `tools`.",
+    "mcpServers": "Name each server under `tools`, as `mcp: {name: …, command: …}`.",
+    "model": "It is one of an agent file, which is given by --agent.",
+}
+"""Fields by which another kind of file gives itself away."""
+
+_reading: ContextVar[tuple[Path, ...]] = ContextVar("_reading", default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedFile(Loaded):
+    """The tools of a tool file, in their order, and the problems.
+
+    `secrets` are the values of the environment that the file uses, by the names of the variables: for
+    `Agent(secrets=…)`, so that they reach no trace and no prompt. `close` lets go of what the tools hold open.
+    """
+
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sources: tuple[ToolSource, ...] = field(default=(), repr=False)
+
+    def close(self) -> None:
+        """Close connections and end processes; a tool that is called later opens them again."""
+        for source in self.sources:
+            source.close()
+
+
+def is_tool_file(name: str) -> bool:
+    """Whether a name on a command line is that of a file."""
+    return Path(name).suffix.lower() in SUFFIXES
+
+
+def load_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> LoadedFile:
+    """Everything that a tool file names. May connect to servers and databases; blocks until they have answered.
+
+    `env` holds the variables for `${NAME}`; None: those of the process. Paths in the file are relative to it.
+
+    Raises:
+        AgentFileError: the file cannot be used, a variable is missing, or two tools have the same name; names the file,
+            the line and the field. A source that is away is no error but a problem in the result.
+    """
+    entries = read_tools(path, env=env)
+    tools: dict[str, Tool] = {}
+    problems: list[Problem] = []
+    places: dict[str, str] = {}
+    builtin = builtin_tools(None)
+    sources = tuple(entry.item for entry in entries if isinstance(entry.item, ToolSource))
+    load_at_once(sources)
+    for entry in entries:
+        found = _tools_of(entry, builtin)
+        problems += found.problems
+        with placed(entry.document, entry.place):
+            places = together(places, ((one.name, entry.where) for one in found.tools))
+        tools |= {one.name: one for one in found.tools}
+    return LoadedFile(
+        tools=tuple(tools.values()),
+        problems=tuple(problems),
+        secrets={name: value for source in sources for name, value in source.secrets.items()},
+        sources=sources,
+    )
+
+
+def tools_named(path: Path | str, *, env: Mapping[str, str] | None = None) -> tuple[Any, ...]:
+    """What a tool file names, for `Agent(tools=…)`: its sources are loaded once the agent needs its tools.
+
+    A run of such an agent knows the file, and so can be resumed without naming it again.
+
+    Raises:
+        AgentFileError: the file cannot be used; names the file, the line and the field.
+    """
+    path = Path(path).expanduser().absolute()
+    entries = read_tools(path, env=env)
+    return (*(entry.item for entry in entries), named_as(str(path), path))
+
+
+def named_as(given: str, place: Path) -> ToolSource:
+    """A source without tools, beside those that a command line named as `given`: runs remember the name."""
+    return ToolSource(SourceLocation(path=place, line=1, field=""), Loaded, secrets={}, given_as=given)
+
+
+def read_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> tuple[Entry, ...]:
+    """What a tool file names, checked, and nothing of it loaded yet but code.
+
+    Raises:
+        AgentFileError: the file cannot be used; names the file, the line and the field.
+    """
+    token = ENVIRONMENT.set(ENVIRONMENT.get() if env is None else env)
+    try:
+        return entries_in(Path(path).expanduser().absolute())
+    finally:
+        ENVIRONMENT.reset(token)
+
+
+def entries_in(path: Path) -> tuple[Entry, ...]:
+    """The entries of the tool file at `path`; it may name other tool files, but not itself.
+
+    Raises:
+        AgentFileError: it cannot be used.
+        ConfigError: it names itself.
+    """
+    real, around = path.resolve(), _reading.get()
+    if real in around:
+        raise ConfigError(f"The tool file {path.name} names itself.", hint="Take it out of the list of its tools.")
+    token = _reading.set((*around, real))
+    try:
+        return _entries(read_document(path, "a tool file"))
+    finally:
+        _reading.reset(token)
+
+
+def _entries(document: Document) -> tuple[Entry, ...]:
+    for name in document.data:
+        if name in _OTHERS:
+            raise document.error((name,), "there is no such field in a tool file.", hint=_OTHERS[name])
+        if name not in FIELDS:
+            raise document.unknown((str(name),), FIELDS)
+    if "tools" not in document.data:
+        raise document.error((), "the field `tools` is missing.", hint="Begin with `tools:` and a list.")
+    rules = egress_in(document, document.data["egress"]) if "egress" in document.data else None
+    entries = ToolReader(document, egress=rules, spares_others=True).entries(("tools",), document.data["tools"])
+    return _with_places(document, entries)
+
+
+def _with_places(document: Document, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The built-in tools bound to the file's own workspace and memory, where it names them."""
+    own = {name: document.data[name] for name in ("workspace", "memory") if name in document.data}
+    if not own:
+        return tuple(entries)
+    reader = ToolReader(document)
+    paths = {name: reader.path((name,), value) for name, value in own.items()}
+    with placed(document, (next(iter(own)),)):
+        builtin = builtin_tools(**paths)
+    bound = []
+    for one in entries:
+        with placed(document, one.place):
+            item = offered_tool(one.item, builtin) if isinstance(one.item, str) else one.item
+        bound.append(Entry(one.document, one.place, item))
+    return tuple(bound)
+
+
+def _tools_of(entry: Entry, builtin: Mapping[str, Tool]) -> Loaded:
+    """The tools of one entry. A built-in one that this machine cannot serve is a problem."""
+    if isinstance(entry.item, ToolSource):
+        return entry.item.loaded()
+    if isinstance(entry.item, Tool):
+        return Loaded(tools=(entry.item,))
+    try:
+        return Loaded(tools=(offered_tool(entry.item, builtin),))
+    except (ConfigError, UnknownName) as error:
+        told = entry.document.error(entry.place, error.message, hint=error.hint)
+        where = f"{entry.document.path.name}:{told.line}"
+        return Loaded(problems=(Problem(source=where, place=told.field, message=error.message, hint=error.hint),))

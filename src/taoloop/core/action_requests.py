@@ -1,0 +1,124 @@
+"""From a decision to judged calls: unknown tools, bad arguments and denied actions become observations."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_search import meant, told
+from taoloop.core.decision import Call
+from taoloop.core.effects import RequestCalls
+from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict
+from taoloop.core.fast_dataclass import maker
+from taoloop.core.handles.handle import holds_handle
+from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.json_writer import json_writer
+from taoloop.core.policy import Policy
+from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
+
+_new_request = maker(ActionRequested)
+
+Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
+"""Takes a call id, a known tool's name and the arguments; gives them as JSON values, or what is wrong with them."""
+
+Judge = Callable[[str, Call, ToolCard], Verdict]
+"""Takes a call id, a call with arguments that fit, and its card; gives the policy's verdict."""
+
+_canonical = json_writer(json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str))
+
+
+def request_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge, add: Callable[[Fact], None]) -> None:
+    """Hand to `add` what follows from a decision to act: every call requested, and those refused at once observed.
+
+    A fact that is added to the trace counts for the next one: what a budget allows depends on the calls before. Call
+    ids are `call_1`, `call_2` … in the order of the run, so the same trace always gives the same ids.
+    """
+    refusals: list[Fact] = []
+    agent, allowed = trace.agent, trace.limits.max_tool_calls
+    left = None if allowed is None else allowed - trace.tool_calls
+    for number, asked in enumerate(effect.act.calls, trace.calls_requested + 1):
+        call = meant(asked, agent.tools)
+        card = trace.card(call.tool) if effect.offered else None
+        call_id = f"call_{number}"
+        args, verdict, fault = _judge_call(trace, call_id, call, card, check, judge)
+        if card is None:
+            fault = _unknown_tool(trace, call.tool, offered=effect.offered)
+        if fault is None and left is not None:
+            left -= 1
+            if left < 0:
+                fault = Fault(code=TOOL_CALL_LIMIT, message=f"The run may make {allowed} tool calls; none is left.")
+                verdict = Verdict(kind="deny", reasons=(fault.message,))
+        add(_requested(agent.policy, effect.step, call_id, call, args, card, verdict))
+        if fault is not None:
+            refusals.append(refusal(call_id, fault))
+    for refused in refusals:
+        add(refused)
+
+
+def refusal(call_id: str, fault: Fault) -> Observed:
+    """The observation of a call that was not run."""
+    return Observed(call_id=call_id, ok=False, output="", error=fault)
+
+
+def call_digest(tool: str, args: Any) -> str:
+    """A name for exactly this call: SHA-256 over tool and arguments, independent of the order of keys."""
+    text = _canonical([tool, args])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _judge_call(
+    trace: Trace, call_id: str, call: Call, card: ToolCard | None, check: Check, judge: Judge
+) -> tuple[Any, Verdict, Fault | None]:
+    """The arguments that count, the verdict, and the fault if the call is refused at once."""
+    if card is None:
+        return call.args, Verdict(kind="deny", reasons=("there is no such tool in this run",)), None
+    checked = check(call_id, call.tool, call.args)
+    if isinstance(checked, Fault):
+        return call.args, Verdict(kind="deny", reasons=(checked.message,)), checked
+    verdict = judge(call_id, call if checked is call.args else Call(tool=call.tool, args=checked), card)
+    if verdict.kind == "deny":
+        return checked, verdict, Fault(code="denied", message=_denied(trace, verdict))
+    return checked, verdict, None
+
+
+def _denied(trace: Trace, verdict: Verdict) -> str:
+    why = "; ".join(verdict.reasons)
+    return f"这一操作被拒绝：{why}。" if trace.agent.language == "zh" else f"This action was denied: {why}."
+
+
+def _requested(
+    policy: Policy, step: int, call_id: str, call: Call, args: Any, card: ToolCard | None, verdict: Verdict
+) -> ActionRequested:
+    return _new_request(
+        step=step,
+        call_id=call_id,
+        tool=call.tool,
+        args=args,
+        tier=card.tier if card else None,
+        verdict=verdict.kind,
+        digest=call_digest(call.tool, args),
+        reasons=verdict.reasons,
+        ref=call.ref,
+        rule=verdict.rule,
+        policy="" if verdict.kind == "allow" else policy.version,
+        sources=verdict.sources,
+        written=call.args if _is_filled(policy, call) else None,
+    )
+
+
+def _is_filled(policy: Policy, call: Call) -> bool:
+    """Whether handles stand in a call for values that the model did not see. The reader takes handles as they are."""
+    return policy.observations == "handles" and call.tool != READER and holds_handle(call.args)
+
+
+def _unknown_tool(trace: Trace, name: str, *, offered: bool) -> Fault:
+    known = [card.name for card in told(trace.agent.tools)] if offered else []
+    listed = ", ".join(known[:20]) + (" …" if len(known) > 20 else "")
+    return Fault(
+        code="unknown_tool",
+        message=f"There is no tool called {name[:80]!r}.",
+        hint=f"Known tools: {listed}." if known else "This run has no tools: answer without one.",
+    )

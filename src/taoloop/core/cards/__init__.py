@@ -1,0 +1,1 @@
+"""Tool cards: the contract of a tool, its linter, and the search over cards."""

@@ -1,0 +1,265 @@
+"""The linter of tool cards: what a model, or the executor, would stumble over. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taoloop.core.cards.tool_card import ToolCard
+
+_VERBS: dict[str, tuple[str, str]] = {
+    "read": (
+        "get fetch read look lookup search query find retrieve download load",
+        "查询|获取|读取|搜索|查找|检索|下载",
+    ),
+    "compute": ("calculate compute evaluate", "计算"),
+    "write": (
+        "create write save update insert add edit modify set upload append rename move",
+        "创建|新建|写入|保存|更新|修改|添加|新增|上传|移动",
+    ),
+    "delete": ("delete remove drop purge erase destroy wipe", "删除|移除|清空|清除|销毁"),
+    "send": (
+        "send post publish notify email submit book order buy pay transfer cancel",
+        "发送|发布|通知|提交|预订|预定|下单|购买|支付|付款|转账|取消",
+    ),
+}
+_CHANGING = ("write", "delete", "send")
+_AMBIGUOUS = frozenset(
+    ("set", "add", "order", "post", "book", "load", "move", "look", "email")
+)  # names may mean a noun
+_ENGLISH = {verb: group for group, (verbs, _) in _VERBS.items() for verb in verbs.split()}
+_CHINESE = {verb: group for group, (_, verbs) in _VERBS.items() for verb in verbs.split("|")}
+_CLAUSE = re.compile(
+    r"(?:^|[.;,:]\s+|\b(?:and|then|or|also|plus|as well as|&)\s+)"
+    r"(?:(?:and|then|or|also|can|will|to)\s+)*(?P<verb>[a-z]+)\b"
+)
+_CHINESE_CLAUSE = re.compile(
+    rf"(?:^|[,，、;；。和与及]|并且|而且|然后|以及|同时|或者|[并或再可能])(?P<verb>{'|'.join(_CHINESE)})"
+)
+_LIMIT = re.compile(
+    r"\b(?:only|at most|up to|no more|not|never|cannot|can't|without|unless|within|except|no|must)\b"
+    r"|\b(?:limit|max)"
+    r"|不|仅|只|最多|至多|上限|限于|以内|必须|除外|无法",
+    re.IGNORECASE,
+)
+_EMPTY_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "action api call class cmd custom data default demo do example exec execute fn foo bar baz"
+        " func function general generic handle handler helper invoke it item main manage method misc my new"
+        " object op operation process run sample script service something stuff task temp test the thing"
+        " things tmp tool tools untitled use util utils v version work wrapper",
+    )
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_TYPED = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
+_DESCRIBED = ("description", "enum", "const", "format", "pattern", "examples")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing to improve in a card: a stable code, the field, what is wrong and what to do."""
+
+    code: str
+    field: str
+    message: str
+    advice: str
+
+
+def lint(card: ToolCard) -> tuple[Finding, ...]:
+    """What is wrong with a card, in the order of its fields; nothing for a good one."""
+    return (
+        *_name(card),
+        *_purpose(card),
+        *_parameters(card),
+        *_tier(card),
+        *_effect(card),
+        *_errors(card),
+        *_examples(card),
+    )
+
+
+def _name(card: ToolCard) -> Iterator[Finding]:
+    words = _words(card.name)
+    if all(word in _EMPTY_WORDS or word.isdigit() or len(word) == 1 for word in words):
+        yield Finding(
+            code="meaningless_name",
+            field="name",
+            message=f"{card.name!r} does not say what the tool does.",
+            advice="Name the act and its object, such as search_user.",
+        )
+
+
+def _purpose(card: ToolCard) -> Iterator[Finding]:
+    text = card.purpose.strip()
+    if len(text) < 4:
+        yield Finding(
+            code="no_purpose",
+            field="purpose",
+            message="The purpose is missing.",
+            advice="Say in one sentence what a call does.",
+        )
+        return
+    acts = _acts(text) | _joined_acts(card.name)
+    if len(set(acts.values())) > 1:
+        yield Finding(
+            code="several_things",
+            field="purpose",
+            message=f"The tool does more than one thing: {', '.join(acts)}.",
+            advice="Make one tool of each, so that each has its own tier.",
+        )
+    if not card.avoid_when.strip() and not _LIMIT.search(text):
+        yield Finding(
+            code="no_limits",
+            field="avoid_when",
+            message="Nothing says what the tool cannot do or when not to use it.",
+            advice="State limits in the purpose ('at most 10 rows') or fill avoid_when.",
+        )
+
+
+def _parameters(card: ToolCard) -> Iterator[Finding]:
+    parameters = {name: rule if isinstance(rule, Mapping) else {} for name, rule in card.parameters.items()}
+    for name, rule in parameters.items():
+        if not any(key in rule for key in _TYPED):
+            yield Finding(
+                code="parameter_without_type",
+                field=f"input_schema.{name}",
+                message=f"The parameter {name!r} has no type.",
+                advice='Give it one, such as "type": "string".',
+            )
+        if not any(key in rule for key in _DESCRIBED):
+            yield Finding(
+                code="parameter_without_description",
+                field=f"input_schema.{name}",
+                message=f"The parameter {name!r} says nothing about its meaning or format.",
+                advice="Describe it in a line, with an example of its format.",
+            )
+    if "required" not in card.input_schema and any("default" not in rule for rule in parameters.values()):
+        yield Finding(
+            code="required_not_stated",
+            field="input_schema.required",
+            message="Nothing says which parameters are required.",
+            advice='List them in "required" (an empty list if none is), or give the others a default.',
+        )
+
+
+def _tier(card: ToolCard) -> Iterator[Finding]:
+    if card.tier is None:
+        yield Finding(
+            code="no_tier",
+            field="tier",
+            message="The tier is not declared; every call counts as destructive and as sending data out: a person is"
+            " asked.",
+            advice="Declare read, draft, write or destructive.",
+        )
+        return
+    changing = [verb for verb, group in _leading_acts(card).items() if group in _CHANGING]
+    if card.tier == "read" and changing:
+        yield Finding(
+            code="tier_contradicts_name",
+            field="tier",
+            message=f"The tier is read, but the tool seems to change something: {changing[0]}.",
+            advice="Declare write or destructive, or rename the tool.",
+        )
+
+
+def _effect(card: ToolCard) -> Iterator[Finding]:
+    """What a tool that changes something leaves open; whatever nobody said counts as the worst."""
+    if card.tier not in ("write", "destructive"):
+        return
+    if card.egress is None:
+        yield Finding(
+            code="no_egress",
+            field="egress",
+            message="Nothing says whether a call sends data out of the operator's reach; it counts as one that does.",
+            advice="Declare egress: true, false, or the arguments that send data out.",
+        )
+    for name in card.parameters:
+        if name not in card.roles:
+            yield Finding(
+                code="no_role",
+                field=f"roles.{name}",
+                message=f"The parameter {name!r} has no role; it counts as what the call acts on.",
+                advice="Declare target, ref:KIND, value, content or minor.",
+            )
+    if card.compensation is None and card.reversible is None:
+        yield Finding(
+            code="no_rollback",
+            field="compensation",
+            message="Nothing says how a call is undone, or that it cannot be.",
+            advice="Name the tool that undoes it in compensation, or declare reversible: false.",
+        )
+
+
+def _errors(card: ToolCard) -> Iterator[Finding]:
+    if not card.errors:
+        yield Finding(
+            code="no_errors",
+            field="errors",
+            message="No error is listed.",
+            advice="List the codes that the tool reports, whether they may pass, and what to do instead.",
+        )
+
+
+def _examples(card: ToolCard) -> Iterator[Finding]:
+    closed = card.input_schema.get("additionalProperties") is not True and bool(card.parameters)
+    for index, example in enumerate(card.examples):
+        missing = [name for name in card.required if name not in example.args]
+        unknown = [name for name in example.args if closed and name not in card.parameters]
+        if missing or unknown:
+            what = f"leaves out {missing[0]!r}" if missing else f"has the unknown argument {unknown[0]!r}"
+            yield Finding(
+                code="example_does_not_fit",
+                field=f"examples[{index}]",
+                message=f"The example {what}.",
+                advice="An example must be a call that works.",
+            )
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def _acts(text: str) -> dict[str, str]:
+    """The verbs that begin a clause, each with its group."""
+    acts: dict[str, str] = {}
+    for found in _CLAUSE.finditer(text.lower()):
+        verb = _stem(found["verb"])
+        if verb in _ENGLISH and (found.start() == 0 or verb not in _AMBIGUOUS or _named_verb(text, found)):
+            acts[verb] = _ENGLISH[verb]
+    for found in _CHINESE_CLAUSE.finditer(text):
+        acts[found["verb"]] = _CHINESE[found["verb"]]
+    return acts
+
+
+def _named_verb(text: str, found: re.Match[str]) -> bool:
+    """True if an ambiguous word is followed by an object, as a verb is."""
+    return re.match(r"\s+(?:a|an|the|it|its|them|new|one|to|all)\b", text[found.end() :].lower()) is not None
+
+
+def _joined_acts(name: str) -> dict[str, str]:
+    words = _words(name)
+    if "and" not in words and "or" not in words:
+        return {}
+    return {word: _ENGLISH[word] for word in words if word in _ENGLISH}
+
+
+def _leading_acts(card: ToolCard) -> Mapping[str, Any]:
+    words = _words(card.name)
+    first = words[0] if words else ""
+    named = {first: _ENGLISH[first]} if len(words) > 1 and first in _ENGLISH and first not in _AMBIGUOUS else {}
+    chinese = {verb: group for verb, group in _CHINESE.items() if card.purpose.strip().startswith(verb)}
+    opening = re.match(r"\s*([A-Za-z]+)", card.purpose)
+    verb = _stem(opening[1].lower()) if opening else ""
+    spoken = {verb: _ENGLISH[verb]} if verb in _ENGLISH and verb not in _AMBIGUOUS else {}
+    return {**named, **chinese, **spoken}
+
+
+def _stem(verb: str) -> str:
+    """The verb without the ending of the third person or the gerund."""
+    for ending, instead in (("", ""), ("es", ""), ("s", ""), ("ies", "y"), ("ing", ""), ("ing", "e")):
+        if verb.endswith(ending) and verb[: len(verb) - len(ending)] + instead in _ENGLISH:
+            return verb[: len(verb) - len(ending)] + instead
+    return verb

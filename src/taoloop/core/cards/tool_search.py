@@ -1,0 +1,169 @@
+"""Tools that a prompt does not tell of, because they are too many: how a model finds them, and calls one. Pure.
+
+Their cards stand in the run's description like all others, so that a call of one is judged by its own name, arguments
+and tier. `find_tool` gives the cards that fit some words; `call_tool` stands for the call that it names, for providers
+whose models can only call what was told. What `find_tool` and `describe_tool` give is the operator's own choice of
+cards, as it would stand in the prompt: it is no observation of the world.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
+from taoloop.core.decision import Call
+
+FIND = ToolCard(
+    name="find_tool",
+    purpose="Find tools that are not listed here, by what they do. Gives at most 20 cards with their arguments.",
+    use_when="No listed tool does what is needed.",
+    avoid_when="A listed tool, or one that was found before, does it.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 500,
+                "description": "A few words on what the tool must do, such as: send message to channel",
+            },
+            "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5, "description": "How many at most"},
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    examples=(ExampleCard(args={"query": "list open orders of a customer"}),),
+    tier="read",
+    egress=False,
+    idempotent=True,
+    max_preview_chars=16_000,
+)
+
+DESCRIBE = ToolCard(
+    name="describe_tool",
+    purpose="Show the card of one tool, or one argument of it at any depth, where only a part of it was shown.",
+    use_when="A schema says that only part of it is shown, and the rest is needed.",
+    avoid_when="The arguments are clear already.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "The name of the tool"},
+            "argument": {
+                "type": "string",
+                "default": "",
+                "description": "A path of names from an argument inwards, such as filter.must.range; empty for all",
+            },
+        },
+        "required": ["name"],
+        "additionalProperties": False,
+    },
+    errors=(
+        ErrorCard(code="unknown_tool", advice="Use a name that find_tool gave."),
+        ErrorCard(code="unknown_argument", advice="Use a path that exists; the error lists the names there."),
+    ),
+    examples=(ExampleCard(args={"name": "create_order", "argument": "delivery.address"}),),
+    tier="read",
+    egress=False,
+    idempotent=True,
+    max_preview_chars=16_000,
+)
+
+CALL = ToolCard(
+    name="call_tool",
+    purpose="Call a tool that find_tool gave, by its name; it cannot call anything else.",
+    use_when="The tool was found and is not listed here itself.",
+    avoid_when="The tool is listed here: call it directly.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "The name that find_tool gave"},
+            "args": {"type": "object", "description": "The arguments of that tool, as its card says"},
+        },
+        "required": ["name", "args"],
+        "additionalProperties": False,
+    },
+    examples=(ExampleCard(args={"name": "get_order", "args": {"order_id": 42}}),),
+    tier="destructive",  # as strict as anything that it may stand for; the call that is meant is judged by its own card
+)
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_HAN = re.compile(r"[\u3400-\u9fff]+")
+_NO_WORDS = frozenset(
+    re.findall(r"\w+", "a an and any at by for from in into is it its of on or the this that to with 的 了 和")
+)
+_IN_NAME, _IN_USE, _IN_ARGUMENT = 3.0, 1.0, 0.6
+_MOST_TEXT = 1_000
+
+
+def told(cards: Sequence[ToolCard]) -> Sequence[ToolCard]:
+    """The cards that a prompt tells of; the same object where that is all of them."""
+    return cards if all(card.listed for card in cards) else tuple(card for card in cards if card.listed)
+
+
+def meant(call: Call, cards: Sequence[ToolCard]) -> Call:
+    """The call that a call stands for: of `call_tool` the one that it names, of any other itself."""
+    args = call.args
+    if call.tool != CALL.name or not isinstance(args, Mapping) or CALL not in cards:
+        return call
+    name, inner = args.get("name"), args.get("args")
+    if not isinstance(name, str) or not isinstance(inner, Mapping) or len(args) != 2 or name == CALL.name:
+        return call
+    return Call(tool=name, args=inner, ref=call.ref)
+
+
+def tells_cards(card: ToolCard | None) -> bool:
+    """Whether a tool only tells of the run's own tools."""
+    return card is not None and card.name in (FIND.name, DESCRIBE.name) and card in (FIND, DESCRIBE)
+
+
+def fitting_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:
+    """The cards that fit the words of a query, the best first; a word counts more the fewer cards have it."""
+    index = [(card, _weights(card)) for card in cards]
+    wanted = words(query)
+    spread = Counter(word for _, weights in index for word in wanted if word in weights)
+    scored = [
+        (sum(weights[word] * math.log(1 + len(index) / spread[word]) for word in wanted if word in weights), -number)
+        for number, (_, weights) in enumerate(index)
+    ]
+    best = sorted((one for one in scored if one[0] > 0), reverse=True)[:at_most]
+    return tuple(index[-number][0] for _, number in best)
+
+
+def words(text: str) -> set[str]:
+    """The words of a text to compare it by: without endings of the plural, Chinese as characters and pairs of them."""
+    found = {_stem(word.lower()) for word in _WORD.findall(text[:_MOST_TEXT])}
+    for run in _HAN.findall(text[:_MOST_TEXT]):
+        found.update(run)
+        found.update(run[at : at + 2] for at in range(len(run) - 1))
+    return found - _NO_WORDS
+
+
+def _weights(card: ToolCard) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for weight, text in (
+        (_IN_ARGUMENT, " ".join(card.parameters)),
+        (_IN_USE, f"{card.purpose} {card.use_when}"),
+        (_IN_NAME, card.name),
+    ):
+        for word in words(text):
+            weights[word] = weights.get(word, 0.0) + weight
+    return weights
+
+
+def _stem(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith("s") and not word.endswith("ss") and len(word) > 3:
+        return word[:-1]
+    return word
+
+
+def summary_of(card: ToolCard, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A card as a model reads it that has found it."""
+    more = {"use_when": card.use_when, "avoid_when": card.avoid_when, "tier": card.tier}
+    given = {key: text for key, text in more.items() if text}
+    return {"name": card.name, "purpose": card.purpose, **given, "arguments": schema}

@@ -1,0 +1,190 @@
+"""What a planning model is told of an observation that it must not read: handle, status, our own codes, and the shape.
+
+With `Policy(observations="handles")` nothing that a tool gave is told. Not its texts, numbers, truth values and sizes,
+and no names of fields either: whoever writes the data could choose them. The shape is the one that the tool's card
+declares; where it declares none, only "JSON" or "text" is said. So all that an attacker can move is whether a call
+failed and with which of the declared codes, and the answers to questions that the model itself gave a choice for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_search import tells_cards
+from taoloop.core.events import ActionRequested, Fault, Observed
+from taoloop.core.handles.handle import handle_of
+from taoloop.core.policy import Policy
+from taoloop.core.trace import TOOL_CALL_LIMIT
+from taoloop.errors import InvalidArguments
+
+READER = "ask_about"
+"""The tool that lets a model without tools read observations."""
+
+UNKNOWN_HANDLE, TOO_LONG = "unknown_handle", "too_long"
+"""Codes of a call whose handles could not be filled in."""
+
+_DEEPEST, _MOST_PARTS = 6, 80
+_OURS: dict[str, dict[str, str]] = {
+    "en": {
+        "invalid_arguments": "The arguments with their values filled in do not fit the tool's schema.",
+        "denied": "The policy does not allow this call.",
+        "refused": "A person refused this call. Do not ask again for it.",
+        "timeout": "The call gave no result in time.",
+        "exception": "The tool failed.",
+        "tool_error": "The tool failed.",
+        "invalid_output": "The call was carried out, but its result does not fit what the tool declares.",
+        "in_doubt": "It may or may not have happened. Find out with a tool that only reads before you try again.",
+        "not_done": "It did not happen.",
+        "rolled_back": "It did not happen.",
+        "failed": "The call failed.",
+    },
+    "zh": {
+        "invalid_arguments": "填入值之后的参数不符合该工具的 schema。",
+        "denied": "策略不允许这次调用。",
+        "refused": "有人拒绝了这次调用。不要再次请求。",
+        "timeout": "这次调用没有按时返回结果。",
+        "exception": "工具出错。",
+        "tool_error": "工具出错。",
+        "invalid_output": "调用已执行，但结果不符合该工具的声明。",
+        "in_doubt": "它可能已生效，也可能没有。再次尝试之前，请先用只读的工具查明。",
+        "not_done": "它没有生效。",
+        "rolled_back": "它没有生效。",
+        "failed": "调用失败。",
+    },
+}
+_OWN_TEXT = frozenset(
+    {"unknown_tool", *InvalidArguments.codes, TOOL_CALL_LIMIT}
+)  # quotes the model, if it had no handles
+_HANDLE_TEXT = frozenset({UNKNOWN_HANDLE, TOO_LONG})  # names only the handle
+
+
+def shown(
+    requested: ActionRequested,
+    observed: Observed,
+    card: ToolCard | None,
+    policy: Policy,
+    language: str,
+    refusal: str | None = None,
+) -> str:
+    """The words for an observation. `refusal` is what a person said who refused the call, None if nobody did."""
+    if not observed.ok or observed.error is not None:
+        return _failure(requested, observed.error, card, policy, language, refusal)
+    if tells_cards(card) and requested.written is None:
+        return observed.output
+    handle = handle_of(requested.call_id)
+    answer = shown_answer(requested, observed)
+    if answer is not None:
+        return f"{handle} = {answer}"
+    if gives_trusted_text(requested, policy):
+        return f"{handle} = {observed.output}"
+    return f"{handle}: {_shape_of(requested, observed, card)}"
+
+
+def shown_answer(requested: ActionRequested, observed: Observed) -> str | None:
+    """The answer of a reader that the model may see: yes or no, or one of its own choices; None for any other."""
+    if requested.tool != READER or not observed.ok or not isinstance(requested.args, Mapping):
+        return None
+    wanted = requested.args.get("answer")
+    if wanted == "yes_no":
+        return {"true": "yes", "false": "no"}.get(observed.output)
+    return observed.output if isinstance(wanted, list) and observed.output in wanted else None
+
+
+def gives_trusted_text(requested: ActionRequested, policy: Policy) -> bool:
+    """Whether what a call gave may be read: the operator trusts the tool, and no foreign value went into the call."""
+    if requested.written is not None or requested.tool == READER:
+        return False
+    return any(fnmatchcase(requested.tool, pattern) for pattern in policy.trusted_tools)
+
+
+def shape(schema: Any) -> str:
+    """The form that a JSON Schema describes, in one line, such as `{"items": [{"email": string}]}`."""
+    root = schema if isinstance(schema, Mapping) else {}
+    return _shape(root, root, 0, [_MOST_PARTS])
+
+
+def _failure(
+    requested: ActionRequested,
+    fault: Fault | None,
+    card: ToolCard | None,
+    policy: Policy,
+    language: str,
+    refusal: str | None,
+) -> str:
+    ours = _OURS.get(language, _OURS["en"])
+    code = fault.code if fault is not None else "failed"
+    known = InvalidArguments.code if code in InvalidArguments.codes else code
+    declared = next((one for one in card.errors if one.code == code), None) if card is not None else None
+    if refusal is not None:
+        return _lines("refused", ours["refused"], refusal)
+    if fault is not None and requested.verdict == "deny":  # it was not run: what is said of it is our own
+        if code in _HANDLE_TEXT or (code in _OWN_TEXT and requested.written is None):
+            return _lines(code, fault.message, fault.hint)
+        if code == "denied":
+            titles = {f"rule:{rule.title}" for rule in policy.rules}
+            return _lines(code, ours[code], requested.rule if requested.rule in titles else "")
+    if declared is not None:
+        return _lines(code, declared.advice)
+    return _lines(code, ours[known]) if known in ours else _lines("failed", ours["failed"])
+
+
+def _lines(code: str, *texts: str) -> str:
+    return "\n".join([f"error: {code}", *(text for text in texts if text)])
+
+
+def _shape_of(requested: ActionRequested, observed: Observed, card: ToolCard | None) -> str:
+    if requested.tool == READER:
+        wanted = requested.args.get("answer") if isinstance(requested.args, Mapping) else None
+        return "number" if wanted == "number" else "text"
+    if observed.form == "text":
+        return "text"
+    if card is None or card.output_schema is None:
+        return "JSON"
+    return shape(card.output_schema)
+
+
+def _shape(rule: Any, root: Mapping[str, Any], depth: int, room: list[int]) -> str:
+    rule = _resolved(rule, root)
+    room[0] -= 1
+    if room[0] < 0 or depth > _DEEPEST or not isinstance(rule, Mapping):
+        return "…"
+    for name in ("anyOf", "oneOf"):
+        if isinstance(rule.get(name), list):
+            parts = [_shape(part, root, depth + 1, room) for part in rule[name]]
+            return " or ".join(dict.fromkeys(parts)) or "…"
+    if isinstance(rule.get("properties"), Mapping):
+        return _fields(rule["properties"], root, depth, room)
+    kind = rule.get("type")
+    if kind == "array" or "items" in rule:
+        return f"[{_shape(rule.get('items', {}), root, depth + 1, room)}]"
+    if isinstance(kind, list):
+        return " or ".join(str(one) for one in kind)
+    if kind == "object":
+        return "{…}"
+    return str(kind) if isinstance(kind, str) else "…"
+
+
+def _fields(properties: Mapping[str, Any], root: Mapping[str, Any], depth: int, room: list[int]) -> str:
+    parts: list[str] = []
+    for name, part in properties.items():
+        if room[0] <= 0:
+            parts.append("…")
+            break
+        parts.append(f"{json.dumps(name, ensure_ascii=False)}: {_shape(part, root, depth + 1, room)}")
+    return "{" + ", ".join(parts) + "}"
+
+
+def _resolved(rule: Any, root: Mapping[str, Any]) -> Any:
+    """What a reference within the schema leads to; anything else as it is."""
+    for _ in range(_DEEPEST):
+        ref = rule.get("$ref") if isinstance(rule, Mapping) else None
+        if not isinstance(ref, str) or not ref.startswith("#/"):
+            return rule
+        rule = root
+        for step in ref[2:].split("/"):
+            rule = rule.get(step) if isinstance(rule, Mapping) else None
+    return None

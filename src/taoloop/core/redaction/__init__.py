@@ -1,0 +1,1 @@
+"""Taking secrets out of texts, data and events."""

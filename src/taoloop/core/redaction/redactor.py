@@ -1,0 +1,425 @@
+"""Taking secrets out of texts, data and facts before they go anywhere. Pure.
+
+By name (`password=…`, `{"api_key": …}`, headers), by pattern (prefixes of vendors, tokens, private keys, URLs with a
+password) and by value (secrets that the configuration holds, in every form of `secret_forms`). In place of a secret
+stands `[redacted:NAME]`. What holds none comes back as the same object.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, TypeVar, cast
+
+import pydantic_core
+
+from taoloop.core.action_requests import call_digest
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import Act
+from taoloop.core.events import ActionRequested, Fact, ModelReplied, RunStarted
+from taoloop.core.redaction.encodings import SHORTEST, forms
+from taoloop.core.redaction.patterns import (
+    LABEL,
+    Strength,
+    is_secret,
+    label,
+    may_begin,
+    may_hold,
+    redact_patterns,
+    strength,
+    undecided_at,
+)
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Fact)
+
+OURS = frozenset(
+    {
+        *("kind", "nonce", "run_id", "parent", "child", "after", "by_call_id", "call_id", "ref", "id", "digest"),
+        *("idempotency_key", "artifact", "output_digest", "waiting_for", "tier", "tiers", "approved_tiers", "verdict"),
+        *("status", "purpose", "form", "finish_reason", "language", "dialect", "strategy"),
+    }
+)
+"""Fields of facts that taoloop fills in itself, or a provider with an id: they are never changed."""
+
+_DIGITS = frozenset({int, float})
+_LONG = 10 ** (SHORTEST - 1)  # from here on a number may be a secret that is known by its value
+_NO_TEXTS = frozenset(
+    {
+        "int",
+        "float",
+        "bool",
+        "float | None",
+        "int | None",
+        "int | float",
+        "Usage",
+        "Usage | None",
+        "Limits",
+        "Limits | None",
+    }
+)
+_GETTERS: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
+"""The fields to look at, by type; filled as types come."""
+
+LONGEST_WORD = 1_024  # characters that are held because no blank comes; longer than any token
+_SHORT = 6  # characters; a text below it holds no secret that is looked for
+_PAIR = 2
+_MOST_SEEN = 4_096
+
+
+class Redactor:
+    """Removes secrets. Make one per configuration; it is immutable and may be used from any thread.
+
+    Args:
+        secrets: known values by name (`{"DEEPSEEK_API_KEY": "sk-…"}`), or values alone. Values of fewer than 8
+            characters are not looked for.
+        patterns: also by name and by pattern. False: by value alone.
+    """
+
+    def __init__(self, secrets: Mapping[str, str] | Iterable[str] = (), *, patterns: bool = True) -> None:
+        named = secrets.items() if isinstance(secrets, Mapping) else (("secret", value) for value in secrets)
+        found = {form: label(_name(name)) for name, value in named if len(value) >= SHORTEST for form in forms(value)}
+        self._known = tuple(sorted(found.items(), key=lambda pair: -len(pair[0])))  # a longer one may hold a shorter
+        self._forms = tuple(form for form, _ in self._known)
+        self._spaced = _of_several_words(self._forms)
+        self._patterns = patterns
+        self._seen: dict[int, tuple[Any, Any]] = {}
+        self._least = min([_SHORT, *map(len, self._forms)] if patterns else [*map(len, self._forms), SHORTEST])
+
+    def __bool__(self) -> bool:
+        """False: nothing can ever match, so the whole step may be left out."""
+        return self._patterns or bool(self._known)
+
+    def joined(self, other: Redactor | None) -> Redactor:
+        """A redactor of what either of them knows."""
+        if other is None or other is self or (set(other._known) <= set(self._known) and self._patterns):
+            return self
+        made = Redactor(patterns=self._patterns or other._patterns)
+        known = {**dict(other._known), **dict(self._known)}
+        made._known = tuple(sorted(known.items(), key=lambda pair: -len(pair[0])))
+        made._forms = tuple(form for form, _ in made._known)
+        made._spaced = _of_several_words(made._forms)
+        made._least = min([made._least, *map(len, made._forms)])
+        return made
+
+    def opened_at(self, text: str) -> int:
+        """Where a secret of several words, such as `Bearer TOKEN`, may have begun; the text's length if nowhere.
+
+        Whoever shows a text word by word must stop there until it is clear how it goes on.
+        """
+        looks = self._patterns and ("://" in text or may_hold(text))  # the `@` of a URL comes behind its password
+        found = undecided_at(text) if looks else len(text)
+        for form in self._spaced:
+            at = max(0, len(text) - len(form) + 1)
+            while (at := text.find(form[0], at, found)) >= 0:
+                if form.startswith(text[at:]):
+                    found = at
+                    break
+                at += 1
+        return found
+
+    def may_hold(self, text: str) -> bool:
+        """False: there is nothing in `text` to redact. Cheap; True does not say that there is."""
+        if len(text) < self._least:
+            return False
+        if self._patterns and may_hold(text):
+            return True
+        for form in self._forms:  # noqa: SIM110  # a generator would cost more than the search
+            if form in text:
+                return True
+        return False
+
+    def may_begin(self, word: str) -> bool:
+        """False: no secret begins in `word`, whatever follows it; for a word that is still being written."""
+        if self._patterns and may_begin(word):
+            return True
+        return any(form.startswith(word[at:]) for form in self._forms for at in range(len(word)))
+
+    def text(self, text: str) -> str:
+        """`text` without secrets. A text that is JSON as a whole is looked at by its names, and stays JSON."""
+        if not self.may_hold(text):
+            return text
+        if self._patterns and text[:1] in ("{", "["):
+            try:
+                value = json.loads(text)
+            except (ValueError, RecursionError):
+                pass
+            else:
+                redacted = self.value(value)
+                if redacted is not value:
+                    return json.dumps(redacted, ensure_ascii=False)
+                return self._without_known(text)  # digits that JSON reads as a number of other digits
+        cleaned = self._clean(text)
+        return text if cleaned == text else cleaned
+
+    def value(self, value: Any) -> Any:
+        """Plain data (what JSON holds) without secrets, in its values and in its keys."""
+        try:
+            return self._value(value, "")
+        except RecursionError:
+            return label("too_deep")
+
+    def fact(self, fact: F) -> F:
+        """The fact without secrets, in every field but those that taoloop makes itself (`OURS`)."""
+        if isinstance(fact, ModelReplied) and self._is_plainly_clean(fact):
+            return fact
+        if isinstance(fact, RunStarted):
+            return cast("F", self._started(fact))
+        parts: list[str] = []
+        _gather(fact, parts)
+        if not self.may_hold("\n".join(parts)):
+            return fact
+        shown = cast("F", self._object(fact))
+        if isinstance(shown, ActionRequested) and isinstance(fact, ActionRequested) and shown.args is not fact.args:
+            # else a replay, which has only what was kept, would make another digest
+            shown = cast("F", dataclasses.replace(shown, digest=call_digest(shown.tool, shown.args)))
+        return shown
+
+    def _is_plainly_clean(self, reply: ModelReplied) -> bool:
+        """Whether calls that came through the provider's API have nothing to redact: most replies, told at once.
+
+        What was read from the arguments stands in them as they came, unless an escape hides it.
+        """
+        act = reply.decision
+        if type(act) is not Act or len(act.calls) != len(reply.tool_calls) or reply.thinking:
+            return False
+        parts = [reply.text, reply.model, act.reason]
+        for raw in reply.tool_calls:
+            if "\\" in raw.arguments:
+                return False
+            parts += (raw.name, raw.arguments)
+        for call in act.calls:
+            if type(call.args) is not dict:
+                return False
+            parts.append(call.tool)
+        return not self.may_hold("\n".join(parts))
+
+    def _started(self, fact: RunStarted) -> RunStarted:
+        """The beginning of a run. Its agent is most of it, and the same for run after run."""
+        spec = self._once(fact.agent, self._agent)
+        said: dict[str, Any] = {} if spec is fact.agent else {"agent": spec}
+        for name in ("task", "history", "trusted"):
+            if (new := self._object(getattr(fact, name))) is not getattr(fact, name):
+                said[name] = new
+        return dataclasses.replace(fact, **said) if said else fact
+
+    def _agent(self, spec: AgentSpec) -> AgentSpec:
+        """An agent's description. A run may have one of its own, but with the cards and prompts of the others."""
+        tools = tuple(self._once(card, self._object) for card in spec.tools)
+        same = all(new is old for new, old in zip(tools, spec.tools, strict=True))
+        changes: dict[str, Any] = {} if same else {"tools": tools}
+        for name in ("instructions", "output_schema"):
+            if (new := self._object(getattr(spec, name))) is not getattr(spec, name):
+                changes[name] = new
+        if (prompts := self._once(spec.prompts, self._object)) is not spec.prompts:
+            changes["prompts"] = prompts
+        return dataclasses.replace(spec, **changes) if changes else spec
+
+    def _once(self, value: T, look: Callable[[T], T]) -> T:
+        """What `look` makes of something that many runs use: each object is looked at only once."""
+        _, clean = self._seen.get(id(value), (None, None))
+        if clean is None:
+            clean = look(value)
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
+            self._seen[id(value)] = value, clean  # with the object itself, so that its id stays its own
+        return cast("T", clean)
+
+    def _clean(self, text: str) -> str:
+        text = self._without_known(text)
+        return redact_patterns(text) if self._patterns else text
+
+    def _without_known(self, text: str) -> str:
+        for form, shown in self._known:
+            if form in text:
+                text = text.replace(form, shown)
+        return text
+
+    def _value(self, value: Any, kind: Strength, name: str = "") -> Any:
+        if isinstance(value, str):
+            if kind and is_secret(value, "weak" if kind == "box" else kind):
+                return self._by_name(value, name)
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return self._mapping(value, kind)
+        if isinstance(value, list | tuple):
+            if len(value) == _PAIR and isinstance(value[0], str) and isinstance(value[1], str):
+                kind = (strength(value[0]) if self._patterns else "") or kind  # a header as a pair
+                second = self._value(value[1], kind, value[0])
+                return value if second is value[1] else type(value)((value[0], second))
+            items = [self._value(item, kind, name) for item in value]
+            changed = any(new is not old for new, old in zip(items, value, strict=True))
+            return (tuple(items) if isinstance(value, tuple) else items) if changed else value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return self._number(value, kind, name)
+        return value
+
+    def _number(self, value: float, kind: Strength, name: str) -> Any:
+        """A number, or the label of the secret that its digits are: then it is no number any more."""
+        digits = _digits(value)
+        for form, shown in self._known:
+            if form in digits:
+                return shown
+        named = kind == "strong" and self._patterns and len(digits) >= SHORTEST // 2
+        return label(_name(name)) if named else value
+
+    def _mapping(self, value: Mapping[Any, Any], kind: Strength) -> Mapping[Any, Any]:
+        changed, out = False, dict[Any, Any]()
+        beside = ""  # {"name": "Authorization", "value": "…"}
+        for key in ("name", "key", "header"):
+            if isinstance(value.get(key), str) and "value" in value:
+                beside = value[key]
+        for key, item in value.items():
+            name = key if isinstance(key, str) else ""
+            inner = strength(name) if self._patterns else ""
+            if key == "value" and beside and self._patterns:
+                inner, name = strength(beside) or inner, beside
+            if isinstance(item, Mapping) and inner != "box":
+                inner = ""  # a schema of a password is no password
+            new_key = self.text(key) if isinstance(key, str) else key
+            new = self._value(item, inner or ("box" if kind == "box" else ""), name)
+            changed = changed or new is not item or new_key is not key
+            out[new_key] = new
+        return out if changed else value
+
+    def _by_name(self, value: str, name: str) -> str:
+        for form, shown in self._known:  # the better name, where it is known
+            if value == form:
+                return shown
+        return label(_name(name))
+
+    def _object(self, value: Any) -> Any:
+        """A frozen dataclass, a tuple of them, or a value inside one."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, tuple):
+            items = tuple(self._object(item) for item in value)
+            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        if isinstance(value, Mapping | list):
+            return self.value(value)
+        names = _fields(type(value))  # type: ignore[arg-type]  # a class can be hashed
+        changes = {}
+        for name in names:
+            old = getattr(value, name)
+            if (new := self._object(old)) is not old:
+                changes[name] = new
+        return dataclasses.replace(value, **changes) if changes else value
+
+
+def _of_several_words(forms: Iterable[str]) -> tuple[str, ...]:
+    """The secrets that are more than a word: with a blank in them or a sign that ends one, or longer than words are."""
+    return tuple(
+        form for form in forms if len(form) > LONGEST_WORD or any(sign.isspace() or sign > "\x7f" for sign in form)
+    )
+
+
+def holds_label(value: Any) -> bool:
+    """True where something in plain data was redacted: a call with such arguments must not be run as it stands."""
+    if isinstance(value, str):
+        return LABEL.search(value) is not None
+    if isinstance(value, Mapping):
+        return any(holds_label(key) or holds_label(item) for key, item in value.items())
+    return isinstance(value, list | tuple) and any(holds_label(item) for item in value)
+
+
+def _gather(value: Any, parts: list[str]) -> None:
+    """Every text in a fact that may hold a secret, appended to `parts`; quick, as this is done for every fact."""
+    kind = type(value)
+    if kind is str:
+        parts.append(value)
+    elif kind is tuple:
+        for item in value:
+            _gather(item, parts)
+    elif kind is ModelReplied:
+        _gather_reply(value, parts)
+    elif kind is dict:
+        _gather_dict(value, parts)
+    elif isinstance(value, Mapping | list):
+        if value:
+            parts.append(_json(value))
+    else:
+        if kind not in _GETTERS:
+            _GETTERS[kind] = _getter(kind)
+        if (getter := _GETTERS[kind]) is not None:
+            for item in getter(value):
+                if item:
+                    _gather(item, parts)
+
+
+def _gather_reply(reply: ModelReplied, parts: list[str]) -> None:
+    """The same for a reply, the fact with the most texts; a test compares it with the fields."""
+    parts += (reply.text, reply.thinking, reply.model)
+    decision = reply.decision
+    if type(decision) is Act:
+        parts.append(decision.reason)
+        for call in decision.calls:
+            parts.append(call.tool)
+            _gather(call.args, parts)
+    elif decision is not None:
+        _gather(decision, parts)
+    for call_text in reply.tool_calls:
+        parts += (call_text.name, call_text.arguments)
+
+
+def _gather_dict(value: dict[Any, Any], parts: list[str]) -> None:
+    """Arguments, which are mostly flat: a key that announces a secret is told by its colon."""
+    for key, item in value.items():
+        if type(key) is not str or key == "value":  # beside a "name", perhaps
+            parts.append(_json(value))
+            return
+        parts.append(f"{key}:" if strength(key) else key)
+        if type(item) is str:
+            parts.append(item)
+        elif type(item) in _DIGITS:
+            if not -_LONG < item < _LONG or type(item) is float:
+                parts.append(_digits(item))
+        elif item is not None and type(item) is not bool:
+            parts.append(_json(item))
+
+
+def _digits(number: float) -> str:
+    try:
+        return repr(number)
+    except ValueError:  # longer than Python writes: no secret that anybody knows
+        return ""
+
+
+def _json(value: Any) -> str:
+    try:
+        return pydantic_core.to_json(value).decode()
+    except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
+        return json.dumps(value, ensure_ascii=False, default=repr)
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass that may hold what others wrote; none for any other type."""
+    if not dataclasses.is_dataclass(kind):
+        return ()
+    ours = OURS - {"purpose"} if kind is ToolCard else OURS  # a card's purpose is what its source says
+    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in ours and _holds_text(field.type))
+
+
+def _holds_text(annotation: Any) -> bool:
+    """False for fields of plain numbers, which are most; annotations are texts here."""
+    return not isinstance(annotation, str) or annotation not in _NO_TEXTS
+
+
+def _getter(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
+    names = _fields(kind)
+    if not names:
+        return None
+    if len(names) == 1:
+        only = attrgetter(names[0])
+        return lambda value: (only(value),)
+    return cast("Callable[[Any], tuple[Any, ...]]", attrgetter(*names))
+
+
+def _name(name: str) -> str:
+    """A name that can stand in a label."""
+    plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in name)[:80]
+    return plain or "secret"

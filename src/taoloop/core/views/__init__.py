@@ -1,0 +1,1 @@
+"""Views of a trace for people: steps, summaries, transcripts, differences, exports."""

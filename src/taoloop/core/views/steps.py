@@ -1,0 +1,145 @@
+"""A run as steps and calls: a view of the trace for people, planners and transcripts.
+
+The loop itself needs only counters and the calls that wait, which the trace keeps; this view is built on demand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from taoloop.core.decision import Act, Answer
+from taoloop.core.events import (
+    ActionRequested,
+    ActionStarted,
+    ApprovalGiven,
+    ApprovalRefused,
+    DoubtSettled,
+    Event,
+    InDoubt,
+    ModelReplied,
+    Observed,
+    ReplyRejected,
+)
+from taoloop.core.fast_dataclass import maker
+
+NO_OUTCOME, TIMED_OUT = "no_outcome", "timeout"
+"""Why a call is in doubt: its process ended before the outcome was kept, or it gave none in time."""
+
+PROBE = "probe"
+"""Who settled a doubt where it was the tool's own probe, and no person."""
+
+
+TIMEOUT = "timeout"
+"""Who refused a call that nobody answered in time."""
+
+
+class View(Protocol):
+    """Anything that is built from a trace event by event."""
+
+    def fold(self, event: Event) -> None:
+        """Take in the next event of the trace."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class CallView:
+    """One action with all that happened to it.
+
+    `attempts` counts how often it was started, `timeouts` how many attempts gave no outcome in time, `waited` how many
+    ended because a run inside waits. `doubt` and `settled` are about the last attempt.
+    """
+
+    requested: ActionRequested
+    approval: ApprovalGiven | ApprovalRefused | None = None
+    attempts: int = 0
+    timeouts: int = 0
+    waited: int = 0
+    started_at: float | None = None
+    doubt: InDoubt | None = None
+    settled: DoubtSettled | None = None
+    observed: Observed | None = None
+
+    def start(self, fact: ActionStarted, at: float) -> None:
+        """Take in that an attempt began: what was in doubt of the one before is over."""
+        self.attempts, self.started_at = fact.attempt, at
+        self.doubt = self.settled = None
+
+    def lose(self, fact: InDoubt) -> None:
+        """Take in that the last attempt has no outcome."""
+        self.doubt = fact
+        self.timeouts += fact.reason == TIMED_OUT
+
+    @property
+    def args(self) -> Any:
+        """The arguments that run: the model's, or those that a person put in their place."""
+        if isinstance(self.approval, ApprovalGiven) and self.approval.args is not None:
+            return dict(self.approval.args)
+        return self.requested.args
+
+    @property
+    def is_fresh(self) -> bool:
+        """True for a call that the policy allowed and that nothing has happened to since."""
+        return self.requested.verdict == "allow" and not self.attempts and self.approval is None and not self.waited
+
+    @property
+    def needs_person(self) -> bool:
+        """True while the policy's question about this call has no answer."""
+        return self.requested.verdict == "ask" and self.approval is None
+
+
+call_view = maker(CallView)
+
+
+class Step:
+    """One decision of the model (with the replies that led to it) and the calls that answer it."""
+
+    __slots__ = ("calls", "number", "rejected", "replies")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.replies: list[ModelReplied] = []
+        self.rejected: list[ReplyRejected] = []
+        self.calls: list[CallView] = []
+
+    @property
+    def decision(self) -> Act | Answer | None:
+        """The decision that was read, or None if no reply of this step could be."""
+        return self.replies[-1].decision if self.replies else None
+
+
+class Steps:
+    """All steps, and all calls by id. The closing turn is no step, and neither is a summary."""
+
+    __slots__ = ("calls", "steps")
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.calls: dict[str, CallView] = {}
+
+    def fold(self, event: Event) -> None:
+        """Take in the next event."""
+        match event.fact:
+            case ModelReplied(purpose="close" | "compact" | "pin" | "read"):
+                return
+            case ModelReplied() as fact:
+                if not self.steps or self.steps[-1].number != fact.step:
+                    self.steps.append(Step(fact.step))
+                self.steps[-1].replies.append(fact)
+            case ReplyRejected() as fact if self.steps and self.steps[-1].number == fact.step:
+                self.steps[-1].rejected.append(fact)
+            case ActionRequested() as fact:
+                call = self.calls[fact.call_id] = call_view(requested=fact)
+                self.steps[-1].calls.append(call)
+            case ApprovalGiven() | ApprovalRefused() as fact:
+                self.calls[fact.call_id].approval = fact
+            case ActionStarted() as fact:
+                self.calls[fact.call_id].start(fact, event.at)
+            case InDoubt() as fact:
+                self.calls[fact.call_id].lose(fact)
+            case DoubtSettled() as fact:
+                self.calls[fact.call_id].settled = fact
+            case Observed() as fact:
+                self.calls[fact.call_id].observed = fact
+            case _:
+                pass

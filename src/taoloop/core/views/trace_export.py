@@ -1,0 +1,110 @@
+"""A chained trace as lines of JSON, and back: an export that can be checked without the database.
+
+A line is what `codec.event_line` makes of the event (`run_id`, `seq`, `at`, `kind`, then the fields of the fact), and
+`hash`, its link in hex. The fields stand there byte for byte as they are stored, because the link covers those bytes;
+a file that another program formatted anew is still accepted where its numbers came through unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pydantic_core
+
+from taoloop.core.hash_chain import Linked, link, origin, sealed
+from taoloop.errors import JournalCorrupt
+
+_HASH = "hash"
+_RAW = "stored_body"
+_OURS = ("run_id", "seq", "at", "kind", _HASH)
+
+
+class Lines(NamedTuple):
+    """What a file of lines holds."""
+
+    run_id: str
+    rows: list[Linked]
+
+
+def to_line(run_id: str, row: Linked) -> str:
+    """One event as a line, without its end. A body that is no JSON object stands in `stored_body`, as a string."""
+    fields = row.body.decode("utf-8", "replace")
+    if not _is_object(row.body):
+        fields = json.dumps({_RAW: fields}, ensure_ascii=False)
+    inner = fields.strip()[1:-1].strip()
+    return f"{_before(run_id, row.seq, row.at, row.kind)}{',' if inner else ''}{inner}{_after(row.link.hex())}"
+
+
+def from_lines(lines: Iterable[str]) -> Lines:
+    """The events in the lines of an export; empty lines are passed over.
+
+    Raises:
+        JournalCorrupt: a line is no event with a hash, or of another run than the first; the message says which line.
+    """
+    rows: list[Linked] = []
+    run_id: str | None = None
+    before = b""
+    for number, line in enumerate(lines, start=1):
+        if not (text := line.strip()):
+            continue
+        record = _record(number, text)
+        if run_id is None:
+            run_id = record["run_id"]
+            before = origin(run_id)
+        elif record["run_id"] != run_id:
+            raise JournalCorrupt(f"line {number} is of run {record['run_id']!r}, those before it of {run_id!r}.")
+        row = _row(before, text, record)
+        rows.append(row)
+        before = row.link
+    if run_id is None:
+        raise JournalCorrupt("there is no event in it.")
+    return Lines(run_id, rows)
+
+
+def _record(number: int, text: str) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+        if isinstance(record, dict) and isinstance(record["run_id"], str) and bytes.fromhex(record[_HASH]):
+            int(record["seq"]), float(record["at"]), str(record["kind"])
+            return record
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise JournalCorrupt(
+        f"line {number} is no event with a hash.", hint="Make the file with: tao export RUN_ID --format jsonl"
+    )
+
+
+def _row(before: bytes, text: str, record: dict[str, Any]) -> Linked:
+    """The event of a line, its body as the link has it if there is such a reading."""
+    seq, at, kind, kept = int(record["seq"]), float(record["at"]), str(record["kind"]), bytes.fromhex(record[_HASH])
+    bodies: list[bytes] = []
+    start, end = _before(record["run_id"], seq, at, kind), _after(record[_HASH])
+    if text.startswith(start) and text.endswith(end):
+        bodies.append(b"{" + text[len(start) : -len(end)].removeprefix(",").encode("utf-8", "surrogatepass") + b"}")
+    if isinstance(record.get(_RAW), str):
+        bodies.append(record[_RAW].encode("utf-8", "surrogatepass"))
+    fields = {name: value for name, value in record.items() if name not in _OURS}
+    try:
+        bodies.append(pydantic_core.to_json(fields))
+    except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
+        bodies.append(json.dumps(fields).encode())
+    body = next((body for body in bodies if link(before, sealed(seq, at, kind, body)) == kept), bodies[0])
+    return Linked(seq, at, kind, body, kept)
+
+
+def _before(run_id: str, seq: int, at: float, kind: str) -> str:
+    head = {"run_id": run_id, "seq": seq, "at": at, "kind": kind}
+    return json.dumps(head, ensure_ascii=False, separators=(",", ":"))[:-1]
+
+
+def _after(link_hex: str) -> str:
+    return f',"{_HASH}":"{link_hex}"}}'
+
+
+def _is_object(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), dict)
+    except (ValueError, RecursionError):
+        return False

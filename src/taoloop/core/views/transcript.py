@@ -1,0 +1,161 @@
+"""The run as people read it: Thought, Action, Observation, Final. Views of the trace, nothing of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from taoloop.core.decision import Act, excerpt
+from taoloop.core.events import (
+    ActionRequested,
+    ApprovalGiven,
+    Event,
+    Finished,
+    ModelReplied,
+    Observed,
+    ReplyRejected,
+)
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import CallView
+
+PARSER = "parser"
+"""The pseudo-tool that reports unreadable replies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry of the transcript. An action has a tool and its input; an observation a tool, ok and its output.
+
+    `content` is the thought, the action's input as the model sees it, the output, or the final answer. `child` is
+    the run that an observation comes from, where the tool is an agent. `call_id` is that of an action or an outcome.
+    """
+
+    number: int
+    kind: Literal["Thought", "Action", "Observation", "Final"]
+    content: str
+    tool: str | None = None
+    args: Any = None
+    ok: bool | None = None
+    child: str | None = None
+    call_id: str | None = None
+
+    def __str__(self) -> str:
+        """One line of the printed transcript (more where the content has more)."""
+        match self.kind:
+            case "Action":
+                return f"{self.number} Action {self.tool} {self.content}"
+            case "Observation":
+                return f"{self.number} Observation {self.tool} ok={str(self.ok).lower()} {self.content}"
+            case _:
+                return f"{self.number} {self.kind} {self.content}"
+
+
+def transcript(trace: Trace) -> list[Entry]:
+    """All entries in order, numbered from 0. A finished run has exactly one Final, at the end."""
+    entries: list[Entry] = []
+    for event in trace.events:
+        for part in _parts(trace, event):
+            entries.append(Entry(number=len(entries), **part))
+    if trace.finished is not None:
+        finals = [entry for entry in entries[:-1] if entry.kind == "Final"]
+        if finals:  # ends before a resume are no ends any more
+            kept = [entry for entry in entries if entry not in finals]
+            entries = [_renumbered(entry, number) for number, entry in enumerate(kept)]
+    return entries
+
+
+def transcript_text(trace: Trace) -> str:
+    """The trajectory in the uniform form: Thought, Action, Action Input (JSON, not ASCII-escaped), Observation."""
+    lines: list[str] = []
+    for entry in transcript(trace):
+        match entry.kind:
+            case "Action":
+                lines += [f"Action: {entry.tool}", f"Action Input: {entry.content}"]
+            case "Final":
+                lines.append(f"Final Answer: {entry.content}")
+            case _:
+                lines.append(f"{entry.kind}: {entry.content}")
+    return "\n".join(lines)
+
+
+def step_summaries(trace: Trace) -> list[dict[str, Any]]:
+    """The auditable record of each step, from 1: what was done and why, in short, without the model's full text."""
+    rows: list[dict[str, Any]] = []
+    for step in trace.steps:
+        decision = step.decision
+        if not isinstance(decision, Act):
+            problem = step.rejected[-1].message if decision is None and step.rejected else ""
+            row = {
+                "action": "final" if decision else None,
+                "args": None,
+                "observation_summary": excerpt(problem),
+            }
+            rows.append({"step": step.number, "reason_summary": excerpt(decision.reason if decision else ""), **row})
+            continue
+        rows += [
+            {
+                "step": step.number,
+                "action": call.requested.tool,
+                "args": call.requested.args,
+                "reason_summary": excerpt(decision.reason),
+                "observation_summary": excerpt(observation_text(call.observed)) if call.observed else "",
+                **_answered(call),
+            }
+            for call in step.calls
+        ]
+    return rows
+
+
+def _answered(call: CallView) -> dict[str, Any]:
+    """What a person, or the operator ahead of time, said of a call; nothing where nobody was asked."""
+    said = call.approval
+    if said is None:
+        return {}
+    return {"approval": {"allowed": isinstance(said, ApprovalGiven), "by": said.by, "note": said.note}}
+
+
+def observation_text(observed: Observed) -> str:
+    """The output, or for a failure its code, message and hint in one line."""
+    if observed.error is None:
+        return observed.output
+    error = observed.error
+    return f"{error.code}: {error.message}" + (f" {error.hint}" if error.hint else "")
+
+
+def outcome_word(observed: Observed) -> str:
+    """How a call ended, for a model: what is in doubt is never called a failure."""
+    if observed.ok:
+        return "ok"
+    return "in doubt" if observed.error is not None and observed.error.code == "in_doubt" else "failed"
+
+
+def input_text(args: Any) -> str:
+    """An action's arguments as JSON, not escaped to ASCII; a bare text stays as it is."""
+    return args if isinstance(args, str) else json.dumps(args, ensure_ascii=False, default=str)
+
+
+def _parts(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
+    match event.fact:
+        case ModelReplied(decision=decision) if decision is not None and decision.reason:
+            yield {"kind": "Thought", "content": decision.reason}
+        case ReplyRejected() as fact:
+            yield {"kind": "Observation", "content": fact.message, "tool": PARSER, "ok": False}
+        case ActionRequested() as fact:
+            args = trace.calls[fact.call_id].args
+            said = {"content": input_text(args), "tool": fact.tool, "args": args, "call_id": fact.call_id}
+            yield {"kind": "Action", **said}
+        case Observed() as fact:
+            tool = trace.calls[fact.call_id].requested.tool
+            content = observation_text(fact)
+            said = {"content": content, "tool": tool, "ok": fact.ok, "child": fact.child, "call_id": fact.call_id}
+            yield {"kind": "Observation", **said}
+        case Finished() as fact:
+            yield {"kind": "Final", "content": fact.reason if fact.answer is None else fact.answer}
+        case _:
+            return
+
+
+def _renumbered(entry: Entry, number: int) -> Entry:
+    return replace(entry, number=number)

@@ -1,0 +1,344 @@
+"""JSON as models write it: the syntax is repaired, the values never are.
+
+Repaired: quotes of every kind, bare keys, comments, trailing commas, Python literals, full-width punctuation and
+invisible characters outside of strings, raw line breaks in strings, invalid escapes. What a caller must decide by the
+tool's tier is reported instead of hidden: closing brackets that are missing at the end, and quotes inside of a string
+that were not escaped. One pass, bounded nesting; every failure says why.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple, NoReturn
+
+from taoloop.dialects.parsing.strict_json import MAX_DEPTH, NotJsonError, decode_at, same
+
+INVISIBLE = "\u00ad\u061c\u180e\u200b-\u200f\u2060-\u2064\u202a-\u202e\u2066-\u2069\ufeff"
+
+SPACE = re.compile(rf"[\s{INVISIBLE}]*+")
+_GAP = re.compile(rf"(?:[\s{INVISIBLE}]++|//[^\n]*+|#[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+%*/^-])")
+_WORD = re.compile(r"[^\W\d][\w.-]*")
+_KEY = re.compile(r"[^\W\d](?:[\w-]|\\_)*")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_STOP = re.compile(r"```|~~~|</|<[|｜]|\[/")  # marks that can only stand behind a value
+_LABELLED = re.compile(rf"\n[\s{INVISIBLE}]*(?:[>#*_`+•-][^\S\n]*){{0,4}}[^\W\d][\w ]{{1,24}}[*_`]{{0,3}}[:：]")
+_JSON_LIKE = re.compile(
+    rf"[{{｛][\s{INVISIBLE}]*+(?:[\"'“”‘’＂＇`}}｝]|\\\"|//|/\*|#|[^\W\d][\w\\-]{{0,40}}\s{{0,4}}[:：])"
+)
+
+_CLOSERS = {
+    '"': '"',
+    "'": "'",
+    "`": "`",
+    "＂": "＂",
+    "＇": "＇",
+    "“": "”“",
+    "”": "”",
+    "„": "“”",
+    "‘": "’‘",
+    "’": "’",
+    "«": "»",
+    "「": "」",
+}
+_WORDS = {"true": True, "false": False, "null": None, "none": None}
+_LITERAL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "_": "_"}
+_LITERAL |= {sign: sign for sign in "\"'`/\\“”‘’"}
+_CHUNKS = {opener: re.compile(rf"(?:[^\\{closers}]|\\.)*+", re.DOTALL) for opener, closers in _CLOSERS.items()}
+_LONGEST_NUMBER = 400
+_MOST_QUOTES = 40  # not escaped, in one string
+
+
+class Loose(NamedTuple):
+    """A value, where it ends, and what was repaired that a caller must decide on.
+
+    `missing` counts the closing brackets that the text lacks at its end; `requoted` says that a string holds quotes
+    which were not escaped.
+    """
+
+    value: Any
+    end: int
+    missing: int = 0
+    requoted: bool = False
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether something was repaired that only a tool which reads may rest on."""
+        return bool(self.missing) or self.requoted
+
+
+def match_end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """The end of a match at `position`, or `position` where there is none."""
+    match = pattern.match(text, position)
+    return position if match is None else match.end()
+
+
+def looks_like_json(text: str, position: int) -> bool:
+    """Whether the brace at `position` opens an object, and is not a brace in prose such as `{city}`."""
+    return _JSON_LIKE.match(text, position) is not None
+
+
+def read_value(text: str, position: int = 0, *, call: bool = False) -> Loose:
+    """The value that begins at `position`; strict JSON is read as such. `call`: a `)` may follow it.
+
+    Raises:
+        NotJsonError: there is none, it is cut, or it has more than one reading.
+    """
+    if text[position : position + 1] in ("{", "["):
+        try:
+            value, end = decode_at(text, position)
+        except NotJsonError as error:
+            if error.final:
+                raise
+        else:
+            return Loose(value, end)
+    return read_loose(text, position, call=call)
+
+
+def read_loose(text: str, position: int = 0, *, call: bool = False) -> Loose:
+    """`read_value` without the strict attempt before it.
+
+    Raises:
+        NotJsonError: as `read_value`.
+    """
+    reader = _Reader(text, position, ")）" if call else "")
+    value = reader.value(0)
+    return Loose(value, reader.position, reader.missing, reader.requoted)
+
+
+def read_whole(text: str) -> Loose:
+    """The value that all of `text` is, blanks and one closing bracket too many aside.
+
+    Raises:
+        NotJsonError: it is not exactly one value.
+    """
+    start = match_end(SPACE, text, 0)
+    if text.startswith('{\\"', start):
+        text = unescaped(text[start:])
+        start = 0
+    found = read_value(text, start)
+    end = skip_surplus(text, found.end)
+    if match_end(SPACE, text, end) != len(text):
+        raise NotJsonError(f"text follows the value at character {end + 1}")
+    return found._replace(end=len(text))
+
+
+def unescaped(text: str) -> str:
+    """The text whose quotes were all escaped, as in a JSON string that lost its own quotes.
+
+    Raises:
+        NotJsonError: it is none.
+    """
+    inner, _ = decode_at(f'"{text.strip()}"')
+    return str(inner)
+
+
+def skip_surplus(text: str, position: int) -> int:
+    """Behind one closing bracket too many, if there is one."""
+    after = match_end(SPACE, text, position)
+    return after + 1 if text[after : after + 1] in ("}", "]", "｝", "］") else position
+
+
+class _Reader:
+    def __init__(self, text: str, position: int, extra: str) -> None:
+        self.text, self.position, self.extra = text, position, extra
+        self.missing = 0
+        self.requoted = False
+        self.ends = ",，、}｝]］:：" + extra
+
+    def fail(self, message: str) -> NoReturn:
+        ended = not self.text[self.position :].strip()
+        where = "it stops in the middle" if ended else f"{message} at character {self.position + 1}"
+        raise NotJsonError(where, ended=ended)
+
+    def gap(self) -> str:
+        """Behind blanks and comments; the sign that stands there (empty at the end)."""
+        self.position = match_end(_GAP, self.text, self.position)
+        return self.text[self.position : self.position + 1]
+
+    def value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", final=True)
+        sign = self.gap()
+        if sign and sign in "{｛":
+            return self.members(depth)
+        if sign and sign in "[［":
+            return self.items(depth)
+        if sign in _CLOSERS:
+            return self.string()
+        if sign in "rRuU" and self.text[self.position + 1 : self.position + 2] in ("'", '"'):
+            return self.prefixed(sign)
+        number = _NUMBER.match(self.text, self.position)
+        return self.number(number) if number is not None else self.word()
+
+    def members(self, depth: int) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        self.position += 1
+        while (sign := self.gap()) not in ("}", "｝"):
+            key = self.string() if sign in _CLOSERS else self.bare_key()
+            if self.gap() not in (":", "："):
+                self.fail("a colon is missing")
+            self.position += 1
+            value = self.value(depth + 1)
+            if key in made and not same(made[key], value):
+                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", final=True)
+            made[key] = value
+            if self.closes("}｝"):
+                return made
+        self.position += 1
+        return made
+
+    def items(self, depth: int) -> list[Any]:
+        made: list[Any] = []
+        self.position += 1
+        while self.gap() not in ("]", "］"):
+            made.append(self.value(depth + 1))
+            if self.closes("]］"):
+                return made
+        self.position += 1
+        return made
+
+    def closes(self, closers: str) -> bool:  # noqa: RET503  # `fail` never returns
+        """Behind a comma (False: another member may follow), or behind the end of this value."""
+        if self.missing:  # an inner value was never closed, so this one cannot be either
+            self.missing += 1
+            return True
+        behind = self.position
+        sign = self.gap()
+        if sign and sign in ",，、":
+            self.position += 1
+            return False
+        if sign and sign in closers:
+            self.position += 1
+            return True
+        if not sign or _STOP.match(self.text, self.position) or _LABELLED.match(self.text, behind):
+            if not sign and self.text[behind - 1] not in "}｝]］" and self.text[behind - 1] not in _ALL_CLOSERS:
+                self.fail("a bracket is missing")  # a number or a word that ends with the text may be cut itself
+            self.position = behind
+            self.missing = 1
+            return True
+        self.fail("a comma or a bracket is missing")
+
+    def bare_key(self) -> str:
+        key = _KEY.match(self.text, self.position)
+        if key is None:
+            self.fail("a key is missing")
+        self.position = key.end()
+        return key.group().replace("\\_", "_")
+
+    def number(self, match: re.Match[str]) -> int | float:
+        self.position = match.end()
+        if self.position == len(self.text):
+            self.fail("the number may be cut")
+        if match.end() - match.start() > _LONGEST_NUMBER:
+            raise NotJsonError("it holds a number that is too long", final=True)
+        if match.group(1) is None and match.group(2) is None:
+            return int(match.group())
+        number = float(match.group())
+        if number in (float("inf"), float("-inf")):
+            raise NotJsonError(f"the number {match.group()[:40]} is too large", final=True)
+        return number
+
+    def word(self) -> bool | None:
+        match = _WORD.match(self.text, self.position)
+        word = match.group() if match is not None else ""
+        if word.casefold() not in _WORDS:
+            self.fail(f"{word[:40]} is no JSON value" if word else "a value is missing")
+        self.position += len(word)
+        if self.position == len(self.text):
+            self.fail("the word may be cut")
+        return _WORDS[word.casefold()]
+
+    def prefixed(self, sign: str) -> str:
+        """A text with a letter before its quotes, as Python writes it: in a raw one nothing is escaped."""
+        self.position += 1
+        if sign in "uU":
+            return self.string()
+        start = self.position
+        self.string()
+        quotes = 3 if self.text.startswith(self.text[start] * 3, start) and self.position - start > 5 else 1
+        return self.text[start + quotes : self.position - quotes]
+
+    def string(self) -> str:
+        opener = self.text[self.position]
+        if opener in "\"'" and self.text.startswith(opener * 3, self.position):
+            return self.long_string(opener * 3)
+        start = self.position + 1
+        closers, chunk = _CLOSERS[opener], _CHUNKS[opener]
+        end, inner = start, 0
+        while True:
+            end = match_end(chunk, self.text, end)
+            if end >= len(self.text) or self.text[end] not in closers:
+                raise NotJsonError("it stops in the middle", ended=True)
+            if self._ends_here(end + 1):
+                break
+            if not self._apostrophe(end):
+                if not self._quotes_a_word(end, opens=not inner % 2):
+                    raise NotJsonError("a string holds quotes that are not escaped", final=True)
+                inner += 1
+                if inner > _MOST_QUOTES:
+                    raise NotJsonError("a string holds too many quotes that are not escaped", final=True)
+            self.requoted = True
+            end += 1
+        raw = self.text[start:end]
+        if inner % 2 or (inner and "\n" in raw):
+            raise NotJsonError("a string holds quotes that are not escaped", final=True)
+        self.position = end + 1
+        return decoded(raw)
+
+    def long_string(self, quotes: str) -> str:
+        """A text in three quotes, as Python writes it."""
+        start = self.position + 3
+        end = self.text.find(quotes, start)
+        if end < 0:
+            raise NotJsonError("it stops in the middle", ended=True)
+        self.position = end + 3
+        return decoded(self.text[start:end])
+
+    def _ends_here(self, position: int) -> bool:
+        """Whether a quote before `position` ends its string: a sign of structure or the end follows."""
+        after = match_end(SPACE, self.text, position)
+        sign = self.text[after : after + 1]
+        return (
+            not sign
+            or sign in self.ends
+            or self.text.startswith(("//", "/*", "#"), after)
+            or _STOP.match(self.text, after) is not None
+            or (sign.isalpha() and _LABELLED.match(self.text, position) is not None)
+        )
+
+    def _quotes_a_word(self, position: int, *, opens: bool) -> bool:
+        """Whether a quote inside of a string can open, or close, words that are quoted there."""
+        before, behind = self.text[position - 1], self.text[position + 1 : position + 2]
+        return not (before.isalnum() or behind.isspace()) if opens else not (before.isspace() or behind.isalnum())
+
+    def _apostrophe(self, position: int) -> bool:
+        around = self.text[position - 1] + self.text[position + 1 : position + 2]
+        return self.text[position] in "'’" and len(around) == 2 and around.isalpha()
+
+
+_ALL_CLOSERS = frozenset("".join(_CLOSERS.values()))
+
+
+def decoded(raw: str) -> str:
+    """The text of a string between its quotes.
+
+    Raises:
+        NotJsonError: an escape in it stands for no character.
+    """
+    if "\\" in raw:
+        raw = _ESCAPE.sub(_unescape, raw)
+        if any("\ud800" <= sign <= "\udfff" for sign in raw):
+            raw = raw.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            if "\ufffd" in raw:
+                raise NotJsonError("it holds half of a surrogate pair", final=True)
+    return raw
+
+
+def _unescape(match: re.Match[str]) -> str:
+    sign = match.group(1)
+    if len(sign) == 5:
+        return chr(int(sign[1:], 16))
+    if len(sign) == 3 or sign == "u":
+        raise NotJsonError(f"the escape {match.group()!r} is none of JSON", final=True)
+    return _LITERAL.get(sign, match.group())

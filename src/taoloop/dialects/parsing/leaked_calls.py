@@ -1,0 +1,276 @@
+"""Calls in the notations of model families, when they leak into the text of a reply.
+
+Every notation is marks around the same few things, so there is no reader per family: marks are skipped, and what
+stands between them is a name in a tag with parameters, a name followed by JSON, JSON alone, or `name(key="value")`.
+
+| marks | families |
+|---|---|
+| `<tool_call>`, `<tools>`, `<TOOLCALL>`, `<function_call>` | Hermes, Qwen, GLM, Granite, Nemotron, Phi |
+| `<function=…>`, `<invoke name=…>`, `<parameter…>`, `<arg_key>` | Qwen, Llama, Claude, MiniMax, GLM, DeepSeek |
+| `<|python_tag|>`, `[TOOL_CALLS]`, `functools[` | Llama, Mistral, Phi |
+| `<｜tool▁call▁begin｜>`, `<|tool_call_begin|>`, `<|action_start|>` | DeepSeek, Kimi, InternLM, LFM, Command R |
+| `<|channel|>commentary to=functions.…` | gpt-oss |
+| `<start_function_call>call:…`, `tool_code` | Gemma |
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from taoloop.core.cards.coercion import schema_types
+from taoloop.dialects.parsing.call_arguments import read_in_brackets
+from taoloop.dialects.parsing.json_decision import Asked, Meant, meant
+from taoloop.dialects.parsing.json_repair import looks_like_json, read_value, read_whole, skip_surplus
+from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.strict_json import NotJsonError, dumps
+from taoloop.dialects.parsing.tool_names import find_card
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards.tool_card import ToolCard
+
+_NS = r"(?:[|｜]?DSML[|｜]|[a-z]{2,12}[:_])?"
+_TOOL = r"(?:tool|function|action|plugin|python)"
+OPENER = (
+    rf"<{_NS}(?:tool_?calls?|function_?calls?|tools|tool_use|start_function_call|action_call)>"
+    rf"|<{_NS}(?:function|invoke|tool_call|function_call|tool|call)(?:=|\s+(?:name|tool)\s*=)"
+    rf"|<[|｜][/]?(?:START_)?{_TOOL}[\w▁ ]{{0,30}}[|｜]?>|<{_TOOL}[\w▁]{{0,30}}[|｜]>"
+    r"|\[/?TOOL_CALLS?\]|\[/?tool_calls?\]|\bfunctools(?=\[)"
+    r"|(?:<\|start\|>(?:assistant)?\s{0,3})?<\|channel\|>\s{0,3}commentary\s{1,3}to="
+    r"|<\|start\|>(?:assistant)?\s{0,3}to=|<\|tools_prefix\|>|>>>(?=[\w.]{1,100}\s{0,2}\n\s{0,4}\{)"
+)
+"""What begins a call that leaked; without groups, for use in other patterns. Ignores case."""
+
+_MARK = re.compile(
+    rf"\s++|<[|｜](?:/?(?:START_|END_)?{_TOOL}s?[\w▁ ]{{0,30}}|constrain|call|tools_prefix|tools_suffix"
+    rf"|plugin|action_end|end|interpreter)[|｜]?>|</?{_TOOL}s?[\w▁]{{0,30}}[|｜]>|>>>"
+    rf"|</?{_NS}(?:tool_?calls?|function_?calls?|tools|tool_use|start_function_call|end_function_call|action_call)>"
+    rf"|</{_NS}(?:function|invoke|tool_call|function_call|tool|call)>|</(?:arguments|args|parameters|params|input)>"
+    r"|\[/?TOOL_CALLS?\]|functools(?=\[)|```[\w-]{0,12}|(?:tool_code|function|json)\s*(?=[<{`\n])",
+    re.IGNORECASE,
+)
+_SEPARATOR = re.compile(r"function<[|｜]?tool[▁_]sep[|｜]?>", re.IGNORECASE)
+_TAGGED = re.compile(
+    rf"<{_NS}(?:function|invoke|tool_call|function_call|tool|call)(?:=|\s+(?:name|tool)\s*=)\s*(?P<quote>[\"']?)"
+    rf"(?P<name>[^\"'<>=\n]{{1,200}})(?P=quote)[^<>\n]{{0,80}}>",
+    re.IGNORECASE,
+)
+_PARAMETER = re.compile(
+    rf"<(?P<ns>{_NS})(?P<tag>parameter|param|arg|argument)(?:=|\s+name\s*=)\s*(?P<quote>[\"']?)"
+    rf"(?P<key>[^\"'<>=\n]{{1,200}})(?P=quote)[^<>\n]{{0,80}}>",
+    re.IGNORECASE,
+)
+_IN_TAGS = re.compile(
+    r"<(?P<tag>name|tool_name|function_name|function|tool)>\s*(?P<name>[^<>\n]{1,200}?)\s*</(?P=tag)>\s*"
+    r"<(?:arguments|args|parameters|params|input|tool_input)>\s*(?=\{)",
+    re.IGNORECASE,
+)
+_KEYED = re.compile(r"\s*<arg_key>\s*(?P<key>[^<>]{1,200}?)\s*</arg_key>\s*<arg_value>")
+_RECIPIENT = re.compile(
+    r"(?:<\|start\|>(?:assistant)?\s*)?(?:<\|channel\|>\s*commentary)?\s*to=(?P<name>[\w.:-]{1,200})(?:<\|channel\|>\s*commentary)?"
+    r"\s*(?:<\|constrain\|>)?\s*(?:json|code)?\s*<\|message\|>",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"(?P<name>[^\W\d][\w.-]{0,200}?)(?::\d{1,6})?\s*"
+    r"(?:\[CALL_ID\]\w{0,64}\s*)?(?:\[ARGS\]|<[|｜]tool▁sep[|｜]>|<\|tool_call_argument_begin\|>)?\s*(?:```(?:json)?\s*)?(?=[{｛])"
+)
+_CALLED = re.compile(r"\s*\[?\s*(?:print\()?(?P<name>[^\W\d][\w.]{0,200})(?P<dot>\.call)?\(")
+_ESCAPED = re.compile(r"call:(?P<name>[\w.:-]{1,200}?)\s*(?=\{)")
+_ESCAPES = re.compile(r"(?P<mark><escape>|<\|\"\|>)|[{}\[\]]")
+_AT_END = re.compile(r"\s*</(?:arg_value|parameter)>|\s*</")
+
+
+CALLED = _CALLED
+"""A call written as `name(`, perhaps in a list, or printed."""
+
+
+class Leaked(NamedTuple):
+    """One call as it leaked; `doubtful`: something at its end, or a quote in it, had to be repaired."""
+
+    meant: Meant
+    doubtful: bool
+
+
+def read_leaks(text: str, position: int, cards: Sequence[ToolCard]) -> tuple[list[Leaked], int]:
+    """The calls that begin at the mark at `position`, and where the last one ends.
+
+    Raises:
+        RefusedError: what stands between the marks is no complete call.
+    """
+    found: list[Leaked] = []
+    opened = position
+    while True:
+        position = _skip_marks(text, position)
+        before = len(found)
+        try:
+            position = _read_one(text, position, cards, found)
+        except NotJsonError as error:
+            raise RefusedError("bad_json", f"The call in the text cannot be used: {error}.", text[opened:]) from None
+        if len(found) == before:
+            break
+    if not found:
+        raise RefusedError(
+            "bad_action", "The reply begins a tool call that names no tool, or is not complete.", text[opened:]
+        )
+    return found, position
+
+
+def _skip_marks(text: str, position: int) -> int:
+    while True:
+        mark = _SEPARATOR.match(text, position) or _MARK.match(text, position)
+        if mark is None or mark.end() == position:
+            return position
+        position = mark.end()
+
+
+def _read_one(text: str, position: int, cards: Sequence[ToolCard], found: list[Leaked]) -> int:
+    tagged = _TAGGED.match(text, position)
+    if tagged is not None:
+        return _tagged(text, tagged.end(), tagged.group("name"), cards, found)
+    if (named := _IN_TAGS.match(text, position)) is not None:
+        return _json_args(text, named.end(), named.group("name"), found)
+    recipient = _RECIPIENT.match(text, position)
+    if recipient is not None:
+        return _json_args(text, recipient.end(), recipient.group("name"), found)
+    if text[position : position + 1] in ("{", "[", "｛"):
+        called = _CALLED.match(text, position) if text[position] == "[" else None
+        if called is None:
+            return _json_call(text, position, cards, found)
+        return _called(text, called, cards, found)
+    if escaped := _ESCAPED.match(text, position):
+        return _escaped(text, escaped, found)
+    if named := _NAMED.match(text, position):
+        return _json_args(text, named.end(), named.group("name"), found)
+    if called := _CALLED.match(text, position):
+        return _called(text, called, cards, found)
+    line_end = text.find("<", position)
+    name = text[position:line_end].strip() if line_end > position else ""
+    if name and "\n" not in name and _KEYED.match(text, line_end):
+        return _keyed(text, line_end, name, cards, found)
+    return position
+
+
+def _json_call(text: str, position: int, cards: Sequence[ToolCard], found: list[Leaked]) -> int:
+    if text[position] != "[" and not looks_like_json(text, position):
+        return position
+    value = read_value(text, position)
+    calls = meant(value.value, cards)
+    if not calls:
+        return position
+    found.extend(Leaked(call, value.doubtful) for call in calls)
+    return skip_surplus(text, value.end)
+
+
+def _json_args(text: str, position: int, name: str, found: list[Leaked]) -> int:
+    value = read_value(text, position)
+    found.append(Leaked(Asked(name, value.value), value.doubtful))
+    return skip_surplus(text, value.end)
+
+
+def _tagged(text: str, position: int, name: str, cards: Sequence[ToolCard], found: list[Leaked]) -> int:
+    """`<function=name>` with an object, or with parameters in tags of their own."""
+    after = _blank(text, position)
+    if text.startswith("{", after):
+        return _json_args(text, after, name, found)
+    card = find_card(name, cards)
+    args: dict[str, Any] = {}
+    while (parameter := _PARAMETER.match(text, after)) is not None:
+        close = f"</{parameter.group('ns')}{parameter.group('tag')}>"
+        end = text.find(close, parameter.end())
+        if end < 0:
+            raise NotJsonError("a parameter stops in the middle", ended=True)
+        _add(args, parameter.group("key"), text[parameter.end() : end], card)
+        after = _blank(text, end + len(close))
+    closed = text.startswith("</", after) or text.startswith("/>", position - 2)
+    if not closed and after < len(text):
+        raise NotJsonError("the call is not closed")
+    found.append(Leaked(Asked(name.strip(), args), not closed))
+    return after
+
+
+def _keyed(text: str, position: int, name: str, cards: Sequence[ToolCard], found: list[Leaked]) -> int:
+    """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>`."""
+    card = find_card(name, cards)
+    args: dict[str, Any] = {}
+    while (keyed := _KEYED.match(text, position)) is not None:
+        end = text.find("</arg_value>", keyed.end())
+        if end < 0:
+            raise NotJsonError("an argument stops in the middle", ended=True)
+        _add(args, keyed.group("key"), text[keyed.end() : end], card)
+        position = end + len("</arg_value>")
+    after = _blank(text, position)
+    found.append(Leaked(Asked(name, args), not text.startswith("</", after)))
+    return after
+
+
+def _called(text: str, called: re.Match[str], cards: Sequence[ToolCard], found: list[Leaked]) -> int:
+    """`name(key="value")`, perhaps several in a list."""
+    listed = called.group().lstrip().startswith("[")
+    name = called.group("name").removesuffix(".call")
+    args, end, doubtful = read_in_brackets(text, called.end(), find_card(name, cards))
+    found.append(Leaked(Asked(name, args), doubtful))
+    if "print(" in called.group() and text.startswith(")", _blank(text, end)):
+        end = _blank(text, end) + 1
+    end = _blank(text, end)
+    while listed and text.startswith(",", end):
+        again = _CALLED.match(text, _blank(text, end + 1))
+        if again is None:
+            raise NotJsonError("a call is missing in the list")
+        args, end, doubtful = read_in_brackets(text, again.end(), find_card(again.group("name"), cards))
+        found.append(Leaked(Asked(again.group("name"), args), doubtful))
+        end = _blank(text, end)
+    if listed and not text.startswith("]", end):
+        raise NotJsonError("the list of calls is not closed", ended=end >= len(text))
+    return end + listed
+
+
+def _escaped(text: str, escaped: re.Match[str], found: list[Leaked]) -> int:
+    """`call:name{key:<escape>text<escape>,other:5}`: an object whose texts stand between marks instead of quotes."""
+    made: list[str] = []
+    position, depth, quoted = escaped.end(), 0, ""
+    for sign in _ESCAPES.finditer(text, position):
+        part, mark = text[position : sign.start()], sign.group("mark")
+        if quoted and mark != quoted:
+            continue
+        position = sign.end()
+        if mark is None:
+            depth += 1 if sign.group() in "{[" else -1
+        made.append(dumps(part) if quoted else part + (sign.group() if mark is None else ""))
+        quoted = mark if mark and not quoted else ""
+        if not depth:
+            value = read_whole("".join(made))
+            found.append(Leaked(Asked(escaped.group("name"), value.value), value.doubtful))
+            return position
+    raise NotJsonError("the arguments are not closed", ended=True)
+
+
+def _add(args: dict[str, Any], key: str, raw: str, card: ToolCard | None) -> None:
+    key = key.strip()
+    value = _parameter_value(raw, key, card)
+    if key in args and dumps(args[key]) != dumps(value):
+        raise NotJsonError(f"the argument {key!r} stands twice with different values", final=True)
+    args[key] = value
+
+
+def _parameter_value(raw: str, key: str, card: ToolCard | None) -> Any:
+    """The text of a parameter as it is; JSON where the schema takes no text."""
+    raw = raw.removeprefix("\n").removesuffix("\n")
+    if "\n" not in raw:
+        raw = raw.strip()
+    rule = card.parameters.get(key) if card is not None else None
+    types = schema_types(rule, card.input_schema) if card is not None and rule is not None else frozenset()
+    if "string" in types or not types:
+        return raw
+    try:
+        return read_whole(raw + "\n").value
+    except NotJsonError:
+        return raw
+
+
+def _blank(text: str, position: int) -> int:
+    while position < len(text) and text[position].isspace():
+        position += 1
+    return position

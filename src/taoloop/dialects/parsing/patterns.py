@@ -1,0 +1,87 @@
+"""The signs that the reader of a reply stops at, and what may stand around a value."""
+
+from __future__ import annotations
+
+import re
+
+from taoloop.dialects.parsing.cleanup import END_TOKEN
+from taoloop.dialects.parsing.json_repair import INVISIBLE
+from taoloop.dialects.parsing.labels import LABEL
+from taoloop.dialects.parsing.leaked_calls import OPENER
+
+TOLD = (  # a tag or a token that opens the turn of somebody else
+    r"<(?:observation|observe|tool_response|tool_result|tool_output|function_results?|function_response|result|output)\b[^<>\n]{0,80}>"
+    r"|<[|｜](?:observation|tool▁outputs?▁begin|tool_response|tool_output|user|ipython|tool_result)[^<>|｜\n]{0,20}[|｜]?>"
+    r"|<[|｜]im_start[|｜]>\s{0,2}(?:user|tool|system)|<\|start_header_id\|>(?:user|tool|ipython)|<start_of_turn>(?:user|tool)"
+    r"|<\|start\|>(?:functions|user|tool)|\[(?:INST|TOOL_RESULTS?|OBSERVATION)\]|<｜User｜>"
+)
+MAX_PARTS = 5_000
+"""Labels, objects, fences and braces of a reply that are looked at, which bounds the time for any reply."""
+
+MAX_PROSE = 4_000
+"""Characters of prose that may stand behind a decision."""
+
+MAX_OBJECTS = 100
+"""Objects in an answer that are looked at."""
+
+BEGINS = r"(?=<[|｜]?[\w/]|\[/?\w|functools|>>>)"
+"""What every tag and token begins with: spares trying them all."""
+
+EVENT = re.compile(
+    rf"(?P<label>{LABEL.pattern})"
+    rf"|{BEGINS}(?:(?P<told>{TOLD}|{END_TOKEN.pattern})|(?P<leak>{OPENER}))"
+    rf"|(?P<fence>^[ \t]*+(?:>[ \t]?)?(?:```|~~~)[^\n`]*$)|(?P<brace>[{{｛])",
+    re.IGNORECASE | re.MULTILINE,
+)
+FENCE_LINE = re.compile(r"^[ \t>]*+(?:```|~~~)", re.MULTILINE)
+GAP = re.compile(
+    rf"[\s{INVISIBLE}]*+(?:[*_]{{2}}[\s{INVISIBLE}]*+)?(?:(?:~~~|`{{1,5}})(?:\w[\w+.-]{{0,20}}(?=[\s{{\[]))?[\s{INVISIBLE}]*+(?:json\s++)?)?"
+)
+ANNOUNCED = re.compile(
+    r"(?P<word>[^\s\"'“”{}\[\]()<>`:：=][^\s\"“”{}\[\]()<>`:：=]*+)"
+    r"(?:[ \t]++[^\s\"“”{}\[\]()<>`:：=]++){0,11}[ \t]{0,3}[:：](?=\s{0,8}[`{｛])"
+)
+"""A few words and a colon before an object or a code fence."""
+ENCLOSED = re.compile(
+    r"(?:\(|=|\$?JSON\b:?|<(?:json|action_input|input|args|arguments|parameters)>)\s{0,8}(?=[{｛])", re.IGNORECASE
+)
+"""What may stand around an object in place of a fence."""
+OBJECT = re.compile(rf"[\"'“]?[\[［]?[\s{INVISIBLE}]*+[{{｛]")
+LANGUAGE = re.compile(rf"(?P<word>json\w?)[ \t]*+:?[ \t]*+\n[\s{INVISIBLE}]*+(?=[\"'“\[［{{｛])", re.IGNORECASE)
+"""The language of a code fence on a line of its own, where the fence got lost."""
+CLOSING = re.compile(rf"[\s{INVISIBLE}`~*;；。.]*+")
+ASKED = frozenset(
+    {
+        "question",
+        "next question",
+        "new question",
+        "follow up question",
+        "follow-up question",
+        "问题",
+        "新问题",
+        "下一个问题",
+    }
+)
+PLAIN_ASKED = re.compile(r"^\W*(?:question|问题|問題)\W*$", re.IGNORECASE)
+"""The label of the task, as a model may repeat it at the beginning."""
+CONSENT = re.compile(
+    r"\s*(?:yes|yeah|yep|ok|okay|sure|fine|please do|proceed|confirm(?:ed)?|approved?|agreed|granted)\b|.*\bgo ahead\b"
+    r"|\s*(?:好|可以|是的|确认|同意|批准|没问题|行[,，。])",
+    re.IGNORECASE,
+)
+"""The words of somebody who agrees: no task, and so no echo of one."""
+OWN_OUTPUT = re.compile(r"respon|output|returns?\b|ausgabe|salida|sortie|输出|响应|返回|回应", re.IGNORECASE)
+TOOL_ROLE = re.compile(r"\W*(?:tool|function|工具|函数)\W*", re.IGNORECASE)
+LINE_BRACE = re.compile(r"^[ \t>]*+\[?[ \t]*+\{", re.MULTILINE)
+HEAD = re.compile(r"[^:：(（\[{｛\n]*")
+CALL = re.compile(r"(?<![\w.])([^\W\d][\w.]{0,120})[ \t]{0,2}[(\[{]")
+SECOND_THOUGHT = re.compile(
+    r"\b(?:actually|instead|correction|scratch that|sorry|oops|on second thoughts?|hold on|hmm+|my mistake|never ?mind"
+    r"|i meant|i mean|should (?:be|have been)|do not|don't|rather|ignore (?:that|this|the)|forget (?:that|it)|revised?"
+    r"|but first|unless|please confirm|if you (?:confirm|agree|approve)|(?:once|after|until|when) you|before i"
+    r"|not yet)\b"
+    r"|(?<!please )\bwait\b[ \t]*(?:[,.!:;…—-]|$)|\bno[,.]"
+    r"|等等|等一下|不对|更正|应该是|抱歉|改成|改为|而不是|错了|(?<!请)稍等|不要|取消|修正|确认后"
+    r"|\b(?:antwort|réponse|respuesta|resposta|risposta|antwoord|odpowiedź|ответ)[ \t]{0,3}[:：]",
+    re.IGNORECASE,
+)

@@ -1,0 +1,85 @@
+"""Values that are none: placeholders, words of the prompt's own template, empty answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.handles.handle import is_handle
+from taoloop.core.handles.opaque_observation import READER
+from taoloop.dialects.parsing.cleanup import EDGE, drop_tail
+from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.strict_json import NotJsonError, compact, dumps, strings_in
+
+_PLACEHOLDER = re.compile(
+    r"\s*(?:<([^<>/=\"'\n]{1,60})>|\{\{?[^{}\n\"':]{1,60}\}\}?|\$\{?[^{}\n ]{0,60}\}|\[\[[^\[\]\n]{1,60}\]\]"
+    r"|\[(?i:your|insert|enter|the|recipient|user|customer|placeholder)\b[^\[\]\n]{0,60}\]|%\(\w{1,40}\)s"
+    r"|YOUR_[A-Z0-9_]{2,40}|[A-Z0-9_]{2,40}_HERE|\.{3,}|…+)\s*"
+)
+MARKUP = re.compile(
+    r"[abipsu]|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"
+    r"|video|audio|style|table|tbody|thead|title|label|input|button|script|footer|header|section",
+    re.IGNORECASE,
+)
+_TEMPLATE = re.compile(
+    r"\s*(?:the )?(?:input (?:to|for|of) the (?:action|tool)|(?:its|the) arguments? as one json object.{0,40}"
+    r"|(?:your |the )?final answer to the (?:original )?(?:input )?(?:question|task)"
+    r"|(?:your|the) (?:final )?answer(?: here| to the task| goes here)?|answer here|action input|string|str"
+    r"|(?:行动|动作|工具)的?输入|对?原始(?:输入)?问题的最终答案|(?:你的|对任务的)?(?:最终)?(?:答案|回答))[.。]?\s*",
+    re.IGNORECASE,
+)
+_LONGEST = 80  # a placeholder or a phrase of a template is short
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text is a place to be filled: `<email>`, `{{id}}`, `${name}`, `...`. HTML tags are values."""
+    if len(text) > _LONGEST:
+        return False
+    match = _PLACEHOLDER.fullmatch(text)
+    if match is not None:
+        return not MARKUP.fullmatch((match.group(1) or "").split(" ")[0])
+    return _TEMPLATE.fullmatch(text) is not None
+
+
+def refuse_placeholders(args: Any, tool: str, cards: Sequence[ToolCard] = ()) -> None:
+    """Refuse arguments in which a place was left unfilled; a handle is none where `ask_about` is among the cards.
+
+    Raises:
+        RefusedError: it names the tool and the placeholder.
+    """
+    try:
+        for text in strings_in(args):
+            if len(text) <= _LONGEST and is_placeholder(text):
+                if is_handle(text) and any(card.name == READER for card in cards):
+                    continue
+                raise RefusedError(
+                    "bad_action", f"The call of {tool!r} has the placeholder {text!r} where a value must be.", text
+                )
+    except NotJsonError as error:
+        raise RefusedError("bad_json", f"The arguments of {tool!r} cannot be used: {error}.") from None
+
+
+def answer_text(value: Any, *, json_answer: bool = False) -> str:
+    """The answer in the value of a final: a text, the value of an object with one key, or JSON as it is.
+
+    `json_answer`: JSON stays whole, and an empty list, an empty object and a written null are answers too.
+
+    Raises:
+        RefusedError: the answer is empty or an unfilled place.
+    """
+    if json_answer and value is not None and (text := value.strip(EDGE) if isinstance(value, str) else dumps(value)):
+        return text
+    for _ in range(3):  # an answer in an object in an object
+        if isinstance(value, dict) and len(value) == 1:
+            value = next(iter(value.values()))
+    if isinstance(value, str):
+        text = drop_tail(value.strip(EDGE)).strip(EDGE)
+    else:
+        text = "" if value is None else compact(value)
+    if not text or value in ({}, []):
+        raise RefusedError("bad_final", "The final answer is empty. Give the answer, or say what is missing.", text)
+    if is_placeholder(text) and not is_handle(text):
+        raise RefusedError("bad_final", f"The final answer is only the placeholder {text!r}.", text)
+    return text

@@ -1,0 +1,166 @@
+"""JSON without tolerance: what may become the arguments of a tool, and nothing else.
+
+Refused beyond broken syntax: NaN and Infinity (also as 1e999), one key with two different values, nesting
+deeper than `MAX_DEPTH`, and halves of surrogate pairs, which no UTF-8 text can hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from taoloop.core.json_writer import json_writer
+
+_FENCED = re.compile(r"(?P<before>[^`]*)(?P<fence>`{3,})(?:json)?[ \t]*\n(?P<body>.*?)\n?(?P=fence)\s*", re.DOTALL)
+
+
+def answer_values(text: str) -> tuple[list[Any], str, str]:
+    """What the text of an answer may stand for, the likeliest first; the prose before it; why it is no JSON.
+
+    It is JSON; or one fenced block of JSON at the end, what stands before it being the reason; or a JSON string that
+    holds JSON; or, last of all, the bare text itself, for schemas of texts. The error is empty where it is JSON.
+    """
+    fenced = _FENCED.fullmatch(text)
+    body, before = (fenced["body"], fenced["before"].strip()) if fenced else (text, "")
+    try:
+        value = loads(body)
+    except NotJsonError as error:
+        return [text], "", str(error)
+    values = [value]
+    if isinstance(value, str):
+        with suppress(NotJsonError):
+            values.append(loads(value))
+    elif not fenced:
+        values.append(text)
+    return values, before, ""
+
+
+MAX_DEPTH = 100
+
+
+class NotJsonError(ValueError):
+    """The text is not acceptable JSON.
+
+    `ended`: it stops in the middle, as a reply that was cut does. `final`: the syntax is fine, but a value in it
+    cannot be believed, so no repair may be tried.
+    """
+
+    def __init__(self, message: str, *, ended: bool = False, final: bool = False) -> None:
+        self.ended, self.final = ended, final
+        super().__init__(message)
+
+
+def decode_at(text: str, position: int = 0) -> tuple[Any, int]:
+    """The JSON value that begins at `position`, and where it ends.
+
+    Raises:
+        NotJsonError: there is none, or not one that may be believed.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, position)
+        _inspect(value, text[position:end])
+    except NotJsonError:
+        raise
+    except json.JSONDecodeError as error:
+        ended = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
+        where = "it stops in the middle" if ended else f"{error.msg} at character {error.pos - position + 1}"
+        raise NotJsonError(where, ended=ended) from None
+    except RecursionError:
+        raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", final=True) from None
+    except ValueError as error:  # an integer of thousands of digits, half of a surrogate pair
+        raise NotJsonError(f"it holds a value that cannot be kept ({type(error).__name__})", final=True) from None
+    return value, end
+
+
+def loads(text: str) -> Any:
+    """The JSON value that `text` is, white space around it aside.
+
+    Raises:
+        NotJsonError: it is not exactly one acceptable JSON value.
+    """
+    text = text.strip()
+    value, end = decode_at(text)
+    if end != len(text):
+        raise NotJsonError(f"text follows the value at character {end + 1}")
+    return value
+
+
+def dumps(value: Any) -> str:
+    """`value` as JSON on one line, not escaped to ASCII."""
+    return _write(value)
+
+
+def compact(value: Any) -> str:
+    """`value` as JSON without blanks between its parts, not escaped to ASCII: data that stands as a text."""
+    return _COMPACT.encode(value)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same: true is not 1, and the order of keys does not matter."""
+    if one is other:
+        return True
+    return canonical(one) == canonical(other)
+
+
+def canonical(value: Any) -> str:
+    """One text for all spellings of the same JSON value."""
+    return json.dumps(value, sort_keys=True)
+
+
+def strings_in(value: Any) -> list[str]:
+    """Every text in a JSON value, keys included.
+
+    Raises:
+        NotJsonError: the value is nested too deeply.
+    """
+    found: list[str] = []
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, str):
+                found.append(item)
+            elif isinstance(item, dict):
+                found.extend(item)
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+        if not below:
+            return found
+        level = below
+    raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", final=True)
+
+
+def _inspect(value: Any, source: str) -> None:
+    if not source.isascii():
+        source.encode()
+    if "\\u" in source or (len(source) > MAX_DEPTH and source.count("{") + source.count("[") > MAX_DEPTH):
+        for text in strings_in(value):
+            text.encode()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        for key, value in pairs:
+            if not same(made[key], value):
+                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", final=True)
+    return made
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise NotJsonError(f"the number {text[:40]} is too large", final=True)
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise NotJsonError(f"{name} is no JSON value", final=True)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant)
+_write = json_writer(json.JSONEncoder(ensure_ascii=False))
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,87 @@
+"""Which tool a name means: exactly one known tool must fit it, and never the nearest one."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from taoloop.dialects.parsing.json_repair import INVISIBLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards.tool_card import ToolCard
+
+MAX_NAME_CHARS = 128
+
+_FINAL_NAMES = frozenset(
+    {"final", "finalanswer", "finalresponse", "finish", "最终答案", "最终回答", "最终回复", "最终答复", "最終答案"}
+)
+_NOTHING = frozenset(
+    {"", "none", "null", "nil", "n/a", "na", "no action", "no tool", "-", "无", "没有", "空", "無", "不需要"}
+)
+_PREFIX = re.compile(r"(?:functions?|tools?|default_api|api|actions?|namespace)(?:\.|::|/|:)", re.IGNORECASE)
+_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
+_TOKENS = re.compile(r"[ \t]*(?:<[|｜/]|\[/?(?:TOOL_CALLS|ARGS|CALL_ID)\])[^{}()\"'\n:]*\Z")
+_EDGES = " \t\r\n`*\"'“”‘’「」【】[]()（）<>{}"
+_JOINTS = re.compile(r"[\s_-]+")
+
+
+def find_card(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
+    """The one card that `name` means, None if there is none or more than one.
+
+    A name may differ by case, blanks, dashes and underscores, quotes and markup around it, a trailing `()` or dot,
+    escaped underscores, a namespace in front, control tokens behind, or be the same known name several times.
+    """
+    for card in cards:
+        if card.name == name:
+            return card
+    if not cards or len(name) > 4 * MAX_NAME_CHARS:
+        return None
+    return _by_plain_name(name, cards)
+
+
+def _by_plain_name(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
+    bare = bare_name(name)
+    for _ in range(3):  # a namespace may be in front of a namespace
+        plain = _plain(bare)
+        fitting = [card for card in cards if _plain(card.name) == plain] if plain else []
+        if not fitting:
+            fitting = [card for card in cards if _is_repeated(card.name, bare)]
+        if fitting:
+            return fitting[0] if len(fitting) == 1 else next((card for card in fitting if card.name == bare), None)
+        prefix = _PREFIX.match(bare)
+        if prefix is None:
+            return None
+        bare = bare[prefix.end() :]
+    return None
+
+
+def bare_name(name: str) -> str:
+    """`name` without what a model puts around it; its own signs are kept."""
+    name = name[: 8 * MAX_NAME_CHARS]
+    bare = _INVISIBLE.sub("", name.replace("\\_", "_"))
+    bare = _TOKENS.sub("", bare, count=1)
+    bare = bare.strip(_EDGES + ".:：,，。;；")
+    return bare.strip()
+
+
+def is_final_name(name: str) -> bool:
+    """Whether an action of this name means "I am done" (where no tool is called so)."""
+    return _JOINTS.sub("", bare_name(name[:60]).casefold()) in _FINAL_NAMES
+
+
+def is_nothing(text: str) -> bool:
+    """Whether a text only says that nothing is there: empty, none, null, n/a."""
+    return text.strip().strip(_EDGES + ".。").casefold() in _NOTHING
+
+
+def _is_repeated(known: str, name: str) -> bool:
+    times, rest = divmod(len(name), len(known)) if known else (0, 1)
+    return not rest and times > 1 and name == known * times
+
+
+@lru_cache(maxsize=1024)
+def _plain(name: str) -> str:
+    return _JOINTS.sub("", name).casefold()

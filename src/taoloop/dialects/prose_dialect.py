@@ -1,0 +1,97 @@
+"""What the dialects share whose decisions are written in the text of a reply."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from taoloop.core.message import Message, ModelReply
+from taoloop.dialects.parsing.cleanup import check_whole, clean
+from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.reply_parser import read_text
+from taoloop.dialects.prompt.system_prompt import form
+from taoloop.dialects.prompt.untrusted_frame import neutral, observation_text, quote_labels
+from taoloop.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taoloop.core.cards.tool_card import ToolCard
+    from taoloop.core.decision import Act, Call, Decision, Problem
+    from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
+    from taoloop.core.prompts import PromptSet
+
+MAX_ECHO_CHARS = 4_000
+
+_HARMLESS = str.maketrans("<[{｛`", "‹((('")
+
+
+class ProseDialect(ABC):
+    """Observations are user messages, and an echo is the decision in its canonical form."""
+
+    name: str
+    native = False
+    stop: tuple[str, ...] = ()
+
+    def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
+        """The one decision in a reply, or why there is none: the short way, or by the tolerant reader."""
+        try:
+            check_whole(reply)
+            quick = self.canonical(reply.text, cards)
+            return read_text(clean(reply.text), cards, json_answer=json_answer) if quick is None else quick
+        except RefusedError as refused:
+            return refused.problem
+
+    @abstractmethod
+    def canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
+        """The decision in a reply of canonical form; None for every other reply."""
+
+    @abstractmethod
+    def write(self, decision: Decision) -> ModelReply:
+        """The decision in canonical form."""
+
+    def echo(self, replied: ModelReplied, requested: Sequence[ActionRequested]) -> Message:  # noqa: ARG002
+        """The decision as it was believed: thinking and invented observations are left out."""
+        if replied.decision is None:
+            return Message(role="assistant", content=shown(replied.text))
+        return Message(role="assistant", content=self.write(replied.decision).text)
+
+    def observation(self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> Message:
+        """The framed observation as a user message."""
+        return Message(role="user", content=observation_text(requested, observed, prompts, nonce))
+
+    def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
+        """What was wrong, and the form that is expected."""
+        return correction(self.name, rejected, prompts, tools=tools, reasons=reasons)
+
+
+def correction(dialect: str, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
+    """The message after an unreadable reply."""
+    expected = form(prompts, dialect, tools=tools, reasons=reasons)
+    return Message(role="user", content=prompts.fill("correction", problem=neutral(rejected.message), form=expected))
+
+
+def shown(text: str) -> str:
+    """A rejected reply as it stands in later prompts: never empty, and bounded."""
+    if not text.strip():
+        return "(empty reply)"
+    return text if len(text) <= MAX_ECHO_CHARS else text[: MAX_ECHO_CHARS - 1] + "…"
+
+
+def plain_reason(reason: str) -> str:
+    """A reason on one line in which nothing can pass for more than words."""
+    return quote_labels(" ".join(reason.translate(_HARMLESS).split()))
+
+
+def only_call(decision: Act, dialect: str) -> Call:
+    """The call of a decision that has one.
+
+    Raises:
+        ConfigError: it has several, which this dialect cannot write.
+    """
+    if len(decision.calls) != 1:
+        raise ConfigError(
+            f"The dialect {dialect!r} writes one call per reply; this decision has {len(decision.calls)}.",
+            hint="Give one call per turn, or use the dialect 'native'.",
+        )
+    return decision.calls[0]

@@ -1,0 +1,104 @@
+"""From a model's reply to facts: what was said, the decision in it, or why it is not believed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from taoloop.core.decision import Answer, Problem
+from taoloop.core.effects import CallModel
+from taoloop.core.events import Fact, ModelReplied, ReplyRejected
+from taoloop.core.fast_dataclass import maker
+from taoloop.core.message import ModelReply, Usage
+from taoloop.core.model_request import ModelRequest
+from taoloop.core.text import well_formed
+from taoloop.dialects import get_dialect
+from taoloop.dialects.parsing.cleanup import is_cut
+from taoloop.dialects.prompt.intent_question import read_pin
+from taoloop.errors import ModelError
+
+_replied = maker(ModelReplied)
+
+AnswerCheck = Callable[[Answer], Answer | Problem]
+"""Judges the answer of a run with an output schema: the answer as canonical JSON, or what is wrong with it."""
+
+
+def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: AnswerCheck | None = None) -> list[Fact]:
+    """The reply as a fact, followed by its rejection if it cannot be read as one decision, or `check` refuses it.
+
+    A reply of the purpose `compact` is a summary, one of `read` tells what observations say: there is no decision to
+    be read in them. One of `pin` says what the task calls for (`pinned`); where it is unreadable, it says nothing.
+
+    Raises:
+        ModelError: the reply is none: a field has a type that no trace could give back.
+    """
+    request = effect.request
+    _require_sound(reply)
+    text = well_formed(reply.text)
+    if text is not reply.text:
+        reply = replace(reply, text=text)
+    if request.purpose in ("compact", "pin", "read"):
+        read = None
+    else:
+        structured = check is not None and request.trace.agent.output_schema is not None
+        dialect, cards = get_dialect(request.dialect), request.tools
+        read = dialect.read(reply, cards, json_answer=True) if structured else dialect.read(reply, cards)
+        if isinstance(read, Problem) and request.trace.agent.takes_cut_answers and not structured:
+            read = _as_far_as_it_goes(reply, request) or read
+        if check is not None and isinstance(read, Answer):
+            read = check(read)
+    problem = read if isinstance(read, Problem) else None
+    replied = _replied(
+        step=effect.step,
+        purpose=request.purpose,
+        text=text,
+        decision=None if isinstance(read, Problem) else read,
+        tool_calls=reply.tool_calls,
+        finish_reason=reply.finish_reason,
+        model=reply.model,
+        usage=reply.usage,
+        cost_usd=reply.cost_usd,
+        latency_s=latency_s,
+        thinking=well_formed(reply.thinking) if reply.thinking and request.trace.agent.keep_thinking else "",
+    )
+    if request.purpose == "pin":
+        pinned = read_pin(text, request.trace.agent.tools)
+        return [replied] if pinned is None else [replied, pinned]
+    if problem is None:
+        return [replied]
+    rejected = ReplyRejected(
+        step=effect.step, code=problem.code, message=problem.message, excerpt=well_formed(problem.excerpt)
+    )
+    return [replied, rejected]
+
+
+def _as_far_as_it_goes(reply: ModelReply, request: ModelRequest) -> Answer | None:
+    """The answer in a reply that was cut; None where it was not, or was not cut in its answer."""
+    if not is_cut(reply) or reply.tool_calls:
+        return None
+    from taoloop.dialects.streaming.answer_stream import beginning_of_answer  # noqa: PLC0415  # few replies are cut
+
+    text = beginning_of_answer(reply.text, request.dialect, tools_offered=bool(request.tools))
+    return Answer(text=text) if text.strip() else None
+
+
+def _require_sound(reply: Any) -> None:
+    """Models are written by anybody: what they hand over is checked before it is believed."""
+    if type(reply) is not ModelReply:
+        raise ModelError(f"The model gave {type(reply).__name__!r} instead of a ModelReply.")
+    usage, cost = reply.usage, reply.cost_usd
+    sound = (
+        type(reply.text) is str
+        and type(reply.model) is str
+        and type(reply.thinking) is str
+        and (reply.finish_reason is None or type(reply.finish_reason) is str)
+        and type(usage) is Usage
+        and type(usage.input_tokens) is type(usage.output_tokens) is type(usage.cached_tokens) is int
+        and (cost is None or (type(cost) in (int, float) and math.isfinite(cost)))
+    )
+    for call in reply.tool_calls:
+        sound = sound and type(call.name) is str and type(call.arguments) is str
+    if not sound:
+        raise ModelError("A field of the model's reply has the wrong type.", hint="See ModelReply for what it takes.")

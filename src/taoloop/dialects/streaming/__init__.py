@@ -1,0 +1,1 @@
+"""The answer in a reply that is still being written."""

@@ -1,0 +1,303 @@
+"""What a batch of writes does to the database: decided first, in memory, then written with few statements.
+
+Every refusal (a lost fence, a gap, a run that exists or does not) falls before anything is written, so the other
+writes of the batch go through untouched. Few statements matter: the sqlite3 module lets go of the GIL in each,
+and a busy event loop may keep it for 5 ms (`sys.getswitchinterval`).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from taoloop.core.codec import encode_fact
+from taoloop.core.events import Event, Fact, RunStarted
+from taoloop.core.hash_chain import HEAD_KINDS, link, origin, sealed
+from taoloop.core.text import well_formed
+from taoloop.errors import FenceLost, IllegalEvent, RunExists, RunNotFound
+from taoloop.journals.base import RUNNING, Artifact, Lease, status_after
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_COLUMNS = 7  # of the table event
+_ROWS_AT_ONCE = 32  # 224 parameters; the least limit of any SQLite is 999
+
+FIRST_FENCE = 1
+
+_HEADS_KEPT = 4_096  # runs, of some 300 bytes each
+
+_LAST = "(SELECT rowid FROM event WHERE run_id = run.id ORDER BY seq DESC LIMIT 1)"
+_HEAD = f"SELECT run.fence, seq, link FROM run LEFT JOIN event ON event.rowid = {_LAST} WHERE id = ?"  # noqa: S608  # no input
+_HEADS = (
+    "SELECT json_group_array(json_array(id, run.fence, seq, hex(link)))"  # noqa: S608  # no input
+    f" FROM run LEFT JOIN event ON event.rowid = {_LAST} WHERE id IN (SELECT value FROM json_each(?))"
+)
+_CREATE = """
+INSERT OR REPLACE INTO run (id, status, fence, task, agent, started_at)
+VALUES (?, ?, ?, '', '', (julianday('now') - 2440587.5) * 86400.0)
+"""
+
+
+class Create(NamedTuple):
+    """Begin a run."""
+
+    run_id: str
+
+
+class Acquire(NamedTuple):
+    """Take a run; with `at` only if it has just so many events."""
+
+    run_id: str
+    at: int | None = None
+
+
+class Append(NamedTuple):
+    """Add to a run, already as rows.
+
+    `first` is the seq of the first event, None without events; `rows` are the columns of each event but the last,
+    which is its link; `contents` what the links cover; `marks` are the facts that change the row of the run, with
+    their times; `moves_head` says that the row is to name the last link.
+    """
+
+    run_id: str
+    fence: int
+    first: int | None
+    rows: list[tuple[Any, ...]]
+    contents: list[bytes]
+    artifacts: list[tuple[str, str, str, str]]
+    marks: list[tuple[float, Fact]]
+    moves_head: bool
+
+
+class Begin(NamedTuple):
+    """Begin a run with its first append, which is encoded for the first fence."""
+
+    run_id: str
+    append: Append
+
+
+Write = Create | Acquire | Append | Begin
+
+
+class Head(NamedTuple):
+    """Where a run stands: who may write, the seq of the next event, and the link of the last one."""
+
+    fence: int
+    next_seq: int
+    link: bytes
+
+
+def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact]) -> Append:
+    """The append as rows.
+
+    Raises:
+        IllegalEvent: the events do not follow one another.
+        ValueError: an event cannot be written as JSON.
+    """
+    run_id, fence = lease.run_id, lease.fence
+    rows: list[tuple[Any, ...]] = []
+    contents: list[bytes] = []
+    marks: list[tuple[float, Fact]] = []
+    moves_head = False
+    first = events[0].seq if events else None
+    for expected, (seq, at, fact) in enumerate(events, start=first or 0):
+        if seq != expected:
+            raise IllegalEvent(f"Run {run_id!r} expects event {expected}, not {seq}.")
+        kind, body = fact.kind, encode_fact(fact)
+        rows.append((run_id, seq, at, kind, fence, body.decode()))
+        contents.append(sealed(seq, at, kind, body))
+        moves_head = moves_head or kind in HEAD_KINDS
+        if status_after(fact) is not None:
+            marks.append((at, fact))
+    kept = [(run_id, artifact.ref, artifact.form, well_formed(artifact.body)) for artifact in artifacts]
+    return Append(run_id, fence, first, rows, contents, kept, marks, moves_head)
+
+
+class Batch:
+    """The writes of one transaction: `decide` each, then `write` them all. Begin the transaction before."""
+
+    __slots__ = (
+        "_anew",
+        "_artifacts",
+        "_connection",
+        "_created",
+        "_events",
+        "_heads",
+        "_links",
+        "_marks",
+        "_path",
+        "_taken",
+    )
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, heads: dict[str, Head]) -> None:
+        self._connection, self._path, self._heads = connection, path, heads
+        self._created: dict[str, int] = {}
+        self._anew: list[tuple[str]] = []
+        self._taken: dict[str, int] = {}
+        self._events: list[Any] = []  # the columns of all events one after another
+        self._links: dict[str, bytes] = {}  # the new head of each run that grew
+        self._artifacts: list[tuple[str, str, str, str]] = []
+        self._marks: list[tuple[str, float, Fact]] = []
+
+    def decide(self, write: Write) -> Lease | None:
+        """Accept one write (and give the lease that it takes) or refuse it, in which case it changes nothing.
+
+        Raises:
+            RunExists, RunNotFound, FenceLost, IllegalEvent: as the Protocol says.
+        """
+        match write:
+            case Append():
+                self._append(write)
+                return None
+            case Create(run_id):
+                return self._create(run_id)
+            case Acquire(run_id, at):
+                head = self._head(run_id)
+                if at is not None and at != head.next_seq:
+                    raise FenceLost(
+                        f"{self._path}: run {run_id!r} has gone on meanwhile.",
+                        hint="Another process is at work on it; nothing was written.",
+                    )
+                self._heads[run_id] = Head(head.fence + 1, head.next_seq, head.link)
+                self._taken[run_id] = head.fence + 1
+                return Lease(run_id=run_id, fence=head.fence + 1)
+            case Begin(run_id, append):
+                if run_id in self._heads:  # also one that never began: its lease is somebody's
+                    raise _exists(self._path, run_id)
+                lease = self._create(run_id)
+                self._append(append)
+                return lease
+
+    def write(self) -> None:
+        """Put everything that was accepted into the open transaction."""
+        connection = self._connection
+        if self._created:
+            connection.executemany(_CREATE, [(run_id, RUNNING, fence) for run_id, fence in self._created.items()])
+        if self._anew:
+            connection.executemany("DELETE FROM artifact WHERE run_id = ?", self._anew)
+        if self._taken:
+            taken = [(fence, run_id) for run_id, fence in self._taken.items()]
+            connection.executemany("UPDATE run SET fence = ? WHERE id = ?", taken)
+        for start in range(0, len(self._events), _ROWS_AT_ONCE * _COLUMNS):
+            part = self._events[start : start + _ROWS_AT_ONCE * _COLUMNS]
+            connection.execute(_insert_events(len(part) // _COLUMNS), part)
+        if self._artifacts:
+            connection.executemany(
+                "INSERT INTO artifact (run_id, ref, form, body) VALUES (?, ?, ?, ?)", self._artifacts
+            )
+        if self._links:
+            links = [(last, run_id) for run_id, last in self._links.items()]
+            connection.executemany("UPDATE run SET head = ? WHERE id = ?", links)
+        for run_id, at, fact in self._marks:
+            self._mark(run_id, at, fact)
+
+    def _create(self, run_id: str) -> Lease:
+        head = self._heads.get(run_id)
+        if head is not None and head.next_seq:
+            raise _exists(self._path, run_id)
+        fence = FIRST_FENCE
+        if head is not None:  # it never began
+            fence = head.fence + 1
+            self._anew.append((run_id,))
+            self._artifacts = [row for row in self._artifacts if row[0] != run_id]
+            self._taken.pop(run_id, None)
+        self._heads[run_id] = Head(fence, 0, origin(run_id))
+        self._created.pop(run_id, None)  # the order is that of creation
+        self._created[run_id] = fence
+        return Lease(run_id=run_id, fence=fence)
+
+    def _append(self, append: Append) -> None:
+        run_id = append.run_id
+        head = self._head(run_id)
+        if head.fence != append.fence:
+            raise FenceLost(
+                f"{self._path}: run {run_id!r} was taken by another worker.",
+                hint="Stop working on it; nothing was written.",
+            )
+        if append.first is not None:
+            if append.first != head.next_seq:
+                raise IllegalEvent(f"Run {run_id!r} expects event {head.next_seq}, not {append.first}.")
+            last = head.link
+            for row, content in zip(append.rows, append.contents, strict=True):
+                last = link(last, content)
+                self._events += row
+                self._events.append(last)
+            self._heads[run_id] = Head(head.fence, head.next_seq + len(append.rows), last)
+            if append.moves_head:
+                self._links[run_id] = last
+        self._artifacts += append.artifacts
+        self._marks += ((run_id, at, fact) for at, fact in append.marks)
+
+    def _head(self, run_id: str) -> Head:
+        head = self._heads.get(run_id)
+        if head is None:
+            raise RunNotFound(f"{self._path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
+        return head
+
+    def _mark(self, run_id: str, at: float, fact: Fact) -> None:
+        status = status_after(fact)
+        if isinstance(fact, RunStarted):
+            self._connection.execute(
+                "UPDATE run SET status = ?, task = ?, agent = ?, started_at = ? WHERE id = ?",
+                (status, well_formed(fact.task), well_formed(fact.agent.name), at, run_id),
+            )
+        else:
+            self._connection.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
+
+
+def _exists(path: Path, run_id: str) -> RunExists:
+    return RunExists(f"{path}: there is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
+
+
+class Heads:
+    """Where runs stand, as this connection left them: looked up anew as soon as anybody else writes to the file.
+
+    `PRAGMA data_version` tells that, of any connection in any process (https://sqlite.org/pragma.html).
+    """
+
+    __slots__ = ("_known", "_version")
+
+    def __init__(self) -> None:
+        self._known: dict[str, Head] = {}
+        self._version = -1
+
+    def of(self, connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, Head]:
+        """Those of the runs that exist; the transaction has begun. Who changes them and fails calls `forget`."""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version or len(self._known) > _HEADS_KEPT:
+            self._known, self._version = {}, version
+        known = self._known
+        missing = [run_id for run_id in run_ids if run_id not in known]
+        if missing:
+            known |= look_up(connection, missing)
+        return known
+
+    def forget(self) -> None:
+        """What was written is not in the file after all."""
+        self._known, self._version = {}, -1
+
+
+def look_up(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, Head]:
+    """Where the runs stand, of those that exist: one cheap statement for one run, one for many."""
+    if len(run_ids) == 1:
+        row = connection.execute(_HEAD, run_ids).fetchone()
+        return {} if row is None else {run_ids[0]: _head(run_ids[0], *row)}
+    wanted = json.dumps(list(dict.fromkeys(run_ids)), ensure_ascii=False)
+    found = json.loads(connection.execute(_HEADS, (wanted,)).fetchone()[0])
+    return {run_id: _head(run_id, fence, seq, bytes.fromhex(link)) for run_id, fence, seq, link in found}
+
+
+def _head(run_id: str, fence: int, seq: int | None, link: object) -> Head:
+    if seq is None:
+        return Head(fence, 0, origin(run_id))
+    return Head(fence, seq + 1, link if isinstance(link, bytes) else b"")  # else somebody edited it
+
+
+@cache
+def _insert_events(count: int) -> str:
+    rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * count)
+    return f"INSERT INTO event (run_id, seq, at, kind, fence, body, link) VALUES {rows}"  # noqa: S608  # placeholders only

@@ -1,0 +1,197 @@
+"""Opening the file of a SQLite journal: checked before it is touched, then brought to the current version."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from taoloop.errors import JournalError, JournalTooNew
+from taoloop.journals.sqlite import schema
+from taoloop.journals.sqlite.errors import corrupt, explain, primary_code
+from taoloop.journals.sqlite.schema import MIGRATIONS, Migration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+
+ENV_VARIABLE = "TAOLOOP_DB"
+
+
+def default_path(environ: Mapping[str, str] | None = None) -> Path:
+    """The path of the database: `TAOLOOP_DB` if it is set, else `taoloop/runs.db` in the user's data folder.
+
+    Nothing is created. `environ` is the process environment by default; a leading `~` is expanded.
+    """
+    chosen = (os.environ if environ is None else environ).get(ENV_VARIABLE, "").strip()
+    if chosen:
+        return Path(chosen).expanduser()
+    import platformdirs  # noqa: PLC0415  # only who has no path of their own pays for it
+
+    return platformdirs.user_data_path("taoloop", appauthor=False) / "runs.db"
+
+
+Synchronous = Literal["FULL", "NORMAL"]
+
+CHECKPOINT_PAGES = 256
+"""Pages of 4 KB in the write-ahead log after which SQLite copies them into the file and writes over them again.
+
+A commit that makes the log longer takes a quarter longer than one that overwrites, and every process begins a new log.
+Fewer pages make long runs slower, for each time costs two waits for the disk (`benchmarks/journal.py`; 1,000, which
+SQLite takes of itself: a fifth more for the first 400 appends, a twentieth less for thousands).
+"""
+
+_RETRY_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which file, and how it is opened.
+
+    `synchronous` FULL: a commit survives a power cut; NORMAL: only the death of the process. `lock_timeout_s`:
+    how long to wait for another process. `max_bytes`: what the file may grow to, None for the whole disk.
+    `read_only`: the file must exist and is not changed.
+    """
+
+    path: Path
+    synchronous: Synchronous = "FULL"
+    lock_timeout_s: float = 5.0
+    max_bytes: int | None = None
+    read_only: bool = False
+
+
+class Opened(NamedTuple):
+    """Which file a connection has open. One that is removed stays open, and takes what is written with it."""
+
+    path: str
+    device: int
+    node: int
+
+    @classmethod
+    def at(cls, path: Path) -> Opened | None:
+        """The file that is there now; None where nobody can say."""
+        absolute = os.path.abspath(path)  # noqa: PTH100  # the folder may be another one later
+        try:
+            found = os.stat(absolute)  # noqa: PTH116  # three times as fast, for every commit
+        except OSError:
+            return None
+        return cls(absolute, found.st_dev, found.st_ino)
+
+    def is_gone(self) -> bool:
+        """Whether it was removed, or another one has taken its place."""
+        try:
+            found = os.stat(self.path)  # noqa: PTH116  # likewise
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return found.st_ino != self.node or found.st_dev != self.device
+
+
+def open_database(place: Place, migrations: Sequence[Migration] = MIGRATIONS) -> sqlite3.Connection:
+    """A connection in autocommit mode, usable from any thread (one at a time), to a file of the current version.
+
+    A missing file and its folder are created, unless `read_only`.
+
+    Raises:
+        JournalTooNew, JournalCorrupt: the file is not ours to read; it was not touched.
+        JournalLocked, JournalFull, JournalError: it cannot be opened; the text says why.
+    """
+    try:
+        return _open_to_read(place, migrations) if place.read_only else _open_to_write(place, migrations)
+    except (sqlite3.Error, OSError) as error:
+        raise explain(error, place.path) from error
+
+
+def _open_to_write(place: Place, migrations: Sequence[Migration]) -> sqlite3.Connection:
+    place.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # traces are private
+    connection = _connect(place, "rwc")
+    try:
+        _refuse_foreign(connection, place.path, len(migrations))
+        _use_wal(connection, place.lock_timeout_s)
+        connection.execute(f"PRAGMA synchronous = {place.synchronous}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        if place.max_bytes is not None:
+            page_size = connection.execute("PRAGMA page_size").fetchone()[0]
+            connection.execute(f"PRAGMA max_page_count = {max(1, place.max_bytes // page_size)}")
+        schema.upgrade(connection, migrations)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open_to_read(place: Place, migrations: Sequence[Migration]) -> sqlite3.Connection:
+    if not place.path.is_file():
+        raise JournalError(
+            f"{place.path}: there is no journal.",
+            hint="Name another path with --db or TAOLOOP_DB, or run a task first.",
+        )
+    connection = _connect(place, "rw")  # falls back to reading where the file cannot be written
+    try:
+        try:
+            reached = _refuse_foreign(connection, place.path, len(migrations))
+        except sqlite3.OperationalError as error:
+            # A WAL database in a folder that cannot be written: without a -wal file nobody else is at work in it.
+            if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _has_wal(place.path):
+                raise
+            connection.close()
+            connection = _connect(place, "ro&immutable=1")
+            reached = _refuse_foreign(connection, place.path, len(migrations))
+        if reached < schema.READABLE:
+            raise JournalError(
+                f"{place.path}: the journal has the older schema {reached} (current: {len(migrations)}).",
+                hint="Any run that writes to it brings it up to date.",
+            )
+        connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(place: Place, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{place.path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=place.lock_timeout_s,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _refuse_foreign(connection: sqlite3.Connection, path: Path, known: int) -> int:
+    """The version of the file, if it is ours to read."""
+    connection.execute("BEGIN")  # what is read is of one moment: another connection may be making the tables
+    application, reached = schema.application(connection), schema.version(connection)
+    blank = schema.is_blank(connection)
+    connection.execute("COMMIT")
+    if application != schema.APPLICATION_ID and (application or reached or not blank):
+        raise corrupt(path, "a SQLite database, but of another application")
+    if reached > known:
+        raise JournalTooNew(
+            f"{path}: written by a newer taoloop (schema {reached}; this one knows {known}). Nothing was touched.",
+            hint="Upgrade taoloop, or choose another path with --db or TAOLOOP_DB.",
+        )
+    return reached
+
+
+def _use_wal(connection: sqlite3.Connection, timeout_s: float) -> None:
+    """Switch to WAL. SQLite does not wait for others here by itself, so this does."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(_RETRY_S)
+
+
+def _has_wal(path: Path) -> bool:
+    return path.with_name(path.name + "-wal").exists()

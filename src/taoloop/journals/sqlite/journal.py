@@ -1,0 +1,270 @@
+"""The journal in one SQLite file: nothing to install, nothing to start, safe against `kill -9`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from taoloop.core.codec import decode_fact
+from taoloop.core.events import Event
+from taoloop.errors import JournalCorrupt, JournalError, RunNotFound
+from taoloop.journals.base import Artifact, Lease, RunRow
+from taoloop.journals.costs import Spent, read_spending
+from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
+from taoloop.journals.sqlite.errors import explain
+from taoloop.journals.sqlite.file import Opened, Place, Synchronous, default_path, open_database
+from taoloop.journals.sqlite.run_locks import holds_beside
+from taoloop.journals.sqlite.transaction import Transaction, begin
+from taoloop.journals.sqlite.verify import linked_rows, require_whole, verify
+from taoloop.journals.sqlite.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from taoloop.core.hash_chain import ChainReport, Linked
+
+T = TypeVar("T")
+
+_LIST = """
+SELECT id AS run_id, task, agent, status, started_at, updated_at, events FROM run_overview
+WHERE events > 0 AND status = coalesce(?, status) ORDER BY number DESC LIMIT ?
+"""
+
+
+class _Begun(Lease):
+    """The lease of a run that is written with its first append."""
+
+    __slots__ = ()
+
+
+class SqliteJournal:
+    """Keeps traces in the SQLite file `path` (by default `taoloop.journals.sqlite.file.default_path()`).
+
+    Nothing is opened before the first use (`async with` opens at once, so that errors come early). Any number of
+    tasks, threads and event loops may share one journal; several processes may share one file. A journal that was
+    used before a fork is refused in the child, which must open another one.
+
+    Args:
+        path: the file; it and its folder are created when they are missing.
+        synchronous: FULL (default): what `append` returned from survives a power cut. NORMAL: it survives the
+            death of the process, a power cut may cost the last moments; never the file. Several times faster alone.
+        lock_timeout_s: how long to wait for another process that holds the file, before JournalLocked.
+        max_bytes: JournalFull once the file would grow beyond this; None for as much as the disk holds.
+        read_only: look at a file that exists, without changing it; also works where it cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        synchronous: Synchronous = "FULL",
+        lock_timeout_s: float = 5.0,
+        max_bytes: int | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self.path = Path(path) if path is not None else default_path()
+        self._place = Place(
+            path=self.path,
+            synchronous=synchronous,
+            lock_timeout_s=lock_timeout_s,
+            max_bytes=max_bytes,
+            read_only=read_only,
+        )
+        self._writer = Writer(self.path, partial(open_database, self._place), lock_timeout_s=lock_timeout_s)
+        self.holds = holds_beside(self.path, self._read)
+        self._reading = threading.Lock()  # around the connection that reads
+        self._reader: sqlite3.Connection | None = None
+        self._read_from: Opened | None = None
+        self._closed = False
+        self._process: int | None = None  # which uses it, from the first use on
+
+    async def __aenter__(self) -> Self:
+        """Open the file now."""
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        await self.close()
+
+    async def open(self) -> None:
+        """Open the file now, so that errors come early. Again is harmless."""
+        await self._read(lambda _: None)
+
+    async def create(self, run_id: str) -> Lease:
+        """Begin an empty run and take it; RunExists if it has events."""
+        return await self._take(Create(run_id))
+
+    async def begin(self, run_id: str) -> Lease:
+        """A lease for a new run that is written with its first append: one commit less than with `create`.
+
+        Until then nothing of it is in the file. That append raises RunExists if there is such a run by then.
+        """
+        self._check_writable()
+        if self._reader is None:
+            await self.open()
+        return _Begun(run_id=run_id, fence=FIRST_FENCE)
+
+    async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
+        """Take an existing run (RunNotFound); earlier leases of it are void from here on, in every process.
+
+        Raises:
+            FenceLost: the run has other than `at` events; whoever is at work on it keeps it.
+            JournalTampered: somebody edited the run; it is not taken. Reads the whole run, once.
+        """
+        self._check_writable()
+        await self._read(partial(require_whole, self.path, run_id))
+        return await self._take(Acquire(run_id, at))
+
+    async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
+        """Add events and artifacts, all of them or none; returns when they are on disk.
+
+        Who is cancelled while waiting must assume that they were written. `events` must not be changed meanwhile.
+
+        Raises:
+            FenceLost, RunNotFound, IllegalEvent, JournalFull, JournalLocked, JournalError: nothing was written.
+        """
+        prepare = partial(encode, lease, events, artifacts)
+        if isinstance(lease, _Begun) and events and not events[0].seq:
+            await self._write(lease.run_id, lambda: Begin(lease.run_id, prepare()))
+            return
+        await self._write(lease.run_id, prepare)
+
+    async def load(self, run_id: str) -> list[Event]:
+        """All events of a run in order.
+
+        Raises:
+            RunNotFound: there is no such run.
+            JournalCorrupt: an event is missing or cannot be read; the message says which.
+        """
+        return await self._read(partial(_load, self.path, run_id))
+
+    async def artifact(self, run_id: str, ref: str) -> Artifact | None:
+        """One artifact of a run, or None."""
+        return await self._read(partial(_artifact, run_id, ref))
+
+    async def verify(self, run_id: str) -> ChainReport:
+        """Whether the run is as it was written: events, artifacts, and its row in the list.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        return await self._read(partial(verify, self.path, run_id))
+
+    async def linked(self, run_id: str) -> list[Linked]:
+        """The events of a run as they are stored, with their links, readable or not; RunNotFound."""
+        return await self._read(partial(linked_rows, self.path, run_id))
+
+    async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
+        """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
+        return await self._read(partial(_runs, limit, status))
+
+    async def spending(self, since: float | None = None) -> list[Spent]:
+        """What models cost from `since` on, by day, key and agent (`taoloop.journals.costs`)."""
+        return await self._read(partial(read_spending, self.path, since))
+
+    async def transaction(self, lease: Lease) -> Transaction:
+        """Begin a transaction that a tool may write in, and that keeps its outcome; every other write waits for it.
+
+        Raises:
+            FenceLost, JournalLocked, JournalError: there is none.
+        """
+        self._check_process()
+        self._check_writable()
+        connect = partial(open_database, self._place)
+        return await begin(self.path, lease, self._writer, connect, self._place.lock_timeout_s)
+
+    async def close(self) -> None:
+        """Write what is queued, end the thread, let go of the file. Again is harmless; a forked child does nothing."""
+        await asyncio.to_thread(self._close)
+
+    async def _take(self, write: Create | Acquire) -> Lease:
+        lease = await self._write(write.run_id, lambda: write)
+        assert lease is not None  # noqa: S101  # these two writes give one
+        return lease
+
+    async def _write(self, run_id: str, prepare: Callable[[], Write]) -> Lease | None:
+        self._check_process()
+        self._check_writable()
+        return await self._writer.submit(run_id, prepare)
+
+    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        self._check_process()
+        return await asyncio.to_thread(self._query, query)
+
+    def _check_writable(self) -> None:
+        if self._place.read_only:
+            raise JournalError(f"{self.path}: the journal is open for reading only.", hint="Open it for writing.")
+
+    def _check_process(self) -> None:
+        """A forked child has neither the thread nor the locks of SQLite, only what looks like them."""
+        process = os.getpid()
+        if self._process is None:
+            self._process = process
+        elif self._process != process:
+            raise JournalError(
+                f"{self.path}: the journal was opened by another process, of which this one is a fork.",
+                hint="Open another one in this process.",
+            )
+
+    def _query(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        with self._reading:
+            if self._closed:
+                raise JournalError(f"{self.path}: the journal is closed.", hint="Open another one.")
+            if self._reader is not None and self._read_from is not None and self._read_from.is_gone():
+                self._reader.close()
+                self._reader = None
+            if self._reader is None:
+                self._reader, self._read_from = open_database(self._place), Opened.at(self.path)
+            try:
+                return query(self._reader)
+            except sqlite3.Error as error:
+                raise explain(error, self.path) from error
+
+    def _close(self) -> None:
+        if self._process not in (None, os.getpid()):
+            return  # the files are the parent's
+        self._writer.close()
+        with self._reading:
+            self._closed = True
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+
+def _load(path: Path, run_id: str, connection: sqlite3.Connection) -> list[Event]:
+    rows = connection.execute(
+        "SELECT seq, at, kind, body FROM event WHERE run_id = ? ORDER BY seq", (run_id,)
+    ).fetchall()
+    if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
+        raise RunNotFound(f"{path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
+    events: list[Event] = []
+    for expected, (seq, at, kind, body) in enumerate(rows):
+        if seq != expected:
+            raise JournalCorrupt(f"{path}: event {expected} of run {run_id!r} is missing.")
+        try:
+            events.append(Event(seq, at, decode_fact(kind, body)))
+        except JournalCorrupt as error:
+            raise JournalCorrupt(f"{path}: event {seq} of run {run_id!r}: {error.message}", hint=error.hint) from error
+    return events
+
+
+def _artifact(run_id: str, ref: str, connection: sqlite3.Connection) -> Artifact | None:
+    row = connection.execute("SELECT body, form FROM artifact WHERE run_id = ? AND ref = ?", (run_id, ref)).fetchone()
+    return Artifact(ref=ref, body=row[0], form=row[1]) if row else None
+
+
+def _runs(limit: int, status: str | None, connection: sqlite3.Connection) -> list[RunRow]:
+    rows = connection.execute(_LIST, (status, max(0, limit))).fetchall()
+    return [
+        RunRow(run_id=r[0], task=r[1], agent=r[2], status=r[3], started_at=r[4], updated_at=r[5], events=r[6])
+        for r in rows
+    ]

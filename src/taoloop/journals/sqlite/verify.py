@@ -1,0 +1,137 @@
+"""Whether a run in a SQLite journal is as it was written: its events, its artifacts and its row in the list."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from taoloop.core.codec import decode_fact
+from taoloop.core.events import Observed, RunStarted
+from taoloop.core.hash_chain import ChainReport, Flaw, Linked, check, origin
+from taoloop.core.text import well_formed
+from taoloop.errors import JournalCorrupt, JournalTampered, RunNotFound
+from taoloop.journals.base import RUNNING, status_after
+from taoloop.journals.sqlite import schema
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+
+_TELLS = frozenset({"run_started", "paused", "resumed", "finished"})
+"""The kinds of events that the row of a run is made from."""
+
+
+def linked_rows(path: Path, run_id: str, connection: sqlite3.Connection) -> list[Linked]:
+    """The events of a run as they are stored, readable or not.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    link = "link" if schema.version(connection) >= schema.CHAINED else "x''"
+    statement = f"SELECT seq, at, kind, body, {link} FROM event WHERE run_id = ? ORDER BY seq"  # noqa: S608  # no input
+    rows = connection.execute(statement, (run_id,)).fetchall()
+    if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
+        raise RunNotFound(f"{path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
+    return [Linked(seq, at, str(kind), _bytes(body), _bytes(link)) for seq, at, kind, body, link in rows]
+
+
+def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainReport:
+    """Look through one run, at one moment of the file. Linear in its size; nothing is changed.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    connection.execute("BEGIN")
+    try:
+        rows = linked_rows(path, run_id, connection)
+        if schema.version(connection) < schema.CHAINED:
+            text = "the database is of an older taoloop that kept no hashes; any run that writes to it adds them"
+            return ChainReport(run_id=run_id, events=len(rows), head="", flaws=(Flaw(None, "unchained", text),))
+        row = connection.execute(
+            "SELECT status, task, agent, started_at, head, sealed_later FROM run WHERE id = ?", (run_id,)
+        ).fetchone()
+        if row is None:
+            flaws = [*check(run_id, rows), Flaw(None, "run_row", "the list of runs lacks this run")]
+            return ChainReport(run_id=run_id, events=len(rows), head=_hex(run_id, rows), flaws=tuple(flaws))
+        flaws = check(run_id, rows, _bytes(row[4]) or origin(run_id))
+        flaws += _row_flaws(rows, row[:4])
+        flaws += _artifact_flaws(run_id, rows, connection) if rows else ()  # a run that never began is begun anew
+        return ChainReport(
+            run_id=run_id, events=len(rows), head=_hex(run_id, rows), flaws=tuple(flaws), sealed_later=row[5]
+        )
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def require_whole(path: Path, run_id: str, connection: sqlite3.Connection) -> None:
+    """Refuse a run that somebody edited: no run may go on from a history that did not happen.
+
+    Raises:
+        JournalTampered: it is not as it was written; the message names the first event that is not.
+        RunNotFound: there is no such run.
+    """
+    report = verify(path, run_id, connection)
+    if (flaw := report.first) is not None:
+        raise JournalTampered(
+            f"{path}: run {run_id!r} was changed after it was written: {flaw.text}.",
+            hint=f"It cannot go on from there. `tao verify {run_id}` lists what was found; restore a backup.",
+        )
+
+
+def _hex(run_id: str, rows: Sequence[Linked]) -> str:
+    return (rows[-1].link if rows else origin(run_id)).hex()
+
+
+def _bytes(value: Any) -> bytes:
+    """What stands in a column, whatever type somebody gave it."""
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+
+
+def _row_flaws(rows: Sequence[Linked], stored: tuple[Any, ...]) -> Iterator[Flaw]:
+    """What the row of the run says otherwise than its events do."""
+    status, task, agent, started_at = RUNNING, "", "", None
+    try:
+        for row in rows:
+            if row.kind not in _TELLS:
+                continue
+            fact = decode_fact(row.kind, row.body)
+            status = status_after(fact) or status
+            if isinstance(fact, RunStarted):
+                task, agent, started_at = well_formed(fact.task), well_formed(fact.agent.name), row.at
+    except JournalCorrupt as error:
+        yield Flaw(row.seq, "unreadable", f"event {row.seq} ({row.kind}) cannot be read: {_line(error.message)}")
+        return
+    told = {"status": status, "task": task, "agent": agent}
+    if started_at is not None:
+        told["started_at"] = cast("Any", started_at)
+    for name, value in zip(("status", "task", "agent", "started_at"), stored, strict=True):
+        if name in told and told[name] != value:
+            yield Flaw(None, "run_row", f"the list of runs gives another {name} than the events do ({value!r:.80})")
+
+
+def _artifact_flaws(run_id: str, rows: Sequence[Linked], connection: sqlite3.Connection) -> Iterator[Flaw]:
+    """Artifacts that were edited, taken away, or added beside what the events name."""
+    named: dict[str, tuple[int, str, str]] = {}
+    for row in rows:
+        if row.kind != Observed.kind or b'"artifact":"' not in row.body:
+            continue
+        try:
+            body = json.loads(row.body)
+            named[str(body["artifact"])] = (row.seq, str(body["output_digest"]), str(body["form"]))
+        except (ValueError, KeyError, TypeError):  # the chain tells that it was edited
+            continue
+    statement = "SELECT ref, form, body FROM artifact WHERE run_id = ? ORDER BY ref"
+    for ref, form, body in connection.execute(statement, (run_id,)):
+        seq, digest, kept_form = named.pop(ref, (None, "", ""))
+        if seq is None:
+            yield Flaw(None, "artifact", f"no event names the artifact {ref!r}: it was added")
+        elif (digest and hashlib.sha256(_bytes(body)).hexdigest() != digest) or form != kept_form:
+            yield Flaw(seq, "artifact", f"the artifact {ref!r} is not the output that event {seq} names")
+    for ref, (seq, _, _) in named.items():
+        yield Flaw(seq, "artifact", f"the artifact {ref!r} that event {seq} names is missing")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:200]

@@ -1,0 +1,1 @@
+"""What models of providers share: transport, streams, replies, errors."""

@@ -1,0 +1,273 @@
+"""A model behind a provider's API: builds the request, sends it, reads or streams the reply, and knows its price."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, Self
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_search import told
+from taoloop.core.message import Delta, ModelReply, Usage
+from taoloop.core.model_request import ModelRequest
+from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
+from taoloop.models.http.errors import error_of, read_refusal, refusal_in
+from taoloop.models.http.lenient_json import parsed
+from taoloop.models.http.reply_builder import Listening
+from taoloop.models.http.transport import Answer, Reader, Target, Wire
+from taoloop.models.http.unsupported_params import Untaken
+from taoloop.models.openai.names import WireNames
+from taoloop.models.pricing import cost_usd
+from taoloop.models.providers import Endpoint, endpoint, shown_address
+from taoloop.models.real_call_switch import require_allowed
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether every object in the schema is closed and has all of its properties required.
+
+    OpenAI guarantees a schema only in this form (`strict`); another one it takes as a wish.
+    https://platform.openai.com/docs/guides/structured-outputs
+    """
+    if isinstance(schema, list):
+        return all(is_strict(part) for part in schema)
+    if not isinstance(schema, Mapping):
+        return True
+    if "default" in schema or (schema.get("type") == "object" and not _is_closed(schema)):
+        return False
+    return all(is_strict(part) for name, part in schema.items() if name not in ("enum", "const", "examples"))
+
+
+def _is_closed(schema: Mapping[str, Any]) -> bool:
+    properties = schema.get("properties", {})
+    return schema.get("additionalProperties") is False and set(schema.get("required", ())) == set(properties)
+
+
+_MOST_LESSONS = 10
+"""How often one call is made, at most, because the model does not take what the calls before had."""
+
+
+class StreamReader(Reader, Protocol):
+    """Reads the events of one streamed reply."""
+
+    def reply(self) -> ModelReply:
+        """The reply.
+
+        Raises:
+            ModelUnavailable: the stream ended before the reply was whole.
+        """
+        ...
+
+
+class ProviderModel(ABC):
+    """What all providers share; each API says how its requests look and how its replies are read.
+
+    A parameter that the model refuses as unsupported (temperature, top_p, stop, max_tokens, a schema) is left out from
+    then on, and a model that only streams is streamed. Nothing is tried again after another failure: that is for
+    whoever calls.
+    """
+
+    _indispensable: ClassVar[frozenset[str]] = frozenset()
+    """Parameters without which the API takes no request."""
+
+    is_language_model = True
+
+    def __init__(self, target: Endpoint) -> None:
+        self.endpoint = target
+        self._untaken = Untaken(self._indispensable)
+        self._wire: Wire | None = None
+        self._told: tuple[Any, Any, list[dict[str, Any]]] = ((), (), [])
+        self._schema: tuple[Mapping[str, Any], str] | None = None
+
+    @classmethod
+    def from_env(cls, provider: str, model: str, env: Mapping[str, str]) -> Self:
+        """The model as the environment configures its provider.
+
+        Raises:
+            MissingKey: a variable is not set; names it.
+        """
+        return cls(endpoint(provider, model, env))
+
+    @property
+    def spec(self) -> str:
+        """`PROVIDER:MODEL`."""
+        return f"{self.endpoint.provider}:{self.endpoint.model}"
+
+    @property
+    def model(self) -> str:
+        """The name of the model at its provider."""
+        return self.endpoint.model
+
+    @property
+    def dialect(self) -> str:
+        """Native tool calls, which such endpoints have."""
+        return "native"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """One reply, streamed where somebody listens. A provider that reports no usage leaves it at zero.
+
+        Raises:
+            ModelError: there is none; the class says why.
+            MissingExtra: the provider's SDK is not installed.
+        """
+        require_allowed(self.spec)
+        names = WireNames(card.name for card in (*request.trace.agent.tools, *request.tools))
+        wire = self._connected()
+        for lessons_left in reversed(range(_MOST_LESSONS)):
+            streamed = request.on_delta is not None or self._untaken.whole_replies
+            body = self._body(request, names, streamed=streamed)
+            reader = self._reader(names, request) if streamed else None
+            try:
+                answer = await wire.post(
+                    _encoded(body),
+                    timeout_s=request.timeout_s,
+                    headers=self._headers(body),
+                    reader=reader,
+                )
+            except ModelUnavailable:
+                if reader is None or not reader.whole:
+                    raise
+                return reader.reply()  # only the end of the stream was lost, and it has been paid for
+            if reader is not None and answer.streamed:
+                return reader.reply()
+            if answer.ok:
+                return self._whole(answer, names, request)
+            refusal = read_refusal(answer.status, answer.body, answer.headers)
+            if not lessons_left or not self._untaken.learn(refusal, body, self._schema_text(request)):
+                raise error_of(refusal, self.endpoint)
+        raise AssertionError("the last round returns or raises")
+
+    def check_used(self, replies: int) -> None:  # noqa: B027  # there is nothing to implement
+        """A provider has no script to check."""
+
+    async def close(self) -> None:
+        """Close the connections of the running loop."""
+        if self._wire is not None:
+            await self._wire.close()
+
+    @abstractmethod
+    def _target(self) -> Target:
+        """Where and how the official SDK would call."""
+
+    @abstractmethod
+    def _body(self, request: ModelRequest, names: WireNames, *, streamed: bool) -> dict[str, Any]:
+        """The request as the API takes it."""
+
+    @abstractmethod
+    def _tool(self, card: ToolCard, names: WireNames) -> dict[str, Any]:
+        """One tool as the API takes it."""
+
+    @abstractmethod
+    def _read(self, value: Mapping[str, Any], names: WireNames) -> ModelReply:
+        """The reply in a whole answer. A KeyError, TypeError or the like says that it is none."""
+
+    @abstractmethod
+    def _reader(self, names: WireNames, request: ModelRequest) -> StreamReader:
+        """What reads a streamed reply."""
+
+    def _headers(self, _body: Mapping[str, Any]) -> Mapping[str, str] | None:
+        """Headers of this one request, over those of the SDK."""
+        return None
+
+    def _connected(self) -> Wire:
+        if self._wire is None:
+            self._wire = Wire(self._target())
+        return self._wire
+
+    def _whole(self, answer: Answer, names: WireNames, request: ModelRequest) -> ModelReply:
+        try:
+            value = parsed(answer.body)
+        except ValueError as error:
+            raise self.unreadable(_what_else(answer)) from error
+        if isinstance(value, dict) and value.get("error"):
+            raise error_of(refusal_in(value, 200), self.endpoint)
+        try:
+            reply = self._read(value, names)
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+            raise self.unreadable("JSON of another form") from error
+        if request.on_delta is not None:  # a server that does not stream: all of it at once
+            _tell_whole(reply, request)
+        return reply
+
+    def unreadable(self, what: str) -> ModelReplyUnreadable:
+        """The error for an answer that is no reply; HTML comes from another kind of server, again and again."""
+        return ModelReplyUnreadable(
+            f"{self.spec} answered something that cannot be read: {what}.",
+            hint=f"Check that {shown_address(self.endpoint.address)} is the address of its API.",
+            retryable=not what.startswith("HTML"),
+        )
+
+    def cost(self, model: str, usage: Usage | None, *, cache_write_tokens: int = 0) -> float | None:
+        """What a reply cost, None where that is not known."""
+        target = self.endpoint
+        if target.kind.free:
+            return 0.0
+        if usage is None:
+            return None
+        for name in (model, target.model):
+            cost = cost_usd(target.address, name, usage, cache_write_tokens=cache_write_tokens)
+            if cost is not None:
+                return cost
+        return None
+
+    def _tools(self, request: ModelRequest, names: WireNames) -> tuple[list[dict[str, Any]], bool]:
+        """The tools to tell, and whether none may be called."""
+        cards = request.tools if request.native else ()
+        closing = request.native and not cards and any(message.tool_calls for message in request.messages)
+        if closing:  # some servers refuse messages with calls where no tools are told
+            cards = request.trace.agent.tools
+        every = request.trace.agent.tools
+        if self._told[0] is not cards or self._told[1] is not every:  # the same for all turns of a run
+            self._told = (cards, every, [self._tool(card, names) for card in told(cards)])
+        return self._told[2], closing
+
+    def _wanted_schema(self, request: ModelRequest) -> Mapping[str, Any] | None:
+        """The schema to hold the reply to, where the provider can and has not refused it."""
+        when = self.endpoint.kind.structured
+        if request.reply_schema is None or when == "never":
+            return None
+        if when == "without_tools" and request.native and request.tools:
+            return None
+        return None if self._schema_text(request) in self._untaken.schemas else request.reply_schema
+
+    def _schema_text(self, request: ModelRequest) -> str | None:
+        schema = request.reply_schema
+        if schema is None:
+            return None
+        if self._schema is None or self._schema[0] is not schema:
+            self._schema = (schema, json.dumps(schema, sort_keys=True, default=str))
+        return self._schema[1]
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    try:
+        return to_json(body)
+    except PydanticSerializationError:  # a text with half of a surrogate pair: escaped, as JSON allows
+        return json.dumps(body, default=str).encode()
+
+
+def _what_else(answer: Answer) -> str:
+    """What an answer is that is no JSON, in a few words."""
+    start = answer.body[:200].lstrip().lower()
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not start:
+        return "nothing"
+    if start.startswith((b"<!doctype html", b"<html")) or kind == "text/html":
+        return "HTML, as a web page or a proxy sends it"
+    try:
+        answer.body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"bytes that are not UTF-8 (byte {error.start})"
+    return "broken JSON" if kind.endswith("json") else f"no JSON ({kind or 'of no stated type'})"
+
+
+def _tell_whole(reply: ModelReply, request: ModelRequest) -> None:
+    listening = Listening(request.on_delta)
+    if reply.thinking:
+        listening.tell(Delta(kind="thinking", text=reply.thinking))
+    if reply.text:
+        listening.tell(Delta(kind="text", text=reply.text))
+    for index, call in enumerate(reply.tool_calls):
+        listening.tell(Delta(kind="call", text=call.arguments, index=index, name=call.name, done=True))

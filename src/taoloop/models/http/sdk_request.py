@@ -1,0 +1,170 @@
+"""What the official SDKs say a request looks like: address, path, key and headers. They send nothing themselves.
+
+An SDK's client is given a transport that only looks at the request. So the SDK decides how a key is presented, which
+version of the API is asked for and, for Azure, which path a deployment has; `models/wire.py` carries the request.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from taoloop.errors import MissingExtra, ModelAuthError, ModelError
+from taoloop.models.http.transport import Target
+from taoloop.models.providers import AZURE_DEPLOYMENTS_VERSION, PROVIDERS, Endpoint, shown_address
+
+_CARRIED = re.compile(r"accept|accept-encoding|connection|content-length|host|transfer-encoding|x-stainless-.*")
+"""Headers that say how a request is carried, and what the SDK is doing: it carries nothing."""
+
+_OF_OTHERS = ("authorization", "content-type", "user-agent")
+"""The headers for a provider that only speaks OpenAI's API. Others that the SDK finds in the environment
+(OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS …) are meant for OpenAI."""
+
+
+class _SeenError(Exception):
+    """The request was looked at; it goes no further."""
+
+
+class _Looking:
+    """A transport of httpx and httpx2 that keeps the request and sends nothing."""
+
+    def __init__(self) -> None:
+        self.request: Any = None
+
+    def handle_request(self, request: Any) -> Any:
+        """Keep the request."""
+        self.request = request
+        raise _SeenError
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def openai_target(endpoint: Endpoint) -> Target:
+    """Where and how the OpenAI SDK asks for a chat completion.
+
+    Raises:
+        MissingExtra: the SDK is not installed.
+        ModelAuthError: no such key can be sent.
+        ModelError: it cannot use the address, or the proxy.
+    """
+    if endpoint.url:
+        return _named_target(endpoint)
+    sdk = _sdk("openai", "OpenAI")
+    address = endpoint.address.rstrip("/").removesuffix("/chat/completions")
+    options: dict[str, Any] = {"api_key": endpoint.api_key, "base_url": address, "max_retries": 0}
+    client = sdk.OpenAI
+    if endpoint.provider == "azure" and not address.endswith("/v1"):
+        client = sdk.AzureOpenAI
+        options["api_version"] = endpoint.api_version or AZURE_DEPLOYMENTS_VERSION
+    elif endpoint.provider == "azure":
+        options["default_headers"] = {"api-key": endpoint.api_key}  # gateways before Azure often know only this one
+        options["default_query"] = {"api-version": endpoint.api_version} if endpoint.api_version else None
+    made = _target(endpoint, sdk, lambda http_client: client(**options, http_client=http_client), "/chat/completions")
+    if endpoint.provider in ("openai", "azure"):
+        return made
+    return replace(made, headers={name: value for name, value in made.headers.items() if name in _OF_OTHERS})
+
+
+def anthropic_target(endpoint: Endpoint) -> Target:
+    """Where and how the Anthropic SDK asks for a message.
+
+    Raises:
+        MissingExtra: the SDK is not installed.
+        ModelAuthError: no such key can be sent.
+        ModelError: it cannot use the address, or the proxy.
+    """
+    sdk = _sdk("anthropic", "Anthropic")
+    address = endpoint.address.rstrip("/").removesuffix("/messages").removesuffix("/v1")
+    options = {"api_key": endpoint.api_key, "base_url": address, "max_retries": 0}
+    return _target(endpoint, sdk, lambda http_client: sdk.Anthropic(**options, http_client=http_client), "/v1/messages")
+
+
+def _target(endpoint: Endpoint, sdk: Any, client_on: Callable[[Any], Any], path: str) -> Target:
+    spec, address = f"{endpoint.provider}:{endpoint.model}", shown_address(endpoint.address)
+    _require_sendable(endpoint)
+    looking = _Looking()
+    try:
+        client = client_on(sdk.DefaultHttpxClient(transport=looking, trust_env=False))
+        client.post(path, cast_to=object, body={"model": endpoint.model, "messages": []})
+    except Exception as error:  # each SDK wraps ours in its own
+        if looking.request is None:
+            raise ModelError(
+                f"{spec} cannot be called at {address}: {type(error).__name__} in the SDK.", hint="Check the address."
+            ) from error
+    request = looking.request
+    url = str(request.url)
+    headers = {name: value for name, value in request.headers.items() if not _CARRIED.fullmatch(name)}
+    http = import_module(type(request).__module__.partition(".")[0])  # httpx2, or httpx with older SDKs
+    tls = http.create_ssl_context if url.startswith("https:") else None
+    return Target(name=spec, address=address, url=url, headers=headers, proxy=_proxy(spec, url), tls=tls)
+
+
+def _named_target(endpoint: Endpoint) -> Target:
+    """An address that is named whole: the key as a bearer token, and nothing else of anybody's."""
+    spec = f"{endpoint.provider}:{endpoint.model}"
+    _require_sendable(endpoint)
+    return Target(
+        name=spec,
+        address=shown_address(endpoint.url),
+        url=endpoint.url,
+        headers={
+            "authorization": f"Bearer {endpoint.api_key}",
+            "content-type": "application/json",
+            "user-agent": f"taoloop/{version('taoloop')}",
+        },
+        proxy=_proxy(spec, endpoint.url),
+        tls=ssl.create_default_context if endpoint.url.startswith("https:") else None,
+    )
+
+
+def _require_sendable(endpoint: Endpoint) -> None:
+    if not (endpoint.api_key.isascii() and endpoint.api_key.isprintable()):
+        raise ModelAuthError(
+            f"{endpoint.provider}:{endpoint.model} was not called: no header can hold the key in "
+            f"{endpoint.key_var or endpoint.kind.key_var}.",
+            hint="It has a line break or characters like “ or é: copy it again.",
+        )
+
+
+def load_sdk(provider: str) -> None:
+    """Load the SDK of a provider now: it takes most of a second, which a server had better not take from a request.
+
+    Raises:
+        MissingExtra: the SDK is not installed.
+    """
+    if provider in PROVIDERS:
+        openai_sdk, anthropic_sdk = ("openai", "OpenAI"), ("anthropic", "Anthropic")
+        _sdk(*(anthropic_sdk if PROVIDERS[provider].api == "anthropic" else openai_sdk))
+
+
+def _sdk(module: str, name: str) -> Any:
+    try:
+        return import_module(module)  # heavy and optional
+    except ImportError as error:
+        raise MissingExtra(f"The {name} SDK is not installed: pip install 'taoloop[{module}]'.") from error
+
+
+def _proxy(spec: str, url: str) -> str | None:
+    """The proxy that the environment names for this address, as HTTP clients read it."""
+    parts, proxies = urlsplit(url), getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    host = parts.netloc.rpartition("@")[2]
+    if not proxy or proxy_bypass(parts.hostname or "") or proxy_bypass(host):  # NO_PROXY may name a port, or none
+        return None
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    if not proxy.lower().startswith(("http://", "https://")) or shown_address(proxy) == shown_address("?"):
+        raise ModelError(
+            f"{spec} cannot be called: the proxy that the environment names for it is none that can be used.",
+            hint=f"Write {parts.scheme.upper()}_PROXY or ALL_PROXY like http://HOST:PORT (SOCKS is not spoken), or go "
+            f"round it with NO_PROXY={parts.hostname}.",
+        )
+    return proxy

@@ -1,0 +1,85 @@
+"""The switch that forbids real calls: asked by every model of a provider before it opens a connection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
+
+from taoloop.core.message import ModelReply
+from taoloop.core.model_request import ModelRequest
+from taoloop.errors import RealCallsForbidden
+from taoloop.models.base import Model, is_language_model
+
+VARIABLE = "TAOLOOP_NO_REAL_CALLS"
+"""Set to anything but 0 or false: no model of a provider is called, whatever the code says."""
+
+_OFF = ("", "0", "false")
+_lock = Lock()
+_said: list[tuple[object, bool]] = []  # what open `with` blocks say, the innermost last; of the whole process
+
+
+def require_allowed(spec: str, env: Mapping[str, str] | None = None) -> None:
+    """Refuse to call the model `spec` while real calls are forbidden. `env` None takes the process's variables.
+
+    Raises:
+        RealCallsForbidden: they are; says by whom.
+    """
+    if by := forbidden_by(env):
+        raise _refusal(spec, by)
+
+
+def forbidden_by(env: Mapping[str, str] | None = None) -> str:
+    """Who forbids real calls; an empty text if nobody does. The variable is stronger than any block of code."""
+    if is_set(os.environ if env is None else env):
+        return f"the variable {VARIABLE}"
+    with _lock:
+        return "forbid_real_calls()" if _said and not _said[-1][1] else ""
+
+
+def is_set(env: Mapping[str, str]) -> bool:
+    """True if the variable in `env` forbids real calls."""
+    return env.get(VARIABLE, "").strip().lower() not in _OFF
+
+
+class NeverAsked:
+    """Stands where a model of a provider would, in an agent whose own environment forbids real calls."""
+
+    def __init__(self, model: Model) -> None:
+        self.spec, self.dialect = model.spec, model.dialect
+        self.is_language_model = is_language_model(model)
+
+    async def complete(self, request: ModelRequest) -> ModelReply:  # noqa: ARG002  # it goes nowhere
+        """Never a reply.
+
+        Raises:
+            RealCallsForbidden: always.
+        """
+        raise _refusal(self.spec, f"the variable {VARIABLE}")
+
+    def check_used(self, replies: int) -> None:
+        """Nothing was used."""
+
+    async def close(self) -> None:
+        """Nothing was opened."""
+
+
+def _refusal(spec: str, by: str) -> RealCallsForbidden:
+    return RealCallsForbidden(
+        f"{spec} was not called: real calls are forbidden by {by}.",
+        hint="Use a scripted model or a recording, or allow real calls where this one is meant.",
+    )
+
+
+@contextmanager
+def real_calls(*, allowed: bool) -> Iterator[None]:
+    """Forbid or allow real calls in this process, all its threads included, until the block ends."""
+    said = (object(), allowed)
+    with _lock:
+        _said.append(said)
+    try:
+        yield
+    finally:
+        with _lock:
+            _said.remove(said)

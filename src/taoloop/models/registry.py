@@ -1,0 +1,130 @@
+"""From a model spec such as `openai:NAME` to a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from taoloop.core.search import near_names
+from taoloop.errors import ConfigError, UnknownName
+from taoloop.models.base import Model
+
+Env = Mapping[str, str]
+
+OFFLINE = "offline"
+
+
+def resolve_model(spec: str | None, env: Env | None = None) -> Model:
+    """The model that `spec` names; without one, the model that the environment configures, else `offline`.
+
+    Raises:
+        UnknownName: no such kind of model.
+        MissingKey, MissingExtra: a provider is named but cannot be used; says what to do.
+        ConfigError: a script or trace cannot be read.
+    """
+    env = os.environ if env is None else env
+    chosen = spec or default_spec(env)
+    if not spec and chosen.partition(":")[0] not in _KINDS:
+        variable = "TAOLOOP_MODEL" if env.get("TAOLOOP_MODEL", "").strip() else "AI_PROVIDER"
+        raise UnknownName(
+            "model", chosen, model_kinds(), hint=f"It comes from the variable {variable}; correct it there."
+        )
+    kind, _, rest = chosen.partition(":")
+    make = _KINDS.get(kind)
+    if make is None:
+        near = near_names(kind, model_kinds(), at_most=1)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
+        hint = f"{meant}Specs look like offline, scripted:FILE, openai:NAME."
+        raise UnknownName("model", chosen, model_kinds(), hint=hint)
+    return make(rest, env)
+
+
+def default_spec(env: Env) -> str:
+    """The spec that the environment asks for: TAOLOOP_MODEL, else a provider with a key, else offline.
+
+    Under `AI_MOCK=1` a provider is never asked for: the offline model takes its place.
+    """
+    from taoloop.models.providers import configured  # noqa: PLC0415  # providers are not needed to run offline
+
+    chosen = env.get("TAOLOOP_MODEL", "").strip()
+    if mock_is_set(env):
+        return OFFLINE if not chosen or is_provider(chosen) else chosen
+    if chosen:
+        return chosen
+    found = configured(env)
+    return found[0] if found else OFFLINE
+
+
+def mock_is_set(env: Env) -> bool:
+    """True if AI_MOCK asks for a run without a key and without a network."""
+    return env.get("AI_MOCK", "").strip().lower() not in ("", "0", "false")
+
+
+def is_provider(spec: str) -> bool:
+    """True if the spec names a model of a provider, which needs a network."""
+    kind = spec.partition(":")[0]
+    return kind in _KINDS and kind not in _LOCAL
+
+
+def model_kinds() -> tuple[str, ...]:
+    """The kinds that a spec can begin with."""
+    return tuple(_KINDS)
+
+
+def _offline(rest: str, _env: Env) -> Model:
+    from taoloop.models.offline import OfflineModel  # noqa: PLC0415  # only where it is used
+
+    if rest:
+        raise ConfigError(f"The offline model takes no name, but {rest!r} was given.", hint="Write just `offline`.")
+    return OfflineModel()
+
+
+def _scripted(rest: str, _env: Env) -> Model:
+    from taoloop.models.scripted import ScriptedModel  # noqa: PLC0415  # only where it is used
+
+    if not rest:
+        raise ConfigError(
+            "The scripted model needs a file.", hint="Write scripted:FILE (a YAML or JSON list of replies)."
+        )
+    return ScriptedModel.from_file(rest)
+
+
+def _replay(rest: str, _env: Env) -> Model:
+    from taoloop.models.replay import ReplayModel  # noqa: PLC0415  # only where it is used
+
+    if not rest:
+        raise ConfigError("The replay model needs a recorded run.", hint="Write replay:FILE (JSON lines of tao show).")
+    return ReplayModel.from_file(rest)
+
+
+def _provider(name: str) -> Callable[[str, Env], Model]:
+    def make(rest: str, env: Env) -> Model:
+        from taoloop.models.openai.model import OpenAIModel  # noqa: PLC0415  # loads a provider's table only when named
+
+        return OpenAIModel.from_env(name, rest, env)
+
+    return make
+
+
+def _anthropic(rest: str, env: Env) -> Model:
+    from taoloop.models.anthropic.model import AnthropicModel  # noqa: PLC0415  # only where it is used
+
+    return AnthropicModel.from_env("anthropic", rest, env)
+
+
+_KINDS: dict[str, Callable[[str, Env], Model]] = {
+    OFFLINE: _offline,
+    "scripted": _scripted,
+    "replay": _replay,
+    "openai": _provider("openai"),
+    "anthropic": _anthropic,
+    "azure": _provider("azure"),
+    "deepseek": _provider("deepseek"),
+    "dashscope": _provider("dashscope"),
+    "qwen": _provider("dashscope"),
+    "ollama": _provider("ollama"),
+    "vllm": _provider("vllm"),
+    "llamacpp": _provider("llamacpp"),
+}
+
+_LOCAL = (OFFLINE, "scripted", "replay")

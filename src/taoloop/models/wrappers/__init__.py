@@ -1,0 +1,1 @@
+"""Models around models: retries, rate limits, fallbacks."""

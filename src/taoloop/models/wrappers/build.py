@@ -1,0 +1,103 @@
+"""From what an agent says of its models to the one that answers: held to a rate, asked again, with others behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from taoloop.errors import ConfigError
+from taoloop.models.base import Model
+from taoloop.models.real_call_switch import NeverAsked, is_set
+from taoloop.models.registry import is_provider, resolve_model
+from taoloop.models.scripted import Reply, ScriptedModel
+from taoloop.models.settings import Rate, Retry
+from taoloop.models.wrappers.fallback import BETWEEN, Fallback
+from taoloop.models.wrappers.rate_limit import RateLimited
+from taoloop.models.wrappers.retry import Retrying
+
+Given = str | Model | Sequence[Reply] | None
+"""A spec (or several, as in `openai:a | deepseek:b`), a model, a list of scripted replies; None: the environment's."""
+
+Others = str | Model | Sequence[str | Model]
+"""The models to fall back on: one, or several in their order."""
+
+_LEFT_ALONE = (ScriptedModel, Retrying, Fallback)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The model that answers, and those models behind it that were made here and are to be closed here."""
+
+    model: Model
+    owned: tuple[Model, ...]
+
+    async def close(self) -> None:
+        """Let go of the connections of the models that were made here."""
+        for model in self.owned:
+            await model.close()
+
+
+def bind(
+    model: Given, fallback: Others = (), *, retry: Retry, rate: Rate | None, env: Mapping[str, str] | None = None
+) -> Bound:
+    """The model that answers for `model`, with those of `fallback` behind it.
+
+    Models of providers and a caller's own are held to the `rate`, each on its own, and asked again as `retry` says.
+    A script, a replay or the offline model, which can only fail for good, is not, and neither is one that the caller
+    has put into a `Retrying` or a `Fallback`: who wraps it decides.
+
+    Raises:
+        ConfigError: a model cannot be made; says which and why.
+    """
+    owned: list[Model] = []
+    chain: list[Model] = []
+    for entry in (*_entries(model), *_others(fallback)):
+        made = _made(entry, env)
+        if made is not entry:
+            owned.append(made)
+        if is_provider(made.spec) if made is not entry else not isinstance(made, _LEFT_ALONE):
+            made = Retrying(made if rate is None else RateLimited(made, rate), retry)
+        chain.append(made)
+    return Bound(model=chain[0] if len(chain) == 1 else Fallback(chain), owned=tuple(owned))
+
+
+def joined_spec(*specs: str) -> str:
+    """The spec of several models in their order, as it stands in a trace."""
+    return BETWEEN.join(specs)
+
+
+def split_spec(spec: str) -> tuple[str, ...]:
+    """The specs in a spec that may name several models."""
+    return tuple(part.strip() for part in spec.split(BETWEEN) if part.strip()) or (spec,)
+
+
+def _entries(model: Given) -> Iterator[Given]:
+    if isinstance(model, str):
+        yield from split_spec(model)
+    else:
+        yield model
+
+
+def _others(fallback: Others) -> Iterator[str | Model]:
+    entries = fallback if isinstance(fallback, list | tuple) else (fallback,)
+    for entry in entries:
+        if isinstance(entry, str) and entry.strip():
+            yield from split_spec(entry)
+        elif callable(getattr(entry, "complete", None)):
+            yield entry
+        else:
+            raise ConfigError(f"The fallback {entry!r} is no model.", hint="Give a spec such as 'offline', or a Model.")
+
+
+def _made(entry: Given, env: Mapping[str, str] | None) -> Model:
+    if entry is None or isinstance(entry, str):
+        made = resolve_model(entry, env)
+        return NeverAsked(made) if env is not None and is_set(env) and is_provider(made.spec) else made
+    if isinstance(entry, list | tuple):
+        return ScriptedModel(entry)
+    if not callable(getattr(entry, "complete", None)):
+        raise ConfigError(
+            f"{entry!r} is no model.", hint="Give a spec such as 'offline', a list of replies, or a Model."
+        )
+    return cast("Model", entry)

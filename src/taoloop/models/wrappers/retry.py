@@ -1,0 +1,146 @@
+"""A model that asks another one again when it failed for a reason that may pass."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from dataclasses import replace
+
+from taoloop.core.message import Delta, ModelReply
+from taoloop.core.model_request import ModelRequest
+from taoloop.errors import ModelError, ModelTimeout, ModelUnavailable
+from taoloop.models.base import Model, is_language_model
+from taoloop.models.http.reply_builder import Listening
+from taoloop.models.settings import Retry
+from taoloop.models.wrappers.waiting import REAL_PACE, Pace
+
+
+async def complete_within(model: Model, request: ModelRequest, limit_s: float) -> ModelReply:
+    """The reply of a model that gets `limit_s` seconds.
+
+    Raises:
+        ModelTimeout: there was none in that time.
+    """
+    try:
+        async with asyncio.timeout(limit_s) as deadline:
+            return await model.complete(replace(request, timeout_s=limit_s))
+    except TimeoutError as error:
+        if deadline.expired():
+            raise ModelTimeout(f"{model.spec} gave no reply within {limit_s:.3g} s.") from error
+        raise
+
+
+class Streamed:
+    """Tells whoever watches a reply being written when it begins anew."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._listener, self._shown = request.on_delta, False
+        self.request = request if request.on_delta is None else replace(request, on_delta=self._hear)
+
+    def restart(self) -> None:
+        """What was shown is void; nothing is said if nothing was shown."""
+        if self._shown and self._listener is not None:
+            self._shown = False
+            Listening(self._listener).tell(Delta(kind="restart"))
+
+    def _hear(self, delta: Delta) -> None:
+        self._shown = True
+        if self._listener is not None:
+            self._listener(delta)
+
+
+def told(error: ModelError, message: str) -> ModelError:
+    """The same error (class, fields, hint) with another message."""
+    made = copy.copy(error)
+    made.message = message
+    made.args = (f"{message} {made.hint}" if made.hint else message,)
+    return made
+
+
+_LOG = logging.getLogger("taoloop")
+
+
+class Retrying:
+    """Tries again what failed with `retryable`; everything else goes on to the caller at once.
+
+    Each attempt that failed and is followed by another is a warning of the logger `taoloop`, and the error in the end
+    says how many there were. A reply that was being streamed begins anew (`Delta(kind="restart")`).
+    """
+
+    def __init__(self, model: Model, retry: Retry | None = None, *, pace: Pace = REAL_PACE) -> None:
+        self._model, self._retry, self._pace = model, retry or Retry(), pace
+
+    @property
+    def spec(self) -> str:
+        """That of the model behind it."""
+        return self._model.spec
+
+    @property
+    def dialect(self) -> str:
+        """That of the model behind it."""
+        return self._model.dialect
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether the model behind it is one."""
+        return is_language_model(self._model)
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """The first reply that comes.
+
+        Raises:
+            ModelError: that of the last attempt, with their number. It comes at once where the next attempt would
+                begin after the time of the request.
+        """
+        ends = None if request.timeout_s is None else self._pace.tick() + request.timeout_s
+        streamed = Streamed(request)
+        attempt, window_s = 1, min(self._retry.first_wait_s, self._retry.max_wait_s)
+        while True:
+            left_s = None if ends is None else ends - self._pace.tick()
+            try:
+                return await self._attempt(streamed.request, left_s)
+            except ModelError as error:
+                left_s = None if ends is None else ends - self._pace.tick()
+                wait_s = self._wait_s(error, window_s)
+                if (last := self._last(error, attempt, wait_s, left_s)) is not None:
+                    raise last from error.__cause__
+                text = "%s failed (attempt %d of %d): %s Trying again in %.1f s."
+                _LOG.warning(text, self.spec, attempt, self._retry.attempts, error.message, wait_s)
+            await self._pace.sleep(wait_s)
+            streamed.restart()
+            attempt, window_s = attempt + 1, min(window_s * 2, self._retry.max_wait_s)
+
+    def check_used(self, replies: int) -> None:
+        """Left to the model behind it."""
+        self._model.check_used(replies)
+
+    async def close(self) -> None:
+        """Close the model behind it."""
+        await self._model.close()
+
+    async def _attempt(self, request: ModelRequest, left_s: float | None) -> ModelReply:
+        """One call, within what is left of the time."""
+        left_s = None if left_s is None else max(0.001, left_s)
+        limit_s = self._retry.attempt_timeout_s
+        if limit_s is None or (left_s is not None and left_s <= limit_s):
+            return await self._model.complete(replace(request, timeout_s=left_s))  # our caller keeps the time
+        try:
+            return await complete_within(self._model, request, limit_s)
+        except ModelTimeout as error:  # of the attempt: the request has time left
+            raise ModelUnavailable(error.message, hint=error.hint) from error
+
+    def _wait_s(self, error: ModelError, window_s: float) -> float:
+        part = self._pace.random()
+        asked_s = error.retry_after_s
+        return part * window_s if asked_s is None else asked_s + part * self._retry.first_wait_s
+
+    def _last(self, error: ModelError, attempt: int, wait_s: float, left_s: float | None) -> ModelError | None:
+        """The error to give up with; None if there is another attempt."""
+        counted = f"After {attempt} attempts: {error.message}" if attempt > 1 else error.message
+        if not error.retryable or attempt >= self._retry.attempts or (left_s is not None and left_s <= 0):
+            return told(error, counted)
+        if left_s is None or wait_s < left_s:
+            return None
+        who = "The provider asks for a wait" if error.retry_after_s is not None else "The next attempt is due after one"
+        return told(error, f"{counted} {who} of {wait_s:.1f} s, and {left_s:.1f} s are left.")

@@ -1,0 +1,263 @@
+"""The verdict on one call: the operator's rules, then budgets, then the table of the profile. Pure.
+
+The order is always the same: rules of the operator (the first that speaks of the call decides), what the operator or a
+person allowed ahead, and the table of the profile, which tells apart what the model decided before and after it had
+seen untrusted text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any, Protocol, get_args
+
+from taoloop.core.action_requests import call_digest
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.events import Source, Verdict
+from taoloop.core.policy import Policy, VerdictKind
+from taoloop.core.trace import Trace
+from taoloop.policy.profiles import Judged, row_of, verdict_of
+from taoloop.policy.provenance import Sources, leaves, sources_of, unforeseen_names
+from taoloop.policy.rules import deciding_rule
+from taoloop.policy.texts import reason
+from taoloop.policy.untrusted_index import argument_sources
+from taoloop.policy.value_match import URL, ascii_host, host_of
+
+_BOTH = frozenset({"read", "draft"})
+_FREELY = {
+    "supervised": _BOTH,
+    "strict": _BOTH,
+    "headless": _BOTH,
+    "autonomous": _BOTH,
+    "read-only": frozenset({"read"}),
+}
+"""What needs no look at the trace at all, by profile, unless it sends data out."""
+
+_HARMLESS: dict[tuple[str | None, str], Verdict] = {
+    (tier, language): Verdict(kind="allow", reasons=(reason(language, tier),), rule=tier)
+    for tier in ("read", "draft")
+    for language in ("en", "zh")
+}
+_LONGEST_WHY = 300  # characters of what a rule in Python said wrong
+_SAID = ("FOREIGN", "UNKNOWN", "LINKS")
+
+
+class Action(Protocol):
+    """What is judged: a tool and its arguments, such as a `Call` or an `ActionRequested`."""
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool."""
+        ...
+
+    @property
+    def args(self) -> Any:
+        """Its arguments, as JSON values that fit the tool's schema."""
+        ...
+
+
+CodeRule = Callable[[Trace, Action, ToolCard], Verdict | None]
+"""A rule in Python: its verdict on a call, or None for no opinion. It must be a pure function."""
+
+
+def judge(
+    trace: Trace,
+    action: Action,
+    card: ToolCard,
+    policy: Policy | None = None,
+    *,
+    rules: tuple[CodeRule, ...] = (),
+    filled: bool = False,
+) -> Verdict:
+    """The verdict on `action`, a call of the tool of `card`, as the next thing in the run of `trace`.
+
+    `policy` is the run's own unless another one is given; `rules` are rules in Python, asked before those of the
+    policy. `filled`: values of the call came in by handles, from outputs that the model itself has not seen; then the
+    call is judged as tainted whatever the model has seen. The arguments must have been validated before. Nothing is
+    changed, and the same trace gives the same verdict: a policy can be tried without a runner.
+
+    A call of a tool that needs a person's yes (`approval`) is never allowed: what would allow it asks instead, or
+    denies where nobody is there (`headless`). Only a rule of the policy that allows exactly this tool, by its whole
+    name, lifts that.
+    """
+    policy = policy if policy is not None else trace.agent.policy
+    verdict = _judged_by_tier(trace, action, card, policy, rules, filled=filled)
+    if card.approval is None or verdict.kind == "deny":
+        return verdict
+    if verdict.kind == "allow" and _is_lifted(trace, policy, card, action.args, filled):
+        return verdict
+    return _asking(trace, policy, action, card, verdict, filled=filled)
+
+
+def _is_lifted(trace: Trace, policy: Policy, card: ToolCard, args: Any, filled: bool) -> bool:
+    """Whether a rule of the operator allows exactly this tool: a pattern that covers it does not mean it."""
+    decided = deciding_rule(trace, policy, card, args, filled=filled) if policy.rules else None
+    return decided is not None and decided.verdict == "allow" and decided.tool == card.name
+
+
+def _asking(trace: Trace, policy: Policy, action: Action, card: ToolCard, verdict: Verdict, *, filled: bool) -> Verdict:
+    """The verdict on a call that needs a person's yes and that nothing denies."""
+    language = trace.agent.language
+    why: tuple[str, ...] = (reason(language, "approval_required", tool=card.name),)
+    if verdict.kind == "ask":
+        return replace(verdict, reasons=(*why, *verdict.reasons))
+    found = argument_sources(trace, action.args, card.role, filled=filled)
+    if policy.profile == "headless":
+        why = (*why, reason(language, "headless"))
+    kind: VerdictKind = "deny" if policy.profile == "headless" else "ask"
+    return Verdict(kind=kind, reasons=why, rule="approval_required", sources=found)
+
+
+def _judged_by_tier(
+    trace: Trace, action: Action, card: ToolCard, policy: Policy, rules: tuple[CodeRule, ...], *, filled: bool
+) -> Verdict:
+    """The verdict by rules and table, whether or not the tool itself asks for more."""
+    args = action.args
+    for rule in rules:
+        if (said := _asked(rule, trace, action, card)) is not None:
+            return said
+    if not policy.rules and card.tier in _FREELY.get(policy.profile, ()) and not card.sends_out(args):
+        return _HARMLESS.get((card.tier, trace.agent.language)) or _HARMLESS[card.tier, "en"]
+    decided = deciding_rule(trace, policy, card, args, filled=filled) if policy.rules else None
+    if decided is not None:
+        by, language = f"rule:{decided.title}", trace.agent.language
+        found = () if decided.verdict == "allow" else argument_sources(trace, args, card.role, filled=filled)
+        if decided.verdict == "ask" and sources_of(trace).grants(action.tool, by) and not is_grave(card, found):
+            return Verdict(kind="allow", reasons=(reason(language, "granted", tool=action.tool),), rule=by)
+        why = decided.reason or reason(language, "rule", title=decided.title)
+        return Verdict(kind=decided.verdict, reasons=(why,), rule=by, sources=found)
+    return _by_table(trace, policy, action, card, filled=filled)
+
+
+def _asked(rule: CodeRule, trace: Trace, action: Action, card: ToolCard) -> Verdict | None:
+    """What a rule in Python says; one that breaks, or says something else, denies."""
+    title = getattr(rule, "__name__", type(rule).__name__)
+    try:
+        said = rule(trace, action, card)
+    except Exception as error:  # noqa: BLE001  # a rule that cannot be judged must not let anything through
+        why = _shortly(f"{type(error).__name__}: ", error, str)
+    else:
+        if said is None or (type(said) is Verdict and said.kind in get_args(VerdictKind)):
+            return said
+        why = _shortly("it said ", said, repr)
+    text = reason(trace.agent.language, "broken_rule", title=title, error=why)
+    return Verdict(kind="deny", reasons=(text,), rule=f"rule:{title}")
+
+
+def _shortly(start: str, thing: object, show: Callable[[object], str]) -> str:
+    """What an operator's object says of itself, if it can."""
+    try:
+        return f"{start}{show(thing)}"[:_LONGEST_WHY]
+    except Exception:  # noqa: BLE001  # as above
+        return f"{start}{type(thing).__name__}"
+
+
+def _by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard, *, filled: bool) -> Verdict:
+    language, args = trace.agent.language, action.args
+    labels = sources_of(trace, policy)
+    known = _judged(labels, policy, card, args, tainted=labels.tainted or filled)
+    row = row_of(known)
+    kind = verdict_of(policy.profile, row)
+    if kind == "allow":
+        name = row if row in ("read", "draft", "wanted", "read_out_known") else "autonomous"
+        return Verdict(kind="allow", reasons=(reason(language, name),), rule=row)
+    if policy.profile not in ("read-only", "locked"):
+        if labels.commits(call_digest(action.tool, args)):
+            return Verdict(kind="allow", reasons=(reason(language, "committed"),), rule="committed")
+        if row != "foreign_destructive" and (card.tier or "destructive") in trace.approved_tiers:
+            why = reason(language, "operator_tier", tier=card.tier or "destructive")
+            return Verdict(kind="allow", reasons=(why,), rule="operator")
+    found = argument_sources(trace, args, card.role, filled=filled)
+    if kind == "ask" and labels.grants(action.tool, row) and not is_grave(card, found):
+        return Verdict(kind="allow", reasons=(reason(language, "granted", tool=action.tool),), rule=row)
+    reasons = tuple(_why(language, policy, known, row, card, found, filled=filled and not labels.tainted))
+    return Verdict(kind=kind, reasons=reasons, rule=row, sources=found)
+
+
+def _judged(labels: Sources, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> Judged:
+    out = card.sends_out(args)
+    if card.tier in ("read", "draft"):
+        places = out and tainted and _known_places(labels, policy, card, args)
+        return Judged(tier=card.tier, out=out, tainted=tainted, known_places=places)
+    pinned = labels.pins_tool(card)
+    given = {name: value for name, value in args.items() if value is not None} if isinstance(args, Mapping) else {}
+    strange = [name for name, value in given.items() if not labels.stands(card, name, value)]
+    aims = [name for name, value in given.items() if _aims(card.role(name)) and _says_something(value)]
+    return Judged(
+        tier=card.tier,
+        out=out,
+        tainted=tainted,
+        pinned=pinned,
+        fixed=labels.pinned is not None,
+        endorsed=all(card.role(name) == "content" for name in strange),
+        exact=not strange,
+        aimed=bool(aims) and not any(name in strange for name in aims),
+    )
+
+
+def _aims(role: str) -> bool:
+    return role == "target" or role.startswith("ref:")
+
+
+def _says_something(value: Any) -> bool:
+    """False for what names nothing, however deep: to act on nothing in particular may be to act on everything."""
+    return any(part is not None and part != "" for _, part in leaves(value))
+
+
+def _known_places(labels: Sources, policy: Policy, card: ToolCard, args: Any) -> bool:
+    """Whether every place that a read goes to is named by the task, or its host allowed; and all else it sends too."""
+    given = args.items() if isinstance(args, Mapping) else ()
+    for name, value in given:
+        if card.role(name) == "minor" and name in card.parameters:
+            continue
+        if any(not labels.words.phrase(key) for key in unforeseen_names(card, {name: value})):
+            return False
+        if not all(_known_place(labels, policy, card, name, part) for _, part in leaves(value)):
+            return False
+    return True
+
+
+def _known_place(labels: Sources, policy: Policy, card: ToolCard, name: str, value: Any) -> bool:
+    if value is None or value == "" or labels.has_address(value):
+        return True
+    takes_address = card.is_address(name)
+    if not takes_address and labels.has(value, card.role(name)):
+        return True
+    sends = isinstance(card.egress, tuple) and name in card.egress
+    host = host_of(value) if (takes_address or sends) and isinstance(value, str) and URL.fullmatch(value) else None
+    return bool(host) and any(fnmatchcase(host or "", ascii_host(pattern)) for pattern in policy.allowed_hosts)
+
+
+def is_grave(card: ToolCard | None, found: tuple[Source, ...]) -> bool:
+    """Whether a question is about a call hard to undo whose target nobody named: there is no default for it."""
+    destructive = card is None or card.tier in ("destructive", None)
+    return destructive and any(
+        one.badge in ("FOREIGN", "UNKNOWN") and (one.role == "target" or one.role.startswith("ref:")) for one in found
+    )
+
+
+def _why(
+    language: str,
+    policy: Policy,
+    known: Judged,
+    row: str,
+    card: ToolCard,
+    found: tuple[Source, ...],
+    *,
+    filled: bool,
+) -> Iterator[str]:
+    if row in ("wanted", "read_out_known") and policy.profile == "strict":
+        yield reason(language, "strict")
+    else:
+        yield reason(language, row, tool=card.name, tier=card.tier)
+    if policy.profile in ("headless", "read-only", "locked"):
+        yield reason(language, policy.profile)
+    if known.tainted and row not in ("read_out", "foreign_destructive"):
+        yield reason(language, "filled" if filled else "tainted")
+    if not known.pinned and card.tier not in ("read", "draft") and row != "foreign_destructive":
+        yield reason(language, "not_pinned", tool=card.name)
+    if known.tainted:
+        for badge in _SAID:
+            if named := [one.arg for one in found if one.badge == badge and one.role != "minor"]:
+                yield reason(language, badge, args=", ".join(named))

@@ -1,0 +1,304 @@
+"""Where text of a run came from: what a person wrote, and whether the model has seen anything else; a view."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from taoloop.core.action_requests import call_digest
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_search import tells_cards
+from taoloop.core.decision import Call
+from taoloop.core.events import (
+    ActionRequested,
+    ApprovalGiven,
+    ApprovalRefused,
+    Event,
+    Noted,
+    Observed,
+    Pinned,
+    RunStarted,
+)
+from taoloop.core.handles.opaque_observation import gives_trusted_text, shown_answer
+from taoloop.core.policy import Policy
+from taoloop.core.trace import Trace
+from taoloop.policy.intent.tool_match import Pins
+from taoloop.policy.value_match import Words
+
+GUARD = "guard"
+"""Who speaks in the remarks of the runtime itself."""
+
+
+class Sources:
+    """The labels of a run, folded from its events. Everything here costs the same however long the run is.
+
+    `words` are what a person or the operator wrote; `looked_up` the outputs of tools that the operator trusts.
+    `tainted`: untrusted text was shown to the model. It never becomes untainted again: summaries and notes of the
+    model inherit what it has seen. Where a model sees only handles, that is no more than the answers to questions that
+    it gave the choice for; a call that takes values by handles is judged as tainted by itself (`judge`).
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._ids: dict[str, set[str]] = {}
+        self.words, self.pins = Words(), Pins()
+        self._looked_up, self._unread = Words(), list[str]()
+        self.tainted = False
+        self.pinned: Pinned | None = None
+        self._cards: dict[str, ToolCard] = {}
+        self._committed: Counter[str] = Counter()
+        self._granted: set[tuple[str, str]] = set()
+        self._waiting: dict[str, ActionRequested] = {}
+
+    def fold(self, event: Event) -> None:
+        """Take in the next event."""
+        match event.fact:
+            case RunStarted() as fact:
+                self._begin(fact)
+            case Noted(by=by, text=text) if by != GUARD:
+                self.words.add(text)
+                self.pins.add(text)
+            case Pinned() as fact:
+                self.pinned = fact
+                self._committed = Counter(
+                    call_digest(call.tool, call.args) for call in fact.calls if self._stands(call, looked_up=False)
+                )  # the model fixed it ahead, and may have made it up: it saw nothing that was looked up
+            case ActionRequested() as fact:
+                if fact.verdict != "deny":
+                    self._waiting[fact.call_id] = fact
+                    if self._committed[fact.digest] > 0:
+                        self._committed[fact.digest] -= 1
+            case ApprovalGiven() as fact:
+                self._allowed(fact)
+            case ApprovalRefused() as fact:
+                self._waiting.pop(fact.call_id, None)
+            case Observed() as fact:
+                self._seen(fact)
+            case _:
+                pass
+
+    def _stands(self, call: Call, *, looked_up: bool = True) -> bool:
+        """Whether the trusted texts give every argument of a call; `looked_up`: or what trusted tools gave."""
+        card = self._cards.get(call.tool)
+        return (
+            card is not None
+            and isinstance(call.args, Mapping)
+            and all(self.stands(card, name, value, looked_up=looked_up) for name, value in call.args.items())
+        )
+
+    def _begin(self, started: RunStarted) -> None:
+        self.tainted = started.tainted
+        self._cards = {card.name: card for card in started.agent.tools}
+        said = started.trusted or (started.task,)
+        earlier = () if started.trusted else tuple(one.content for one in started.history if one.role == "user")
+        for text in (*said, *earlier, started.agent.instructions):
+            self.words.add(text)
+        for text in said:
+            self.pins.add(text)
+
+    def _allowed(self, fact: ApprovalGiven) -> None:
+        requested = self._waiting.get(fact.call_id)
+        if requested is None:
+            return
+        if fact.scope == "rule":
+            self._granted.add((requested.tool, requested.rule))
+        if fact.scope == "values":
+            self._trust(requested, requested.args)
+        if fact.args is not None:
+            before = dict(leaves(requested.args))
+            self._trust(requested, {path: value for path, value in leaves(fact.args) if before.get(path) != value})
+
+    def _trust(self, requested: ActionRequested, args: Any) -> None:
+        """Take values that a person vouched for; not what is only content, for that may be anybody's words."""
+        card = self._cards.get(requested.tool)
+        for path, value in leaves(args):
+            if card is None or card.role(first_name(path)) != "content":
+                for text in _texts((value,)):
+                    self.words.add(text)
+
+    def _seen(self, fact: Observed) -> None:
+        requested = self._waiting.pop(fact.call_id, None)
+        if requested is None:
+            return  # it was not run: what came back is our own text
+        if tells_cards(self._cards.get(requested.tool)):
+            return  # it told of the run's own tools, as the prompt does
+        if gives_trusted_text(requested, self._policy):
+            if not self.tainted:  # a trusted tool that was given untrusted text gives it back
+                self._unread.append(fact.output)
+            return
+        fields = list(self._id_fields(requested))
+        if fields and requested.args and self._stands(Call(tool=requested.tool, args=requested.args)):
+            for kinds in fields:
+                self._look_up(fact.output, kinds)
+        if self._policy.observations == "shown" or shown_answer(requested, fact) is not None:
+            self.tainted = True
+
+    def _id_fields(self, requested: ActionRequested) -> Iterator[Mapping[str, str]]:
+        """The fields with ids of the service's own making: those that the card names, and those of the policy."""
+        card = self._cards.get(requested.tool)
+        if card is not None and card.ids:
+            yield card.ids
+        for pattern, kinds in self._policy.trusted_fields.items():
+            if fnmatchcase(requested.tool, pattern):
+                yield kinds
+
+    def _look_up(self, output: str, fields: Mapping[str, str]) -> None:
+        """Take the ids in the trusted fields of an output that the task asked for."""
+        try:
+            found = json.loads(output)
+        except (ValueError, RecursionError):
+            return  # it was cut
+        for name, value in _named(found):
+            kind = fields.get(name)
+            if kind is not None and isinstance(value, str | int):
+                self._ids.setdefault(kind, set()).add(str(value))
+
+    def pins_tool(self, card: ToolCard) -> bool:
+        """Whether the task calls for this tool, by the turn that fixed it, else by its words."""
+        if self.pinned is not None:
+            return card.name in self.pinned.tools
+        return self.pins.holds(card)
+
+    def commits(self, digest: str) -> bool:
+        """Whether exactly this call was fixed ahead, and has not been made yet."""
+        return self._committed[digest] > 0
+
+    def grants(self, tool: str, rule: str) -> bool:
+        """Whether a person allowed further calls of this tool that this rule asks about."""
+        return (tool, rule) in self._granted
+
+    def has(self, value: Any, role: str, *, looked_up: bool = True) -> bool:
+        """Whether a value stands in what a person wrote or a trusted tool gave; each part of it in one of them."""
+        if self.words.has(value, role) or (looked_up and self.was_looked_up(value, role)):
+            return True
+        if isinstance(value, Mapping):
+            return all(self.has(part, role, looked_up=looked_up) for part in value.values())
+        return isinstance(value, list | tuple) and all(self.has(part, role, looked_up=looked_up) for part in value)
+
+    def stands(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
+        """Whether an argument of a call stands there, with whatever its card did not foresee the name of."""
+        role = card.role(name)
+        if role == "minor":
+            return True
+        has = self.has(value, role, looked_up=looked_up)
+        return has and all(self.words.phrase(one) for one in unforeseen_names(card, {name: value}))
+
+    @property
+    def looked_up(self) -> Words:
+        """What tools that the operator trusts gave; read only once something is looked for in it."""
+        while self._unread:
+            self._looked_up.add(self._unread.pop())
+        return self._looked_up
+
+    def was_looked_up(self, value: Any, role: str) -> bool:
+        """Whether a value stands in a trusted output, or is an id that one of the trusted fields gave."""
+        if role.startswith("ref:") and isinstance(value, str | int):
+            return str(value) in self._ids.get(role[4:], ())
+        return self.looked_up.has(value, role)
+
+    def has_address(self, value: Any) -> bool:
+        """Whether an address of a page stands there, exactly: no other word names a place on the network."""
+        return self.words.has_address(value) or self.looked_up.has_address(value)
+
+
+def sources_of(trace: Trace, policy: Policy | None = None) -> Sources:
+    """The labels of a run as far as it has got, by what its policy trusts, or another one."""
+    own = trace.agent.policy
+    if policy is None or policy is own or policy.version == own.version:
+        return trace.view("sources", lambda: Sources(own))
+    return trace.view(f"sources/{policy.version}", lambda: Sources(policy))
+
+
+def tainted(trace: Trace) -> bool:
+    """Whether the model has been shown anything that neither a person nor the operator wrote."""
+    return trace.started is not None and sources_of(trace).tainted
+
+
+def trusted_texts(trace: Trace) -> tuple[str, ...]:
+    """What a person wrote in this run: what an inner run may quote values from."""
+    started = trace.started
+    if started is None:
+        return ()
+    said = started.trusted or (started.task, *(one.content for one in started.history if one.role == "user"))
+    notes = (event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD)
+    return (*said, *notes)
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The plain values within a value, each with its path (`to`, `customer.mail`, `items[0]`)."""
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from leaves(part, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list | tuple):
+        for index, part in enumerate(value):
+            yield from leaves(part, f"{path}[{index}]")
+    else:
+        yield path, value
+
+
+def first_name(path: str) -> str:
+    """The argument that a path of `leaves` begins with."""
+    return path.partition(".")[0].partition("[")[0]
+
+
+def unforeseen_names(card: ToolCard, value: Any) -> Iterator[str]:
+    """The keys within a value that the schema of the card names nowhere: such a key may say anything."""
+    if not card.parameters:
+        return
+    known: set[str] | None = None
+    for key in _keys(value):
+        if key in card.parameters:
+            continue
+        if known is None:
+            known = foreseen_names(card)
+        if key not in known:
+            yield key
+
+
+def foreseen_names(card: ToolCard) -> set[str]:
+    """The names that the schema of a card gives to anything, however deep."""
+    return set(_foreseen(card.input_schema))
+
+
+def _keys(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield str(name)
+            yield from _keys(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _keys(part)
+
+
+def _foreseen(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        for name, part in schema.items():
+            if name == "properties" and isinstance(part, Mapping):
+                yield from part
+            yield from _foreseen(part)
+    elif isinstance(schema, list | tuple):
+        for part in schema:
+            yield from _foreseen(part)
+
+
+def _named(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The plain values within a value, each with the key that it, or the list around it, has."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _named(part, str(key))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _named(part, name)
+    else:
+        yield name, value
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield str(value)

@@ -1,0 +1,134 @@
+"""What untrusted outputs said, by word: to show a person where a value came from. A view of the trace.
+
+It is read only for questions and denials; no verdict depends on it, for what stands in no untrusted output may still
+come from one, decoded or reworded.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from taoloop.core.events import Event, Observed, Source
+from taoloop.core.trace import Trace
+from taoloop.policy.provenance import Sources, leaves, sources_of
+from taoloop.policy.value_match import atoms, hides_something, links_in, plain
+
+SNIPPET_CHARS = 120
+_MOST_PLACES = 4  # of one word: enough to find a phrase, and bounded
+_LEAST_READ, _PART_READ = 2, 64  # outputs that a question reads into the index: two, or one in 64 of what is left
+
+
+class Foreign:
+    """Where the words of untrusted outputs stand.
+
+    An index tells, which each output is read into once. The outputs that nobody asked about yet are read in portions, a
+    few with each question; the others are searched as they are until their turn comes. So no question pays for all that
+    was read before it, and the answer is that of the whole index at any time.
+    """
+
+    def __init__(self) -> None:
+        self._outputs: list[Observed] = []
+        self._folded: dict[int, str] = {}  # of outputs that were searched and are not in the index yet
+        self._plain: dict[int, str] = {}  # of outputs that were looked into
+        self._atoms: dict[int, frozenset[str]] = {}  # of outputs that were looked into and are not in the index yet
+        self._places: dict[str, list[int]] = {}
+        self._indexed = 0
+
+    def fold(self, event: Event) -> None:
+        """Take in the next event."""
+        if isinstance(event.fact, Observed):
+            self._outputs.append(event.fact)
+
+    def find(self, value: Any) -> tuple[str, str] | None:
+        """The call whose output has this value, and the text around it; None where none has."""
+        wanted = plain(value if isinstance(value, str) else f"{value:.15g}" if isinstance(value, float) else str(value))
+        words = sorted(atoms(wanted), key=len, reverse=True)[:4]
+        if not words:
+            return None
+        for number in self._with_any(words):
+            observed, text = self._outputs[number], self._text(number)
+            at = text.find(wanted)
+            if at >= 0:
+                said = _said(observed)
+                shown = said if len(said) == len(text) else text  # as it was written, where that is the same place
+                begin = max(0, at - (SNIPPET_CHARS - min(len(wanted), SNIPPET_CHARS)) // 2)
+                return observed.call_id, shown[begin : begin + SNIPPET_CHARS]
+        return None
+
+    def read(self) -> None:
+        """Read the next portion into the index: a part of what is left, so that in the end all of it is."""
+        left = len(self._outputs) - self._indexed
+        for number in range(self._indexed, self._indexed + min(left, max(_LEAST_READ, left // _PART_READ))):
+            known = self._atoms.pop(number, None)
+            for atom in known if known is not None else set(atoms(_said(self._outputs[number]))):
+                places = self._places.setdefault(atom, [])
+                if len(places) < _MOST_PLACES:
+                    places.append(number)
+            self._folded.pop(number, None)
+            self._indexed = number + 1
+
+    def _with_any(self, words: Sequence[str]) -> Iterator[int]:
+        """The outputs that have one of these words, in their order; of each word the first few."""
+        counts = {word: len(self._places.get(word, ())) for word in words}
+        yield from sorted({number for word in words for number in self._places.get(word, ())})
+        for number in range(self._indexed, len(self._outputs)):
+            if (folded := self._folded.get(number)) is None:
+                folded = self._folded[number] = _folded(_said(self._outputs[number]))
+            open_ = [word for word in counts if counts[word] < _MOST_PLACES and word in folded]
+            if open_ and (found := [word for word in open_ if word in self._atoms_of(number)]):
+                counts |= {word: counts[word] + 1 for word in found}
+                yield number
+
+    def _atoms_of(self, number: int) -> frozenset[str]:
+        if number not in self._atoms:
+            self._atoms[number] = frozenset(atoms(_said(self._outputs[number])))
+        return self._atoms[number]
+
+    def _text(self, number: int) -> str:
+        if number not in self._plain:
+            self._plain[number] = plain(_said(self._outputs[number]))
+        return self._plain[number]
+
+
+def _folded(text: str) -> str:
+    """A text in which every word of its plain form stands."""
+    return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
+
+
+def _said(fact: Observed) -> str:
+    return fact.output if fact.error is None else f"{fact.output} {fact.error.message}"
+
+
+def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = False) -> tuple[Source, ...]:
+    """Where each argument of a call came from. `roles` gives the role of an argument by its name.
+
+    `filled`: values came in by handles, which the model itself has not seen.
+    """
+    labels = sources_of(trace)
+    tainted = labels.tainted or filled
+    index = trace.view("foreign", Foreign) if tainted else None  # else nothing untrusted was shown to the model
+    found = []
+    for path, value in leaves(args):
+        if value is None or value == "":
+            continue
+        role = roles(path.partition(".")[0].partition("[")[0])
+        found.append(_source(labels, index, path, role, value))
+    if index is not None:
+        index.read()
+    return tuple(found)
+
+
+def _source(labels: Sources, index: Foreign | None, path: str, role: str, value: Any) -> Source:
+    if labels.words.has(value, role):
+        return Source(arg=path, role=role, badge="YOURS")
+    if labels.was_looked_up(value, role):
+        return Source(arg=path, role=role, badge="LOOKED UP")
+    if role == "content" and isinstance(value, str):
+        strange = not links_in(value) <= labels.words.urls
+        return Source(arg=path, role=role, badge="LINKS" if strange or hides_something(value) else "WRITTEN")
+    place = index.find(value) if index is not None and not isinstance(value, bool) else None
+    if place is not None:
+        return Source(arg=path, role=role, badge="FOREIGN", call_id=place[0], snippet=place[1])
+    return Source(arg=path, role=role, badge="UNKNOWN")

@@ -1,0 +1,181 @@
+"""After a process died: find the runs that it left behind, and go on with them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from taoloop.core.events import ActionStarted, DoubtSettled, InDoubt, Resumed
+from taoloop.core.trace import Trace
+from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
+from taoloop.journals.base import Journal, RunRow
+from taoloop.journals.run_locks import begins_as_fork, holds_of
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.result import Result
+from taoloop.runtime.run_lock import require_resumable
+
+MARGIN_S = 60.0
+"""How long a process may be silent beyond what the call under way may take."""
+
+PERSON_S = 24 * 3600.0
+"""How long a process may be silent while a person at its terminal is asked."""
+
+UNBOUNDED_S = 3600.0
+"""How long a call without a time limit is believed to be under way."""
+
+MAX_DEATHS = 5
+"""So often a run is taken up in a row without getting any further; then it is left to a person."""
+
+_ALL = 1_000_000
+_NO_PROGRESS = (ActionStarted, InDoubt, DoubtSettled)
+
+_LOG = logging.getLogger("taoloop")
+
+AgentFor = Callable[[Trace], Agent | None]
+"""Gives the agent of a run, or None for a run that is none of one's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """A run that was taken up again: how it stands now, or why it could not be."""
+
+    run_id: str
+    result: Result | None
+    error: TaoError | None = None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another process was faster, and goes on with it."""
+        return isinstance(self.error, RunHeld | FenceLost)
+
+
+def silence_s(trace: Trace) -> float:
+    """How long nothing may be heard of a running run whose process is alive and well.
+
+    It writes an event when a call of the model or of a tool has ended, so that is as long as these may take.
+    """
+    if trace.phase != "acting":
+        limit_s = trace.agent.model_timeout_s
+        return MARGIN_S + (UNBOUNDED_S if limit_s is None else limit_s)
+    if any(call.needs_person or call.doubt is not None for call in trace.pending.values()):
+        return PERSON_S
+    cards = [trace.card(call.requested.tool) for call in trace.pending.values()]
+    return MARGIN_S + max((card.timeout_s for card in cards if card is not None), default=0.0)
+
+
+async def orphans(journal: Journal, *, silent_s: float | None = None, now: float | None = None) -> list[Trace]:
+    """The runs that are `running` and have no process any more; the oldest first.
+
+    With `silent_s` only those of which nothing was heard for so many seconds. A journal that cannot tell who is at work
+    on a run (`taoloop.journals.run_locks`) goes by silence alone, by default that of `silence_s`. Child runs are not
+    among them: they are resumed with their parents; nor are forks that nobody has resumed yet.
+    """
+    now = time.time() if now is None else now
+    if (holds := holds_of(journal)) is not None:
+        traces = [Trace(run_id, await journal.load(run_id)) for run_id in await holds.left()]
+        left = [trace for trace in traces if trace.status == "running"]  # none that ended elsewhere a moment ago
+        return [trace for trace in left if silent_s is None or now - trace.events[-1].at > silent_s]
+    rows: Sequence[RunRow] = await journal.runs(limit=_ALL, status="running")
+    found = []
+    for row in reversed(rows):
+        if silent_s is None and now - row.updated_at <= MARGIN_S:
+            continue  # no run may be silent for less: its events need not be read
+        trace = Trace(row.run_id, await journal.load(row.run_id))
+        if trace.started is None or trace.started.parent is not None or begins_as_fork(trace.events):
+            continue
+        if now - row.updated_at > (silence_s(trace) if silent_s is None else silent_s):
+            found.append(trace)
+    return found
+
+
+async def recover(
+    journal: Journal | str | Path,
+    agents: Sequence[Agent] | AgentFor,
+    *,
+    silent_s: float | None = None,
+    at_once: int = 1,
+    on_recovered: Callable[[Recovered], None] | None = None,
+) -> list[Recovered]:
+    """Go on with every run that a dead process left behind; for a program to call when it starts.
+
+    `agents` are those of this program: each goes on with the runs of its name and source; or a function that gives the
+    agent of a run. The runs of others are left alone, and so is what a live process is at work on: several programs may
+    do this at the same time. `at_once` is how many runs go on side by side. What happens to calls that were under way
+    follows the rules for calls in doubt; a run that needs a person waits, unless its agent has an approver. One that
+    cannot be taken up is told and left as it is.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    agent_for = agents if callable(agents) else _by_name(agents)
+    turns = asyncio.Semaphore(max(1, at_once))
+
+    async def go_on(trace: Trace, opened: Journal) -> Recovered | None:
+        async with turns:
+            try:
+                if (agent := agent_for(trace)) is None:
+                    return None
+                require_alive(trace)
+                require_resumable(trace, agent.toolbox)
+                result = await agent.go_on(opened, trace, limits=trace.limits, at=len(trace), take_over=False)
+                recovered = Recovered(run_id=trace.run_id, result=result)
+            except TaoError as error:
+                recovered = Recovered(run_id=trace.run_id, result=None, error=error)
+                if not recovered.elsewhere:
+                    _LOG.warning("run %s cannot be recovered: %s", trace.run_id, error.message)
+            if on_recovered is not None:
+                on_recovered(recovered)
+            return recovered
+
+    async with _opened(journal) as opened:
+        tasks = [asyncio.create_task(go_on(trace, opened)) for trace in await orphans(opened, silent_s=silent_s)]
+        try:
+            return [one for one in await asyncio.gather(*tasks) if one is not None]
+        finally:  # where who is told has failed, or nobody waits any more
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def belongs_to(trace: Trace, agent: Agent) -> bool:
+    """Whether a run is one of this agent's: begun by an agent of its name, from the same source."""
+    return (trace.agent.name, trace.agent.source) == (agent.name, agent.source)
+
+
+def require_alive(trace: Trace) -> None:
+    """Refuse a run whose process died again and again at the same place, which may be what kills it.
+
+    Raises:
+        RunNotResumable: it was taken up `MAX_DEATHS` times without getting any further.
+    """
+    deaths = 0
+    for event in reversed(trace.events):
+        if isinstance(event.fact, Resumed):
+            deaths += 1
+        elif not isinstance(event.fact, _NO_PROGRESS):
+            break
+    if deaths >= MAX_DEATHS:
+        raise RunNotResumable(
+            f"Run {trace.run_id} lost its process {deaths + 1} times in a row at the same place.",
+            hint=f"Look what it does there (tao show {trace.run_id}); tao resume {trace.run_id} tries once more.",
+        )
+
+
+def _by_name(agents: Sequence[Agent]) -> AgentFor:
+    return lambda trace: next((agent for agent in agents if belongs_to(trace, agent)), None)
+
+
+@asynccontextmanager
+async def _opened(journal: Journal | str | Path) -> AsyncIterator[Journal]:
+    if not isinstance(journal, str | Path):
+        yield journal
+        return
+    from taoloop.runtime.journal_pool import JOURNALS  # noqa: PLC0415  # only where a file is named
+
+    async with JOURNALS.use(journal) as opened:
+        yield opened

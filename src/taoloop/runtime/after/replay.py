@@ -1,0 +1,229 @@
+"""Replay without any world: a recorded run decides again, from its trace alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from taoloop.core.action_requests import Check, Judge, request_calls
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import Answer, Call, Problem
+from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
+from taoloop.core.events import (
+    ActionStarted,
+    ApprovalGiven,
+    ApprovalRefused,
+    Compensated,
+    DoubtSettled,
+    Event,
+    Fact,
+    Finished,
+    InDoubt,
+    ModelReplied,
+    Noted,
+    Observed,
+    Paused,
+    Pinned,
+    ReadDropped,
+    ReplyRejected,
+    Resumed,
+    RunStarted,
+    Verdict,
+)
+from taoloop.core.handles.handle import holds_handle
+from taoloop.core.message import ModelReply
+from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
+from taoloop.core.views.steps import PROBE
+from taoloop.dialects.reply_events import AnswerCheck, reply_facts
+from taoloop.errors import ReplayDiverged
+from taoloop.runtime.output_type import BAD_ANSWER, Answers, answers_for
+from taoloop.strategies import get_strategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What the replay decided at one event of the recorded run. `same` is False where the two differ."""
+
+    recorded: Event
+    decided: Fact
+    same: bool
+
+
+def replay(trace: Trace) -> Iterator[Decided]:
+    """Drive the strategy through a recorded run; yields one `Decided` for each recorded event, in order.
+
+    The model's replies, the observations, the approvals and what people did are taken from the record; every
+    decision, rejection, request, limit and finish is made again. No model, tool, clock or network is used.
+
+    Raises:
+        ReplayDiverged: the strategy asks for something that the recorded run did not do.
+    """
+    again = Trace(trace.run_id)
+    derived: list[Fact] = []
+    running: set[str] = set()
+    asking = False  # several answers may follow one question
+    schema = trace.agent.output_schema if trace.started is not None else None
+    is_fork = trace.started is not None and trace.started.forked_from is not None
+    answers = None if schema is None else answers_for(schema)
+    for event in trace.events:
+        fact = event.fact
+        if isinstance(fact, Resumed | Finished):
+            running.clear()
+        if isinstance(fact, _Done) and fact.call_id in running:
+            if _ends(fact):
+                running.discard(fact.call_id)
+            decided: Fact = fact  # what a tool or its probe did is taken from the record
+        elif isinstance(fact, ApprovalGiven | ApprovalRefused | Paused) and asking and not derived:
+            decided = fact  # and so is what a person said
+        else:
+            if not derived and not _from_outside(fact):
+                derived = _derive(again, event, trace, running, answers)
+            decided = derived.pop(0) if derived else fact
+            if is_fork and isinstance(decided, Pinned) and isinstance(fact, Pinned) and not fact.calls:
+                decided = replace(decided, calls=())  # what was fixed ahead stays with the original
+        asking = isinstance(fact, ApprovalGiven | ApprovalRefused)
+        if decided.kind != fact.kind:
+            raise ReplayDiverged(
+                f"Run {trace.run_id}, event {event.seq}: recorded {fact.kind}, but the replay decides {decided.kind}."
+            )
+        yield Decided(recorded=event, decided=decided, same=decided == fact)
+        again.append(Event(event.seq, event.at, fact))
+
+
+def _from_outside(fact: Fact) -> bool:
+    """True for what no trace implies: the start, a resume, a remark, a stop, a read begun in vain, an undo."""
+    if isinstance(fact, Noted):
+        return fact.by != "guard"
+    if isinstance(fact, ModelReplied):
+        return fact.purpose == "read"  # a part of a tool's call
+    if isinstance(fact, DoubtSettled):
+        return fact.by != PROBE
+    if fact.kind == "finished":
+        return getattr(fact, "status", None) in ("stopped", "model_failed")
+    return isinstance(fact, RunStarted | Resumed | ReadDropped | Compensated)
+
+
+def _derive(again: Trace, event: Event, recorded: Trace, running: set[str], answers: Answers | None) -> list[Fact]:
+    """The facts that the core derives at this place; none where the world has the word.
+
+    Calls that the core lets run are added to `running`: their start and outcome are in the record.
+    """
+    effect = get_strategy(again.agent.strategy).next(again.agent, again)
+    _require(effect, event, recorded)
+    match effect:
+        case CallModel() if isinstance(event.fact, ModelReplied):
+            fact = event.fact
+            reply = ModelReply(
+                text=fact.text,
+                tool_calls=fact.tool_calls,
+                finish_reason=fact.finish_reason,
+                model=fact.model,
+                usage=fact.usage,
+                cost_usd=fact.cost_usd,
+                thinking=fact.thinking,
+            )
+            hides = recorded.agent.policy.observations == "handles"
+            check = _recorded_answer(answers, event, recorded) if hides or answers is not None else None
+            return reply_facts(effect, reply, fact.latency_s, check)
+        case RequestCalls():
+            requested: list[Fact] = []
+            request_calls(again, effect, _recorded_check(recorded), _recorded_judge(recorded), requested.append)
+            return requested
+        case Record(facts=facts):
+            return list(facts)
+        case Finish(fact=finished):
+            return [_with_values(finished, event.fact, recorded)]
+        case RunTools(calls=calls) | ProbeCalls(calls=calls):
+            running.update(call.requested.call_id for call in calls)
+            if isinstance(event.fact, _Done) and _ends(event.fact):
+                running.discard(event.fact.call_id)
+            return []
+        case _:
+            return []
+
+
+def _with_values(finished: Finished, fact: Fact, recorded: Trace) -> Finished:
+    """The end with the recorded answer, where values were filled into it: they may lie in the journal alone."""
+    hides = recorded.agent.policy.observations == "handles"
+    if hides and isinstance(fact, Finished) and fact.answer is not None and holds_handle(finished.answer):
+        return replace(finished, answer=fact.answer)
+    return finished
+
+
+def _recorded_answer(answers: Answers | None, replied: Event, recorded: Trace) -> AnswerCheck:
+    """Judges an answer by the run's schema; what a type refused beyond that is taken from the record.
+
+    So is what was refused for its handles, whose values may lie in the journal alone.
+    """
+    hides = recorded.agent.policy.observations == "handles"
+
+    def check(answer: Answer) -> Answer | Problem:
+        by_record = answers is None or (hides and holds_handle(answer.text))
+        judged = answer if by_record or answers is None else answers.check(answer)
+        after = recorded.events[replied.seq + 1 : replied.seq + 2]
+        fact = after[0].fact if after else None
+        if isinstance(judged, Problem) or not isinstance(fact, ReplyRejected) or fact.code != BAD_ANSWER:
+            return judged
+        return Problem(code=fact.code, message=fact.message, excerpt=fact.excerpt)
+
+    return check
+
+
+def _recorded_check(recorded: Trace) -> Check:
+    """Judges arguments as the recorded run did: its tools are not needed."""
+
+    def check(call_id: str, _tool: str, args: Any) -> Any:
+        call = recorded.calls.get(call_id)
+        if call is None:
+            return args
+        observed = call.observed
+        if call.requested.verdict == "deny" and observed is not None and observed.error is not None:
+            if observed.error.code in (TOOL_CALL_LIMIT, "denied"):  # the arguments did fit
+                return call.requested.args
+            return observed.error
+        return call.requested.args
+
+    return check
+
+
+def _recorded_judge(recorded: Trace) -> Judge:
+    """Gives the verdicts of the recorded run: its policy may have had rules in code, or be an older one."""
+
+    def judge(call_id: str, _call: Call, card: ToolCard) -> Verdict:
+        call = recorded.calls.get(call_id)
+        if call is None:
+            return Verdict(kind="deny", reasons=(f"the recorded run made no call {call_id} of {card.name}",))
+        said, observed = call.requested, call.observed
+        if observed is not None and observed.error is not None and observed.error.code == TOOL_CALL_LIMIT:
+            return Verdict(kind="allow")  # the limit denied it, not the policy
+        return Verdict(kind=said.verdict, reasons=said.reasons, rule=said.rule, sources=said.sources)
+
+    return judge
+
+
+_Done = ActionStarted | InDoubt | DoubtSettled | Observed
+
+
+def _ends(fact: _Done) -> bool:
+    """Whether nothing further of this attempt, or of this probe, comes from the record: an output may follow a find."""
+    return not (fact.happened if isinstance(fact, DoubtSettled) else isinstance(fact, ActionStarted))
+
+
+_EXPECTED: dict[type[Any], tuple[str, ...]] = {
+    CallModel: ("model_replied", "model_erred", "limit_reached", "finished"),
+    RequestCalls: ("action_requested",),
+    RunTools: ("action_started", "observed", "paused"),  # paused: with a run inside it, which waits
+    ProbeCalls: ("doubt_settled",),
+    AskPerson: ("approval_given", "approval_refused", "paused"),
+    Record: ("in_doubt", "limit_reached", "noted", "observed", "approval_given", "compacted", "model_replied"),
+    Finish: ("finished",),
+}
+
+
+def _require(effect: Effect, event: Event, recorded: Trace) -> None:
+    if event.kind not in _EXPECTED[type(effect)]:
+        raise ReplayDiverged(
+            f"Run {recorded.run_id}, event {event.seq}: recorded {event.kind}, "
+            f"but the strategy asks for {type(effect).__name__}."
+        )

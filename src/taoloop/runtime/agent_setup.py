@@ -1,0 +1,194 @@
+"""What an agent is made of: its tools by name, and itself as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_search import CALL, DESCRIBE, FIND
+from taoloop.core.limits import Limits
+from taoloop.core.policy import Policy, with_pin
+from taoloop.dialects import get_dialect
+from taoloop.errors import ConfigError
+from taoloop.models.base import is_language_model
+from taoloop.policy import pin_matters
+from taoloop.prompts import prompts_for
+from taoloop.runtime.tool_source import expanded, sources_in
+from taoloop.strategies import Strategy, get_strategy
+from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from taoloop.core.trace import Trace
+    from taoloop.dialects.reply_events import AnswerCheck
+    from taoloop.journals.base import Journal
+    from taoloop.models.base import Model
+    from taoloop.runtime.agent import Agent
+    from taoloop.runtime.engine.handle_resolver import Handles
+
+SAMPLING = {"json": (0.2, 0.9)}
+"""Temperature and top_p of a dialect where the agent sets neither. Elsewhere the provider's own count."""
+
+FINDERS = (FIND.name, DESCRIBE.name, CALL.name)
+"""The tools that find, describe and call those that a prompt does not tell of."""
+
+PAGING_TOOL = "read_observation"
+"""The tool that goes with every other: it reads what an observation of the run had to leave out."""
+
+
+def toolbox_of(
+    given: Any, workspace: str | Path | None, memory: str | Path | None, *, handles: bool = False
+) -> Toolbox:
+    """The tools by name, built-in ones among them, with `read_observation` beside them for long outputs.
+
+    `handles`: the model reads no observations; then `ask_about` takes its place.
+
+    Raises:
+        ConfigError: it is no list, this machine cannot serve one of them, or a source cannot be as its file says.
+        UnknownName: there is no built-in tool of a name.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ConfigError(f"The agent's tools are {given!r}.", hint="Give a list of tools.")
+    builtin: Mapping[str, Tool] | None = None
+    tools: list[Tool | Callable[..., Any]] = []
+    for entry in expanded(given):
+        if not isinstance(entry, str):
+            tools.append(entry)
+            continue
+        from taoloop.tools.builtin.catalog import offered_tool  # noqa: PLC0415  # only where a tool is named
+
+        if builtin is None:
+            builtin = _builtin(workspace, memory)
+        tools.append(offered_tool(entry, builtin))
+    box = _with_finders(Toolbox(tools))
+    if handles:
+        return _with_reader(box)
+    if tools and PAGING_TOOL not in box:
+        from taoloop.tools.builtin.read_observation import read_observation  # noqa: PLC0415  # loads the schema machinery
+
+        box = Toolbox([*box, read_observation])
+    return box
+
+
+def spec_of(agent: Agent, language: str) -> AgentSpec:
+    """The agent as plain data, with prompts in `language`.
+
+    Raises:
+        ConfigError: a name is unknown, a prompt file is unusable, or a rule of its policy can never match.
+    """
+    dialect = get_dialect(agent.dialect or agent.bound_model.dialect)
+    own_prompts = Path(agent.prompts) if isinstance(agent.prompts, str) else agent.prompts
+    policy = _policy_of(agent)
+    temperature, top_p = agent.temperature, agent.top_p
+    if temperature is None and top_p is None:
+        temperature, top_p = SAMPLING.get(dialect.name, (None, None))
+    return AgentSpec(
+        name=agent.name,
+        model=agent.bound_model.spec,
+        dialect=dialect.name,
+        strategy=agent.bound_strategy.name,
+        language=language,
+        instructions=agent.instructions,
+        tools=agent.toolbox.cards,
+        limits=agent.limits if agent.max_steps is None else replace(agent.limits, max_steps=agent.max_steps),
+        prompts=prompts_for(
+            language,
+            own_prompts,
+            dialect.name,
+            agent.bound_strategy.name,
+            output=agent.answers is not None,
+            pin=policy.pin == "model",
+            handles=policy.observations == "handles",
+        ),
+        policy=policy,
+        approved_tiers=as_tuple(agent.approved_tiers),
+        closing_turn=agent.closing_turn,
+        repair_turns=agent.repair_turns,
+        temperature=temperature,
+        top_p=top_p,
+        max_output_tokens=agent.max_output_tokens,
+        context_tokens=agent.context_tokens,
+        model_timeout_s=agent.model_timeout_s,
+        early_reads=agent.early_reads,
+        keep_thinking=agent.keep_thinking,
+        source=agent.source,
+        workspace=str(agent.workspace) if agent.workspace is not None else None,
+        memory=str(agent.memory) if agent.memory is not None else None,
+        tools_from=tuple(dict.fromkeys(one.given_as for one in sources_in(agent.tools) if one.given_as)),
+        output_schema=agent.answers.schema if agent.answers is not None else None,
+    )
+
+
+def _policy_of(agent: Agent) -> Policy:
+    """The agent's policy as a run begins with it: who says what the task calls for is settled here, for good."""
+    policy = agent.bound_policy
+    if policy.pin != "auto":
+        return policy
+    can_say = is_language_model(agent.bound_model)
+    asks = can_say and any(pin_matters(policy, card) for card in agent.toolbox.cards)
+    return with_pin(policy, "model" if asks else "keywords")
+
+
+def handles_of(
+    spec: AgentSpec, trace: Trace, journal: Journal, model: Model, check: AnswerCheck | None
+) -> Handles | None:
+    """What fills in the values of a run whose model sees handles; None for any other run."""
+    if spec.policy.observations != "handles":
+        return None
+    from taoloop.runtime.engine.handle_resolver import Handles  # noqa: PLC0415  # only in this mode
+
+    return Handles(trace, journal, model, check)
+
+
+def with_limits(spec: AgentSpec, limits: Limits | None, max_steps: int | None) -> AgentSpec:
+    """The spec with other limits for one run."""
+    if limits is not None:
+        spec = replace(spec, limits=limits)
+    return spec if max_steps is None else replace(spec, limits=replace(spec.limits, max_steps=max_steps))
+
+
+def is_text(task: object) -> bool:
+    """Whether a task says anything."""
+    return isinstance(task, str) and bool(task.strip())
+
+
+def as_tuple(tiers: Any) -> Any:
+    """A list of tiers as a tuple; a bare text stays one, for the spec to refuse."""
+    return tuple(tiers) if isinstance(tiers, list | set) else tiers
+
+
+def language_of(task: str) -> str:
+    """Chinese if the task has a Chinese character, else English."""
+    return "zh" if any("\u4e00" <= char <= "\u9fff" for char in task) else "en"
+
+
+def _with_finders(box: Toolbox) -> Toolbox:
+    """The tools with those beside them that find and describe what the prompt does not tell."""
+    if all(one.card.listed and one.whole_schema is None for one in box):
+        return box
+    from taoloop.tools.builtin.find_tool import finding_tools  # noqa: PLC0415  # only for many or large tools
+
+    return Toolbox([*box, *finding_tools(tuple(box))])
+
+
+def _with_reader(tools: Toolbox) -> Toolbox:
+    from taoloop.tools.builtin.ask_about import ask_about  # noqa: PLC0415  # loads the schema machinery
+
+    box = [one for one in tools if one.name != PAGING_TOOL]
+    return Toolbox([*box, ask_about] if box else ())
+
+
+def _builtin(workspace: str | Path | None, memory: str | Path | None) -> Mapping[str, Tool]:
+    from taoloop.tools.builtin.catalog import builtin_tools  # noqa: PLC0415  # only where a tool is named
+    from taoloop.tools.workspace.workspace import Workspace  # noqa: PLC0415  # likewise
+
+    folder = Workspace(workspace, create=True).open() if workspace is not None else None
+    return builtin_tools(folder, memory=memory)
+
+
+def strategy_of(own: Strategy, trace: Trace) -> Strategy:
+    """The strategy that a run began with; the agent's own may be one that is not registered."""
+    return own if trace.started is None or trace.agent.strategy == own.name else get_strategy(trace.agent.strategy)

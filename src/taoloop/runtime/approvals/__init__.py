@@ -1,0 +1,1 @@
+"""Questions to people, their answers, and calls in doubt."""

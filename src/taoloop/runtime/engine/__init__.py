@@ -1,0 +1,1 @@
+"""What the runner uses to perform effects."""

@@ -1,0 +1,86 @@
+"""Taking a run to drive it: refused where somebody is at work on it, and held until the work ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from taoloop.core.cards.tool_card import Tier
+from taoloop.core.trace import Trace
+from taoloop.errors import ConfigError, RunHeld, RunNotResumable
+from taoloop.journals.base import Journal, Lease
+from taoloop.journals.run_locks import holds_of
+from taoloop.tools.toolbox import Toolbox
+
+_RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, "write": 2, None: 3, "destructive": 3}
+
+
+def require_resumable(trace: Trace, toolbox: Toolbox) -> None:
+    """Refuse before the run is taken from whoever may hold it.
+
+    Raises:
+        RunNotResumable: it never began, or is completed.
+        ConfigError: a tool of the run has a stricter tier now, needs a person's yes now, or can no longer be repeated.
+        UnknownName: a tool of the run is not there.
+    """
+    if trace.started is None:
+        raise RunNotResumable(f"Run {trace.run_id} never began.", hint="Start a new run.")
+    if trace.status == "completed":
+        raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
+    for card in trace.agent.tools:
+        known = toolbox.get(card.name).card
+        if _RANK[known.tier] > _RANK[card.tier]:
+            raise ConfigError(
+                f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {known.tier!r} now.",
+                hint="What was judged for the milder tier must not run under the stricter one: start a new run.",
+            )
+        if known.needs_yes and not card.needs_yes:
+            raise ConfigError(
+                f"The tool {card.name!r} needs a person's yes for each call now, and did not when the run began.",
+                hint="What was judged without it must not run: start a new run.",
+            )
+        if (card.idempotent and not known.idempotent) or (card.transactional and not known.transactional):
+            raise ConfigError(
+                f"The tool {card.name!r} could be repeated when the run began, and cannot be any more.",
+                hint="What was cut off would be repeated by its old card: start a new run.",
+            )
+
+
+async def take(journal: Journal, run_id: str, *, at: int | None, take_over: bool) -> Lease:
+    """Take an existing run (`Journal.acquire`), from a process that is at work on it only with `take_over`.
+
+    Raises:
+        RunHeld: somebody is at work on it, and keeps it.
+        FenceLost: the run has other than `at` events: somebody took it at this moment.
+    """
+    if not take_over:
+        await require_free(journal, run_id)
+    return await journal.acquire(run_id, at=at)
+
+
+async def require_free(journal: Journal, run_id: str) -> None:
+    """Refuse a run that somebody is at work on, where the journal can tell.
+
+    Raises:
+        RunHeld: names the process.
+    """
+    holds = holds_of(journal)
+    if holds is not None and (holder := await holds.holder(run_id)) is not None:
+        raise RunHeld(
+            f"Run {run_id} is under way: {holder} is at work on it.",
+            hint="Wait for it, stop it there, or take the run over: --take-over, in code take_over=True.",
+        )
+
+
+@contextmanager
+def holding(journal: Journal, lease: Lease) -> Iterator[None]:
+    """Hold a lease that was just taken, as long as the block runs and the process lives."""
+    holds = holds_of(journal)
+    if holds is None:
+        yield
+        return
+    holds.hold(lease)
+    try:
+        yield
+    finally:
+        holds.let_go(lease)

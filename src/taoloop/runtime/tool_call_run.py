@@ -1,0 +1,244 @@
+"""One call of one tool as a run of its own, for callers that are no agent of ours: the host of an MCP server.
+
+So a call from outside is judged by the operator's policy, written down before it touches the world, and can be looked
+at, settled and undone like any other (`tao runs`, `tao show`, `tao settle`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import Tier, ToolCard
+from taoloop.core.decision import Call
+from taoloop.core.events import ActionRequested, ApprovalRefused, Event, Resumed, RunStarted, Verdict
+from taoloop.core.limits import Limits
+from taoloop.core.message import ModelReply
+from taoloop.core.model_request import ModelRequest
+from taoloop.core.policy import Policy, Rule, VerdictKind, with_pin
+from taoloop.core.prompts import PromptSet
+from taoloop.core.redaction.redactor import Redactor
+from taoloop.core.trace import Trace
+from taoloop.errors import ModelError, PolicyError
+from taoloop.journals.base import Journal, Lease
+from taoloop.policy.judge import Action
+from taoloop.policy.rules import Budgets, speaks_of
+from taoloop.policy.untrusted_index import argument_sources
+from taoloop.runtime.approvals.request import Approver
+from taoloop.runtime.engine.clock import Clock, SystemClock, new_nonce
+from taoloop.runtime.result import Result
+from taoloop.runtime.run_lock import holding, require_resumable, take
+from taoloop.runtime.runner import Listener, Runner
+from taoloop.strategies.single_call import GIVEN, decision_of, task_of
+from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import Toolbox
+
+_NO_LIMITS = Limits(
+    max_steps=None, max_consecutive_errors=None, max_total_errors=None, repeat_tell=None, repeat_stop=None
+)
+_NOTHING_SAID = ("",)
+"""What a person wrote in such a run: nothing that a value could be quoted from."""
+
+_MODEL = "offline"
+"""What the description of such a run names as its model: one that is always there. It is never asked."""
+
+
+class _Nobody:
+    """Stands where a run has no model."""
+
+    spec, dialect = _MODEL, "native"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:  # noqa: ARG002  # the Protocol's signature
+        """Never asked."""
+        raise ModelError("A call that somebody else decided on has no model.")
+
+    def check_used(self, replies: int) -> None:
+        """Nothing was scripted."""
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+@dataclass(kw_only=True)
+class GivenCalls:
+    """Makes calls that others decided on, each as a run in `journal`, by one policy for all of them.
+
+    Who decided is not known to be a person, and may have read anything: each run is tainted from its beginning, and
+    nothing in it is pinned or endorsed. There is no task that could have named the target of a destructive call, which
+    `supervised` and `strict` would deny for that alone: it is put before a person instead, and `approved_tiers` with
+    `destructive` allows it. The budgets of the policy's rules count all calls of this object together, for which
+    `cards` names all their tools. `workspace` and `memory` say for a later resume what built-in tools see, `origins`
+    which tool file or `module:attribute` a tool came from.
+    """
+
+    journal: Journal
+    policy: Policy = Policy()
+    approved_tiers: tuple[Tier, ...] = ()
+    name: str = "served"
+    language: str = "en"
+    redactor: Redactor | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    workspace: str | None = None
+    memory: str | None = None
+    cards: Sequence[ToolCard] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    _budgets: _SharedBudgets | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Take up counting, where a rule counts."""
+        if any(rule.calls_over is not None or rule.total_over for rule in self.policy.rules):
+            self._budgets = _SharedBudgets(self.policy, {card.name: card for card in self.cards})
+
+    async def start(
+        self,
+        tool: Tool,
+        args: Mapping[str, Any],
+        *,
+        run_id: str,
+        approver: Approver | None = None,
+        listener: Listener | None = None,
+    ) -> Result:
+        """Make one call, until it has an outcome or waits for a person.
+
+        Raises:
+            RunExists: the journal has a run of that id.
+            JournalError: the journal cannot keep the trace.
+        """
+        self._require_transactions(tool)
+        trace = Trace(run_id)
+        lease = await self.journal.create(run_id)
+        with holding(self.journal, lease):
+            runner = self._runner(trace, lease, tool, approver, listener)
+            runner.note(
+                RunStarted(
+                    task=task_of(tool.name, args),
+                    agent=self._spec(tool.card),
+                    nonce=new_nonce(),
+                    tainted=True,
+                    trusted=_NOTHING_SAID,
+                )
+            )
+            runner.note(decision_of(tool.name, args))  # as it came: secrets in it are kept for the call alone
+            return await self._drive(runner)
+
+    async def go_on(
+        self, tool: Tool, run_id: str, *, approver: Approver | None = None, listener: Listener | None = None
+    ) -> Result:
+        """Go on with a call that waits.
+
+        Raises:
+            RunNotFound, RunNotResumable, RunHeld: there is no such call that could be gone on with.
+            JournalError: the journal cannot keep the trace.
+        """
+        self._require_transactions(tool)
+        trace = Trace(run_id, await self.journal.load(run_id))
+        require_resumable(trace, Toolbox([tool]))
+        lease = await take(self.journal, run_id, at=len(trace), take_over=False)
+        with holding(self.journal, lease):
+            runner = self._runner(trace, lease, tool, approver, listener)
+            runner.note(Resumed(limits=trace.limits, approved_tiers=None))
+            return await self._drive(runner)
+
+    async def _drive(self, runner: Runner) -> Result:
+        try:
+            await runner.advance()
+        finally:
+            if self._budgets is not None:
+                self._budgets.settle(runner.trace)
+        return Result.of(runner.trace)
+
+    def _runner(
+        self, trace: Trace, lease: Lease, tool: Tool, approver: Approver | None, listener: Listener | None
+    ) -> Runner:
+        return Runner(
+            trace,
+            lease,
+            journal=self.journal,
+            strategy=GIVEN,
+            model=_Nobody(),
+            toolbox=Toolbox([tool]),
+            clock=self.clock,
+            approver=approver,
+            listener=listener,
+            rules=() if self._budgets is None else (self._budgets.rule,),
+            redactor=self.redactor,
+        )
+
+    def _spec(self, card: ToolCard) -> AgentSpec:
+        return AgentSpec(
+            name=self.name,
+            model=_MODEL,
+            strategy=GIVEN.name,
+            language=self.language,
+            tools=(card,),
+            limits=_NO_LIMITS,
+            prompts=PromptSet(language=self.language),
+            policy=policy_for(self.policy, card, self.approved_tiers),
+            approved_tiers=self.approved_tiers,
+            workspace=self.workspace,
+            memory=self.memory,
+            tools_from=(self.origins[card.name],) if card.name in self.origins else (),
+        )
+
+    def _require_transactions(self, tool: Tool) -> None:
+        if tool.connection_parameter is not None:
+            from taoloop.runtime.engine.transactional_tools import require_transactions  # noqa: PLC0415  # loads the database
+
+            require_transactions(self.journal, (tool,))
+
+
+def policy_for(policy: Policy, card: ToolCard, approved_tiers: Sequence[Tier]) -> Policy:
+    """The policy of a run that is one call of `card`: the operator's, with a last rule for what is hard to undo."""
+    policy = with_pin(policy, "keywords")
+    if policy.observations != "shown":
+        policy = replace(policy, observations="shown")  # no model looks at them here
+    if card.tier not in ("destructive", None) or policy.profile in ("read-only", "locked"):
+        return policy
+    verdict: VerdictKind | None = "ask" if policy.profile in ("supervised", "strict") else None
+    verdict = "allow" if "destructive" in approved_tiers and not card.needs_yes else verdict
+    if verdict is None:
+        return policy
+    try:
+        rule = Rule(verdict=verdict, tool=card.name, name=f"destructive calls of {card.name}")
+        return replace(policy, rules=(*policy.rules, rule))
+    except PolicyError:  # a rule of the operator decides every call of this tool
+        return policy
+
+
+class _SharedBudgets:
+    """What all calls together have used of the rules that count. Each call is counted as it is judged."""
+
+    def __init__(self, policy: Policy, cards: Mapping[str, ToolCard]) -> None:
+        self._policy, self._used = policy, Budgets(policy, cards)
+        self._open: set[str] = set()
+
+    def rule(self, trace: Trace, action: Action, card: ToolCard) -> Verdict | None:
+        """The verdict of a rule whose budget this call goes beyond; None leaves the call to the policy."""
+        for rule in self._policy.rules:
+            if not speaks_of(rule, card, action.args, tainted=True):
+                continue
+            if rule.calls_over is None and not rule.total_over:
+                break
+            if self._used.exceeded(rule, action.args):
+                found = argument_sources(trace, action.args, card.role)
+                why = rule.reason or f"the rule {rule.title!r} says so of all calls together"
+                return Verdict(kind=rule.verdict, reasons=(why,), rule=f"rule:{rule.title}", sources=found)
+        self._count(trace, Call(tool=action.tool, args=action.args))
+        return None
+
+    def _count(self, trace: Trace, call: Call) -> None:
+        asked = ActionRequested(
+            step=1, call_id=trace.run_id, tool=call.tool, args=call.args, tier=None, verdict="allow", digest=""
+        )
+        self._open.add(trace.run_id)
+        self._used.fold(Event(0, 0.0, asked))
+
+    def settle(self, trace: Trace) -> None:
+        """Give back what a call took that was not made."""
+        if trace.run_id not in self._open or trace.paused is not None:
+            return
+        self._open.discard(trace.run_id)
+        if not any(call.attempts or (call.observed is not None and call.observed.ok) for call in trace.calls.values()):
+            self._used.fold(Event(0, 0.0, ApprovalRefused(call_id=trace.run_id, by="")))

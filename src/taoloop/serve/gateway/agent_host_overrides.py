@@ -1,0 +1,77 @@
+"""Agents of files whose hosts the operator sends elsewhere: their models, and their tools from OpenAPI documents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from taoloop.errors import ToolDefinitionError
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.tool_source import ToolSource
+from taoloop.serve.gateway.config.host_overrides import Services
+from taoloop.tools.load_result import Loaded
+from taoloop.tools.openapi import OpenapiSource, openapi_tools
+from taoloop.tools.openapi.http.operation_call import Api, Caller
+from taoloop.tools.openapi.http.request import server_of
+from taoloop.tools.tool import Tool
+
+
+def moved_agent(agent: Agent, services: Services, env: Mapping[str, str] | None) -> Agent:
+    """The agent with its calls to hosts that have another place going there.
+
+    Models of providers go there by the variables of their addresses. Tools keep the path behind the host.
+    """
+    if not services:
+        return agent
+    variables = services.environment(os.environ if env is None else env)
+    return replace(agent, env=variables, tools=tuple(_moved_entry(one, services) for one in agent.tools))
+
+
+def _moved_entry(entry: Any, services: Services) -> Any:
+    if not isinstance(entry, ToolSource):
+        return _moved_tool(entry, services, {}) if isinstance(entry, Tool) else entry
+
+    settings = entry.settings
+    fetched = _moved_document(settings, services) if isinstance(settings, OpenapiSource) else None
+
+    def load() -> Loaded:
+        apis: dict[str, Api] = {}
+        found = entry.loaded() if fetched is None else openapi_tools(fetched)
+        return Loaded(tools=tuple(_moved_tool(one, services, apis) for one in found.tools), problems=found.problems)
+
+    return ToolSource(
+        entry.location,
+        load,
+        secrets=entry.secrets,
+        given_as=entry.given_as,
+        settings=entry.settings,
+        let_go=entry.close,
+    )
+
+
+def _moved_document(source: OpenapiSource, services: Services) -> OpenapiSource | None:
+    """The source with its document fetched elsewhere; None where that stays."""
+    if "\n" in source.document or "://" not in source.document:
+        return None
+    moved = services.moved(source.document)
+    return None if moved == source.document else replace(source, document=moved)
+
+
+def _moved_tool(tool: Tool, services: Services, apis: dict[str, Api]) -> Tool:
+    caller = tool.handler
+    if not isinstance(caller, Caller):
+        return tool
+    try:
+        address = server_of(caller.operation, caller.api.source)
+    except ToolDefinitionError:  # told where it is called: the rest of its API can be used
+        return tool
+    moved = services.moved(address)
+    if moved == address:
+        return tool
+    source = caller.api.source
+    headers = {**source.headers, **services.host_header(address, urlsplit(address).hostname or "")}
+    api = apis.setdefault(address, Api(replace(source, base_url=moved, headers=headers), clock=caller.api.clock))
+    return replace(tool, handler=replace(caller, api=api))

@@ -1,0 +1,120 @@
+"""API keys: made, kept as digests, and found again in constant time."""
+
+from __future__ import annotations
+
+import hmac
+import math
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+
+from taoloop.errors import ConfigError
+from taoloop.runtime.approvals.request import OURS
+from taoloop.serve.gateway.config.model import ApiKey
+
+PREFIX = "tao-"
+"""How every key begins that is made here, so that people and scanners know one when they see it."""
+
+_BYTES = 32
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_LONGEST_NAME = 100
+_NO_KEY = "sha256:" + "0" * 64
+_HEADERS = ("x-api-key", "api-key")
+
+
+def new_key(name: str) -> tuple[str, ApiKey]:
+    """A new key: the secret, which is shown once and kept nowhere, and what is kept of it.
+
+    Raises:
+        ConfigError: it cannot have this name.
+    """
+    secret = PREFIX + secrets.token_urlsafe(_BYTES)
+    key = ApiKey(name=name, digest=digest_of(secret))
+    check_key(key)
+    return secret, key
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a key. A plain hash does: a key is random and long, so nobody can try them all."""
+    return "sha256:" + sha256(secret.encode(errors="surrogatepass")).hexdigest()
+
+
+def presented_in(headers: Mapping[str, str]) -> str | None:
+    """The key in the headers of a request: `Authorization: Bearer KEY`, else `x-api-key` or `api-key`; None: none.
+
+    `headers` finds names in lower case, as aiohttp's do; a plain dict must have them so.
+    """
+    scheme, _, given = headers.get("authorization", "").strip().partition(" ")
+    if scheme.lower() == "bearer" and given.strip():
+        return given.strip()
+    return next((found for name in _HEADERS if (found := headers.get(name, "").strip())), None)
+
+
+class KeyRing:
+    """The keys of a gateway; finds the one that a client presents.
+
+    Raises:
+        ConfigError: a key is not as `check_key` wants it, or two have the same name or digest.
+    """
+
+    def __init__(self, keys: Iterable[ApiKey]) -> None:
+        self._keys: dict[str, ApiKey] = {}
+        names: set[str] = set()
+        for key in keys:
+            check_key(key)
+            if key.name in names:
+                raise ConfigError(f"Two keys are called {key.name!r}.", hint="What a key used is counted by its name.")
+            if (twin := self._keys.get(key.digest.lower())) is not None:
+                raise ConfigError(
+                    f"The keys {twin.name!r} and {key.name!r} have the same digest.", hint="Make a key for each."
+                )
+            names.add(key.name)
+            self._keys[key.digest.lower()] = key
+
+    def __bool__(self) -> bool:
+        """Whether there is any key at all."""
+        return bool(self._keys)
+
+    def find(self, presented: str | None) -> ApiKey | None:
+        """Whose key this is; None: nobody's. How long it takes says nothing of the keys: digests are compared."""
+        digest = digest_of(presented or "")
+        key = self._keys.get(digest)
+        same = hmac.compare_digest(digest, key.digest.lower() if key is not None else _NO_KEY)
+        return key if same and presented else None
+
+
+def check_key(key: ApiKey) -> None:
+    """Refuse a key that could not be kept or held to.
+
+    Raises:
+        ConfigError: names the field, and what it must be.
+    """
+    name: object = key.name
+    fits = isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME
+    _require(
+        key, "name", name not in OURS, f"none of {', '.join(sorted(OURS))}, under which the runtime itself answers"
+    )
+    _require(key, "name", fits, f"a text of 1 to {_LONGEST_NAME} characters on one line, without blanks around it")
+    digest: object = key.digest
+    fits = isinstance(digest, str) and _DIGEST.fullmatch(digest.lower()) is not None
+    _require(key, "digest", fits, "`sha256:` and 64 hex digits: the SHA-256 of the key")
+    agents: object = key.agents
+    fits = isinstance(agents, tuple) and all(isinstance(agent, str) and agent for agent in agents)
+    _require(key, "agents", fits, "a list of names of agents")
+    for field in ("requests_per_minute", "tokens_per_minute"):
+        value = getattr(key, field)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        _require(key, field, value is None or (whole and value > 0), "a whole number above 0")
+    usd: object = key.usd_per_day
+    number = isinstance(usd, int | float) and not isinstance(usd, bool)
+    fits = usd is None or (number and math.isfinite(usd) and usd > 0)  # type: ignore[arg-type, operator]  # a number
+    _require(key, "usd_per_day", fits, "a number above 0")
+    _require(key, "may_approve", isinstance(key.may_approve, bool), "true or false")
+
+
+def _require(key: ApiKey, field: str, holds: bool, expected: str) -> None:
+    if holds:
+        return
+    shown = "" if field == "digest" else f" is {getattr(key, field)!r}"  # it may be the key itself, by mistake
+    raise ConfigError(f"The key {key.name!r}: `{field}`{shown or ' is none'}.", hint=f"It must be {expected}.")

@@ -1,0 +1,319 @@
+"""The gateway's own form: several agents, the keys of those who may use them, and the bounds of the server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from taoloop.config.agent_file import FIELDS as AGENT_FIELDS
+from taoloop.config.agent_file import agent_in, load_agent
+from taoloop.config.checks import LIST, MAPPING, TEXT, placed, require, shown
+from taoloop.config.document import Document, Place, read_document
+from taoloop.config.env_references import has_reference
+from taoloop.config.settings_loader import Filler
+from taoloop.config.tool_entries import SUFFIXES
+from taoloop.errors import ConfigError, MissingKey
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.tool_source import sources_in
+from taoloop.serve.gateway.agent_host_overrides import moved_agent
+from taoloop.serve.gateway.config.api_keys import KeyRing, check_key, digest_of
+from taoloop.serve.gateway.config.host_overrides import Services, base_url
+from taoloop.serve.gateway.config.model import (
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    ApiKey,
+    GatewayConfig,
+    ServedAgent,
+    ServerLimits,
+)
+from taoloop.serve.gateway.config.origins import origin_of, origins_of
+from taoloop.serve.gateway.config.section import Notes
+from taoloop.serve.gateway.higress.file import is_ai_agent, read_higress
+from taoloop.tools.openapi.settings import OpenapiSource
+
+TOP = ("agents", "keys", "server", "services", "default")
+_BESIDE_FILE = ("file", "description")
+_MOST_PORT = 65535
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerEntry(ServerLimits):
+    """What `server` says.
+
+    `host`: the address to listen on; on any that is not of this machine alone the server needs keys. `port`: 0 takes a
+    free one. `allow_origins`: the origins of web pages that may call the server from a browser (CORS), such as
+    `https://chat.example`; `"*"` is every page of every site, and without any it is none. `db`: the file in which all
+    runs are kept, beside this one; without it the user's own. `max_body_bytes`: the longest body of a request.
+    `body_timeout_s`: how long a body may take to arrive. `max_runs`: how many runs may be under way at once; who wants
+    one more is told to come again (429). `max_runs_per_key`: the same for each key; null is no limit. `run_timeout_s`:
+    how long a whole run may take, its models and tools together. `heartbeat_s`: after so much silence a stream gets a
+    comment. `shutdown_s`: how long runs have to finish when the server ends.
+    """
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    allow_origins: tuple[str, ...] = ()
+    db: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no server can keep to.
+
+        Raises:
+            ConfigError: names the field and what it must be.
+        """
+        ServerLimits.__post_init__(self)
+        if not self.host.strip():
+            raise ConfigError("host is empty.", hint="Write 127.0.0.1, or 0.0.0.0 for every address of this machine.")
+        if not 0 <= self.port <= _MOST_PORT:
+            raise ConfigError(f"port is {self.port}.", hint=f"It must be a whole number from 0 to {_MOST_PORT}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyEntry:
+    """One entry of `keys`.
+
+    `name`: what its use is counted under. `digest`: `sha256:` and the 64 hex digits of the key's SHA-256. `key`: the
+    key itself, only as a value of the environment (`${NAME}`), in place of its digest. `agents`: those that it may
+    use; without it all of them. `requests_per_minute`: how many requests it may make. `tokens_per_minute`: how many
+    tokens its runs may use. `usd_per_day`: what its runs may cost in a day (UTC). `may_approve`: its client may answer
+    what waits for a person.
+    """
+
+    name: str
+    digest: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+    agents: tuple[str, ...] = ()
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    usd_per_day: float | None = None
+    may_approve: bool = True
+
+
+def read_own(document: Document, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:
+    """Everything that such a file says.
+
+    Raises:
+        AgentFileError: a field is unknown, missing, or of no use; names the file, the line and the field.
+    """
+    for name in document.data:
+        if name not in TOP:
+            raise document.unknown((str(name),), TOP)
+    notes = Notes(document, os.environ if env is None else env)
+    filler = Filler(document, notes.env, plain=(ServerEntry,))
+    services = Services.of(_services(document, notes), resolve)
+    server = filler.filled(ServerEntry, ("server",), document.data.get("server") or {})
+    agents = _agents(document, notes, env, services)
+    default = _default(document, agents)
+    if default is not None:
+        agents = {default: agents[default], **agents}
+    secrets = {name: value for one in agents.values() for name, value in named_secrets(one.agent).items()}
+    return GatewayConfig(
+        path=document.path,
+        form="own",
+        agents=agents,
+        keys=_keys(document, filler, agents),
+        limits=ServerLimits(**{one.name: getattr(server, one.name) for one in fields(ServerLimits)}),
+        host=server.host,
+        port=server.port,
+        db=server.db,
+        allow_origins=_origins(document, server.allow_origins),
+        any_model=default is not None,
+        files=files_of(agents.values()),
+        warnings=tuple(notes.warnings),
+        secrets={**secrets, **notes.secrets},
+        services=services,
+    )
+
+
+def read_agent_file(document: Document, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:
+    """A plain agent file: its agent under its own name, its journal as that of the server."""
+    services = Services.of(resolve)
+    agent = moved_agent(_loaded(document.path, env), services, env)
+    if not agent.name.strip():
+        raise document.error(("name",), "it is empty, and clients choose an agent by its name.")
+    _require_model(document, ("model",), agent)
+    served = ServedAgent(name=agent.name, agent=agent)
+    return GatewayConfig(
+        path=document.path,
+        form="agent",
+        agents={served.name: served},
+        db=Path(agent.journal) if isinstance(agent.journal, str | Path) else None,
+        files=files_of([served]),
+        secrets=named_secrets(agent),
+        services=services,
+    )
+
+
+def _require_model(document: Document, place: Place, agent: Agent) -> None:
+    """Refuse a model that could not be called, such as one without its key."""
+    with placed(document, place):
+        try:
+            _ = agent.bound_model
+        except MissingKey as error:
+            hint = error.hint.replace("use --model offline", "write `model: offline`")
+            raise ConfigError(error.message, hint=hint) from error
+
+
+def named_secrets(agent: Agent) -> dict[str, str]:
+    """The secrets of an agent by their names."""
+    return dict(agent.secrets) if isinstance(agent.secrets, Mapping) else {}
+
+
+def files_of(served: Iterable[ServedAgent]) -> tuple[Path, ...]:
+    """The files that agents are made from, beside those that are read for them as documents; each once."""
+    found: list[Path] = []
+    for one in served:
+        agent = one.agent
+        if isinstance(agent.prompts, str | Path):
+            found += sorted(Path(agent.prompts).rglob("*.txt"))
+        for source in sources_in(agent.tools):
+            if isinstance(source.settings, OpenapiSource) and "\n" not in source.settings.document:
+                found.append(Path(source.settings.document))
+    return tuple(dict.fromkeys(one for one in found if one.is_file()))
+
+
+def _loaded(path: Path, env: Mapping[str, str] | None) -> Agent:
+    return load_agent(str(path), **({} if env is None else {"env": env}))
+
+
+def _agents(
+    document: Document, notes: Notes, env: Mapping[str, str] | None, services: Services
+) -> dict[str, ServedAgent]:
+    given = document.data.get("agents")
+    require(document, ("agents",), given, MAPPING)
+    if not given:
+        raise document.error(("agents",), "it names no agent.", hint="Write `agents: {NAME: FILE.yaml}`.")
+    agents = {}
+    for name, entry in given.items():
+        place: Place = ("agents", str(name))
+        if not (isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME):
+            hint = f"It is what clients write as `model`: a text of 1 to {_LONGEST_NAME} characters on one line."
+            raise document.error(place, f"{shown(name)} is no name of an agent.", hint=hint)
+        served = _agent(document, place, entry, env, notes, services)
+        agent = served.agent
+        if agent.journal is not None:
+            inner = next((one for one in ("db", "journal") if isinstance(entry, dict) and one in entry), None)
+            where = place if inner is None else (*place, inner)
+            notes.warn(where, "the agent's own journal is not used: the server keeps all runs in its `db`.")
+        agent = moved_agent(replace(agent, name=name, journal=None), services, env)
+        _require_model(document, (*place, "model"), agent)
+        agents[name] = replace(served, name=name, agent=agent)
+    return agents
+
+
+def _agent(
+    document: Document,
+    place: Place,
+    entry: Any,
+    env: Mapping[str, str] | None,
+    notes: Notes,
+    services: Services,
+) -> ServedAgent:
+    """One agent: by the path of its file, which may be one of `ai-agent`, or with the fields of an agent file."""
+    if isinstance(entry, str):
+        entry = {"file": entry}
+        inner = place
+    elif isinstance(entry, dict):
+        inner = (*place, "file")
+    else:
+        hint = "Write the path of an agent file, or the fields of one."
+        raise document.error(place, f"an agent is expected, not {shown(entry)}.", hint=hint)
+    description = entry.get("description", "")
+    require(document, (*place, "description"), description, TEXT)
+    if "file" in entry:
+        for name in entry:
+            if name not in _BESIDE_FILE:
+                raise document.unknown((*place, str(name)), _BESIDE_FILE)
+        require(document, inner, entry["file"], TEXT)
+        path = document.path.parent / Path(entry["file"]).expanduser()
+        with placed(document, inner):
+            return replace(_in_file(path, env, notes, services), description=description)
+    if "name" in entry:
+        raise document.error((*place, "name"), "an agent has the name under which it stands here.")
+    for name in entry:
+        if name not in AGENT_FIELDS and name != "description":
+            raise document.unknown((*place, str(name)), ("file", "description", *AGENT_FIELDS))
+    inline = document.under(place)
+    inline.data.pop("description", None)
+    return ServedAgent(name=str(place[-1]), agent=agent_in(inline, env=env), description=description)
+
+
+def _in_file(path: Path, env: Mapping[str, str] | None, notes: Notes, services: Services) -> ServedAgent:
+    if path.suffix.lower() in SUFFIXES:
+        document = read_document(path)
+        if is_ai_agent(document.data):
+            own = Notes(document, os.environ if env is None else env)
+            served = read_higress(document, own, services)
+            notes.warnings += own.warnings
+            return served
+    agent = _loaded(path, env)
+    return ServedAgent(name=agent.name, agent=agent)
+
+
+def _services(document: Document, notes: Notes) -> dict[str, str]:
+    given = document.data.get("services") or {}
+    require(document, ("services",), given, MAPPING)
+    found = {}
+    for name, value in given.items():
+        place: Place = ("services", str(name))
+        require(document, place, value, TEXT)
+        found[str(name)] = notes.env.text(place, value, is_plain=True)
+        with placed(document, place):
+            base_url(str(name), found[str(name)])
+    return found
+
+
+def _origins(document: Document, given: tuple[str, ...]) -> tuple[str, ...]:
+    for number, one in enumerate(given):
+        with placed(document, ("server", "allow_origins", number)):
+            origin_of(one)
+    return origins_of(given)
+
+
+def _default(document: Document, agents: Mapping[str, ServedAgent]) -> str | None:
+    default = document.data.get("default")
+    if default is None:
+        return None
+    require(document, ("default",), default, TEXT)
+    if default not in agents:
+        raise document.error(("default",), f"no agent is called {default!r}.", hint=f"Known: {', '.join(agents)}.")
+    return str(default)
+
+
+def _keys(document: Document, filler: Filler, agents: Mapping[str, ServedAgent]) -> tuple[ApiKey, ...]:
+    given = document.data.get("keys") or []
+    require(document, ("keys",), given, LIST)
+    keys: list[ApiKey] = []
+    for number, entry in enumerate(given):
+        place: Place = ("keys", number)
+        key = _api_key(document, place, entry, filler.filled(KeyEntry, place, entry))
+        for index, name in enumerate(key.agents):
+            if name not in agents:
+                where = (*place, "agents", index)
+                raise document.error(where, f"no agent is called {name!r}.", hint=f"Known: {', '.join(agents)}.")
+        keys.append(key)
+        with placed(document, place):
+            KeyRing(keys)  # which takes no name and no key twice
+    return tuple(keys)
+
+
+def _api_key(document: Document, place: Place, given: Mapping[str, Any], entry: KeyEntry) -> ApiKey:
+    if "key" in given and "digest" in given:
+        raise document.error((*place, "key"), "`digest` stands here too.", hint="Write one of the two.")
+    if "key" not in given and "digest" not in given:
+        hint = "Write `digest: sha256:…`, or `key: ${NAME}` for one from the environment."
+        raise document.error(place, "it has neither `digest` nor `key`.", hint=hint)
+    if "key" in given and not has_reference(given["key"]):
+        hint = "Write its SHA-256 as `digest: sha256:…`, or `key: ${NAME}` for one from the environment."
+        raise document.error((*place, "key"), "a key itself does not stand in a file.", hint=hint)
+    named = {one.name: getattr(entry, one.name) for one in fields(ApiKey) if one.name != "digest"}
+    key = ApiKey(digest=digest_of(entry.key) if entry.key else entry.digest, **named)
+    plain = ApiKey(name=key.name, digest=digest_of(""))
+    for name in sorted(given.keys() - {"key"}, key=lambda one: one != "name"):  # the others' errors tell the name
+        with placed(document, (*place, name)):
+            check_key(replace(plain, **{name: getattr(key, name)}))
+    return key

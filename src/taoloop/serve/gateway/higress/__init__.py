@@ -1,0 +1,1 @@
+"""Files of the Higress plugin `ai-agent`."""

@@ -1,0 +1,61 @@
+"""The model that an `ai-agent` file names: any OpenAI-compatible endpoint by its whole address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from taoloop.core.decision import Act, Problem
+from taoloop.core.message import ModelReply
+from taoloop.core.model_request import ModelRequest
+from taoloop.dialects import get_dialect
+from taoloop.models.openai.model import OpenAIModel
+from taoloop.models.providers import Endpoint
+
+PROVIDER = "llm"
+"""What such a model is called in traces and messages: `llm:NAME`."""
+
+KEY_FIELD = "llm.apiKey"
+
+_INVENTED = "invented_observation"
+_MOST_ENDS = 20  # a thought may speak of observations before the action comes
+
+
+class NamedEndpoint(OpenAIModel):
+    """A chat model at exactly one URL, which gets the key as a bearer token and nothing of the environment.
+
+    Servers often do not know `stop`. Where a reply goes on with an observation that the model made up, what stands
+    behind its action is cut off, as the server was asked to; the rest of the reply is never believed.
+    """
+
+    def __init__(self, url: str, model: str, api_key: str, host: str = "") -> None:
+        self._host = host  # what the header says, where the address is another one
+        super().__init__(Endpoint(provider=PROVIDER, model=model, api_key=api_key, url=url, key_var=KEY_FIELD))
+
+    def _headers(self, body: Mapping[str, Any]) -> Mapping[str, str] | None:
+        more = super()._headers(body)
+        return {**(more or {}), "Host": self._host} if self._host else more
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """One reply, cut where it should have stopped."""
+        return stopped(await super().complete(request), request)
+
+
+def stopped(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """`reply` up to the first stop sequence behind its action, where it invents an observation; else as it is."""
+    stops = "|".join(map(re.escape, request.stop))
+    ends = [found.start() for found in islice(re.finditer(stops, reply.text), _MOST_ENDS)] if stops else []
+    if not ends:
+        return reply
+    dialect = get_dialect(request.dialect)
+    whole = dialect.read(reply, request.tools)
+    if not isinstance(whole, Problem) or whole.code != _INVENTED:
+        return reply
+    for end in ends:
+        cut = replace(reply, text=reply.text[:end], finish_reason="stop")
+        if isinstance(dialect.read(cut, request.tools), Act):
+            return cut
+    return reply

@@ -1,0 +1,94 @@
+"""The final answer turned into JSON by one more call of the model, as `jsonResp` of an `ai-agent` file asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from taoloop.config.checks import placed
+from taoloop.core.events import RunStarted
+from taoloop.core.limits import Limits
+from taoloop.core.trace import Trace
+from taoloop.errors import RunExists, ToolSourceError
+from taoloop.policy import tainted
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.engine.clock import new_nonce
+from taoloop.runtime.output_type import Answers
+from taoloop.runtime.result import Result
+from taoloop.serve.gateway.config.section import Block
+from taoloop.tools.openapi.document.document import values_of
+
+if TYPE_CHECKING:
+    from taoloop.journals.base import Journal
+    from taoloop.runtime.runner import Listener
+    from taoloop.serve.gateway.config.model import ServedAgent
+
+
+def schema_in(block: Block, name: str) -> dict[str, Any] | None:
+    """The schema under `name`; None where there is none.
+
+    Raises:
+        AgentFileError: it is no mapping, no text that holds one in JSON or YAML, or no valid JSON Schema.
+    """
+    given = block.data.get(name)
+    if given is None or (isinstance(given, str) and not given.strip()):
+        return None
+    if isinstance(given, str):
+        try:
+            given = values_of(given.encode(), "the text")
+        except ToolSourceError as error:
+            raise block.error(name, error.message) from None
+    if not isinstance(given, dict):
+        raise block.error(name, "a JSON Schema is expected: a mapping, or a text that holds one in JSON or YAML.")
+    with placed(block.document, (*block.place, name)):
+        return Answers(given).schema
+
+
+_TASKS = {
+    "en": "Write the answer below as JSON. Keep to what it says: add nothing, and leave out nothing that has a place."
+    "\n\nQuestion: {question}\n\nAnswer: {answer}",
+    "zh": "请把下面的回答写成 JSON。只写其中说到的内容：不添加，也不遗漏有对应字段的内容。"
+    "\n\n问题：{question}\n\n回答：{answer}",
+}
+
+
+async def reshaped(served: ServedAgent, journal: Journal, result: Result, on_event: Listener | None = None) -> Result:
+    """A run of its own beside the one that answered, without tools; its answer is JSON that fits.
+
+    It is held to the schema, and sent back once. What is wrong then is the status of the run that is given.
+    """
+    if served.reshape is None or result.answer is None:
+        raise ValueError("nothing to reshape")  # a caller's mistake
+    outer = result.trace
+    language = outer.agent.language
+    writer = Agent(
+        model=served.agent.bound_model,
+        name=f"{outer.agent.name}-json",
+        strategy="standard",
+        dialect="native",
+        language=language,
+        output_type=dict(served.reshape.schema or {"type": "object"}),
+        limits=Limits(max_steps=1),
+        closing_turn=False,
+        max_output_tokens=outer.agent.max_output_tokens,
+        model_timeout_s=served.agent.model_timeout_s,
+        journal=journal,
+        secrets=served.agent.secrets,
+    )
+    task = _TASKS.get(language, _TASKS["en"]).format(question=outer.task, answer=result.answer)
+    labels = outer.started.labels if outer.started is not None else {}
+    started = RunStarted(
+        task=task,
+        agent=replace(writer.spec_for(task), temperature=0.0),
+        nonce=new_nonce(),
+        parent=outer.run_id,
+        depth=1,
+        tainted=tainted(outer),
+        labels=labels,
+    )
+    run_id = f"{outer.run_id}.json"
+    try:
+        return await writer.start(journal, Trace(run_id), started, listener=on_event)
+    except RunExists:  # the client asks again, or left while it was written
+        done = Trace(run_id, await journal.load(run_id))
+        return Result.of(done) if done.status == "completed" else await writer.resume(run_id, on_event=on_event)

@@ -1,0 +1,263 @@
+"""Entries of `apis` in a configuration of the Higress plugin `ai-agent`, as sources of tools.
+
+Both forms: `apiProvider` with an OpenAPI text, and the short one with `url` and `tools`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from taoloop.errors import ConfigError
+from taoloop.tools.openapi.document.document import values_of
+from taoloop.tools.openapi.settings import OpenapiSource
+
+DEFAULT_TIMEOUT_MS = 50_000
+_KEY = "api_key"
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+
+
+def api_source(
+    entry: Mapping[str, Any], *, where: str = "apis[0]", services: Mapping[str, str] | None = None
+) -> OpenapiSource:
+    """The source of tools that one entry describes. Errors begin with `where`.
+
+    `services` gives base URLs by `serviceName`: a call then goes there, with the path of the document's server.
+    The time limit of the entry (milliseconds, 50000 where none is given) becomes that of each of its calls.
+
+    Raises:
+        ConfigError: a field is missing or of no use; names it.
+        ToolSourceError: the OpenAPI text cannot be read.
+    """
+    if "apiProvider" not in entry and "tools" in entry:
+        entry = _long_form(entry, where)
+    provider = _mapping(entry.get("apiProvider"), f"{where}.apiProvider")
+    service = _text(provider, "serviceName", f"{where}.apiProvider")
+    domain = _text(provider, "domain", f"{where}.apiProvider")
+    port = provider.get("servicePort")
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
+        raise ConfigError(f"{where}.apiProvider.servicePort: a port from 1 to 65535 is needed, not {port!r}.")
+    document = values_of(_text(entry, "api", where).encode(), f"{where}.api")
+    if not isinstance(document, dict):
+        raise ConfigError(f"{where}.api: the OpenAPI text is no mapping.")
+    limit = provider.get("maxExecutionTime") or DEFAULT_TIMEOUT_MS
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or limit < 0:
+        raise ConfigError(f"{where}.apiProvider.maxExecutionTime: milliseconds are needed, not {limit!r}.")
+    auth = _secured(document, provider.get("apiKey"), f"{where}.apiProvider.apiKey")
+    return OpenapiSource(
+        document=json.dumps(document, ensure_ascii=False),
+        base_url=_base_url(document, service, domain, port, where, services or {}),
+        auth=auth,
+        timeout_s=limit / 1000,
+        cache=False,
+    )
+
+
+def _base_url(
+    document: Mapping[str, Any], service: str, domain: str, port: int, where: str, services: Mapping[str, str]
+) -> str:
+    url = server_url(document, where)
+    if not url:
+        raise ConfigError(
+            f"{where}.api: the OpenAPI text has no servers[0].url.", hint="Write `servers: [{url: https://…}]`."
+        )
+    parts, own_port = _taken_apart(url, f"{where}.api: servers[0].url")
+    if service in services:
+        return services[service].rstrip("/") + parts.path.rstrip("/")
+    if parts.scheme and parts.hostname:
+        usual, other = (443, 80) if parts.scheme == "https" else (80, 443)
+        given = own_port or (usual if port == other else port)
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        return f"{parts.scheme}://{host}{'' if given == usual else f':{given}'}{parts.path}".rstrip("/")
+    scheme = "https" if port == 443 else "http"
+    shown = "" if port in (80, 443) else f":{port}"
+    return f"{scheme}://{domain}{shown}/{parts.path.strip('/')}".rstrip("/")
+
+
+def server_url(document: Mapping[str, Any], where: str) -> str:
+    """The first server of a document, with the defaults of its variables; empty where it has none.
+
+    Raises:
+        ConfigError: a variable has no default.
+    """
+    servers = document.get("servers")
+    first = servers[0] if isinstance(servers, list) and servers else None
+    url = first.get("url") if isinstance(first, Mapping) else None
+    return _filled(url, first, where) if isinstance(url, str) else ""
+
+
+def _filled(url: str, server: Any, where: str) -> str:
+    given = server.get("variables")
+    variables = given if isinstance(given, Mapping) else {}
+
+    def value(found: re.Match[str]) -> str:
+        variable = variables.get(found[1])
+        default = variable.get("default") if isinstance(variable, Mapping) else None
+        if default is None:
+            message = f"{where}.api: the variable {found[1]!r} of servers[0].url has no default."
+            raise ConfigError(message, hint="Write the address without it.")
+        return str(default)
+
+    return _VARIABLE.sub(value, url)
+
+
+def _taken_apart(address: str, where: str) -> tuple[SplitResult, int | None]:
+    """The parts of an address and its port.
+
+    Raises:
+        ConfigError: brackets do not close, or the port is none.
+    """
+    try:
+        parts = urlsplit(address)
+        return parts, parts.port
+    except ValueError:
+        raise ConfigError(f"{where}: {address[:80]!r} is no http(s) address.") from None
+
+
+def _secured(document: dict[str, Any], given: Any, where: str) -> dict[str, str]:
+    """Put the key of an entry into its document, in place of all security there; gives its secret.
+
+    A GET with a description is described by that alone, as in the plugin.
+    """
+    key = _mapping(given or {}, where)
+    place, name, value = (str(key.get(field) or "") for field in ("in", "name", "value"))
+    if place not in ("query", "header", "none", ""):
+        raise ConfigError(f"{where}.in: {place!r} is none of query, header, none.")
+    document.pop("security", None)
+    paths = document.get("paths")
+    for item in paths.values() if isinstance(paths, Mapping) else ():
+        for method, operation in item.items() if isinstance(item, Mapping) else ():
+            if isinstance(operation, dict) and str(method).lower() in _METHODS:
+                operation.pop("security", None)
+                if str(method).lower() == "get" and str(operation.get("description") or "").strip():
+                    operation.pop("summary", None)
+    if place not in ("query", "header") or not name or not value:
+        return {}
+    components = document.get("components")
+    if not isinstance(components, dict):
+        components = document["components"] = {}
+    scheme = {"type": "apiKey", "in": place, "name": name if place == "query" else "Authorization"}
+    components["securitySchemes"] = {_KEY: scheme}
+    document["security"] = [{_KEY: []}]
+    return {_KEY: value if place == "query" else f"{name} {value}"}
+
+
+def _long_form(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The short form, with `url` and `tools`, in the form with an OpenAPI text."""
+    url = _text(entry, "url", where)
+    parts, port = _taken_apart(url, f"{where}.url")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"{where}.url: {url[:80]!r} is no http(s) address.")
+    tools = entry["tools"]
+    if not isinstance(tools, list) or not tools:
+        raise ConfigError(f"{where}.tools: a list of tools is needed.")
+    paths: dict[str, dict[str, Any]] = {}
+    schemas: dict[str, Any] = {}
+    for number, tool in enumerate(tools):
+        place, name = f"{where}.tools[{number}]", f"tool{number}"
+        schemas[name] = _rooted(_parameter(_mapping(tool, place), place), f"#/components/schemas/{name}")
+        path, method, operation = _operation(tool, schemas[name], place)
+        if method in paths.setdefault(path, {}):
+            raise ConfigError(
+                f"{place}: {method.upper()} {path} stands there twice.",
+                hint="Put the second one into an entry of `apis` of its own.",
+            )
+        paths[path][method] = operation
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": url, "version": "1"},
+        "servers": [{"url": url}],
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+    provider = {
+        "serviceName": parts.hostname,
+        "servicePort": port or (443 if parts.scheme == "https" else 80),
+        "domain": parts.hostname,
+        "maxExecutionTime": entry.get("maxExecutionTime"),
+        "apiKey": entry.get("apiKey"),
+    }
+    return {"apiProvider": provider, "api": json.dumps(document)}
+
+
+def _parameter(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The JSON Schema of a tool of the short form; a name of `paramName` that it does not have may be anything."""
+    schema = tool.get("parameter") or {"type": "object", "properties": {}}
+    if isinstance(schema, str):
+        try:
+            schema = json.loads(schema, parse_constant=_no_number)
+        except ValueError as error:
+            raise ConfigError(f"{place}.parameter: the JSON Schema cannot be read: {error}.") from None
+    where = f"{place}.parameter"
+    properties = dict(_mapping(_mapping(schema, where).get("properties") or {}, f"{where}.properties"))
+    required = schema.get("required") or []
+    if not isinstance(required, list) or not all(isinstance(one, str) for one in required):
+        raise ConfigError(f"{where}.required: a list of names is needed, not {str(required)[:40]!r}.")
+    names = tool.get("paramName") or []
+    names = [names] if isinstance(names, str) else names
+    if not isinstance(names, list) or not all(isinstance(one, str) and one for one in names):
+        raise ConfigError(f"{place}.paramName: a list of names is needed, not {str(names)[:40]!r}.")
+    return {**schema, "properties": {**properties, **{one: {} for one in names if one not in properties}}}
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _rooted(value: Any, root: str) -> Any:
+    """A schema whose references, which count from itself, count from `root` instead."""
+    if isinstance(value, list):
+        return [_rooted(one, root) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    made = {name: _rooted(one, root) for name, one in value.items()}
+    if isinstance(ref := made.get("$ref"), str) and (ref == "#" or ref.startswith("#/")):
+        made["$ref"] = root + ref[1:]
+    return made
+
+
+def _operation(tool: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> tuple[str, str, dict[str, Any]]:
+    """Path, method and operation of a tool of the short form: what is not in its path goes into query or body."""
+    name, path = _text(tool, "toolName", place), _text(tool, "path", place)
+    method = str(tool.get("method") or "GET").lower()
+    if method not in _METHODS:
+        raise ConfigError(f"{place}.method: {method!r} is no method of HTTP.")
+    if "://" in path:
+        raise ConfigError(f"{place}.path: a path such as /weather is needed, not {path[:60]!r}.")
+    properties, required = schema["properties"], schema.get("required") or []
+    operation: dict[str, Any] = {"operationId": name, "description": str(tool.get("description") or "")}
+    operation |= {key: value for key, value in tool.items() if str(key).startswith("x-")}
+    in_path = [one for one in properties if f"{{{one}}}" in path]
+    rest = [one for one in properties if one not in in_path]
+    has_body = method in ("post", "put", "patch")
+    operation["parameters"] = [
+        {
+            "name": one,
+            "in": "path" if one in in_path else "query",
+            "required": one in in_path or one in required,
+            "schema": properties[one],
+        }
+        for one in (in_path if has_body else [*in_path, *rest])
+    ]
+    if has_body and rest:
+        body = {**schema, "properties": {one: properties[one] for one in rest}}
+        body["required"] = [one for one in required if one in rest]
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    return path if path.startswith("/") else f"/{path}", method, operation
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where}: a mapping is needed, not {'nothing' if value is None else repr(value)[:40]}.")
+    return value
+
+
+def _text(mapping: Mapping[str, Any], name: str, where: str) -> str:
+    value = mapping.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(f"{where}.{name}: it is missing, or no text.")
+    return value

@@ -1,0 +1,90 @@
+"""Connections that bring no request: what they are told, and what is logged of them. Nothing of what they sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import MutableMapping
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+
+from taoloop.serve.gateway.errors import SERVER, Refusal
+
+_FAILED = 500
+_LONGEST = 100
+_PLAIN = ("Received HTTPS ", "Duplicate ", "Missing ")
+_OF_CLIENTS = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
+
+
+class ConnectionLog(logging.LoggerAdapter[logging.Logger]):
+    """Takes the place of the web server's own log.
+
+    That one writes the offending line, in which a key may stand, with a traceback; whoever sends garbage could fill a
+    disk with it. What is a bug keeps its traceback.
+    """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        super().__init__(logger, {})
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Leave the message as it is."""
+        return msg, kwargs
+
+    def exception(self, msg: object, *args: object, exc_info: Any = True, **_: Any) -> None:
+        """A connection failed."""
+        if isinstance(exc_info, _OF_CLIENTS):
+            self.logger.debug("a connection brought no request that can be read: %s", type(exc_info).__name__)
+        else:
+            self.logger.error(str(msg), *args, exc_info=exc_info)
+
+
+class Runner(web.AppRunner):
+    """The runner of an application whose connections are told in the form of all other errors what is wrong.
+
+    The web server's own answer is a plain text that shows the offending bytes, in which a key may stand.
+    """
+
+    __slots__ = ()
+
+    async def _make_server(self) -> web.Server:
+        server = await super()._make_server()
+        server.__class__ = _Server  # the one that an application makes cannot be told which connections to make
+        return server
+
+
+class _Server(web.Server):
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Connection(web.RequestHandler):
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to what is no request; the connection ends with it."""
+        super().handle_error(request, status, exc, message)  # which logs it, and knows whether an answer has begun
+        refusal = _refusal(status, exc, message or "")
+        made = web.Response(
+            status=refusal.status, body=json.dumps(refusal.body).encode(), content_type="application/json"
+        )
+        made.force_close()
+        return made
+
+
+def _refusal(status: int, error: BaseException | None, message: str) -> Refusal:
+    if isinstance(error, LineTooLong):
+        return Refusal(status=431, message="The address or a header is longer than is taken.", code="header_too_long")
+    if status >= _FAILED:
+        return Refusal(status=status, message="The server failed.", kind=SERVER, code="internal_error")
+    why, shows_bytes, _ = message.partition(":\n")
+    known = shows_bytes or why.startswith(_PLAIN)  # others have the offending bytes in their midst
+    told = f"This is no HTTP request that can be read{f': {why[:_LONGEST]}' if known else ''}"
+    return Refusal(status=status, message=f"{told.rstrip('.')}.", code="invalid_http")

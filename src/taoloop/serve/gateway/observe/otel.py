@@ -1,0 +1,402 @@
+"""OpenTelemetry: runs as spans and figures, in the words of its conventions for generative AI (extra `otel`).
+
+Driven by the events of a run, so that nothing is told that the trace does not say; prompts and answers stay at home
+unless they are asked for. Configured by the standard variables `OTEL_*`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from taoloop.core.events import (
+    ActionRequested,
+    ActionStarted,
+    Event,
+    Finished,
+    ModelErred,
+    ModelReplied,
+    Observed,
+    Paused,
+    RunStarted,
+)
+from taoloop.core.message import ToolCallText, Usage
+from taoloop.errors import ConfigError, MissingExtra
+from taoloop.serve.gateway.observe.metrics import requested_in
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import Histogram, MeterProvider
+    from opentelemetry.trace import Span, Tracer, TracerProvider
+
+    from taoloop.core.trace import Trace
+
+
+Attributes = dict[str, str | int | float | bool | Sequence[str]]
+
+_PROVIDERS = {
+    "azure": "azure.ai.openai",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+    "gemini": "gcp.gemini",
+    "google": "gcp.gemini",
+    "bedrock": "aws.bedrock",
+}
+"""Where the conventions have another name for a provider than we have; else ours is taken."""
+
+
+def provider_of(spec: str) -> str:
+    """The provider in the spec of a model, as the conventions call it."""
+    name = spec.partition(":")[0]
+    return _PROVIDERS.get(name, name)
+
+
+def of_model(spec: str) -> Attributes:
+    """Provider and model of a spec such as `openai:gpt-4o-mini`; nothing of an empty one."""
+    if not spec:
+        return {}
+    _, _, model = spec.partition(":")
+    return {"gen_ai.provider.name": provider_of(spec), "gen_ai.request.model": model or spec}
+
+
+def tool_attributes(tool: str, observed: Observed, requested: ActionRequested | None) -> Attributes:
+    """Of a call of a tool. `requested` is given where arguments and results are to be told."""
+    attributes: Attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool,
+        "gen_ai.tool.call.id": observed.call_id,
+        "gen_ai.tool.type": "function",
+    }
+    if observed.child is not None:
+        attributes["taoloop.run.child"] = observed.child
+    if requested is not None:
+        attributes["gen_ai.tool.call.arguments"] = json.dumps(requested.args, ensure_ascii=False, default=str)
+        attributes["gen_ai.tool.call.result"] = observed.output
+    return attributes
+
+
+def messages(role: str, text: str, calls: Iterable[ToolCallText] = ()) -> str:
+    """One message as the JSON text that the conventions want in an attribute."""
+    parts: list[dict[str, object]] = [{"type": "text", "content": text}] if text else []
+    parts += [{"type": "tool_call", "id": one.id, "name": one.name, "arguments": one.arguments} for one in calls]
+    return json.dumps([{"role": role, "parts": parts}], ensure_ascii=False)
+
+
+def as_ns(at: float) -> int:
+    """Seconds since the epoch as OpenTelemetry counts them."""
+    return int(at * 1_000_000_000)
+
+
+ENDPOINTS = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+)
+"""One of these set: telemetry is on."""
+
+CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""Set to `true`: spans carry tasks, answers, arguments and results, without what the redactor took out."""
+
+_TOKEN_BOUNDS = tuple(4**power for power in range(14))
+_SECOND_BOUNDS = tuple(0.01 * 2**power for power in range(14))
+"""Both as the conventions want them."""
+
+_FAILED = frozenset({"model_failed", "unreadable", "too_many_errors", "repeated_action"})
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Where figures and spans go."""
+
+    tracer: Tracer
+    tokens: Histogram
+    seconds: Histogram
+    content: bool
+
+
+class Telemetry:
+    """Tells OpenTelemetry what runs do. Its providers are its own; nothing global is set.
+
+    Args:
+        tracer_provider, meter_provider: of the SDK, or of a test.
+        content: whether spans carry tasks, answers, arguments and results.
+
+    Raises:
+        MissingExtra: OpenTelemetry is not installed.
+    """
+
+    def __init__(
+        self, tracer_provider: TracerProvider, meter_provider: MeterProvider, *, content: bool = False
+    ) -> None:
+        import taoloop  # noqa: PLC0415  # for the version alone
+
+        self._providers = (tracer_provider, meter_provider)
+        meter = meter_provider.get_meter("taoloop", taoloop.__version__)
+        self._told = Told(
+            tracer_provider.get_tracer("taoloop", taoloop.__version__),
+            meter.create_histogram(
+                "gen_ai.client.token.usage",
+                unit="{token}",
+                description="Number of input and output tokens used.",
+                explicit_bucket_boundaries_advisory=_TOKEN_BOUNDS,
+            ),
+            meter.create_histogram(
+                "gen_ai.client.operation.duration",
+                unit="s",
+                description="GenAI operation duration.",
+                explicit_bucket_boundaries_advisory=_SECOND_BOUNDS,
+            ),
+            content,
+        )
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None) -> Telemetry | None:
+        """As the variables of the environment say; None where none of `ENDPOINTS` is set, or the SDK is disabled.
+
+        The SDK itself reads the environment of the process, for everything else that it can be told.
+
+        Raises:
+            MissingExtra: it is asked for, and not installed.
+            ConfigError: it is to go out by a protocol that is not spoken here.
+        """
+        env = os.environ if env is None else env
+        if not any(env.get(name, "").strip() for name in ENDPOINTS):
+            return None
+        if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+            return None
+        for name in ("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"):
+            if env.get(name, "").strip() not in ("", "http/protobuf"):
+                raise ConfigError(f"{name} is {env[name]!r}.", hint="Only http/protobuf is spoken; unset it.")
+        traces, figures = (env.get(f"OTEL_{what}_EXPORTER", "otlp").strip() != "none" for what in ("TRACES", "METRICS"))
+        content = env.get(CAPTURE, "").strip().lower() in ("true", "1")
+        tracer_provider, meter_provider = _providers(traces=traces, figures=figures)
+        return cls(tracer_provider, meter_provider, content=content)
+
+    def run(
+        self, agent: str, *, model: str = "", run_id: str = "", headers: Mapping[str, str] | None = None
+    ) -> RunSpans:
+        """The spans of a turn of a run, which begins now, under the span that `traceparent` in `headers` names.
+
+        `model` is the spec of the agent's model; `headers` finds names in lower case.
+        """
+        return RunSpans(self._told, agent, model, run_id, _parent(headers or {}))
+
+    def close(self) -> None:
+        """Send what waits, and end the threads. Blocks for a few seconds at most; call it in a thread."""
+        for provider in self._providers:
+            if callable(stop := getattr(provider, "shutdown", None)):
+                stop()
+
+
+class RunSpans:
+    """One turn of a run: a span `invoke_agent`, and in it one for each call of a model or a tool."""
+
+    def __init__(self, told: Told, agent: str, model: str, run_id: str, parent: Context | None) -> None:
+        self._told, self._agent, self._parent = told, agent, parent
+        self._model: Attributes = of_model(model)
+        self._span: Span | None = None
+        self._began_at = self._ended_at = 0.0
+        self._run_id, self._task = run_id, ""
+        self._requested: dict[str, ActionRequested] = {}
+        self._started_at: dict[str, float] = {}
+        self._later: list[tuple[float, Observed]] = []  # of calls that were requested in an earlier turn
+        self._usage, self._cost_usd = Usage(), 0.0
+        self._ended = False
+
+    def on_event(self, event: Event) -> None:
+        """Tell what the event says."""
+        if self._ended:
+            return
+        at, self._ended_at = event.at, event.at
+        match event.fact:
+            case RunStarted() as started:
+                self._model, self._task = of_model(started.agent.model), started.task
+                self._top(at)
+            case ModelReplied() as reply:
+                self._chat(at, reply)
+            case ModelErred(code=code):
+                self._child("chat", at, at, {**self._model, "gen_ai.operation.name": "chat"}, error=code)
+            case ActionRequested() as requested:
+                self._requested[requested.call_id] = requested
+                self._top(at)
+            case ActionStarted(call_id=call_id):
+                self._started_at[call_id] = at
+            case Observed() as observed:
+                self._observed(at, observed)
+            case Finished() as finished:
+                error = (finished.error or finished.status) if finished.status in _FAILED else ""
+                self._close(finished.status, finished.answer, error, at)
+            case Paused(status=status):
+                self._close(status, None, "", at)
+            case _:
+                self._top(at)
+
+    def end(self, status: str = "stopped", trace: Trace | None = None) -> None:
+        """The turn is over, if no event has said so. Again is harmless.
+
+        The `trace` tells which tools were called that an earlier turn had asked for.
+        """
+        if self._later and trace is not None and self._span is not None:
+            names = requested_in(trace)
+            for at, observed in self._later:
+                self._tool(at, observed, names.get(observed.call_id, ""), None)
+        self._later = []
+        if not self._ended:
+            self._close(status, None, status if status == "failed" else "", self._ended_at)
+
+    def _top(self, at: float) -> Span:
+        """The span of the turn, begun when its first event came."""
+        if self._span is None:
+            self._began_at = at
+            self._span = self._told.tracer.start_span(
+                f"invoke_agent {self._agent}",
+                context=self._parent,
+                attributes={
+                    "gen_ai.operation.name": "invoke_agent",
+                    "gen_ai.agent.name": self._agent,
+                    **({"taoloop.run.id": self._run_id} if self._run_id else {}),
+                    **self._model,
+                },
+                start_time=as_ns(at),
+            )
+        return self._span
+
+    def _child(self, name: str, begin: float, end: float, attributes: Attributes, *, error: str = "") -> None:
+        from opentelemetry.trace import (  # noqa: PLC0415  # an extra, and only where telemetry is on
+            SpanKind,
+            Status,
+            StatusCode,
+            set_span_in_context,
+        )
+
+        kind = SpanKind.CLIENT if name.startswith("chat") else SpanKind.INTERNAL
+        span = self._told.tracer.start_span(
+            name,
+            context=set_span_in_context(self._top(begin)),
+            kind=kind,
+            attributes=attributes,
+            start_time=as_ns(begin),
+        )
+        if error:
+            span.set_attribute("error.type", error)
+            span.set_status(Status(StatusCode.ERROR, error))
+        span.end(as_ns(end))
+
+    def _chat(self, at: float, reply: ModelReplied) -> None:
+        used, asked = reply.usage, str(self._model.get("gen_ai.request.model", ""))
+        self._add(used, reply.cost_usd)
+        attributes: Attributes = {
+            **self._model,
+            "gen_ai.operation.name": "chat",
+            "gen_ai.usage.input_tokens": used.input_tokens,
+            "gen_ai.usage.output_tokens": used.output_tokens,
+            "taoloop.purpose": reply.purpose,
+            "taoloop.step": reply.step,
+        }
+        if used.cached_tokens:
+            attributes["gen_ai.usage.cache_read.input_tokens"] = used.cached_tokens
+        if reply.model:
+            attributes["gen_ai.response.model"] = reply.model
+        if reply.finish_reason:
+            attributes["gen_ai.response.finish_reasons"] = (reply.finish_reason,)
+        if reply.cost_usd is not None:
+            attributes["taoloop.cost_usd"] = reply.cost_usd
+        figures = {name: attributes[name] for name in _FIGURE_LABELS if name in attributes}
+        if self._told.content:
+            attributes["gen_ai.output.messages"] = messages("assistant", reply.text, reply.tool_calls)
+        self._child(f"chat {asked}".strip(), at - reply.latency_s, at, attributes)
+        self._told.seconds.record(reply.latency_s, figures)
+        for kind, count in (("input", used.input_tokens), ("output", used.output_tokens)):
+            self._told.tokens.record(count, {**figures, "gen_ai.token.type": kind})
+
+    def _observed(self, at: float, observed: Observed) -> None:
+        if observed.usage is not None:
+            self._add(observed.usage, observed.cost_usd)
+        requested = self._requested.pop(observed.call_id, None)
+        if requested is None:
+            self._top(at)
+            self._later.append((at, observed))
+        else:
+            self._tool(at, observed, requested.tool, requested)
+
+    def _tool(self, at: float, observed: Observed, tool: str, requested: ActionRequested | None) -> None:
+        begin = min(self._started_at.pop(observed.call_id, at), at - observed.latency_s)
+        attributes = tool_attributes(tool, observed, requested if self._told.content else None)
+        error = observed.error.code if observed.error is not None else ""
+        self._child(f"execute_tool {tool}".strip(), begin, at, attributes, error=error)
+
+    def _close(self, status: str, answer: str | None, error: str, at: float) -> None:
+        from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415  # an extra, and only where telemetry is on
+
+        span = self._top(at)
+        span.set_attribute("taoloop.status", status)
+        span.set_attribute("gen_ai.usage.input_tokens", self._usage.input_tokens)
+        span.set_attribute("gen_ai.usage.output_tokens", self._usage.output_tokens)
+        span.set_attribute("taoloop.cost_usd", self._cost_usd)
+        if self._told.content:
+            span.set_attribute("gen_ai.input.messages", messages("user", self._task))
+            if answer is not None:
+                span.set_attribute("gen_ai.output.messages", messages("assistant", answer))
+        if error:
+            span.set_attribute("error.type", error)
+            span.set_status(Status(StatusCode.ERROR, error))
+        span.end(as_ns(at))
+        self._ended = True
+        figures: Attributes = {"gen_ai.operation.name": "invoke_agent", **self._model}
+        self._told.seconds.record(max(0.0, at - self._began_at), figures | ({"error.type": error} if error else {}))
+
+    def _add(self, more: Usage, cost_usd: float | None) -> None:
+        used = self._usage
+        self._usage = Usage(
+            input_tokens=used.input_tokens + more.input_tokens, output_tokens=used.output_tokens + more.output_tokens
+        )
+        self._cost_usd += cost_usd or 0.0
+
+
+_FIGURE_LABELS = (
+    "gen_ai.operation.name",
+    "gen_ai.provider.name",
+    "gen_ai.request.model",
+    "gen_ai.response.model",
+)
+
+
+def _parent(headers: Mapping[str, str]) -> Context | None:
+    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415  # an extra, and only where it is on
+        TraceContextTextMapPropagator,
+    )
+
+    carrier = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
+    return TraceContextTextMapPropagator().extract(carrier) if carrier else None
+
+
+def _providers(*, traces: bool, figures: bool) -> tuple[Any, Any]:
+    """Providers that send by OTLP over HTTP, in batches and threads of their own."""
+    try:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # noqa: PLC0415  # an extra, and heavy
+            OTLPMetricExporter,
+        )
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  # the same
+        from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415  # the same
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415  # the same
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415  # the same
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # the same
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415  # the same
+    except ImportError as error:
+        raise MissingExtra(
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed.",
+            hint="Install the extra: pip install 'taoloop[otel]', or unset the variable.",
+        ) from error
+    import taoloop  # noqa: PLC0415  # for the version alone
+
+    named = Resource.create().attributes.get("service.name", "")
+    own = {} if not str(named).startswith("unknown_service") else {"service.name": "taoloop"}
+    resource = Resource.create({**own, "service.version": taoloop.__version__})
+    tracer_provider = TracerProvider(resource=resource)
+    if traces:
+        tracer_provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    readers = [PeriodicExportingMetricReader(OTLPMetricExporter())] if figures else []
+    return tracer_provider, MeterProvider(resource=resource, metric_readers=readers)

@@ -1,0 +1,200 @@
+"""The log of the gateway: a line for each request and for what befalls the server, as text or JSON, without secrets."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from taoloop.runtime.engine.clock import Clock, SystemClock
+from taoloop.runtime.engine.redaction import LOGS, redactor_for
+from taoloop.serve.gateway.errors import RequestRefused
+
+if TYPE_CHECKING:
+    from taoloop.core.redaction.redactor import Redactor
+    from taoloop.serve.gateway.request_context import Visit
+
+Form = Literal["text", "json"]
+Level = Literal["debug", "info", "warning", "error", "critical"]
+Field = str | int | float | bool | None
+
+LOGGERS = ("taoloop", "aiohttp", "asyncio")
+"""Whose records become lines of this log while the gateway serves."""
+
+_QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Routes that machines ask every few seconds; only what fails of them is a line."""
+
+_FAILED, _REFUSED = 500, 400
+_SPLITTING = re.compile('[ "=]')
+_LONGEST = 2_000  # characters of one value; a traceback may be longer
+_LONGEST_TRACE = 20_000
+
+
+class RequestLog:
+    """Writes lines. No body, header or word of a task or answer is ever in one.
+
+    Every text goes through the redactor, and none can begin a line of its own. A line that cannot be written is lost:
+    requests are not held up for it.
+
+    Args:
+        form: `text` for people, `json` for programs: one object a line, with `time` (UTC), `level` and `event`.
+        redactor: takes out secrets.
+        stream: where to; standard error by default, as it is at the time of writing.
+    """
+
+    def __init__(
+        self, form: Form, redactor: Redactor, *, stream: TextIO | None = None, clock: Clock | None = None
+    ) -> None:
+        self._form, self._redactor, self._stream = form, redactor, stream
+        self._clock = clock or SystemClock()
+
+    def learn(self, secrets: Mapping[str, str]) -> None:
+        """Take these out too from here on: those of a configuration that was changed. May be called in any thread."""
+        self._redactor = self._redactor.joined(redactor_for({}, secrets))
+
+    def visit(self, visit: Visit, status: int) -> None:
+        """The line of a request that has ended. `status` 499: the client left before there was an answer."""
+        route = _route(visit)
+        if route in _QUIET and status < _REFUSED:
+            return
+        level: Level = "info" if status < _REFUSED else "error" if status >= _FAILED else "warning"
+        fields: dict[str, Field] = {
+            "request_id": visit.request_id,
+            "method": visit.request.method,
+            "route": route,
+            "status": status,
+            "seconds": round(time.perf_counter() - visit.began, 4),
+            "first_seconds": None if visit.first_s is None else round(visit.first_s, 4),
+            "key": _key_name(visit),
+            "agent": visit.agent_name,
+            "run_id": visit.run_id,
+        }
+        if visit.answered is not None:
+            said, usage = visit.answered.agent, visit.answered.usage
+            fields |= {
+                "run_status": said.get("status"),
+                "steps": said.get("steps"),
+                "tokens": usage.total_tokens,
+                "cost_usd": said.get("cost_usd"),
+            }
+        if visit.refusal is not None:
+            fields |= {"error": visit.refusal.code or visit.refusal.kind}
+        if visit.is_abandoned:
+            fields |= {"left": True}
+        self.line("request", level, **fields)
+
+    def say(self, text: str, level: Level = "warning") -> None:
+        """One sentence about the server: a reload, its end, a trouble."""
+        self.line("server", level, message=text)
+
+    def line(self, event: str, level: Level = "info", **fields: Field) -> None:
+        """One line. What is None or "" is left out."""
+        at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
+        clean: dict[str, Field] = {name: value for name, value in fields.items() if value not in (None, "")}
+        texts = [value for value in clean.values() if isinstance(value, str)]
+        if self._redactor.may_hold("\n".join(texts)) or any(len(text) > _LONGEST for text in texts):
+            clean = {name: self._clean(name, value) for name, value in clean.items()}
+        if self._form == "json":
+            whole = _as_json({"time": at, "level": level, "event": event, **clean})
+        else:
+            whole = f"{at} {level:<7} {event} {_as_text(clean)}"
+        stream = self._stream if self._stream is not None else sys.stderr
+        with suppress(OSError, ValueError):  # nobody reads it any more, or it is closed
+            stream.write(whole.encode(errors="replace").decode() + "\n")
+            stream.flush()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Meanwhile the records of `LOGGERS` from warnings on become lines here, and go nowhere else."""
+        handler = _Handler(self)
+        handler.addFilter(LOGS)  # knows the secrets of every agent of this process
+        before = {}
+        for name in LOGGERS:
+            logger = logging.getLogger(name)
+            before[name] = logger.propagate
+            logger.propagate = False
+            logger.addHandler(handler)
+        try:
+            yield
+        finally:
+            for name, propagated in before.items():
+                logger = logging.getLogger(name)
+                logger.removeHandler(handler)
+                logger.propagate = propagated
+
+    def _clean(self, name: str, value: Field) -> Field:
+        if not isinstance(value, str):
+            return value
+        most = _LONGEST_TRACE if name == "traceback" else _LONGEST
+        text = self._redactor.text(value)
+        return text if len(text) <= most else f"{text[:most]}…"
+
+
+class _Handler(logging.Handler):
+    """From records of the standard library to lines."""
+
+    def __init__(self, log: RequestLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line of a record; the filter before it has made texts of its message and its traceback."""
+        level: Level = "error" if record.levelno >= logging.ERROR else "warning"
+        trace = record.exc_text or ""
+        self._log.line("log", level, logger=record.name, message=record.getMessage(), traceback=trace)
+
+
+def request_log(
+    form: Form,
+    *,
+    env: Mapping[str, str] | None = None,
+    secrets: Mapping[str, str] | Sequence[str] = (),
+    stream: TextIO | None = None,
+    clock: Clock | None = None,
+) -> RequestLog:
+    """The log of a gateway, which knows the secrets of the environment and those that the configuration holds."""
+    return RequestLog(form, redactor_for(env, secrets), stream=stream, clock=clock)
+
+
+def _route(visit: Visit) -> str:
+    """The pattern of the route, never the path as it came: that may hold anything."""
+    resource = visit.request.match_info.route.resource
+    return resource.canonical if resource is not None else "other"
+
+
+def _key_name(visit: Visit) -> str:
+    try:
+        key = visit.key
+    except RequestRefused:  # an unknown one: what was presented is nobody's business
+        return ""
+    return key.name if key is not None else ""
+
+
+def _as_json(value: object) -> str:
+    """On one line, whatever a reader takes for the end of one."""
+    whole = json.dumps(value, ensure_ascii=False)
+    return whole if whole.isprintable() else json.dumps(value)
+
+
+def _as_text(fields: Mapping[str, Field]) -> str:
+    """`name=value` by `name=value`; a message as it is. Whatever could break the line is written out."""
+    parts = []
+    for name, value in fields.items():
+        text = str(value)
+        if name == "message":
+            parts.append(_on_one_line(text))
+        elif text and text.isprintable() and not _SPLITTING.search(text):
+            parts.append(f"{name}={text}")
+        else:
+            parts.append(f"{name}={_as_json(text)}")
+    return " ".join(parts)
+
+
+def _on_one_line(text: str) -> str:
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)

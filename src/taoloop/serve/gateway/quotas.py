@@ -1,0 +1,220 @@
+"""What a key may still use: requests and tokens a minute, runs at once, money a day. Nobody waits in a queue for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from taoloop.core.events import ModelReplied, Observed
+from taoloop.core.message import Usage
+from taoloop.errors import MissingExtra, Refused, RefusedFor
+from taoloop.runtime.engine.clock import Clock, SystemClock
+from taoloop.serve.gateway.config.model import ApiKey, ServerLimits
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from limits import RateLimitItem
+
+    from taoloop.core.events import Event
+    from taoloop.journals.costs import Spent
+
+_DAY_S = 86_400
+
+_RETRY_S = 1.0
+"""What a client is told to wait for a place: nobody knows when a run will end."""
+
+
+class Allowances:
+    """Counts what keys use, and refuses who has used up what it may.
+
+    Windows are moving: no span of 60 seconds holds more requests than a key may make. Tokens are known only after a
+    run, so they are booked then; a key that drew too many waits until the window has room again. The budget is that of
+    a day in UTC, of what is known to have been spent: a run that is under way is let to its end. For one event loop.
+
+    Args:
+        limits: how many runs may be under way, in all and per key.
+        spent: what was spent so far (`taoloop.journals.costs`); only that of today counts.
+        clock: where the time comes from.
+
+    Raises:
+        MissingExtra: the library `limits` is not installed.
+    """
+
+    def __init__(self, limits: ServerLimits, *, spent: Iterable[Spent] = (), clock: Clock | None = None) -> None:
+        try:
+            from limits.strategies import (  # noqa: PLC0415  # optional, and only a server needs it
+                MovingWindowRateLimiter,
+            )
+
+            from taoloop.serve.gateway.windows import Windows  # noqa: PLC0415  # imports it
+        except ImportError as error:
+            raise MissingExtra(
+                "The gateway needs the package limits, which is not installed.",
+                hint="Install the extra: pip install 'taoloop[serve]'",
+            ) from error
+        self._limits = limits
+        self._clock = clock or SystemClock()
+        self._windows = Windows(self._clock.tick)
+        self._limiter = MovingWindowRateLimiter(self._windows)
+        self._running: Counter[str] = Counter()
+        self._day = self._today()
+        day = f"{datetime.fromtimestamp(self._day * _DAY_S, UTC):%Y-%m-%d}"
+        self._spent: dict[str, float] = {}  # by the name of the key
+        self._unpriced: Counter[str] = Counter()
+        for row in spent:
+            if row.day == day:
+                self._add_cost(row.key, row.cost_usd)
+                self._unpriced[row.key] += row.unpriced_calls
+
+    @property
+    def runs(self) -> int:
+        """How many runs are under way."""
+        return self._running.total()
+
+    def spent_today(self, name: str) -> float:
+        """US dollars that the key of this name is known to have spent since midnight, UTC."""
+        self._turn_page()
+        return self._spent.get(name, 0.0)
+
+    def unpriced_today(self, name: str) -> int:
+        """How often today the key used something whose price nobody knows, and which counts as nothing."""
+        self._turn_page()
+        return self._unpriced[name]
+
+    def renew(self, limits: ServerLimits) -> None:
+        """Hold new limits from here on; what was used stays counted. Limits of keys come with the keys themselves."""
+        self._limits = limits
+
+    def enter(self, key: ApiKey | None) -> Turn:
+        """Begin a run for a key (None: for nobody in particular), which must `leave` in the end.
+
+        Raises:
+            Refused: the key has used up what it may, or there is no place; nothing was counted.
+        """
+        name = "" if key is None else key.name
+        self._check_places(key)
+        if key is not None:
+            self._check_budget(key)
+            self._check_tokens(key)
+            self._take_request(key)
+        self._running[name] += 1
+        return Turn(self, key)
+
+    def _check_places(self, key: ApiKey | None) -> None:
+        limits = self._limits
+        if self.runs >= limits.max_runs:
+            raise Refused(
+                f"The server is busy: {limits.max_runs} runs are under way.", why="runs", retry_after_s=_RETRY_S
+            )
+        own = limits.max_runs_per_key
+        if key is not None and own is not None and self._running[key.name] >= own:
+            raise Refused(f"This key has {own} runs under way, as many as it may.", why="runs", retry_after_s=_RETRY_S)
+
+    def _check_budget(self, key: ApiKey) -> None:
+        if key.usd_per_day is not None and self.spent_today(key.name) >= key.usd_per_day:
+            now = datetime.fromtimestamp(self._clock.now(), UTC)
+            midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+            raise Refused(
+                f"The budget of this key for today, {key.usd_per_day:g} US dollars, is used up.",
+                why="budget",
+                retry_after_s=(midnight - now).total_seconds(),
+            )
+
+    def _check_tokens(self, key: ApiKey) -> None:
+        if key.tokens_per_minute is None:
+            return
+        item = _per_minute(key.tokens_per_minute)
+        if not self._limiter.test(item, key.name, "tokens"):
+            raise self._too_many("tokens", item, key)
+
+    def _take_request(self, key: ApiKey) -> None:
+        if key.requests_per_minute is None:
+            return
+        item = _per_minute(key.requests_per_minute)
+        if not self._limiter.hit(item, key.name, "requests"):
+            raise self._too_many("requests", item, key)
+
+    def _too_many(self, what: RefusedFor, item: RateLimitItem, key: ApiKey) -> Refused:
+        wait_s = self._windows.room_in(item.key_for(key.name, what), item.amount, item.get_expiry())
+        return Refused(f"This key may use {item.amount} {what} per minute.", why=what, retry_after_s=wait_s)
+
+    def _book(self, key: ApiKey | None, tokens: int, cost_usd: float | None) -> None:
+        name = "" if key is None else key.name
+        self._turn_page()
+        if cost_usd is None:
+            self._unpriced[name] += 1
+        else:
+            self._add_cost(name, cost_usd)
+        if key is not None and key.tokens_per_minute is not None:
+            item = _per_minute(key.tokens_per_minute)
+            self._windows.incr(item.key_for(key.name, "tokens"), item.get_expiry(), tokens)
+
+    def _add_cost(self, name: str, usd: float) -> None:
+        self._spent[name] = self._spent.get(name, 0.0) + usd
+
+    def _let_go(self, key: ApiKey | None) -> None:
+        name = "" if key is None else key.name
+        self._running[name] -= 1
+        if not self._running[name]:
+            del self._running[name]
+
+    def _turn_page(self) -> None:
+        """Begin a new day where one began."""
+        if (today := self._today()) != self._day:
+            self._day = today
+            self._spent.clear()
+            self._unpriced.clear()
+
+    def _today(self) -> int:
+        return int(self._clock.now() // _DAY_S)
+
+
+class Turn:
+    """One run of a key, from `Allowances.enter` to `leave`. Also a context that leaves by itself.
+
+    Give it the events of the run (`on_event`), or `book` by hand what was used; not both.
+    """
+
+    def __init__(self, allowances: Allowances, key: ApiKey | None) -> None:
+        self._allowances, self._key, self._left = allowances, key, False
+
+    def book(self, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:
+        """Count what the run has used, as soon as it is known. `cost_usd` None: nobody knows the price."""
+        self._allowances._book(self._key, tokens, cost_usd)  # they are two ends of one thing
+
+    def on_event(self, event: Event) -> None:
+        """Book what an event says was used, as it happens: so it counts even if nobody waits for the end of the run.
+
+        What ran inside the run counts with the observation that it came to.
+        """
+        fact = event.fact
+        if isinstance(fact, ModelReplied) or (isinstance(fact, Observed) and fact.usage is not None):
+            usage = fact.usage or Usage()
+            self.book(tokens=usage.total_tokens, cost_usd=fact.cost_usd)
+
+    def leave(self, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:
+        """Count what was not booked yet, and give the place back. Again is harmless, and counts nothing."""
+        if not self._left:
+            self._left = True
+            self.book(tokens=tokens, cost_usd=cost_usd)
+            self._allowances._let_go(self._key)  # they are two ends of one thing
+
+    def __enter__(self) -> Self:
+        """The turn itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave."""
+        self.leave()
+
+
+def _per_minute(amount: int) -> RateLimitItem:
+    from taoloop.serve.gateway.windows import PerMinute  # noqa: PLC0415  # optional, as above
+
+    return PerMinute(amount)

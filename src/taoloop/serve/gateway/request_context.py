@@ -1,0 +1,214 @@
+"""One request on its way through the gateway: who asks, what it may use, and what is told of it afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from taoloop.core.events import Event
+from taoloop.errors import JournalError, JournalFull, JournalLocked, Refused, TaoError
+from taoloop.serve.gateway.config.api_keys import presented_in
+from taoloop.serve.gateway.config.origins import is_foreign, page_refused
+from taoloop.serve.gateway.errors import LIMITED, SERVER, UNKNOWN_KEY, Refusal, RequestRefused
+from taoloop.serve.gateway.http.http_io import read_body
+
+if TYPE_CHECKING:
+    from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent
+    from taoloop.serve.gateway.observe.otel import RunSpans
+    from taoloop.serve.gateway.run_service import Answered, Service, Wish
+    from taoloop.serve.gateway.snapshot import Standing
+
+_FIELD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""Names of fields that can stand in a header; a client can call a field whatever it likes."""
+
+_LOG = logging.getLogger("taoloop.gateway")
+
+_JOURNAL_RETRY_S = 5.0
+
+_CODES = {"runs": "server_busy", "requests": "rate_limit_exceeded", "tokens": "rate_limit_exceeded"}
+
+
+class Visit:
+    """One request, from its key to its line in the log.
+
+    `config` and all that belongs to it stay those that were valid when the request came.
+    """
+
+    def __init__(self, request: web.Request, standing: Standing, request_id: str) -> None:
+        self.request, self.standing, self.request_id = request, standing, request_id
+        self.headers: dict[str, str] = {"x-request-id": request_id}
+        self.began = time.perf_counter()
+        self.first_s: float | None = None
+        self.agent_name = ""
+        self.run_id = ""
+        self.answered: Answered | None = None
+        self.refusal: Refusal | None = None
+        self.is_abandoned = False
+        self.is_cut = False
+        self.is_ready = True
+        self._key: ApiKey | None = None
+        self._hears: list[Callable[[Event], None]] = []
+        self._spans: RunSpans | None = None
+
+    @property
+    def config(self) -> GatewayConfig:
+        """What the file said when the request came."""
+        return self.standing.config
+
+    @property
+    def service(self) -> Service:
+        """What runs agents."""
+        return self.standing.service
+
+    @property
+    def key(self) -> ApiKey | None:
+        """Whose request it is; None where nobody needs a key.
+
+        Raises:
+            RequestRefused: the request has no key, or one that is not known.
+        """
+        if not self.config.keys:
+            return None
+        if self._key is None:
+            presented = presented_in(self.request.headers)
+            self._key = self.standing.keys.find(presented)
+            if self._key is None:
+                said = "no API key" if presented is None else "an unknown API key"
+                message = f"The request has {said}. Send `Authorization: Bearer KEY`."
+                refusal = Refusal(status=401, message=message, kind=UNKNOWN_KEY, code="invalid_api_key")
+                raise RequestRefused(refusal)
+        return self._key
+
+    async def body(self) -> bytes:
+        """The body, once it is known who asks.
+
+        Raises:
+            RequestRefused: the key is unknown, the body is too large or too slow, or it is that of another site's page
+                that may not call (where nobody needs a key, nothing else would keep it from setting agents to work).
+        """
+        if self.key is None and is_foreign(self.request.headers, self.config.allow_origins):
+            raise page_refused(self.request.headers)
+        return await read_body(self.request, self.config.limits)
+
+    def served(self, model: str) -> ServedAgent:
+        """The agent that answers for `model`.
+
+        Raises:
+            RequestRefused: there is none that this key may use.
+        """
+        found, key = self.config.find(model), self.key
+        if found is None or (key is not None and key.agents and found.name not in key.agents):
+            message = f"The model `{model[:200]}` does not exist or you do not have access to it. See GET /v1/models."
+            raise RequestRefused(Refusal(status=404, message=message, param="model", code="model_not_found"))
+        self.agent_name = found.name
+        return found
+
+    def may_use(self) -> list[ServedAgent]:
+        """The agents that this key may use."""
+        key = self.key
+        return [one for one in self.config.agents.values() if key is None or not key.agents or one.name in key.agents]
+
+    @contextmanager
+    def enter(self, served: ServedAgent) -> Iterator[None]:
+        """Take a place for a run, and count what it used when it ends.
+
+        Raises:
+            RequestRefused: there is no place, or the key has used up what it may.
+        """
+        metrics = self.standing.metrics
+        try:
+            turn = self.standing.allowances.enter(self.key)
+        except Refused as error:
+            metrics.refused(error.why)
+            kind, code = (LIMITED, _CODES.get(error.why, "insufficient_quota"))
+            raise RequestRefused(
+                Refusal(status=429, message=error.message, kind=kind, code=code, retry_after_s=error.retry_after_s)
+            ) from None
+        began, model = time.perf_counter(), served.agent.bound_model.spec
+        with turn:
+            run = metrics.run(served.name, [one.name for one in served.agent.toolbox], model)
+            self._hears = [turn.on_event, run.on_event]
+            try:
+                yield
+            finally:
+                answered = self.answered
+                status = "failed" if answered is None else str(answered.agent["status"])
+                trace = None if answered is None else answered.trace
+                if self.first_s is not None:
+                    run.first_token(self.first_s)
+                run.end(status, time.perf_counter() - began, trace)
+                if self._spans is not None:
+                    self._spans.end(status, trace)
+
+    def ignored(self, names: Sequence[str]) -> None:
+        """Say in a header which fields of the request have no effect."""
+        if names:
+            self.headers["x-taoloop-ignored"] = ",".join(name for name in names if _FIELD.fullmatch(name))[:500]
+
+    def begin(self, wish: Wish, fresh: str) -> str:
+        """The id of the run that answers; from here on it stands in headers and logs."""
+        self.run_id = wish.run or fresh
+        self.headers["x-taoloop-run-id"] = self.run_id
+        if (telemetry := self.standing.telemetry) is not None:
+            served = wish.served
+            model, headers = served.agent.bound_model.spec, self.request.headers
+            self._spans = telemetry.run(served.name, model=model, run_id=self.run_id, headers=headers)
+            self._hears.append(self._spans.on_event)
+        return self.run_id
+
+    def heard(self, event: Event) -> None:
+        """Count what happens in the run."""
+        for hear in self._hears:
+            hear(event)
+
+    def first_piece(self) -> None:
+        """Something goes out: the time to the first piece is known."""
+        if self.first_s is None:
+            self.first_s = time.perf_counter() - self.began
+
+    def done(self, answered: Answered) -> Answered:
+        """Keep what came of it."""
+        self.answered = answered
+        self.refusal = answered.refusal
+        return answered
+
+    def refused(self, refusal: Refusal) -> None:
+        """The stream ended with an error."""
+        self.refusal = refusal
+
+    def end_told(self) -> Refusal:
+        """What the client is told when the server ends before the answer. The cancellation of its task ends here."""
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+        kept = f"; the run can be resumed (run {self.run_id})" if self.run_id else ""
+        return Refusal(
+            status=503, message=f"The server ended before the answer{kept}.", kind=SERVER, code="run_stopped"
+        )
+
+    def left(self) -> None:
+        """The client went away."""
+        self.is_abandoned = True
+
+
+def failure(error: Exception, request_id: str) -> Refusal:
+    """What a client is told of a bug or a journal out of order: where to look, and nothing else. The log has it all."""
+    if not isinstance(error, TaoError):
+        _LOG.error("request %s failed", request_id, exc_info=error)
+    else:
+        _LOG.error("request %s: %s: %s", request_id, type(error).__name__, error)
+    if isinstance(error, (JournalLocked, JournalFull)) or type(error) is JournalError:
+        message = f"The server cannot keep its runs at the moment; its log has the reason under {request_id}."
+        return Refusal(status=503, message=message, kind=SERVER, code=error.code, retry_after_s=_JOURNAL_RETRY_S)
+    return Refusal(
+        status=500,
+        message=f"The server failed; its log has the reason under {request_id}.",
+        kind=SERVER,
+        code="internal_error",
+    )

@@ -1,0 +1,366 @@
+"""Chat completions as they stand on the wire: the request, checked by its types, and the parts of a response.
+
+Source: OpenAI's API reference, "Create chat completion" (2026-08). What a request may hold and this server cannot
+honour is refused where the answer would be another one, and named in a header where it would not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from taoloop.core.message import Usage
+from taoloop.serve.gateway.errors import RequestRefused, invalid, invalid_field, missing
+
+MAX_MESSAGES = 2_048
+MAX_TOOLS = 128
+MAX_TOKENS = 2**31 - 1
+T = TypeVar("T", bound=BaseModel)
+
+NAME = r"^[a-zA-Z0-9_-]{1,64}$"
+"""What tools and schemas may be called."""
+
+
+class Wire(BaseModel):
+    """What all parts of a request have in common: types are taken strictly, and unknown fields are kept."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class Part(Wire):
+    """A part of a message's content; only texts can be read."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+class CalledFunction(Wire):
+    """The function of a tool call."""
+
+    name: str
+    arguments: str
+
+
+class CalledCustom(Wire):
+    """The custom tool of a tool call, which another server's answer asked for; this one serves functions alone."""
+
+    name: str
+    input: str
+
+
+class CalledTool(Wire):
+    """A tool call that an earlier answer asked for: of a function, or of a custom tool."""
+
+    id: str
+    type: Literal["function", "custom"] = "function"
+    function: CalledFunction | None = None
+    custom: CalledCustom | None = None
+
+
+class ChatMessage(Wire):
+    """One message of the conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[Part] | None = None
+    refusal: str | None = None
+    name: str | None = None
+    tool_calls: list[CalledTool] | None = None
+    tool_call_id: str | None = None
+
+
+class OfferedFunction(Wire):
+    """A function that the client performs itself."""
+
+    name: Annotated[str, Field(pattern=NAME)]
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class OfferedTool(Wire):
+    """A tool of the client."""
+
+    type: Literal["function"]
+    function: OfferedFunction
+
+
+class StreamOptions(Wire):
+    """How a stream is to look. `include_steps` is ours: the run's steps come as they happen, in `agent`."""
+
+    include_usage: bool | None = None
+    include_steps: bool | None = None
+
+
+class SchemaFormat(Wire):
+    """The JSON Schema that an answer must fit."""
+
+    name: Annotated[str, Field(pattern=NAME)]
+    description: str | None = None
+    schema_: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    strict: bool | None = None
+
+
+class ResponseFormat(Wire):
+    """What an answer must look like."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: SchemaFormat | None = None
+
+
+class ChatRequest(Wire):
+    """A request for a chat completion."""
+
+    model: Annotated[str, Field(min_length=1, max_length=512)]
+    messages: Annotated[list[ChatMessage], Field(max_length=MAX_MESSAGES)]
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = None
+    n: Annotated[int, Field(ge=1, le=128)] | None = None
+    stop: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(max_length=4)] | None = None
+    user: str | None = None
+    response_format: ResponseFormat | None = None
+    tools: Annotated[list[OfferedTool], Field(max_length=MAX_TOOLS)] | None = None
+    tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    logprobs: bool | None = None
+    seed: int | None = None
+    metadata: dict[str, str] | None = None
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The texts before which the answer ends."""
+        given = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        return tuple(one for one in given if one)
+
+    @property
+    def token_limit(self) -> int | None:
+        """How long one reply of the model may be."""
+        given = [one for one in (self.max_tokens, self.max_completion_tokens) if one is not None]
+        return min(given, default=None)
+
+    @property
+    def schema_wanted(self) -> Mapping[str, Any] | None:
+        """The JSON Schema that the answer must fit; None where it is a text."""
+        wanted = self.response_format
+        if wanted is None:
+            return None
+        return wanted_schema(wanted.type, wanted.json_schema.schema_ if wanted.json_schema is not None else None)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """What stands in the request and has no effect on the answer."""
+        own = [name for name in _WITHOUT_EFFECT if getattr(self, name) is not None]
+        if self.parallel_tool_calls is not None and not self.tools:
+            own.append("parallel_tool_calls")
+        return tuple(sorted([*own, *(name for name, value in (self.model_extra or {}).items() if value is not None)]))
+
+
+_WITHOUT_EFFECT = ("frequency_penalty", "presence_penalty", "seed", "metadata")
+_IMPOSSIBLE = {
+    "functions": "Use `tools`.",
+    "function_call": "Use `tools` and `tool_choice`.",
+    "audio": "Only text is served.",
+    "web_search_options": "Give the agent a tool that searches.",
+    "top_logprobs": "Log probabilities are not served.",
+}
+
+
+def read_chat(body: bytes) -> ChatRequest:
+    """The request in a body.
+
+    Raises:
+        RequestRefused: it is no JSON, or a field has the wrong type or range; names the field.
+    """
+    request = checked(ChatRequest, body)
+    for index, message in enumerate(request.messages):
+        for number, call in enumerate(message.tool_calls or ()):
+            if getattr(call, call.type) is None:
+                raise missing(f"messages[{index}].tool_calls[{number}].{call.type}")
+    extra = request.model_extra or {}
+    for name, hint in _IMPOSSIBLE.items():
+        if extra.get(name) not in (None, False, [], 0):
+            raise invalid(f"`{name}` is not supported. {hint}", name, "unsupported_parameter")
+    if request.n not in (None, 1):
+        raise invalid("`n` must be 1: an agent gives one answer.", "n", "unsupported_value")
+    if request.logprobs:
+        raise invalid("`logprobs` is not supported.", "logprobs", "unsupported_parameter")
+    modalities = extra.get("modalities")
+    if modalities not in (None, ["text"], []):
+        raise invalid("`modalities` other than text are not supported.", "modalities", "unsupported_value")
+    wanted = request.response_format
+    if wanted is not None and wanted.type == "json_schema" and (wanted.json_schema is None):
+        raise missing("response_format.json_schema")
+    if request.stream_options is not None and not request.stream:
+        raise invalid("`stream_options` is only allowed with `stream`: true.", "stream_options")
+    return request
+
+
+def checked(kind: type[T], body: bytes) -> T:
+    """A body as a value of `kind`.
+
+    Raises:
+        RequestRefused: it is none; names the field.
+    """
+    try:
+        if b"NaN" in body or b"Infinity" in body:  # which are no JSON, and pydantic takes them
+            json.loads(body, parse_constant=_no_number)
+        return kind.model_validate_json(body)
+    except RecursionError:
+        raise invalid("The body is no JSON that can be read: it is nested too deeply.", None, "invalid_json") from None
+    except ValidationError as error:
+        raise _told(error) from None
+
+
+def _tells(error: Mapping[str, Any]) -> tuple[int, bool]:
+    """How much a finding tells: the deepest most, and of the arms of a union the one whose type it was."""
+    return len(error["loc"]), not error["type"].endswith("_type")
+
+
+def _no_number(name: str) -> None:
+    raise invalid(f"The body is no valid JSON: {name} is no number.", None, "invalid_json")
+
+
+def _told(error: ValidationError) -> RequestRefused:
+    """The first thing that is wrong, with its place as OpenAI writes it."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    first = max(found, key=_tells) if len(found) > 1 else found[0]
+    if first["type"] == "json_invalid":
+        return invalid(
+            f"The body is no valid JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", None, "invalid_json"
+        )
+    path = place([part for part in first["loc"] if not _is_type_name(part)])
+    if not path:
+        return invalid("The body must be a JSON object.", None, "invalid_type")
+    if first["type"] == "missing":
+        return missing(path)
+    return invalid_field(path, f"{first['msg']}.")
+
+
+def place(parts: Sequence[str | int]) -> str:
+    """A place in a request: `messages[0].role`."""
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _is_type_name(part: str | int) -> bool:
+    """Whether pydantic named an arm of a union here, and no field."""
+    return isinstance(part, str) and (part in ("str", "int", "float", "bool") or not part.isidentifier())
+
+
+# The parts of a response
+
+
+def usage_part(usage: Usage) -> dict[str, Any]:
+    """The tokens of all calls of a run."""
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def completion(
+    *,
+    run_id: str,
+    created: int,
+    model: str,
+    content: str | None,
+    finish_reason: str,
+    usage: Usage,
+    agent: Mapping[str, Any],
+    tool_calls: Sequence[Mapping[str, Any]] = (),
+    refusal: str | None = None,
+) -> dict[str, Any]:
+    """A whole chat completion."""
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": refusal}
+    if tool_calls:
+        message["tool_calls"] = list(tool_calls)
+    return {
+        "id": completion_id(run_id),
+        "object": "chat.completion",
+        "created": created,
+        "model": model,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}],
+        "usage": usage_part(usage),
+        "agent": dict(agent),
+    }
+
+
+def completion_id(run_id: str) -> str:
+    """The id of an answer: the run's, so that it can be found."""
+    return f"chatcmpl-{run_id}"
+
+
+class Chunks:
+    """Makes the events of one stream."""
+
+    def __init__(self, *, run_id: str, created: int, model: str, with_usage: bool) -> None:
+        self._head = {
+            "id": completion_id(run_id),
+            "object": "chat.completion.chunk",
+            "created": created,
+            "model": model,
+        }
+        self._with_usage = with_usage
+        self._begun = False
+
+    def piece(self, text: str) -> bytes:
+        """A piece of the answer; the first one also names the role."""
+        return self._delta({"content": text})
+
+    def calls(self, tool_calls: Sequence[Mapping[str, Any]]) -> bytes:
+        """Calls of the client's own tools."""
+        return self._delta({"tool_calls": [{"index": index, **call} for index, call in enumerate(tool_calls)]})
+
+    def step(self, record: Mapping[str, Any]) -> bytes:
+        """An event of the run, for a client that asked for them."""
+        return self._delta({}, agent={"event": record})
+
+    def end(self, finish_reason: str, agent: Mapping[str, Any]) -> bytes:
+        """The last piece: why the answer ends here."""
+        return self._delta({}, finish_reason=finish_reason, agent=dict(agent))
+
+    def usage(self, usage: Usage) -> bytes:
+        """The tokens, in an event of their own, where the client asked for them."""
+        if not self._with_usage:
+            return b""
+        return sse({**self._head, "choices": [], "usage": usage_part(usage)})
+
+    def _delta(self, delta: dict[str, Any], *, finish_reason: str | None = None, **more: Any) -> bytes:
+        if not self._begun:
+            self._begun = True
+            delta = {"role": "assistant", "content": "", **delta}
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+        chunk = {**self._head, "choices": [choice], **more}
+        if self._with_usage:
+            chunk["usage"] = None
+        return sse(chunk)
+
+
+DONE = b"data: [DONE]\n\n"
+HEARTBEAT = b": still at work\n\n"
+
+
+def sse(value: Mapping[str, Any], event: str = "") -> bytes:
+    """One event of a stream."""
+    head = f"event: {event}\n" if event else ""
+    return f"{head}data: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}\n\n".encode(errors="replace")
+
+
+def wanted_schema(kind: str, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The JSON Schema that an answer of this kind of format must fit; None where it is a text."""
+    if kind == "text":
+        return None
+    return {"type": "object"} if kind == "json_object" or schema is None else schema

@@ -1,0 +1,80 @@
+"""What a gateway has standing ready for requests; a changed configuration makes a new one beside the old."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from taoloop.models.http.sdk_request import load_sdk
+from taoloop.models.wrappers.build import split_spec
+from taoloop.serve.gateway.config.api_keys import KeyRing
+from taoloop.serve.gateway.run_service import Service
+
+if TYPE_CHECKING:
+    from taoloop.journals.base import Journal
+    from taoloop.serve.gateway.config.model import GatewayConfig
+    from taoloop.serve.gateway.observe.metrics import Metrics
+    from taoloop.serve.gateway.observe.otel import Telemetry
+    from taoloop.serve.gateway.quotas import Allowances
+
+_LOG = logging.getLogger("taoloop.gateway")
+
+
+class Standing:
+    """One configuration with its agents, bound to the journal. What counts over time belongs to all of them.
+
+    Requests keep the one that they began with; when it is replaced, its agents are closed after the last of them.
+    """
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        journal: Journal,
+        allowances: Allowances,
+        metrics: Metrics,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        bound = {name: replace(one, agent=replace(one.agent, journal=journal)) for name, one in config.agents.items()}
+        self.config = replace(config, agents=bound)
+        self.keys = KeyRing(config.keys)
+        self.service = Service(journal, run_timeout_s=config.limits.run_timeout_s)
+        self.journal, self.allowances, self.metrics, self.telemetry = journal, allowances, metrics, telemetry
+        self._visits = 0
+        self._is_replaced = False
+
+    def warm_up(self) -> None:
+        """Load what the first request would have to wait for: tools, prompts and the clients of models.
+
+        Raises:
+            ConfigError: something about an agent is wrong.
+            MissingExtra: a model needs a package that is not installed.
+        """
+        for served in self.config.agents.values():
+            for language in ("", "你好"):
+                served.agent.spec_for(language)
+            for spec in split_spec(served.agent.bound_model.spec):
+                load_sdk(spec.partition(":")[0])
+            _ = served.agent.toolbox
+
+    def enter(self) -> None:
+        """A request begins."""
+        self._visits += 1
+
+    async def leave(self) -> None:
+        """A request has ended."""
+        self._visits -= 1
+        await self._close_when_idle()
+
+    async def retire(self) -> None:
+        """Another one takes its place, or the server ends."""
+        self._is_replaced = True
+        await self._close_when_idle()
+
+    async def _close_when_idle(self) -> None:
+        if self._is_replaced and self._visits == 0:
+            for served in self.config.agents.values():
+                try:
+                    await served.agent.close()
+                except Exception:  # noqa: BLE001  # the answer of the last request must not be lost by it
+                    _LOG.exception("the connections of %s could not be closed", served.name)

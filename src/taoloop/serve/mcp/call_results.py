@@ -1,0 +1,135 @@
+"""From the outcome of a run to the result of an MCP call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import mcp_types as types
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.events import ApprovalRefused, Fault, Observed
+from taoloop.core.views.transcript import observation_text
+from taoloop.errors import TaoError
+from taoloop.journals.base import Journal
+from taoloop.runtime.result import Result
+
+MAX_RESULT_CHARS = 1_000_000
+"""How much of one output a host gets. What is longer is cut to the preview; the journal keeps the whole."""
+
+RUN_KEY, ERROR_KEY = "taoloop/run_id", "taoloop/error"
+"""Where a result names its run, and its error as data, in `_meta`."""
+
+WRAPPED = "result"
+"""The only field of a structured result whose tool gives something else than an object."""
+
+
+def output_schema(card: ToolCard) -> dict[str, Any] | None:
+    """The schema of the structured result: the card's own, or one of an object around it; None where it has none."""
+    if card.output_schema is None:
+        return None
+    schema = dict(card.output_schema)
+    if not wraps(card):
+        return schema
+    outer: dict[str, Any] = {key: schema.pop(key) for key in ("$defs", "definitions", "$schema") if key in schema}
+    if _points_at_root(schema) or _points_at_root(outer):
+        return None  # it means the whole schema, which is another one now
+    return {**outer, "type": "object", "properties": {WRAPPED: schema}, "required": [WRAPPED]}
+
+
+def wraps(card: ToolCard) -> bool:
+    """Whether the result of a tool has to be put into an object: hosts before 2026 take nothing else."""
+    return card.output_schema is not None and card.output_schema.get("type") != "object"
+
+
+def _points_at_root(schema: Any) -> bool:
+    if isinstance(schema, Mapping):
+        ref = schema.get("$ref")
+        if isinstance(ref, str) and ref.startswith("#") and not ref.startswith(("#/$defs/", "#/definitions/")):
+            return True
+        return any(_points_at_root(part) for part in schema.values())
+    return isinstance(schema, list) and any(_points_at_root(part) for part in schema)
+
+
+async def of_call(journal: Journal, result: Result, card: ToolCard) -> types.CallToolResult:
+    """The result of a run that is one call."""
+    call = next(iter(result.trace.calls.values()), None)
+    observed = None if call is None else call.observed
+    if observed is None:  # it waits, and not for an answer that the host could give
+        return unknown(result)
+    if call is not None and isinstance(call.approval, ApprovalRefused):
+        said = call.approval.note or "it was refused"
+        return failed("refused", f"The call was not made: {said}.", "", run_id=result.run_id)
+    if not observed.ok:
+        fault = observed.error or Fault(code="failed", message="It failed.")
+        return failed(fault.code, fault.message, fault.hint, retryable=fault.retryable, run_id=result.run_id)
+    if observed.size_chars > MAX_RESULT_CHARS:
+        return _too_long(observed, result.run_id, card)
+    text = observed.output
+    if observed.artifact is not None and (whole := await journal.artifact(result.run_id, observed.artifact)):
+        text = whole.body
+    structured = None
+    if observed.form == "json":
+        value = _value_in(text)
+        if value is _UNREADABLE:
+            said = "The call was made, but its output holds numbers that no host can read."
+            return failed("invalid_output", said, "Do not repeat it only because of this.", run_id=result.run_id)
+        structured = {WRAPPED: value} if wraps(card) else value if isinstance(value, dict) else None
+    elif output_schema(card) is not None and wraps(card):
+        structured = {WRAPPED: text}
+    if structured is not None and card.output_schema is not None and output_schema(card) is None:
+        structured = None
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+    return types.CallToolResult(content=content, structured_content=structured, _meta={RUN_KEY: result.run_id})
+
+
+_UNREADABLE: Any = object()
+
+
+def _value_in(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:  # Python reads no whole number of more than some thousand digits
+        return _UNREADABLE
+
+
+def _too_long(observed: Observed, run_id: str, card: ToolCard) -> types.CallToolResult:
+    said = (
+        f"The output has {observed.size_chars:,} characters; a result holds {MAX_RESULT_CHARS:,}. This is its preview:"
+        f"\n\n{observation_text(observed)}\n\nThe whole is kept in the run {run_id}. Ask for less."
+    )
+    if output_schema(card) is not None:  # hosts hold a result that is no error to the schema
+        return failed("output_too_long", said, "", run_id=run_id)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=said)], _meta={RUN_KEY: run_id})
+
+
+def unknown(result: Result) -> types.CallToolResult:
+    """The result of a call that was started and has no outcome: not a failure, and nothing to repeat."""
+    return failed(
+        "in_doubt",
+        "The call was started and gave no result in time: it may have happened, or may still happen.",
+        f"Find out before you repeat it. Who runs `tao mcp` settles it: tao settle {result.run_id} call_1",
+        run_id=result.run_id,
+    )
+
+
+def of_error(error: TaoError, run_id: str | None = None) -> types.CallToolResult:
+    """The result of a call that could not be made at all."""
+    return failed(str(error.code), error.message, error.hint, retryable=bool(error.retryable), run_id=run_id)
+
+
+def failed(
+    code: str, message: str, hint: str, *, retryable: bool = False, run_id: str | None = None
+) -> types.CallToolResult:
+    """A result that is an error of the tool: its code, what went wrong and what to do, for model and host."""
+    text = f"{code}: {message}" + (f" {hint}" if hint else "")
+    meta: dict[str, Any] = {ERROR_KEY: {"code": code, "message": message, "retryable": retryable, "hint": hint}}
+    if run_id is not None:
+        meta[RUN_KEY] = run_id
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True, _meta=meta)
+
+
+def plain(answer: str) -> Any:
+    """An answer that is data, as JSON values."""
+    return json.loads(answer)

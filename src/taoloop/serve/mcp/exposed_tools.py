@@ -1,0 +1,277 @@
+"""What the server offers: tools by their cards, and agents as tools that take a task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import mcp_types as types
+from mcp.server import ServerRequestContext
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.events import RunStarted
+from taoloop.core.text import well_formed
+from taoloop.core.trace import Trace
+from taoloop.errors import InvalidArguments
+from taoloop.journals.base import Journal
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
+from taoloop.runtime.engine.clock import new_nonce
+from taoloop.runtime.result import Result
+from taoloop.runtime.run_lock import require_resumable
+from taoloop.runtime.runner import Listener
+from taoloop.runtime.subagent import sends_unasked, tier_of
+from taoloop.runtime.tool_call_run import GivenCalls
+from taoloop.serve.mcp import call_results as results
+from taoloop.serve.mcp.dispatcher import Answer, Desk
+from taoloop.tools.tool import Tool, require_name
+
+MAX_TASK_CHARS = 100_000
+
+TIER_KEY = "taoloop/tier"
+"""Where a tool names its tier, in `_meta`."""
+
+_MOST_NAMED = 12
+
+
+class Offer(Protocol):
+    """One tool of the server: how it is listed, and what a call of it does."""
+
+    @property
+    def listed(self) -> types.Tool:
+        """The entry in the list of tools."""
+        ...
+
+    async def call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Answer:
+        """Serve one call."""
+        ...
+
+
+# Tools
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolOffer:
+    """A tool with a card. Each call is a run of its own."""
+
+    tool: Tool
+    calls: GivenCalls
+    desk: Desk
+
+    @property
+    def listed(self) -> types.Tool:
+        """The card as MCP writes it."""
+        return listed_tool(self.tool.card)
+
+    async def call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Answer:
+        """Make the call, by the policy of the operator."""
+        return await self.desk.serve(ctx, params, _Call(self.tool, self.calls, params.arguments or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call of a tool, as work of the desk."""
+
+    tool: Tool
+    calls: GivenCalls
+    args: Mapping[str, Any]
+
+    async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+        return await self.calls.start(self.tool, self.args, run_id=run_id, approver=approver, listener=listener)
+
+    async def go_on(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+        return await self.calls.go_on(self.tool, run_id, approver=approver, listener=listener)
+
+    async def told(self, result: Result) -> types.CallToolResult:
+        return await results.of_call(self.calls.journal, result, self.tool.card)
+
+    async def give_up(self, run_id: str) -> None:
+        """Say no, so that nobody allows later what nobody waits for any more."""
+        if Trace(run_id, await self.calls.journal.load(run_id)).status == "waiting":
+            await self.calls.go_on(self.tool, run_id, approver=_too_late)
+
+
+def _too_late(request: ApprovalRequest) -> ApprovalAnswer | None:
+    return None if request.doubt else ApprovalAnswer(approved=False, by="mcp", note="the caller is gone", batch=True)
+
+
+def listed_tool(card: ToolCard) -> types.Tool:
+    """The card as MCP writes it: hints follow from the tier, and the description says when to use the tool."""
+    return types.Tool(
+        name=card.name,
+        title=_title(card.name),
+        description=_description(card),
+        input_schema={"type": "object", **card.input_schema},
+        output_schema=results.output_schema(card),
+        annotations=hints_of(card),
+        _meta={TIER_KEY: card.tier or "destructive"},
+    )
+
+
+def hints_of(card: ToolCard) -> types.ToolAnnotations:
+    """The hints for hosts. An undeclared tier counts as destructive, an undeclared egress as yes where it may be."""
+    reads = card.tier == "read"
+    egress = card.egress
+    if egress is None:
+        egress = not reads or any(card.is_address(name) for name in card.parameters)
+    return types.ToolAnnotations(
+        title=_title(card.name),
+        read_only_hint=reads,
+        destructive_hint=card.tier in ("destructive", None),
+        idempotent_hint=reads or card.idempotent,
+        open_world_hint=bool(egress),
+    )
+
+
+def _title(name: str) -> str:
+    return re.sub(r"[._-]+", " ", name).strip().capitalize() or name
+
+
+def _description(card: ToolCard) -> str:
+    lines = [card.purpose]
+    if card.use_when:
+        lines.append(f"Use when: {card.use_when}")
+    if card.avoid_when:
+        lines.append(f"Avoid when: {card.avoid_when}")
+    lines += [f"Error {one.code}: {one.advice}" for one in card.errors if one.advice]
+    return "\n".join(lines)
+
+
+# Agents
+
+_TASK = {
+    "type": "object",
+    "properties": {
+        "task": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_TASK_CHARS,
+            "description": "What the agent should do, with everything that it needs to know: it sees nothing else.",
+        }
+    },
+    "required": ["task"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOffer:
+    """An agent as one tool: it takes a task and gives the answer.
+
+    The task comes from the host's model, and counts as the task of the agent's user: values in it count as the user's
+    own. What the agent's policy asks about is put to the person at the host.
+    """
+
+    agent: Agent
+    journal: Journal
+    desk: Desk
+    purpose: str = ""
+
+    @property
+    def listed(self) -> types.Tool:
+        """The agent as a tool."""
+        return listed_tool(self.card)
+
+    @cached_property
+    def card(self) -> ToolCard:
+        """What the tool is: its tier is what the agent can do unasked."""
+        names = [one.name for one in self.agent.toolbox if one.card.name != "read_observation"]
+        more = ", …" if len(names) > _MOST_NAMED else ""
+        tools = f" It has these tools: {', '.join(names[:_MOST_NAMED])}{more}." if names else ""
+        answers = self.agent.answers
+        output = {} if answers is None else {"output": {"description": "The answer as data."}}
+        return ToolCard(
+            name=require_name(re.sub(r"[^A-Za-z0-9._-]+", "_", self.agent.name)[:64] or "agent"),
+            purpose=(self.purpose or f"Give a task to the agent {self.agent.name!r} and get its answer.") + tools,
+            input_schema=_TASK,
+            output_schema={
+                "type": "object",
+                "properties": {
+                    "run_id": {"type": "string", "description": "The run, in the journal of who serves the agent."},
+                    "status": {"type": "string", "description": "`completed`, or how the run ended without an answer."},
+                    "answer": {"type": ["string", "null"]},
+                    "reason": {"type": "string"},
+                    "steps": {"type": "integer"},
+                    **output,
+                },
+                "required": ["run_id", "status", "answer", "reason", "steps"],
+            },
+            tier=tier_of(self.agent),
+            egress=sends_unasked(self.agent),
+        )
+
+    async def call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Answer:
+        """Run the agent."""
+        try:
+            task = _task_in(params.arguments or {}, self.card.name)
+        except InvalidArguments as error:
+            return results.of_error(error)
+        return await self.desk.serve(ctx, params, _Run(self.agent, self.journal, task))
+
+
+def _task_in(args: Mapping[str, Any], name: str) -> str:
+    task = args.get("task")
+    if not isinstance(task, str) or not task.strip() or len(task) > MAX_TASK_CHARS or set(args) != {"task"}:
+        raise InvalidArguments(
+            f"{name!r} takes one argument, `task`: a text of 1 to {MAX_TASK_CHARS:,} characters.",
+            hint='Expected: {"task": string}',
+        )
+    return task
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of an agent, as work of the desk."""
+
+    agent: Agent
+    journal: Journal
+    task: str
+
+    async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+        started = RunStarted(task=well_formed(self.task), agent=self.agent.spec_for(self.task), nonce=new_nonce())
+        return await self.agent.start(self.journal, Trace(run_id), started, listener=listener, approver=approver)
+
+    async def go_on(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+        trace = Trace(run_id, await self.journal.load(run_id))
+        require_resumable(trace, self.agent.toolbox)
+        return await self.agent.go_on(
+            self.journal,
+            trace,
+            limits=trace.limits,
+            listener=listener,
+            approver=approver,
+            at=len(trace),
+            take_over=False,
+        )
+
+    async def told(self, result: Result) -> types.CallToolResult:
+        if result.status == "waiting":
+            said = f"The run {result.run_id} waits for a person: {result.reason}"
+            return results.failed(
+                "waiting", said, "Who runs `tao mcp` sees it with: tao approvals", run_id=result.run_id
+            )
+        structured: dict[str, Any] = {
+            "run_id": result.run_id,
+            "status": result.status,
+            "answer": result.answer,
+            "reason": result.reason,
+            "steps": result.trace.step_count,
+        }
+        if self.agent.answers is not None and result.answer is not None and result.status == "completed":
+            structured["output"] = results.plain(result.answer)
+        is_done = result.status == "completed"
+        text = result.answer if is_done and result.answer is not None else f"{result.status}: {result.reason}"
+        if not is_done and result.answer:
+            text = f"{text}\nWhat it has so far: {result.answer}"
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text)],
+            structured_content=structured,
+            is_error=not is_done,
+            _meta={results.RUN_KEY: result.run_id},
+        )
+
+    async def give_up(self, run_id: str) -> None:
+        """Leave it waiting: it can be answered and gone on with like any run of the agent (`tao approvals`)."""

@@ -1,0 +1,144 @@
+"""Calls that were started and have no outcome: repeated, looked into, put before a person, or told. Pure.
+
+What may be repeated is, and nothing else: a read, an idempotent call under its key, a transactional call (of which
+nothing is left behind), and a call of which its probe or a person says that it did not happen. Nothing of this is ever
+told to the model as a failure: what is not known is called so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from taoloop.core.action_requests import refusal
+from taoloop.core.events import Fact, Fault, InDoubt, Observed
+from taoloop.core.limit_checks import remaining_s
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
+
+MAX_ATTEMPTS = 5
+"""How often one call is begun without a person: a call that takes its process down with it must come to an end."""
+
+MAX_ASKED = 10
+"""How often it is begun at all, a person's word for a repeat included."""
+
+MAX_TIMEOUTS = 2
+"""How often an idempotent call may give no outcome in time: the first time it is repeated."""
+
+NOBODY_ASKED = frozenset({"headless", "autonomous", "read-only", "locked"})
+"""Profiles in which no person is asked, so none is asked what happened either."""
+
+_NO_TIME_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What is to be done about calls without an outcome: facts to record, calls to probe, calls to ask about."""
+
+    facts: tuple[Fact, ...] = ()
+    probe: tuple[CallView, ...] = ()
+    ask: tuple[CallView, ...] = ()
+
+
+def lost_calls(trace: Trace, pending: Sequence[CallView]) -> Lost:
+    """What each of the started calls needs; those that are in none of the lists are to run (again)."""
+    facts: list[Fact] = []
+    probe: list[CallView] = []
+    ask: list[CallView] = []
+    for call in pending:
+        match _next(trace, call):
+            case "run":
+                pass
+            case "probe":
+                probe.append(call)
+            case "ask":
+                ask.append(call)
+            case fact:
+                facts.append(fact)
+    return Lost(tuple(facts), tuple(probe), tuple(ask))
+
+
+def _next(trace: Trace, call: CallView) -> Fact | Literal["run", "probe", "ask"]:
+    card = trace.card(call.requested.tool)
+    if not call.attempts or (card is not None and card.reads_only):
+        return "run"
+    settled, tries = call.settled, call.attempts - call.waited
+    if settled is not None:
+        if settled.happened:
+            return _happened(trace, call)
+        if settled.by != PROBE:  # a person's word: again, or leave it
+            return "run" if settled.happened is False and tries < MAX_ASKED else _unknown(trace, call)
+        if settled.happened is False:
+            return "run" if tries < MAX_ATTEMPTS else _not_done(trace, call)
+    if card is not None and card.transactional:
+        return "run" if tries < MAX_ATTEMPTS else _not_done(trace, call)
+    safe = card is not None and card.idempotent
+    if safe and tries < MAX_ATTEMPTS and call.timeouts < MAX_TIMEOUTS:
+        return "run"
+    if call.doubt is None:
+        return InDoubt(call_id=call.requested.call_id, reason=NO_OUTCOME)
+    if card is not None and card.probes and settled is None:
+        return "probe"
+    return _unknown(trace, call) if safe or tries >= MAX_ASKED or not _somebody_is_asked(trace) else "ask"
+
+
+def _somebody_is_asked(trace: Trace) -> bool:
+    """Whether the run may wait for a person: not by its policy alone, it must also have time left to go on."""
+    left_s = remaining_s(trace, None)
+    return trace.agent.policy.profile not in NOBODY_ASKED and (left_s is None or left_s > _NO_TIME_S)
+
+
+def output_is_lost(trace: Trace, call: CallView) -> bool:
+    """Whether all that is known of what a call gave is that it happened."""
+    if call.settled is None or not call.settled.happened or call.observed is None:
+        return False
+    return call.observed.output == _happened(trace, call).output
+
+
+def _happened(trace: Trace, call: CallView) -> Observed:
+    """The observation of a call that is known to have happened, and whose own output is lost."""
+    settled, texts = call.settled, _TEXTS.get(trace.agent.language, _TEXTS["en"])
+    by_probe = settled is not None and settled.by == PROBE
+    text = texts["found" if by_probe else "said"].format(by=settled.by if settled is not None else "")
+    note = settled.note if settled is not None else ""
+    output = f"{text} {note}".strip()
+    return Observed(call_id=call.requested.call_id, ok=True, output=output, size_chars=len(output))
+
+
+def _unknown(trace: Trace, call: CallView) -> Observed:
+    texts = _TEXTS.get(trace.agent.language, _TEXTS["en"])
+    timed_out = call.doubt is not None and call.doubt.reason == TIMED_OUT
+    message = texts["timed_out" if timed_out else "no_outcome"]
+    if call.settled is not None and call.settled.by != PROBE and call.settled.note:
+        message = f"{message} {call.settled.by}: {call.settled.note}"
+    return refusal(call.requested.call_id, Fault(code="in_doubt", message=message, hint=texts["unknown_hint"]))
+
+
+def _not_done(trace: Trace, call: CallView) -> Observed:
+    texts = _TEXTS.get(trace.agent.language, _TEXTS["en"])
+    message = texts["not_done"].format(count=call.attempts)
+    return refusal(call.requested.call_id, Fault(code="not_done", message=message, hint=texts["not_done_hint"]))
+
+
+_TEXTS: dict[str, dict[str, str]] = {
+    "en": {
+        "found": "This call happened: the tool's own check found so afterwards. Its output was lost.",
+        "said": "This call happened: {by} says so. Its output was lost.",
+        "no_outcome": "The process stopped while this call ran: its effect may or may not have happened. "
+        "It was not repeated.",
+        "timed_out": "This call gave no result in time: its effect may or may not have happened, or may still happen.",
+        "unknown_hint": "Find out with a tool that only reads whether it happened before you try again.",
+        "not_done": "This call did not happen: it was begun {count} times and never came to its end.",
+        "not_done_hint": "The same call would most likely end the same way; do it another way, or say so.",
+    },
+    "zh": {
+        "found": "这次调用已经生效：事后由工具自身的检查确认。它的输出已丢失。",
+        "said": "这次调用已经生效：由 {by} 确认。它的输出已丢失。",
+        "no_outcome": "这次调用进行中时进程停止：它可能已生效，也可能没有。没有重复执行。",
+        "timed_out": "这次调用没有按时返回结果：它可能已生效，可能没有，也可能稍后才生效。",
+        "unknown_hint": "再次尝试之前，请先用只读的工具查明它是否已经生效。",
+        "not_done": "这次调用没有生效：已开始 {count} 次，都没有完成。",
+        "not_done_hint": "同样的调用很可能结果相同；请换一种做法，或如实说明。",
+    },
+}

@@ -1,0 +1,243 @@
+"""The loop of thought, action and observation, as a pure function of the trace.
+
+ReAct and the paper's three baselines (Yao et al., 2023, "ReAct: Synergizing Reasoning and Acting in Language
+Models", section 3) are the same loop with acting or reasoning left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+
+from taoloop.core.action_requests import refusal
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_search import meant
+from taoloop.core.decision import Act, Answer, cited
+from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
+from taoloop.core.events import (
+    ApprovalGiven,
+    ApprovalRefused,
+    Compacted,
+    Fault,
+    Finished,
+    LimitReached,
+    Noted,
+    Observed,
+)
+from taoloop.core.fast_dataclass import maker
+from taoloop.core.limit_checks import reached_limit, reached_steps, remaining_s
+from taoloop.core.message import Message, Purpose
+from taoloop.core.model_request import ModelRequest
+from taoloop.core.texts import wording
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import TIMEOUT, CallView
+from taoloop.dialects import get_dialect
+from taoloop.dialects.conversation import Conversation
+from taoloop.dialects.prompt.intent_question import pin_prompt
+from taoloop.dialects.reply_schema import reply_schema
+from taoloop.errors import IllegalEvent, ModelContextOverflow
+from taoloop.policy import pin_matters
+from taoloop.strategies.compaction import make_room
+from taoloop.strategies.finish import limit_finish, model_failed
+from taoloop.strategies.in_doubt import Lost, lost_calls
+
+_model_request = maker(ModelRequest)
+_call_model = maker(CallModel)
+_request_calls = maker(RequestCalls)
+_run_tools = maker(RunTools)
+
+_ASIDE = ("compact", "pin")  # asked beside the conversation, and not for a decision
+_WITHOUT_TOOLS = ("close", *_ASIDE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStrategy:
+    """Think, act, observe, until there is an answer or a limit is reached.
+
+    `acts`: tools are on offer. `reasons`: the prompt asks for a thought before each decision.
+    """
+
+    name: str
+    acts: bool
+    reasons: bool
+
+    def next(self, agent: AgentSpec, trace: Trace) -> Effect:
+        """The next effect. Every branch is decided by the trace's phase alone."""
+        match trace.phase:
+            case "thinking":
+                return self._think(agent, trace)
+            case "decided":
+                return self._request(agent, trace)
+            case "acting":
+                return self._act(trace)
+            case "answered":
+                return self._answered(trace)
+            case "closed":
+                return self._closed(agent, trace)
+        raise IllegalEvent(f"Run {trace.run_id} has no next effect in the phase {trace.phase!r}.")
+
+    def _request(self, agent: AgentSpec, trace: Trace) -> Effect:
+        reply = trace.last_reply
+        if reply is None or not isinstance(reply.decision, Act):
+            raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
+        if agent.policy.pin == "model" and not trace.pin_asked and _wants_pin(trace, reply.decision):
+            return self._ask(agent, trace, "pin", reply.step, pin_prompt(trace))
+        return _request_calls(act=reply.decision, step=reply.step, offered=self.acts)
+
+    def _act(self, trace: Trace) -> Effect:
+        pending = tuple(trace.pending.values())
+        if len(pending) == 1 and pending[0].is_fresh and trace.paused is None:
+            return _run_tools(calls=pending)
+        if trace.paused is not None and (waiting := tuple(call for call in pending if call.needs_person)):
+            return AskPerson(calls=waiting)  # until it is resumed, a run takes nothing but answers
+        if trace.approved_tiers and (allowed := [_allowed_ahead(c) for c in pending if _is_allowed_ahead(trace, c)]):
+            return Record(facts=tuple(allowed))
+        if settled := [fact for call in pending if (fact := _refused(call)) is not None]:
+            return Record(facts=tuple(settled))
+        lost = lost_calls(trace, pending) if any(call.attempts for call in pending) else _NOTHING_LOST
+        if lost.facts:
+            return Record(facts=lost.facts)
+        if lost.probe:
+            return ProbeCalls(calls=lost.probe)
+        ready = [call for call in pending if not call.needs_person and call not in lost.ask]
+        if not ready:
+            return AskPerson(calls=tuple(call for call in pending if call.needs_person), doubts=lost.ask)
+        if len(ready) == 1:
+            return RunTools(calls=(ready[0],))
+        together = tuple(takewhile(lambda call: _runs_beside_others(trace, call), ready))
+        return RunTools(calls=together or (ready[0],))  # in the order of the decision: a read may follow a write
+
+    def _think(self, agent: AgentSpec, trace: Trace) -> Effect:
+        if trace.limit_reached is not None:
+            return self._last_turn(agent, trace, trace.limit_reached)
+        if (reached := reached_limit(trace)) is not None:
+            return Record(facts=(reached,))
+        if trace.repeat_notices:
+            told = [
+                Noted(by="guard", text=agent.prompts.fill("repeated", tool=tool, count=count), about=tool)
+                for tool, count in trace.repeat_notices
+            ]
+            return Record(facts=tuple(told))
+        reply = trace.last_reply
+        if reply is not None and reply.decision is None and trace.rejected_in_step <= agent.repair_turns:
+            return self._call(agent, trace, "repair", reply.step)
+        if (reached := reached_steps(trace)) is not None:
+            return Record(facts=(reached,))
+        return self._call(agent, trace, "decide", trace.step_count + 1)
+
+    def _last_turn(self, agent: AgentSpec, trace: Trace, reached: LimitReached) -> Effect:
+        """A limit was reached: one more turn without tools, if the agent wants it and the model can be read."""
+        if agent.closing_turn and reached.status != "unreadable":
+            return self._call(agent, trace, "close", trace.step_count)
+        return Finish(fact=limit_finish(trace, reached))
+
+    def _closed(self, agent: AgentSpec, trace: Trace) -> Effect:
+        reached = trace.limit_reached
+        if reached is None:
+            raise IllegalEvent(f"Run {trace.run_id}: a closing turn without a limit.")
+        detail = "" if trace.answer else wording(agent.language, "no_closing")
+        return Finish(fact=limit_finish(trace, reached, failed=detail))
+
+    def _answered(self, trace: Trace) -> Effect:
+        answer = trace.answer or Answer(text="")
+        return Finish(
+            fact=Finished(
+                status="completed",
+                answer=answer.text,
+                reason=answer.reason or wording(trace.agent.language, "answered"),
+                citations=answer.citations or cited(answer.text),
+            )
+        )
+
+    def _call(self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int) -> Effect:
+        """Ask the model, once the prompt fits into its window."""
+        conversation = trace.view(
+            f"conversation/{self.name}",
+            lambda: Conversation(self.name, trace.events, tools=self.acts, reasons=self.reasons),
+        )
+        if agent.context_tokens is not None or trace.overflows:
+            match make_room(trace, conversation, purpose):
+                case Compacted() as fact:
+                    return Record(facts=(fact,))
+                case str() as problem:
+                    return Finish(fact=model_failed(trace, problem, ModelContextOverflow.code))
+                case tuple() as prompt:
+                    return self._ask(agent, trace, "compact", trace.step_count, prompt)
+        return self._ask(agent, trace, purpose, step, tuple(conversation.messages))
+
+    def _ask(
+        self, agent: AgentSpec, trace: Trace, purpose: Purpose, step: int, messages: tuple[Message, ...]
+    ) -> CallModel:
+        dialect = get_dialect(agent.dialect)
+        offered = agent.tools if self.acts and purpose not in _WITHOUT_TOOLS else ()
+        schema = None
+        if purpose not in _ASIDE:
+            schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons)
+        request = _model_request(
+            task=trace.task,
+            trace=trace,
+            messages=messages,
+            dialect=agent.dialect,
+            tools=offered,
+            native=dialect.native,
+            purpose=purpose,
+            turn=trace.model_calls,
+            temperature=0.0 if purpose == "repair" else agent.temperature,
+            top_p=None if purpose == "repair" else agent.top_p,
+            max_output_tokens=agent.max_output_tokens,
+            stop=dialect.stop if purpose not in _ASIDE else (),
+            timeout_s=agent.model_timeout_s if purpose == "close" else remaining_s(trace, agent.model_timeout_s),
+            reply_schema=schema,
+        )
+        return _call_model(request=request, step=step)
+
+
+_NOTHING_LOST = Lost()
+
+
+def _wants_pin(trace: Trace, act: Act) -> bool:
+    """Whether it matters for one of these calls what the task calls for, and the task is one to be asked about.
+
+    The question shows no observation, so it may come after some; but a task that was written after something untrusted
+    was read is untrusted itself.
+    """
+    if trace.started is None or trace.started.tainted:
+        return False
+    cards = (trace.card(meant(call, trace.agent.tools).tool) for call in act.calls)
+    return any(card is not None and pin_matters(trace.agent.policy, card) for card in cards)
+
+
+def _is_allowed_ahead(trace: Trace, call: CallView) -> bool:
+    """True for a call that waits for an answer which the operator has given for its tier, as at a resume.
+
+    What a rule of the operator asks about is not among them: the rule is the more special word. Nor is a call of a tool
+    that needs a person's yes each time.
+    """
+    requested = call.requested
+    card = trace.card(requested.tool)
+    if card is not None and card.needs_yes:
+        return False
+    by_rule = requested.rule.startswith("rule:") or (not requested.rule and bool(requested.policy))
+    return call.needs_person and not by_rule and (requested.tier or "destructive") in trace.approved_tiers
+
+
+def _allowed_ahead(call: CallView) -> ApprovalGiven:
+    requested = call.requested
+    note = f"tier {requested.tier or 'destructive'} was allowed ahead of time"
+    return ApprovalGiven(call_id=requested.call_id, digest=requested.digest, by="operator", note=note)
+
+
+def _refused(call: CallView) -> Observed | None:
+    """The observation of a call that a person refused."""
+    requested = call.requested
+    if isinstance(call.approval, ApprovalRefused):
+        text = call.approval.note or "no reason was given"
+        who = "Nobody answered in time" if call.approval.by == TIMEOUT else "A person refused this action"
+        fault = Fault(code="refused", message=f"{who}: {text}.", hint="Do not ask again for it.")
+        return refusal(requested.call_id, fault)
+    return None
+
+
+def _runs_beside_others(trace: Trace, call: CallView) -> bool:
+    card = trace.card(call.requested.tool)
+    return card is not None and card.runs_beside_others and not card.transactional

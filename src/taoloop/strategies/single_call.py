@@ -1,0 +1,73 @@
+"""The strategy of a run that is one call, which somebody else decided on: a host that taoloop's tools are served to.
+
+No model is asked. The decision stands in the task, as JSON, and the call goes the way of every call: judged, put before
+a person, written down before it runs, settled after a crash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.decision import Act, Call
+from taoloop.core.effects import Effect, Finish, Record
+from taoloop.core.events import Finished, ModelReplied
+from taoloop.core.trace import Trace
+from taoloop.errors import IllegalEvent
+from taoloop.strategies.react import LoopStrategy
+
+CALLER = "caller"
+"""Stands as who wrote the decision of such a run."""
+
+_CALLS = LoopStrategy(name="given", acts=True, reasons=False)
+_EN = {"done": "The call was made.", "failed": "The call was not made, or failed: {code}: {message}"}
+_ZH = {"done": "调用已完成。", "failed": "调用未执行或失败：{code}：{message}"}
+
+
+def task_of(tool: str, args: Mapping[str, Any]) -> str:
+    """The task of a run that is this call."""
+    return json.dumps({"tool": tool, "args": dict(args)}, ensure_ascii=False, default=str)
+
+
+def decision_of(tool: str, args: Mapping[str, Any]) -> ModelReplied:
+    """The only decision of such a run."""
+    call = Call(tool=tool, args=dict(args))
+    return ModelReplied(
+        step=1, purpose="decide", text="", decision=Act(calls=(call,), reason=""), model=CALLER, cost_usd=0.0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GivenStrategy:
+    """Make the call that the task gives, and finish with what came of it."""
+
+    name: str = "given"
+
+    def next(self, agent: AgentSpec, trace: Trace) -> Effect:
+        """The next effect."""
+        if trace.phase in ("decided", "acting"):
+            return _CALLS.next(agent, trace)
+        seen = next((call.observed for call in trace.calls.values() if call.observed is not None), None)
+        if seen is None:
+            return Record(facts=(_decision_in(trace),))
+        texts = _ZH if agent.language == "zh" else _EN
+        if seen.ok:
+            return Finish(fact=Finished(status="completed", answer=seen.output, reason=texts["done"]))
+        code, message = ("", "") if seen.error is None else (seen.error.code, seen.error.message)
+        reason = texts["failed"].format(code=code, message=message)
+        return Finish(fact=Finished(status="too_many_errors", answer=None, reason=reason))
+
+
+def _decision_in(trace: Trace) -> ModelReplied:
+    """The decision that the task gives, without the secrets that were taken out of it: for a replay."""
+    try:
+        given = json.loads(trace.task)
+        return decision_of(given["tool"], given["args"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise IllegalEvent(f"Run {trace.run_id} has the strategy 'given', and its task is no call.") from error
+
+
+GIVEN = GivenStrategy()

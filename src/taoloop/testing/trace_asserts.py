@@ -1,0 +1,164 @@
+"""What happened in a run as plain data, so that plain asserts say what should have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from taoloop.core.cards.tool_card import TIERS, Tier
+from taoloop.core.events import (
+    ActionRequested,
+    ActionStarted,
+    ApprovalGiven,
+    ApprovalRefused,
+    Finished,
+    Observed,
+    Resumed,
+)
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import CallView
+from taoloop.core.views.transcript import observation_text, transcript
+from taoloop.runtime.result import Result
+
+Ran = Result | Trace
+"""A run: its result, or its trace."""
+
+Wanted = str | tuple[str, dict[str, Any]]
+"""A call to look for: a tool's name, or its name with some of the arguments."""
+
+_LINE_CHARS = 160
+
+
+def calls(ran: Ran) -> list[tuple[str, Any]]:
+    """The calls that ran, in order, as tool and arguments; with failed ones, without those that were refused."""
+    return [(call.requested.tool, call.args) for call in _all(ran) if _has_run(call)]
+
+
+def requested(ran: Ran) -> list[tuple[str, Any]]:
+    """Everything that the model asked for, in order, refused calls and unknown tools included."""
+    return [(call.requested.tool, call.requested.args) for call in _all(ran)]
+
+
+def observations(ran: Ran) -> list[tuple[str, bool, str]]:
+    """What came back, in the order of the calls: tool, whether it is ok, and the output or the error in one line."""
+    seen = [(call.requested.tool, call.observed) for call in _all(ran)]
+    return [(tool, observed.ok, observation_text(observed)) for tool, observed in seen if observed is not None]
+
+
+def calls_above(ran: Ran, tier: Tier) -> list[tuple[str, Any]]:
+    """The calls that ran and can do more than `tier` allows. A tool without a tier may do anything: it counts."""
+    allowed = TIERS[: TIERS.index(tier) + 1]
+    return [
+        (call.requested.tool, call.args) for call in _all(ran) if _has_run(call) and call.requested.tier not in allowed
+    ]
+
+
+def in_order(ran: Ran, *wanted: Wanted) -> bool:
+    """Whether these calls ran one after the other, others between them or not.
+
+    An argument that is not named may have any value: `in_order(result, "search", ("order", {"item": "tea"}))`.
+    """
+    left = iter(calls(ran))
+    return all(any(_fits(one, call) for call in left) for one in wanted)
+
+
+def violations(ran: Ran) -> list[str]:
+    """What is wrong with the trace itself; empty for every run that the runtime made.
+
+    Looked at: every observation, approval and start follows the request of its call, each call has at most one
+    outcome, what may change something was written down before it ran and allowed by a person where the policy asked,
+    and there is one end.
+    """
+    trace = _trace(ran)
+    found: list[str] = []
+    known: dict[str, ActionRequested] = {}
+    marks: set[tuple[str, str]] = set()
+    ended = 0
+    for event in trace.events:
+        fact = event.fact
+        where = f"event {event.seq} ({event.kind})"
+        if isinstance(fact, ActionRequested):
+            known[fact.call_id] = fact
+        elif isinstance(fact, ApprovalGiven | ApprovalRefused | ActionStarted | Observed):
+            if fact.call_id not in known:
+                found.append(f"{where}: {fact.call_id} was never requested")
+                continue
+            found += [f"{where}: {what}" for what in _wrong(fact, known[fact.call_id], marks)]
+            marks.add((fact.kind, fact.call_id))
+        elif isinstance(fact, Finished):
+            ended += 1
+        elif isinstance(fact, Resumed):
+            ended = 0
+    if ended > 1 or (ended == 0 and trace.paused is None):
+        found.append(f"the run has {ended} ends")
+    return found
+
+
+@contextmanager
+def explained(ran: Ran) -> Iterator[None]:
+    """Asserts that fail inside the block are followed by what happened in the run, line by line."""
+    try:
+        yield
+    except AssertionError as error:
+        error.add_note(story(ran))
+        raise
+
+
+def story(ran: Ran) -> str:
+    """The run in short: its status, and one line for each thought, action, observation and the end."""
+    trace = _trace(ran)
+    lines = [_short(str(entry)) for entry in transcript(trace)]
+    reason = f": {trace.finished.reason}" if trace.finished is not None else ""
+    return "\n".join([f"Run {trace.run_id}, {trace.status}{_short(reason)}", *lines])
+
+
+def _trace(ran: Ran) -> Trace:
+    return ran.trace if isinstance(ran, Result) else ran
+
+
+def _all(ran: Ran) -> Sequence[CallView]:
+    return list(_trace(ran).calls.values())
+
+
+def _has_run(call: CallView) -> bool:
+    refused = call.requested.verdict == "deny" or isinstance(call.approval, ApprovalRefused)
+    return not refused and (call.observed is not None or call.attempts > 0)
+
+
+def _fits(wanted: Wanted, call: tuple[str, Any]) -> bool:
+    if isinstance(wanted, str):
+        return wanted == call[0]
+    tool, some = wanted
+    args = call[1]
+    return tool == call[0] and isinstance(args, dict) and all(k in args and args[k] == v for k, v in some.items())
+
+
+def _wrong(
+    fact: ApprovalGiven | ApprovalRefused | ActionStarted | Observed,
+    request: ActionRequested,
+    marks: set[tuple[str, str]],
+) -> Iterator[str]:
+    """What is wrong with one fact about a call, given what was written down of the call before."""
+
+    def has(kind: str) -> bool:
+        return (kind, request.call_id) in marks
+
+    refused = request.verdict == "deny" or has("approval_refused")
+    if isinstance(fact, Observed):
+        if has("observed"):
+            yield f"{request.call_id} has a second outcome"
+        if fact.ok and refused:
+            yield f"{request.call_id} was refused and has a result"
+        if fact.ok and request.tier != "read" and not has("action_started"):
+            yield f"{request.call_id} ran and was not written down before"
+    if isinstance(fact, ActionStarted) and refused:
+        yield f"{request.call_id} was refused and ran"
+    runs = isinstance(fact, ActionStarted) or (isinstance(fact, Observed) and fact.ok)
+    if runs and request.verdict == "ask" and not has("approval_given") and not refused:
+        yield f"{request.call_id} ran without the approval that the policy asked for"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"

@@ -1,0 +1,93 @@
+"""The built-in tools by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from taoloop.core.search import near_names
+from taoloop.errors import ConfigError, ToolError, UnknownName
+from taoloop.tools.builtin.calculator import calculator
+from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
+from taoloop.tools.builtin.files import file_tools
+from taoloop.tools.builtin.lookup import lookup_tool, workspace_lookup_tool
+from taoloop.tools.builtin.memory import memory_tools
+from taoloop.tools.builtin.read_observation import read_observation
+from taoloop.tools.builtin.time_now import time_now
+from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
+from taoloop.tools.tool import Tool
+from taoloop.tools.workspace.workspace import Workspace
+
+UNDOING = frozenset({"restore_file"})
+"""Built-in tools that take back what others did. They are called by `tao undo` and offered to no model."""
+
+
+def builtin_tools(
+    workspace: Path | str | Workspace | None = None,
+    table: Mapping[str, Any] | Path | str | None = None,
+    memory: Path | str | None = None,
+) -> dict[str, Tool]:
+    """The built-in tools by name; nothing but the file of `table` is opened before a tool is called.
+
+    Without a workspace the file tools answer `no_workspace`, without the file `memory` the memory tools `no_memory`.
+    `lookup` reads `table` where it is given, else JSON and YAML files of the workspace. `run_python` and `run_command`
+    have no network; on a machine without a sandbox they answer `no_sandbox`. Who offers one of these tools to a model
+    takes it by `offered_tool`.
+
+    Raises:
+        ConfigError: the file of `table` cannot be read.
+    """
+    place = workspace if isinstance(workspace, Workspace) else _place(workspace)
+    lookup = workspace_lookup_tool(place) if table is None else lookup_tool(table)
+    tools = {one.name: one for one in (calculator, time_now, lookup)}
+    sandbox = Sandbox(None if workspace is None else place.root)
+    return {
+        **tools,
+        **file_tools(place),
+        **memory_tools(memory),
+        **command_tools(sandbox),
+        read_observation.name: read_observation,
+    }
+
+
+def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
+    """The tool with this name among the built-in ones, if this machine can serve it.
+
+    Raises:
+        UnknownName: there is none.
+        ConfigError: it needs a sandbox and there is none (says why and what to install), or it undoes other calls.
+    """
+    if name not in tools:
+        known = tuple(one for one in tools if one not in UNDOING)
+        near = near_names(name, known, at_most=1)
+        raise UnknownName("tool", name, known, hint=f"Did you mean {near[0]!r}?" if near else "")
+    if name in UNDOING:
+        raise ConfigError(
+            f"The tool {name!r} takes back what other calls did; it is not offered to a model.",
+            hint="`tao undo RUN_ID` calls it, and asks first.",
+        )
+    if name in COMMAND_TOOLS:
+        try:
+            require_sandbox()
+        except ConfigError as error:
+            raise ConfigError(f"The tool {name!r} cannot be offered. {error.message}", hint=error.hint) from error
+    return tools[name]
+
+
+def _place(root: Path | str | None) -> Workspace:
+    return _NoWorkspace() if root is None else Workspace(root, create=True)
+
+
+class _NoWorkspace(Workspace):
+    """Stands where no workspace was given: every use says so."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+
+    def _open(self) -> Any:
+        raise ToolError(
+            "This run has no workspace, so there are no files to work on.",
+            code="no_workspace",
+            hint="The user can give one, for example with --workspace DIR.",
+        )

@@ -1,0 +1,169 @@
+"""The tools `run_python` and `run_command`: programs of the model, in a sandbox and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
+from taoloop.tools.function import tool
+from taoloop.tools.sandbox.limits import Bound, SandboxLimits
+from taoloop.tools.sandbox.process import Ended
+from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
+from taoloop.tools.tool import Tool
+from taoloop.tools.workspace.workspace import Workspace
+
+COMMAND_TOOLS = ("run_python", "run_command")
+
+_MORE_S = 30.0  # beyond the program's own time: the start, and the end of what does not want to end
+_ERRORS = (
+    ErrorCard(code="no_sandbox", advice="Nothing was run. Tell the user; do without programs."),
+    ErrorCard(code="sandbox_failed", advice="Tell the user what it says; do without programs."),
+    ErrorCard(code="bad_script", advice="Send one whole program as text."),
+)
+
+
+class Ran(TypedDict):
+    """What a program gave back.
+
+    `exit_code` is null where a limit ended it; `limit` says which. `cut` names streams of which the middle is missing.
+    """
+
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    cut: NotRequired[list[Literal["stdout", "stderr"]]]
+    limit: NotRequired[str]
+
+
+def sandbox_tools(
+    workspace: Workspace | Path | str | None = None,
+    *,
+    network: bool = False,
+    limits: SandboxLimits | None = None,
+    python: Path | str | None = None,
+    readable: Sequence[Path | str] = (),
+) -> dict[str, Tool]:
+    """`run_python` and `run_command` by name, on a machine that has a sandbox.
+
+    Programs may change `workspace` and nothing else; without one each has an empty folder that is gone afterwards.
+    `network` gives them the machine's own network, its local services included, and the cards say so: only you can
+    give it, never the model. `python` is the interpreter, `readable` are further folders that may be read.
+
+    Raises:
+        ConfigError: this machine has no sandbox, or a folder cannot be used. Says what to install.
+    """
+    require_sandbox()
+    root = workspace.open().root if isinstance(workspace, Workspace) else workspace
+    return command_tools(Sandbox(root, network=network, limits=limits, python=python, readable=readable))
+
+
+def command_tools(sandbox: Sandbox) -> dict[str, Tool]:
+    """The two tools on a sandbox, by name; where the machine has none, every call is refused (`no_sandbox`)."""
+    return {one.name: one for one in (_python_tool(sandbox), _command_tool(sandbox))}
+
+
+def _python_tool(sandbox: Sandbox) -> Tool:
+    async def run_python(code: str) -> Ran:
+        """Run it; the card says the rest.
+
+        Args:
+            code: The whole program, such as print(sum(range(10))). Print what you want to see.
+        """
+        return _told(await sandbox.run_python(code), sandbox.limits)
+
+    return _made(
+        sandbox,
+        run_python,
+        does="Run one Python 3 program in a sandbox.",
+        use_when="Data must be computed or files worked on in a way that needs loops, libraries or a program.",
+        avoid_when="Plain arithmetic is enough (calculator), or one file is to be read or written (the file tools).",
+        example=ExampleCard(
+            args={"code": "print(sum(n * n for n in range(4)))"},
+            output={"exit_code": 0, "stdout": "14\n", "stderr": ""},
+        ),
+    )
+
+
+def _command_tool(sandbox: Sandbox) -> Tool:
+    async def run_command(command: str) -> Ran:
+        """Run it; the card says the rest.
+
+        Args:
+            command: A script of the POSIX shell, such as sort names.txt | uniq -c. It may have several lines.
+        """
+        return _told(await sandbox.run_command(command), sandbox.limits)
+
+    return _made(
+        sandbox,
+        run_command,
+        does="Run one shell script with the machine's programs in a sandbox.",
+        use_when="A program of the machine does the work: sort, grep, awk, tar, diff, a compiler, a test.",
+        avoid_when="A tool for it exists, such as search_files, or it must stay running after the call.",
+        example=ExampleCard(
+            args={"command": "printf 'b\\na\\n' | sort"},
+            output={"exit_code": 0, "stdout": "a\nb\n", "stderr": ""},
+        ),
+    )
+
+
+def _made(
+    sandbox: Sandbox,
+    function: Callable[[str], Awaitable[Ran]],
+    *,
+    does: str,
+    use_when: str,
+    avoid_when: str,
+    example: ExampleCard,
+) -> Tool:
+    """What both tools have in common: tier, errors, time, and that all of a program is what the call is aimed at."""
+    made = tool(
+        purpose=f"{does} {_place(sandbox)}",
+        tier="write",
+        use_when=use_when,
+        avoid_when=avoid_when,
+        errors=_ERRORS,
+        examples=(example,),
+        timeout_s=sandbox.limits.wall_s + _MORE_S,
+        egress=sandbox.network,
+        reversible=False,
+    )(function)
+    return made.with_card(roles=dict.fromkeys(made.card.parameters, "target"))
+
+
+def _place(sandbox: Sandbox) -> str:
+    """What a program may do there, for the model and for who approves a call."""
+    limits = sandbox.limits
+    net = "It has the machine's network" if sandbox.network else "It has no network"
+    place = (
+        "only an empty folder that is gone afterwards"
+        if sandbox.workspace is None
+        else "the files of the workspace, which is its current folder"
+    )
+    return (
+        f"{net} and can change {place}. At most {limits.wall_s:g} s, {limits.memory_bytes // 1024**2:,} MB of memory, "
+        f"{limits.processes} processes; nothing runs on after the call, and there is no input."
+    )
+
+
+def _told(ended: Ended, limits: SandboxLimits) -> Ran:
+    told: Ran = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
+    if ended.cut:
+        told["cut"] = list(ended.cut)
+    if ended.limit is not None:
+        told["limit"] = _LIMITS[ended.limit].format(limits=limits)
+    return told
+
+
+_LIMITS: dict[Bound, str] = {
+    "time": "time: it was ended after {limits.wall_s:g} s",
+    "cpu": "cpu: it was ended after {limits.cpu_s:g} s of processor time",
+    "memory": "memory: it was ended because it used more than {limits.memory_bytes:,} bytes",
+    "processes": "processes: it was ended because it had more than {limits.processes} processes and threads",
+    "output": "output: it was ended because it printed more than {limits.flow_bytes:,} bytes",
+    "disk": "disk: it was ended because it wrote more than {limits.disk_bytes:,} bytes or {limits.files:,} files",
+    "file_size": "file_size: it was ended because a file became larger than {limits.file_bytes:,} bytes",
+}

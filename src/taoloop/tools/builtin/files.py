@@ -1,0 +1,246 @@
+"""The tools `read_file`, `write_file`, `restore_file`, `list_files` and `search_files` in one workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
+from taoloop.tools.function import tool
+from taoloop.tools.tool import Tool, ToolContext  # `tool` reads the annotations
+from taoloop.tools.workspace.workspace import Workspace
+
+_REFUSED = ErrorCard(code="path_refused", advice="Use a path inside the workspace, such as notes/a.txt.")
+_NOT_FOUND = ErrorCard(code="not_found", advice="List the files with list_files.")
+_NOT_A_FILE = ErrorCard(code="not_a_file", advice="Give the path of a regular file.")
+_TOO_LARGE = ErrorCard(code="too_large", advice="Work on a part, or on several files.")
+_NOT_TEXT = ErrorCard(code="not_text", advice="Only UTF-8 text is read and written.")
+_DENIED = ErrorCard(code="permission_denied", advice="Use another place.")
+_DISK_FULL = ErrorCard(code="disk_full", advice="Stop writing and tell the user.")
+_IO_ERROR = ErrorCard(code="io_error", advice="Tell the user; try again only if the error says so.")
+_PATTERN = ErrorCard(code="bad_pattern", advice="Use a pattern such as *.txt or **/*.py.")
+_RESTORED_BY = {"path": "args.path", "backup": "output.backup"}
+
+
+class FileContent(TypedDict):
+    """What `read_file` gives."""
+
+    ok: Literal[True]
+    content: str
+
+
+class Written(TypedDict):
+    """What `write_file` and `restore_file` give; `backup` names what was kept, for `restore_file`."""
+
+    ok: Literal[True]
+    message: str
+    backup: str
+
+
+class Listed(TypedDict):
+    """One entry of a listing."""
+
+    path: str
+    kind: Literal["file", "folder", "link", "other"]
+    bytes: NotRequired[int]
+
+
+class Listing(TypedDict):
+    """What `list_files` gives; `left_out` is how many matching entries are not shown."""
+
+    ok: Literal[True]
+    entries: list[Listed]
+    left_out: int
+    complete: bool
+
+
+class Line(TypedDict):
+    """One matching line."""
+
+    path: str
+    line: int
+    text: str
+
+
+class Matches(TypedDict):
+    """What `search_files` gives; `complete` is false if a bound ended the search early."""
+
+    ok: Literal[True]
+    matches: list[Line]
+    files_searched: int
+    files_skipped: int
+    complete: bool
+
+
+def file_tools(workspace: Workspace) -> dict[str, Tool]:
+    """The five file tools on a workspace, by name."""
+    makers: tuple[Callable[[Workspace], Tool], ...] = (
+        _read_tool,
+        _write_tool,
+        _list_tool,
+        _search_tool,
+        _restore_tool,
+    )
+    made = [maker(workspace) for maker in makers]
+    return {made_tool.name: made_tool for made_tool in made}
+
+
+def _read_tool(workspace: Workspace) -> Tool:
+    @tool(
+        name="read_file",
+        tier="read",
+        use_when="The content of a text file in the workspace is needed and its path is known.",
+        avoid_when="The path is unknown (list_files), or only some lines matter (search_files).",
+        errors=(_REFUSED, _NOT_FOUND, _NOT_A_FILE, _TOO_LARGE, _NOT_TEXT, _DENIED, _IO_ERROR),
+        examples=(ExampleCard(args={"path": "notes/a.txt"}, output={"ok": True, "content": "Hello\n"}),),
+        idempotent=True,
+    )
+    def read_file(path: str) -> FileContent:
+        """Read one UTF-8 text file of the workspace, at most 1 MB; nothing binary, no links, nothing outside.
+
+        Args:
+            path: The file, relative to the workspace, with '/' between folders, such as notes/a.txt.
+        """
+        return {"ok": True, "content": workspace.read_text(path)}
+
+    return read_file
+
+
+def _write_tool(workspace: Workspace) -> Tool:
+    @tool(
+        name="write_file",
+        tier="write",
+        use_when="A text file must be created or replaced as a whole in the workspace.",
+        avoid_when="A part is to change and the present content was not read; or the file is binary.",
+        errors=(_REFUSED, _NOT_A_FILE, _TOO_LARGE, _NOT_TEXT, _DENIED, _DISK_FULL, _IO_ERROR),
+        examples=(ExampleCard(args={"path": "game/index.html", "content": "<!doctype html>…"}),),
+        idempotent=True,
+        compensation="restore_file",
+        egress=False,
+        roles={"path": "target", "content": "content"},
+        max_input_bytes=2 * workspace.limits.write_bytes + 4_096,  # as JSON, with what it escapes
+    )
+    def write_file(path: str, content: str, *, context: ToolContext) -> Written:
+        """Write one UTF-8 text file of the workspace as a whole, at most 1 MB; what it replaces is kept.
+
+        Args:
+            path: The file, relative to the workspace, such as game/index.html; missing folders are made.
+            content: The whole new text of the file; it is not appended.
+            context: Given by the runtime.
+        """
+        change, backup = workspace.write_text(path, content, context.idempotency_key)
+        kept = (
+            f"the previous version ({change.before_bytes:,} bytes) is kept as backup {backup}"
+            if change.existed
+            else "there was no previous version"
+        )
+        message = f"Wrote {len(content.encode()):,} bytes to {change.path}; {kept}."
+        return {"ok": True, "message": message, "backup": backup}
+
+    return write_file.with_card(compensation_args=_RESTORED_BY)
+
+
+def _restore_tool(workspace: Workspace) -> Tool:
+    @tool(
+        name="restore_file",
+        tier="write",
+        use_when="A write_file must be undone and the name of its backup is known.",
+        avoid_when="The file was changed again since; then write what it should contain with write_file.",
+        errors=(
+            ErrorCard(code="no_backup", advice="Use the backup that write_file named for this path."),
+            ErrorCard(code="changed_since", advice="Read the file and write what it should contain."),
+            _REFUSED,
+            _DENIED,
+            _DISK_FULL,
+            _IO_ERROR,
+        ),
+        examples=(ExampleCard(args={"path": "notes/a.txt", "backup": "key-041c8edacaa26469"}),),
+        idempotent=True,
+        egress=False,
+        roles={"path": "target", "backup": "ref:backup"},
+    )
+    def restore_file(path: str, backup: str, *, context: ToolContext) -> Written:
+        """Undo one write_file, only if the file was not changed since; a file that was new is taken away.
+
+        Args:
+            path: The file that was written, relative to the workspace.
+            backup: The name of the backup, as write_file gave it.
+            context: Given by the runtime.
+        """
+        change, own = workspace.restore(path, backup, context.idempotency_key)
+        what = "the previous version is back" if change.after else "it did not exist before and is gone"
+        return {"ok": True, "message": f"Restored {change.path}: {what}.", "backup": own}
+
+    return restore_file.with_card(compensation="restore_file", compensation_args=_RESTORED_BY)
+
+
+def _list_tool(workspace: Workspace) -> Tool:
+    @tool(
+        name="list_files",
+        tier="read",
+        use_when="The names or sizes of files in the workspace are needed.",
+        avoid_when="A text inside files is looked for; use search_files.",
+        errors=(_REFUSED, _NOT_FOUND, _PATTERN, _DENIED, _IO_ERROR),
+        examples=(
+            ExampleCard(args={}, note="the top folder"),
+            ExampleCard(args={"path": "src", "pattern": "**/*.py"}, note="also in the folders below"),
+        ),
+        idempotent=True,
+    )
+    def list_files(path: str = ".", pattern: str = "*") -> Listing:
+        """List the files and folders in one folder of the workspace, sorted, with sizes, at most 500 entries.
+
+        Args:
+            path: The folder, relative to the workspace; '.' is its top.
+            pattern: Which names, such as *.txt in this folder only, or **/*.txt also in the folders below.
+        """
+        entries, left_out, complete = workspace.entries(path, pattern)
+        listed: list[Listed] = []
+        for entry in entries:
+            one: Listed = {"path": entry.path, "kind": entry.kind}
+            if entry.kind == "file":
+                one["bytes"] = entry.size
+            listed.append(one)
+        return {"ok": True, "entries": listed, "left_out": left_out, "complete": complete}
+
+    return list_files
+
+
+def _search_tool(workspace: Workspace) -> Tool:
+    @tool(
+        name="search_files",
+        tier="read",
+        use_when="It is unknown which file, or which line of a file, contains a text.",
+        avoid_when="The whole file is needed (read_file), or files are looked for by name (list_files).",
+        errors=(
+            _REFUSED,
+            _NOT_FOUND,
+            _PATTERN,
+            ErrorCard(code="bad_text", advice="Search for one line of text."),
+            _DENIED,
+            _IO_ERROR,
+        ),
+        examples=(ExampleCard(args={"text": "TODO", "pattern": "*.py"}),),
+        idempotent=True,
+    )
+    def search_files(text: str, path: str = ".", pattern: str = "*") -> Matches:
+        """Search the text files of the workspace for an exact text; at most 100 lines, no patterns in it.
+
+        Args:
+            text: The text as written in the files, within one line, case-sensitive.
+            path: The folder (with all below it) or file to search, relative to the workspace.
+            pattern: Which files, by name such as *.md, or by path such as docs/**/*.md.
+        """
+        result = workspace.search(text, path, pattern)
+        lines: list[Line] = [{"path": one.path, "line": one.line, "text": one.text} for one in result.found]
+        return {
+            "ok": True,
+            "matches": lines,
+            "files_searched": result.searched,
+            "files_skipped": result.skipped,
+            "complete": result.complete,
+        }
+
+    return search_files

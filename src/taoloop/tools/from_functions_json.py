@@ -1,0 +1,138 @@
+"""Tools from function documents: `{"name", "description", "parameters"}`, as OpenAI's API and BFCL write them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from taoloop.core.cards.tool_card import Tier, ToolCard
+from taoloop.errors import ToolDefinitionError
+from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.openapi.document.plain_data import brief
+from taoloop.tools.openapi.names import RESERVED, tool_name
+from taoloop.tools.openapi.schema.components import standalone_schema
+from taoloop.tools.openapi.schema.normalisation import kinds_of
+from taoloop.tools.openapi.schema.property_renames import with_taken_names, written_back
+from taoloop.tools.tool import Tool
+
+_MOST_PURPOSE = 1_000
+
+Handler = Callable[[str, dict[str, Any]], Any]
+"""Takes the name of a function as its document writes it, and the arguments with the document's names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCards:
+    """Cards of function documents. `names` gives for the name of each card that of its document.
+
+    `renamed` gives for each card the names of arguments that were changed, with those of the document.
+    """
+
+    cards: tuple[ToolCard, ...]
+    names: Mapping[str, str]
+    renamed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+def cards_from_functions(
+    documents: Iterable[Any], *, tier: Tier | None = None, source: str = "functions"
+) -> FunctionCards:
+    """The cards of function documents; one that is none becomes a problem and not a card.
+
+    Names that providers refuse (dots, blanks, other scripts) are changed, the same each time. Types may be written as
+    in Python or Java (`dict`, `float`, `ArrayList`, `any`). `tier` None: nobody said what the functions do, so that
+    they count as the strictest.
+    """
+    cards: list[ToolCard] = []
+    names: dict[str, str] = {}
+    renamed: dict[str, Mapping[str, str]] = {}
+    problems: list[Problem] = []
+    for index, given in enumerate(documents):
+        try:
+            name, card, changed = _card(given, names)
+        except ValueError as error:
+            problems.append(Problem(source=source, place=f"[{index}]", message=str(error)))
+            continue
+        cards.append(replace(card, tier=tier, egress=False if tier == "read" else None))
+        names[card.name] = name
+        if changed:
+            renamed[card.name] = changed
+    return FunctionCards(cards=tuple(cards), names=names, renamed=renamed, problems=tuple(problems))
+
+
+def tools_from_functions(
+    documents: Iterable[Any], handler: Handler, *, tier: Tier | None = None, source: str = "functions"
+) -> Loaded:
+    """Function documents as tools, all served by one handler."""
+    made = cards_from_functions(documents, tier=tier, source=source)
+    tools: list[Tool] = []
+    problems = list(made.problems)
+    for card in made.cards:
+        caller = _Caller(made.names[card.name], made.renamed.get(card.name, {}), handler)
+        try:
+            tools.append(tool_from_card(card, caller))
+        except ToolDefinitionError as error:
+            problems.append(Problem(source=source, place=made.names[card.name], message=error.message, hint=error.hint))
+    return Loaded(tools=tuple(tools), problems=tuple(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    name: str
+    renamed: Mapping[str, str]
+    handler: Handler
+
+    def __call__(self, **args: Any) -> Any:
+        return self.handler(self.name, written_back(args, self.renamed))
+
+
+def _card(given: Any, taken: Mapping[str, str]) -> tuple[str, ToolCard, Mapping[str, str]]:
+    """The document's name, the card, and the changed names of its arguments.
+
+    Raises:
+        ValueError: it is no function document; says why.
+    """
+    function = given.get("function", given) if isinstance(given, Mapping) else None
+    if not isinstance(function, Mapping):
+        raise ValueError("It is no function document: it must be an object with `name`, `description`, `parameters`.")
+    name = function.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError("The function has no name.")
+    parameters = function.get("parameters") or {"type": "object", "properties": {}}
+    if not isinstance(parameters, Mapping):
+        raise ValueError(f"The parameters of {name[:80]!r} are no schema.")
+    if kinds_of(parameters.get("type", "object")) not in (["object"], []):
+        raise ValueError(f"The parameters of {name[:80]!r} describe no object.")
+    schema = standalone_schema(_without_optional(parameters))
+    schema = {"properties": {}, **schema, "type": "object"}
+    required = [one for one in schema.pop("required", ()) if one in schema["properties"]]
+    schema = {"additionalProperties": False, **schema, **({"required": required} if required else {})}
+    shown, changed = with_taken_names(schema)
+    free = frozenset(taken) | RESERVED
+    path = name if name not in taken.values() else f"{name}#{len(taken)}"
+    card = ToolCard(
+        name=_free_name(name, path, free),
+        purpose=brief(function.get("description"), _MOST_PURPOSE) or f"Call {name}.",
+        input_schema=shown,
+    )
+    return name, card, changed
+
+
+def _free_name(name: str, path: str, taken: frozenset[str]) -> str:
+    """The name for a card: of several that would be the same, by a digest over the document's own."""
+    if any(char.isalnum() and not char.isascii() for char in name):
+        name = f"function_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return tool_name(name, "call", path, prefix="", taken=taken)
+
+
+def _without_optional(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters without those among the required that say of themselves that they are optional."""
+    properties = parameters.get("properties")
+    required = parameters.get("required")
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
+        return parameters
+    optional = {name for name, rule in properties.items() if isinstance(rule, Mapping) and rule.get("optional") is True}
+    return {**parameters, "required": [name for name in required if name not in optional]}

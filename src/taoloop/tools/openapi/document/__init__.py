@@ -1,0 +1,1 @@
+"""An OpenAPI document as plain data and operations."""

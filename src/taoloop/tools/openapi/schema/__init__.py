@@ -1,0 +1,1 @@
+"""Schemas of OpenAPI documents as JSON Schema."""

@@ -1,0 +1,395 @@
+"""One program in bubblewrap, from its start to the end of all its processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from taoloop.errors import ToolError
+from taoloop.tools.sandbox.limits import Bound, SandboxLimits
+from taoloop.tools.sandbox.mounts import GROUP, PASSWD, House
+from taoloop.tools.sandbox.seccomp import seccomp_filter
+from taoloop.tools.sandbox.usage import Watch
+
+
+class Kept:
+    """The beginning and the end of a stream of bytes, at most `limit` of them; `total` counts all."""
+
+    __slots__ = ("_end", "_head", "_tail", "total")
+
+    def __init__(self, limit: int) -> None:
+        self._head, self._tail = limit - limit // 2, limit // 2
+        self._end = bytearray()
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        """Take what came next."""
+        self.total += len(data)
+        self._end += data
+        if len(self._end) > self._head + 2 * self._tail + 65_536:  # cut now and then, not at each piece
+            del self._end[self._head : len(self._end) - self._tail]
+
+    @property
+    def is_cut(self) -> bool:
+        """True if not everything was kept."""
+        return self.total > self._head + self._tail
+
+    def text(self) -> str:
+        """What was kept, with a line between that says how much is missing; bytes that are no UTF-8 become U+FFFD."""
+        if not self.is_cut:
+            return self._end.decode(errors="replace")
+        head, tail = bytes(self._end[: self._head]), bytes(self._end[len(self._end) - self._tail :])
+        missing = self.total - len(head) - len(tail)
+        parts = (head.decode(errors="replace"), f"[… {missing:,} bytes left out …]", tail.decode(errors="replace"))
+        return "\n".join(parts)
+
+
+_START_S = 10.0  # bubblewrap needs some hundredths of a second
+_END_S = 10.0  # for processes that were killed and hang in the kernel
+_LOOK_S = 0.02  # between two looks at what is used
+_WAIT_S = 0.001  # between two looks whether it has started
+_NICE = 10  # who watches comes before who is watched, and so does the rest of the machine
+_CHUNK = 65_536
+_BY_SIGNAL: dict[int, Bound] = {128 + 24: "cpu", 128 + 25: "file_size"}  # SIGXCPU, SIGXFSZ as bubblewrap tells them
+
+Stream = Literal["stdout", "stderr"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a program ended: `exit_code` is None where a limit ended it; `took_s` is wall time without the start."""
+
+    exit_code: int | None
+    limit: Bound | None
+    stdout: str
+    stderr: str
+    cut: tuple[Stream, ...]
+    took_s: float
+
+
+def sandbox_failed(why: str) -> ToolError:
+    """The error of a sandbox that did not come up, or cannot be ended."""
+    return ToolError(
+        f"The sandbox failed: {why[:1_000]}.",
+        code="sandbox_failed",
+        hint="Tell the user; `tao doctor` says what the sandbox needs.",
+    )
+
+
+class SandboxProcess:
+    """One program; `run` blocks its thread until all its processes are gone, `stop` may come from any other.
+
+    `script` is the name and the content of the file that `argv` names. `is_workspace` says whether what was mounted is
+    the folder that was meant.
+    """
+
+    def __init__(
+        self,
+        bwrap: str,
+        house: House,
+        limits: SandboxLimits,
+        *,
+        argv: tuple[str, ...],
+        script: tuple[str, bytes],
+        is_workspace: Callable[[os.stat_result], bool],
+    ) -> None:
+        self._bwrap, self._house, self._limits = bwrap, house, limits
+        self._argv, self._script, self._is_workspace = argv, script, is_workspace
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._pid = 0  # of the sandbox's first process
+        self._init: int | None = None  # its pidfd: the number could pass to another
+
+    def stop(self) -> None:
+        """End everything, now or as soon as it has begun."""
+        with self._lock:
+            self._stopped = True
+            self._kill()
+
+    def run(self) -> Ended:
+        """Start the program and give back how it ended.
+
+        Raises:
+            ToolError: `sandbox_failed`, the sandbox did not come up and nothing was run, or it cannot be ended.
+        """
+        kept = {name: Kept(self._limits.output_bytes) for name in ("stdout", "stderr")}
+        marker = f".ready-{secrets.token_hex(8)}"
+        with _Descriptors() as fds:
+            status, status_end = fds.pipe()
+            release_end, release = fds.pipe()
+            script_end, script = fds.pipe()
+            passwd, group = fds.holding(PASSWD), fds.holding(GROUP)
+            options = self._house.options(
+                marker=marker, script=(script_end, self._script[0]), passwd=passwd, group=group
+            )
+            options += ["--json-status-fd", str(status_end), "--block-fd", str(release_end)]
+            given = [status_end, release_end, script_end, passwd, group]
+            if (rules := seccomp_filter(network=self._house.network)) is not None:
+                given.append(fds.holding(rules))
+                options += ["--seccomp", str(given[-1])]
+            with self._started([self._bwrap, *options, "--", *self._argv], given) as process:
+                fds.close(*given)
+                try:
+                    pid = self._child(status)
+                    with os.fdopen(fds.taken(script), "wb") as pipe:  # not before: a death of ours now ends all
+                        pipe.write(self._script[1])
+                    root = f"/proc/{pid}/root"
+                    _wait_for(f"{root}/{marker}", process)
+                    watch = self._bounded(pid, root)
+                except (OSError, ValueError, KeyError) as error:
+                    raise self._not_started(process, error) from error
+                with watch:
+                    began = time.monotonic()
+                    fds.close(release)  # what bubblewrap waits for before it begins the program
+                    limit = self._attend(process, kept, watch, began + self._limits.wall_s)
+                    took_s = time.monotonic() - began
+            code = _exit_code(_rest(status))
+        if code is None and limit is None and not self._stopped:
+            raise sandbox_failed(kept["stderr"].text().strip() or "bubblewrap ended without a word")
+        limit = limit or _BY_SIGNAL.get(code or 0)
+        return Ended(
+            exit_code=None if limit else code,
+            limit=limit,
+            stdout=kept["stdout"].text(),
+            stderr=kept["stderr"].text(),
+            cut=tuple(name for name in ("stdout", "stderr") if kept[name].is_cut),
+            took_s=took_s,
+        )
+
+    @contextmanager
+    def _started(self, argv: list[str], given: list[int]) -> Iterator[subprocess.Popen[bytes]]:
+        """Bubblewrap with nothing of this process but the descriptors that it was `given`; gone at the end."""
+        try:
+            process = subprocess.Popen(  # noqa: S603  # the program's own text goes through a file, never through these
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=given,
+                env={},  # the first process in the sandbox can read what bubblewrap was started with
+                start_new_session=True,  # Ctrl-C at the terminal is for the run, which ends this in its own way
+            )
+        except OSError as error:
+            raise sandbox_failed(f"{argv[0]} cannot be started: {error.strerror}") from error
+        with process:
+            try:
+                yield process
+            finally:
+                self._end(process)
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """Leave nothing behind: bubblewrap ends when the last process in the sandbox has."""
+        with self._lock:
+            self._kill()
+            if self._init is None:
+                process.kill()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            raise sandbox_failed("its processes were killed and do not end") from error
+        finally:
+            with self._lock:
+                if self._init is not None:
+                    with suppress(ChildProcessError):  # it is ours if this process takes orphans, as pid 1 does
+                        os.waitid(os.P_PIDFD, self._init, os.WEXITED | os.WNOHANG)
+                    os.close(self._init)
+                    self._init = None
+
+    def _kill(self) -> None:
+        """Kill the sandbox's first process, and so all of them: the kernel ends a pid namespace with its first."""
+        if self._init is not None and not _has_ended(self._init):
+            with suppress(OSError):  # root may, and needs it: among hundreds that fork, it must have its turn at once
+                os.sched_setscheduler(self._pid, os.SCHED_FIFO, os.sched_param(1))
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+
+    def _child(self, status: int) -> int:
+        """The pid of the sandbox's first process, which bubblewrap tells."""
+        line = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(status, selectors.EVENT_READ)
+            deadline = time.monotonic() + _START_S
+            while b"\n" not in line:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise TimeoutError("bubblewrap did not start in time")
+                if not (chunk := os.read(status, _CHUNK)):
+                    raise ValueError("bubblewrap did not start")
+                line += chunk
+        pid = int(json.loads(line.partition(b"\n")[0])["child-pid"])
+        with self._lock:
+            self._pid, self._init = pid, os.pidfd_open(pid)
+            if self._stopped:
+                self._kill()
+        return pid
+
+    def _bounded(self, pid: int, root: str) -> Watch:
+        """Put the limits on the waiting process, which all others will have from it, and look at what it has."""
+        import resource  # noqa: PLC0415  # only where there are such limits
+
+        limits = self._limits
+        seconds = int(limits.cpu_s) + 1
+        for which, soft, hard in (
+            (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
+            (resource.RLIMIT_CPU, seconds, seconds + 1),  # a warning by SIGXCPU, which names the limit, then the end
+            (resource.RLIMIT_NPROC, limits.processes + 2, limits.processes + 2),
+            (resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes),
+            (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
+            (resource.RLIMIT_CORE, 0, 0),
+            (resource.RLIMIT_MEMLOCK, 0, 0),
+            (resource.RLIMIT_MSGQUEUE, 0, 0),
+        ):
+            ceiling = resource.prlimit(pid, which)[1]
+            if ceiling == resource.RLIM_INFINITY:
+                resource.prlimit(pid, which, (soft, hard))
+            else:  # nobody but root may raise what the operator's own session has
+                resource.prlimit(pid, which, (min(soft, ceiling), min(hard, ceiling)))
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, pid, _NICE)
+        with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as score:  # noqa: PTH123  # no file
+            score.write("1000")  # if the machine's memory ends first, the sandbox goes first
+        watch = Watch(root, limits, workspace_is_scratch=self._house.workspace is None)
+        if self._house.workspace is not None and not self._is_workspace(watch.workspace):
+            watch.close()
+            raise ValueError("the workspace was replaced by another folder")
+        return watch
+
+    def _attend(
+        self, process: subprocess.Popen[bytes], kept: dict[str, Kept], watch: Watch, deadline: float
+    ) -> Bound | None:
+        """Read what it prints and look at what it uses until it has ended; gives the limit that ended it."""
+        assert self._init is not None  # noqa: S101  # the process has started
+        limit: Bound | None = None
+        look_at = 0.0
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._init, selectors.EVENT_READ, None)  # readable once all of the sandbox is gone
+            for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
+                assert stream is not None  # noqa: S101  # they are pipes
+                os.set_blocking(stream.fileno(), False)
+                selector.register(stream, selectors.EVENT_READ, kept[name])
+            while limit is None and not self._read(selector, _LOOK_S):
+                now = time.monotonic()
+                if now >= deadline:
+                    limit = "time"
+                elif sum(one.total for one in kept.values()) > self._limits.flow_bytes:
+                    limit = "output"
+                elif now >= look_at:
+                    limit, look_at = watch.exceeded(), time.monotonic() + _LOOK_S
+            if limit is not None:
+                with self._lock:
+                    self._kill()
+                end = time.monotonic() + _END_S
+                while not self._read(selector, _LOOK_S) and time.monotonic() < end:
+                    pass
+        for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
+            assert stream is not None  # noqa: S101  # likewise
+            with suppress(BlockingIOError):  # empty; whoever still has its other end is none of the sandbox
+                while data := os.read(stream.fileno(), _CHUNK):
+                    kept[name].add(data)
+        return limit
+
+    def _read(self, selector: selectors.BaseSelector, wait_s: float) -> bool:
+        """Take what the program has printed by now; True once it has ended."""
+        has_ended = False
+        for key, _ in selector.select(wait_s):
+            if key.data is None:
+                has_ended = True
+                continue
+            try:
+                data = os.read(key.fd, _CHUNK)
+            except BlockingIOError:
+                continue
+            if data:
+                key.data.add(data)
+            else:
+                selector.unregister(key.fileobj)
+        return has_ended
+
+    def _not_started(self, process: subprocess.Popen[bytes], error: Exception) -> ToolError:
+        """What bubblewrap says of why it did not come up, or else what was seen of it."""
+        with suppress(ToolError):
+            self._end(process)
+        assert process.stderr is not None  # noqa: S101  # it is a pipe
+        os.set_blocking(process.stderr.fileno(), False)
+        said = (process.stderr.read() or b"").decode(errors="replace").strip().removeprefix("bwrap: ")
+        return sandbox_failed(said.rstrip(".") or str(error))
+
+
+class _Descriptors:
+    """Descriptors that are closed once each: a number that was given back may be somebody else's by then."""
+
+    def __init__(self) -> None:
+        self._open: set[int] = set()
+
+    def __enter__(self) -> _Descriptors:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close(*self._open)
+
+    def pipe(self) -> tuple[int, int]:
+        """A pipe: the end to read from, and the end to write to."""
+        ends = os.pipe()
+        self._open.update(ends)
+        return ends
+
+    def holding(self, data: bytes) -> int:
+        """A descriptor to read these few bytes from."""
+        reading, writing = self.pipe()
+        os.write(writing, data)  # it fits into the smallest pipe
+        self.close(writing)
+        return reading
+
+    def taken(self, fd: int) -> int:
+        """The descriptor, which somebody else closes from now on."""
+        self._open.remove(fd)
+        return fd
+
+    def close(self, *fds: int) -> None:
+        """Give them back."""
+        for fd in fds:
+            self._open.remove(fd)
+            os.close(fd)
+
+
+def _has_ended(pidfd: int) -> bool:
+    with selectors.DefaultSelector() as selector:
+        selector.register(pidfd, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+def _wait_for(path: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _START_S
+    while not os.path.lexists(path):  # a link that leads nowhere
+        if process.poll() is not None:
+            raise ValueError("bubblewrap ended before the program began")
+        if time.monotonic() >= deadline:
+            raise TimeoutError("bubblewrap did not set up the sandbox in time")
+        time.sleep(_WAIT_S)
+
+
+def _rest(fd: int) -> bytes:
+    data = b""
+    while chunk := os.read(fd, _CHUNK):
+        data += chunk
+    return data
+
+
+def _exit_code(told: bytes) -> int | None:
+    """The exit code that bubblewrap told at last; None if the program never came so far."""
+    for line in told.splitlines():
+        with suppress(ValueError):
+            said: Any = json.loads(line)
+            if isinstance(said, dict) and isinstance(code := said.get("exit-code"), int):
+                return code
+    return None

@@ -1,0 +1,240 @@
+"""A sandbox: programs that somebody else wrote, in bubblewrap (Linux) and nowhere else.
+
+A program sees the system's folders (for reading), one workspace and an empty `/tmp`. It has no network unless the
+operator gives it, nothing of this process's environment or descriptors, and no way to other processes; when it ends,
+everything that it started ends. Where bubblewrap cannot be used there is no sandbox, and nothing is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import stat
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from taoloop.errors import ConfigError, ToolError
+from taoloop.tools.sandbox.limits import MAX_SCRIPT_BYTES, SandboxLimits
+from taoloop.tools.sandbox.mounts import SCRIPTS, House, Interpreter, checked_readable, find_python
+from taoloop.tools.sandbox.process import Ended, SandboxProcess
+from taoloop.tools.workspace.confined_dir import RESERVED
+
+INSTALL = (
+    "Install bubblewrap 0.8 or newer (Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap) "
+    "on a Linux that permits user namespaces."
+)
+_PROGRAM = "bwrap"
+_SHELL = "/bin/sh"
+_found: dict[str, Probe] = {}  # only what works is remembered, so that an installation is noticed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Whether this machine has a sandbox: its program, or why not; `start_s` is what a start of it takes."""
+
+    program: str | None
+    reason: str = ""
+    start_s: float = 0.0
+
+
+def probe_sandbox(program: str | None = None) -> Probe:
+    """Try it: run `true` in a sandbox, with all that a real one has. A few hundredths of a second, once.
+
+    `program` is the path of bubblewrap; None looks for it in PATH.
+    """
+    if sys.platform != "linux":
+        return Probe(program=None, reason="commands run only inside bubblewrap, which needs Linux")
+    found = program or shutil.which(_PROGRAM)
+    if found is None:
+        return Probe(program=None, reason=f"bubblewrap is not installed (there is no {_PROGRAM} in PATH)")
+    if found not in _found:
+        began = time.monotonic()
+        try:
+            limits = SandboxLimits(wall_s=10)
+            house = House(workspace=None, readable=(), network=False, scratch_bytes=1_000_000)
+            ended = SandboxProcess(
+                found, house, limits, argv=(_SHELL, "-c", "true"), script=("none", b""), is_workspace=lambda _: True
+            ).run()
+        except (ToolError, OSError) as error:
+            return Probe(program=None, reason=getattr(error, "message", str(error)))
+        if ended.exit_code != 0:
+            return Probe(program=None, reason=f"`true` in the sandbox did not succeed: {ended.stderr.strip()}")
+        _found[found] = Probe(program=found, start_s=time.monotonic() - began)
+    return _found[found]
+
+
+def require_sandbox(program: str | None = None) -> Probe:
+    """The machine's sandbox.
+
+    Raises:
+        ConfigError: there is none; says why and what to install.
+    """
+    probe = probe_sandbox(program)
+    if probe.program is None:
+        raise ConfigError(f"There is no sandbox on this machine: {_sentence(probe.reason)}", hint=INSTALL)
+    return probe
+
+
+class Sandbox:
+    """Where programs run. Nothing is looked for before the first one.
+
+    Args:
+        workspace: The folder that programs may change, made if it is missing; None gives each an empty one that is gone
+            afterwards.
+        network: The machine's own network, this machine's services included. Without it there is none at all.
+        limits: The bounds of one program.
+        python: The interpreter for Python programs; None takes the system's.
+        readable: Further folders that may be read, each at its own path.
+        program: The path of bubblewrap; None looks for it in PATH.
+
+    Raises:
+        ConfigError: a folder of `readable` cannot be shown.
+    """
+
+    def __init__(
+        self,
+        workspace: Path | str | None = None,
+        *,
+        network: bool = False,
+        limits: SandboxLimits | None = None,
+        python: Path | str | None = None,
+        readable: Sequence[Path | str] = (),
+        program: str | None = None,
+    ) -> None:
+        self.workspace = None if workspace is None else Path(workspace)
+        self.network, self.limits = network, limits or SandboxLimits()
+        self._python = None if python is None else Path(python)
+        self._readable, self._program = checked_readable(readable), program
+
+    async def run_python(self, code: str) -> Ended:
+        """Run a Python program to its end; a cancellation ends it.
+
+        Raises:
+            ToolError: `no_sandbox`, `sandbox_failed` or `bad_script`; nothing was run.
+        """
+        try:
+            interpreter = self._interpreter
+        except ConfigError as error:
+            raise ToolError(error.message, code="no_sandbox", hint=error.hint) from error
+        house = self._house(interpreter.readable)
+        return await _waited_for(self._process(house, "code.py", code, str(interpreter.program)))
+
+    async def run_command(self, command: str) -> Ended:
+        """Run a script of the POSIX shell to its end; a cancellation ends it.
+
+        Raises:
+            ToolError: `no_sandbox`, `sandbox_failed` or `bad_script`; nothing was run.
+        """
+        return await _waited_for(self._process(self._house(), "command", command, _SHELL))
+
+    @cached_property
+    def _interpreter(self) -> Interpreter:
+        return find_python(self._python)
+
+    @cached_property
+    def _folder(self) -> tuple[Path, int, int] | None:
+        """The workspace with its device and inode, as it was at the first use: it must stay the same folder."""
+        if self.workspace is None:
+            return None
+        try:
+            self.workspace.mkdir(parents=True, exist_ok=True)
+            path = self.workspace.resolve(strict=True)
+            found = path.stat()
+        except OSError as error:
+            raise ConfigError(
+                f"The workspace {str(self.workspace)!r} cannot be used: {error.strerror}.", hint="Give another folder."
+            ) from error
+        if not stat.S_ISDIR(found.st_mode) or path == Path(path.anchor):
+            raise ConfigError(f"The workspace {str(self.workspace)!r} is no folder for this.", hint="Give another.")
+        return path, found.st_dev, found.st_ino
+
+    def _house(self, readable: tuple[Path, ...] = ()) -> House:
+        folder = self._folder
+        if folder is not None:
+            _keep_apart(folder[0])
+        return House(
+            workspace=None if folder is None else folder[0],
+            readable=(*readable, *self._readable),
+            network=self.network,
+            scratch_bytes=self.limits.disk_bytes,
+        )
+
+    def _process(self, house: House, name: str, text: str, *argv: str) -> SandboxProcess:
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            raise ToolError("The program is no valid text (lone surrogates).", code="bad_script") from None
+        if not text.strip() or b"\0" in data or len(data) > MAX_SCRIPT_BYTES:
+            what = "is empty" if not text.strip() else "contains a NUL character" if b"\0" in data else "is too long"
+            raise ToolError(f"The program {what}.", code="bad_script", hint="Send one whole program.")
+        try:
+            program = require_sandbox(self._program).program or ""
+        except ConfigError as error:
+            raise ToolError(error.message, code="no_sandbox", hint=error.hint) from error
+        return SandboxProcess(
+            program,
+            house,
+            self.limits,
+            argv=(*argv, f"{SCRIPTS}/{name}"),
+            script=(name, data),
+            is_workspace=lambda found: self._folder is None or (found.st_dev, found.st_ino) == self._folder[1:],
+        )
+
+
+def _keep_apart(workspace: Path) -> None:
+    """Make the runtime's folder in the workspace, so that something can be mounted over it."""
+    path = workspace / RESERVED
+    try:
+        path.mkdir(exist_ok=True)
+        is_folder = stat.S_ISDIR(path.lstat().st_mode)
+    except OSError as error:
+        raise ToolError(f"{RESERVED!r} cannot be made: {error.strerror}.", code="sandbox_failed") from error
+    if not is_folder:
+        raise ToolError(f"{RESERVED!r} in the workspace is no folder.", code="sandbox_failed", hint="Tell the user.")
+
+
+async def _waited_for(process: SandboxProcess) -> Ended:
+    """Run it in a thread of its own, where no other work can hold up the watch over it."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Ended] = loop.create_future()
+
+    def work() -> None:
+        outcome: Ended | BaseException
+        try:
+            outcome = process.run()
+        except BaseException as error:  # noqa: BLE001  # raised again in the coroutine
+            outcome = error
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle, done, outcome)
+
+    # The thread lives as long as the process: bubblewrap ends itself when the thread that started it does.
+    threading.Thread(target=work, name="taoloop-sandbox", daemon=True).start()
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        process.stop()
+        with suppress(ToolError):
+            await asyncio.shield(done)  # all of it is gone when the call is
+        raise
+    finally:
+        process.stop()
+
+
+def _settle(done: asyncio.Future[Ended], outcome: Ended | BaseException) -> None:
+    if done.done():
+        return
+    if isinstance(outcome, BaseException):
+        done.set_exception(outcome)
+        done.exception()  # seen, even if the waiting coroutine was abandoned
+    else:
+        done.set_result(outcome)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

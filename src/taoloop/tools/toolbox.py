@@ -1,0 +1,107 @@
+"""A set of tools by name, and the allow-list of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.errors import ToolDefinitionError, UnknownName
+from taoloop.tools.tool import Tool
+
+
+class Toolbox:
+    """Tools by name, in the order in which they were registered. It does not change.
+
+    Raises:
+        ToolDefinitionError: two tools have the same name, a function cannot become a tool, or what is given is no
+            list of tools.
+    """
+
+    __slots__ = ("_tools",)
+
+    def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        for given in _listed(tools):
+            one = given if isinstance(given, Tool) else _made(given)
+            if one.name in self._tools:
+                raise ToolDefinitionError(
+                    f"Two tools are called {one.name!r}.",
+                    hint="Rename one: `.with_card(name=…)` or `@tool(name=…)`.",
+                )
+            self._tools[one.name] = one
+
+    def __iter__(self) -> Iterator[Tool]:
+        """The tools in the order of registration."""
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        """How many tools there are."""
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        """True if a tool has this name."""
+        return name in self._tools
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in the order of registration."""
+        return tuple(self._tools)
+
+    @property
+    def cards(self) -> tuple[ToolCard, ...]:
+        """The cards in the order of registration."""
+        return tuple(one.card for one in self)
+
+    def get(self, name: str) -> Tool:
+        """The tool with this name.
+
+        Raises:
+            UnknownName: there is none; lists those that exist.
+        """
+        try:
+            return self._tools[name]
+        except KeyError:
+            raise UnknownName("tool", name, self.names) from None
+
+    def allow(self, names: Iterable[str]) -> Toolbox:
+        """Only the tools with these names, still in the order of registration: the allow-list of a run.
+
+        Raises:
+            UnknownName: a name stands for no tool.
+            ToolDefinitionError: one text was given instead of a list of names.
+        """
+        if isinstance(names, str):
+            raise ToolDefinitionError(
+                f"The names of tools must be a list, not the text {names[:80]!r}.", hint=f"Write [{names[:80]!r}]."
+            )
+        wanted = {self.get(name).name for name in names}
+        return Toolbox(one for one in self if one.name in wanted)
+
+
+def _listed(tools: Any) -> Iterable[Any]:
+    """What was given for a list of tools, if it is one."""
+    if isinstance(tools, str | bytes):
+        raise ToolDefinitionError(
+            f"Tools must be given as a list, not as the text {tools[:80]!r}.",
+            hint="Give functions or tools, such as `[my_function]`; `builtin_tools()` has the built-in ones by name.",
+        )
+    if isinstance(tools, Mapping):
+        raise ToolDefinitionError("Tools must be given as a list, not by name.", hint="Give the mapping's `.values()`.")
+    if isinstance(tools, Iterable):
+        return tools
+    raise ToolDefinitionError(
+        f"Tools must be given as a list, not as one {type(tools).__name__}.",
+        hint="Write `[…]` around it." if callable(tools) else "Give functions or tools, such as `[my_function]`.",
+    )
+
+
+def _made(given: Any) -> Tool:
+    if not callable(given):
+        raise ToolDefinitionError(
+            f"{str(given)[:80]!r} is no tool: it is of the type {type(given).__name__!r}.",
+            hint="Give a typed function, or a tool made with @tool.",
+        )
+    from taoloop.tools.function import function_tool  # noqa: PLC0415  # loads the schema machinery; only for functions
+
+    return function_tool(given)

@@ -1,0 +1,1 @@
+"""Files of a workspace: confined, changed atomically, walked and searched."""

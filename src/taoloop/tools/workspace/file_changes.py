@@ -1,0 +1,167 @@
+"""Changing files of a workspace so that nothing is half written, nothing done twice and nothing lost.
+
+Every change has a key. Under `.taoloop/backup/` a record `<key>.json` says what the change did, and
+`<key>/<path>` holds what it replaced. The order is: the old content into the backup, the record, the new
+content under a temporary name beside the file, and only then the rename; a crash at any point leaves the old
+file or the new one, and the same key finishes the work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+from taoloop.errors import ToolError
+from taoloop.tools.workspace.confined_dir import RESERVED, Beneath, Parts
+
+_FOLDER: Parts = (RESERVED, "backup")
+_SAFE_KEY = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_CHUNK = 256 * 1024
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one change did. `before` and `after` are SHA-256 digests, empty where there was or is no file."""
+
+    path: str
+    before: str
+    after: str
+    before_bytes: int
+
+    @property
+    def existed(self) -> bool:
+        """True if the change replaced or removed a file, which is then in the backup."""
+        return bool(self.before)
+
+
+class Keeper:
+    """Changes files beneath a directory and keeps what they replaced. One change at a time."""
+
+    def __init__(self, beneath: Beneath, max_kept_bytes: int) -> None:
+        self._beneath, self._max_kept_bytes = beneath, max_kept_bytes
+        self._lock = threading.Lock()
+
+    def change(self, parts: Parts, data: bytes | None, key: str) -> Change:
+        """Make `data` the content of the file (None removes it); the same key changes nothing a second time.
+
+        Raises:
+            ToolError: `key_reused`: the key belongs to another change; `too_large`: it cannot be kept.
+            OSError: the file system refused; the file is as it was.
+        """
+        name, path = key_name(key), "/".join(parts)
+        after = hashlib.sha256(data).hexdigest() if data is not None else ""
+        with self._lock:
+            now, size, mode = self._present(parts)
+            done = self.record(name)
+            if done is not None:
+                if (done.path, done.after) != (path, after):
+                    raise ToolError(f"The key {key!r} belongs to another change, of {done.path!r}.", code="key_reused")
+                if now != done.before or now == after:
+                    return done  # carried out before; what happened to the file since then is not ours to undo
+            else:
+                if now:
+                    self._keep(parts, (*_FOLDER, name, *parts), size)
+                done = Change(path=path, before=now, after=after, before_bytes=size)
+                _store(self._beneath, (*_FOLDER, f"{name}.json"), [json.dumps(asdict(done)).encode()])
+            if data is None:
+                self._remove(parts)
+            else:
+                _store(self._beneath, parts, [data], mode=mode)
+            return done
+
+    def record(self, name: str) -> Change | None:
+        """What the change with this backup name did, or None if there was none."""
+        try:
+            with self._beneath.regular_file((*_FOLDER, f"{name}.json")) as (fd, _):
+                return Change(**json.loads(b"".join(_chunks(fd))))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            raise ToolError(f"The record of the backup {name!r} cannot be read.", code="io_error") from error
+
+    def kept(self, name: str, parts: Parts) -> bytes:
+        """The content that the change with this backup name replaced."""
+        with self._beneath.regular_file((*_FOLDER, name, *parts)) as (fd, _):
+            return b"".join(_chunks(fd))
+
+    def digest(self, parts: Parts) -> str:
+        """SHA-256 of the file as it is now; empty if there is none."""
+        return self._present(parts)[0]
+
+    def _present(self, parts: Parts) -> tuple[str, int, int | None]:
+        try:
+            with self._beneath.regular_file(parts) as (fd, status):
+                if not status.st_mode & 0o222:
+                    raise PermissionError(1, "the file is marked read-only")
+                self._check_size(status.st_size)
+                digest = hashlib.sha256()
+                for chunk in _chunks(fd):
+                    digest.update(chunk)
+                return digest.hexdigest(), status.st_size, stat.S_IMODE(status.st_mode)
+        except FileNotFoundError:
+            return "", 0, None
+
+    def _keep(self, parts: Parts, backup: Parts, size: int) -> None:
+        self._check_size(size)
+        with self._beneath.regular_file(parts) as (fd, _):
+            _store(self._beneath, backup, _chunks(fd), mode=0o600)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_kept_bytes:
+            raise ToolError(
+                f"The file has {size:,} bytes; what is larger than {self._max_kept_bytes:,} cannot be kept, "
+                "so it is not overwritten.",
+                code="too_large",
+                hint="Write to another name.",
+            )
+
+    def _remove(self, parts: Parts) -> None:
+        with self._beneath.folder(parts[:-1]) as parent:
+            with suppress(FileNotFoundError):
+                os.unlink(parts[-1], dir_fd=parent)  # beneath the descriptor
+            os.fsync(parent)
+
+
+def key_name(key: str) -> str:
+    """The key as a file name: itself where that is harmless, else a digest of it."""
+    if _SAFE_KEY.fullmatch(key):
+        return key
+    return f"key-{hashlib.sha256(key.encode(errors='surrogatepass')).hexdigest()}"
+
+
+def _chunks(fd: int) -> Iterator[bytes]:
+    while chunk := os.read(fd, _CHUNK):
+        yield chunk
+
+
+def _store(beneath: Beneath, parts: Parts, chunks: Iterable[bytes], *, mode: int | None = None) -> None:
+    """Write a file under a temporary name beside its place and rename it; never executable."""
+    with beneath.folder(parts[:-1], create=True) as parent:
+        temporary = f"{RESERVED}-{secrets.token_hex(8)}"
+        fd = os.open(temporary, _CREATE, 0o666, dir_fd=parent)
+        try:
+            try:
+                if mode is not None:
+                    os.fchmod(fd, mode & 0o666)
+                for chunk in chunks:
+                    view = memoryview(chunk)
+                    while view:
+                        view = view[os.write(fd, view) :]
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            os.rename(temporary, parts[-1], src_dir_fd=parent, dst_dir_fd=parent)  # beneath it
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=parent)  # likewise
+            raise
+        os.fsync(parent)
