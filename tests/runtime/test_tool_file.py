@@ -428,12 +428,12 @@ def test_code_that_cannot_be_loaded_is_a_problem_and_the_rest_is_there(entry: st
 
 
 def test_what_a_loader_raises_does_not_take_the_others_with_it() -> None:
-    document = sources_in(tools_named(written("tools: [fetch]\n")))[0].document
+    location = sources_in(tools_named(written("tools: [fetch]\n")))[0].location
 
     def broken() -> Loaded:
         raise ValueError("what s3cr3t-value")
 
-    source = ToolSource(document.location(("tools", 0)), broken, secrets={"S": "s3cr3t-value"})
+    source = ToolSource(location, broken, secrets={"S": "s3cr3t-value"})
     (problem,) = source.loaded().problems
     assert "ValueError" in problem.message
     assert "s3cr3t" not in problem.message

@@ -18,7 +18,7 @@ from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace
 from taoloop.policy.profiles import Judged, row_of, verdict_of
-from taoloop.policy.provenance import Sources, leaves, sources_of, unforeseen_names
+from taoloop.policy.provenance import Provenance, leaves, sources_of, unforeseen_names
 from taoloop.policy.rules import deciding_rule
 from taoloop.policy.texts import reason
 from taoloop.policy.untrusted_index import argument_sources
@@ -175,14 +175,14 @@ def _by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard, *, f
     return Verdict(kind=kind, reasons=reasons, rule=row, sources=found)
 
 
-def _judged(labels: Sources, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> Judged:
+def _judged(labels: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> Judged:
     out = card.sends_out(args)
     if card.tier in ("read", "draft"):
         places = out and tainted and _known_places(labels, policy, card, args)
         return Judged(tier=card.tier, out=out, tainted=tainted, known_places=places)
     pinned = labels.pins_tool(card)
     given = {name: value for name, value in args.items() if value is not None} if isinstance(args, Mapping) else {}
-    strange = [name for name, value in given.items() if not labels.stands(card, name, value)]
+    strange = [name for name, value in given.items() if not labels.is_endorsed(card, name, value)]
     aims = [name for name, value in given.items() if _aims(card.role(name)) and _says_something(value)]
     return Judged(
         tier=card.tier,
@@ -205,7 +205,7 @@ def _says_something(value: Any) -> bool:
     return any(part is not None and part != "" for _, part in leaves(value))
 
 
-def _known_places(labels: Sources, policy: Policy, card: ToolCard, args: Any) -> bool:
+def _known_places(labels: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
     """Whether every place that a read goes to is named by the task, or its host allowed; and all else it sends too."""
     given = args.items() if isinstance(args, Mapping) else ()
     for name, value in given:
@@ -218,7 +218,7 @@ def _known_places(labels: Sources, policy: Policy, card: ToolCard, args: Any) ->
     return True
 
 
-def _known_place(labels: Sources, policy: Policy, card: ToolCard, name: str, value: Any) -> bool:
+def _known_place(labels: Provenance, policy: Policy, card: ToolCard, name: str, value: Any) -> bool:
     if value is None or value == "" or labels.has_address(value):
         return True
     takes_address = card.is_address(name)

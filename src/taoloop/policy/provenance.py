@@ -32,7 +32,7 @@ GUARD = "guard"
 """Who speaks in the remarks of the runtime itself."""
 
 
-class Sources:
+class Provenance:
     """The labels of a run, folded from its events. Everything here costs the same however long the run is.
 
     `words` are what a person or the operator wrote; `looked_up` the outputs of tools that the operator trusts.
@@ -86,7 +86,7 @@ class Sources:
         return (
             card is not None
             and isinstance(call.args, Mapping)
-            and all(self.stands(card, name, value, looked_up=looked_up) for name, value in call.args.items())
+            and all(self.is_endorsed(card, name, value, looked_up=looked_up) for name, value in call.args.items())
         )
 
     def _begin(self, started: RunStarted) -> None:
@@ -178,7 +178,7 @@ class Sources:
             return all(self.has(part, role, looked_up=looked_up) for part in value.values())
         return isinstance(value, list | tuple) and all(self.has(part, role, looked_up=looked_up) for part in value)
 
-    def stands(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
+    def is_endorsed(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
         """Whether an argument of a call stands there, with whatever its card did not foresee the name of."""
         role = card.role(name)
         if role == "minor":
@@ -204,12 +204,12 @@ class Sources:
         return self.words.has_address(value) or self.looked_up.has_address(value)
 
 
-def sources_of(trace: Trace, policy: Policy | None = None) -> Sources:
+def sources_of(trace: Trace, policy: Policy | None = None) -> Provenance:
     """The labels of a run as far as it has got, by what its policy trusts, or another one."""
     own = trace.agent.policy
     if policy is None or policy is own or policy.version == own.version:
-        return trace.view("sources", lambda: Sources(own))
-    return trace.view(f"sources/{policy.version}", lambda: Sources(policy))
+        return trace.view("sources", lambda: Provenance(own))
+    return trace.view(f"sources/{policy.version}", lambda: Provenance(policy))
 
 
 def tainted(trace: Trace) -> bool:

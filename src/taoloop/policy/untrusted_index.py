@@ -12,7 +12,7 @@ from typing import Any
 
 from taoloop.core.events import Event, Observed, Source
 from taoloop.core.trace import Trace
-from taoloop.policy.provenance import Sources, leaves, sources_of
+from taoloop.policy.provenance import Provenance, leaves, sources_of
 from taoloop.policy.value_match import atoms, hides_something, links_in, plain
 
 SNIPPET_CHARS = 120
@@ -120,7 +120,7 @@ def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = Fals
     return tuple(found)
 
 
-def _source(labels: Sources, index: Foreign | None, path: str, role: str, value: Any) -> Source:
+def _source(labels: Provenance, index: Foreign | None, path: str, role: str, value: Any) -> Source:
     if labels.words.has(value, role):
         return Source(arg=path, role=role, badge="YOURS")
     if labels.was_looked_up(value, role):
