@@ -17,8 +17,8 @@ from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.errors import ToolDefinitionError
 from taoloop.runtime.engine.worker_threads import WorkerThreads
 from taoloop.runtime.result import Result
-from taoloop.tools.tool import Tool
 from taoloop.tools.builtin.calculator import calculator
+from taoloop.tools.tool import Tool
 
 MARK: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")
 
