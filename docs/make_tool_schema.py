@@ -17,8 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from taoloop.config.settings_loader import fields_of, is_code
-from taoloop.config.tool_entries import AGENT_FORM, FORMS
+from taoloop.config.settings_loader import fields_of, is_plugin_type
+from taoloop.config.tool_entries import AGENT_FORM, SOURCE_KINDS
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.tools.builtin.catalog import UNDOING, builtin_tools
 from taoloop.tools.egress.rules import EgressRules
@@ -42,7 +42,7 @@ _ENTRY = re.compile(r"(?:^|(?<=[.;]\s))(?P<names>(?:`\w+`,? ?(?:and )?)+):\s", r
 def schema() -> dict[str, Any]:
     """The whole schema."""
     definitions: dict[str, Any] = {}
-    sources = {key: _source(key, definitions) for key in FORMS}
+    sources = {key: _source(key, definitions) for key in SOURCE_KINDS}
     card = {"type": "object", "properties": {field.name: {} for field in dataclasses.fields(ToolCard)}}
     agent = {name: {"type": "number" if name == "timeout_s" else "string"} for name in AGENT_FORM}
     forms = [
@@ -86,7 +86,7 @@ def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
 
 
 def _source(key: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    form = FORMS[key]
+    form = SOURCE_KINDS[key]
     made = _type(form.settings_class(), definitions)
     arms = [made, *([{"type": "string", "description": f"Only its `{form.short}`."}] if form.short else [])]
     needs = definitions[form.settings]["required"]
@@ -98,7 +98,7 @@ def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint in _SCALARS:
         return dict(_SCALARS[hint])
-    if is_code(hint):
+    if is_plugin_type(hint):
         return {"type": "string", "pattern": r"^[^:]+:[^:]+$|\$\{"}
     if origin in (typing.Union, types.UnionType):
         arms: list[dict[str, Any]] = []

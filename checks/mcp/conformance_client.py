@@ -23,7 +23,7 @@ from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.mcp import McpServer, close_all
 from taoloop.tools.mcp.connect import Hooks
 from taoloop.tools.mcp.connection import Connection
-from taoloop.tools.mcp.loop_thread import Resident, served_sync
+from taoloop.tools.mcp.loop_thread import LoopThread, run_in_loop_sync
 from taoloop.tools.mcp.resources import prompt_tools, resource_tools
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
@@ -119,13 +119,13 @@ def main() -> None:
             timeout_s=25.0,
         )
 
-        async def run(held: Resident) -> None:
+        async def run(held: LoopThread) -> None:
             auth = await auth_of(SCENARIO, CONTEXT, address) if SCENARIO.startswith("auth/") else None
             held.connections[server.key] = Connection(server, Hooks(elicitation=accept, http_auth=auth))
             await STEPS.get(SCENARIO, each_tool)(held.connections[server.key])
 
         try:
-            served_sync(run)
+            run_in_loop_sync(run)
             if SCENARIO == "http-standard-headers":
                 first_of_each(server)
         finally:

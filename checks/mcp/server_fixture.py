@@ -26,10 +26,10 @@ from taoloop import tool
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import ToolError
 from taoloop.journals.memory import MemoryJournal
-from taoloop.runtime.tool_call_run import GivenCalls
-from taoloop.serve.mcp.dispatcher import Answer, Desk
-from taoloop.serve.mcp.exposed_tools import Offer, ToolOffer
-from taoloop.serve.mcp.http import Place, serve_http
+from taoloop.runtime.tool_call_run import ToolCallRuns
+from taoloop.serve.mcp.dispatcher import Answer, CallDispatcher
+from taoloop.serve.mcp.exposed_tools import CardTool, ExposedTool
+from taoloop.serve.mcp.http import ListenAddress, serve_http
 from taoloop.serve.mcp.server import make_server
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool
@@ -400,10 +400,10 @@ async def get_prompt(
     return types.GetPromptResult(messages=messages)
 
 
-def fixture(desk: Desk) -> Server[Any]:
+def fixture(desk: CallDispatcher) -> Server[Any]:
     tools: Sequence[Tool] = list(Toolbox([simple_text, error_handling, *_declared()]))
-    calls = GivenCalls(journal=MemoryJournal(keep=64))
-    offers: list[Offer] = [ToolOffer(tool=one, calls=calls, desk=desk) for one in tools]
+    calls = ToolCallRuns(journal=MemoryJournal(keep=64))
+    offers: list[ExposedTool] = [CardTool(tool=one, calls=calls, desk=desk) for one in tools]
     server = make_server([*offers, *RAW], bus=BUS)
     server.add_request_handler("resources/list", types.PaginatedRequestParams, list_resources)
     server.add_request_handler("resources/templates/list", types.PaginatedRequestParams, list_templates)
@@ -417,9 +417,9 @@ async def main(port: int) -> None:
     def tell(url: str) -> None:
         print(url, flush=True)  # noqa: T201  # for who started this
 
-    stop, desk = asyncio.Event(), Desk()
+    stop, desk = asyncio.Event(), CallDispatcher()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    await serve_http(fixture(desk), Place(port=port), stop=stop, on_ready=tell)
+    await serve_http(fixture(desk), ListenAddress(port=port), stop=stop, on_ready=tell)
     await desk.close()
 
 

@@ -18,7 +18,7 @@ import pytest
 from taoloop import Agent, ScriptedModel
 from taoloop.core.events import Observed
 from taoloop.errors import InvalidArguments, McpFailed
-from taoloop.tools.load_result import Loaded
+from taoloop.tools.load_result import LoadResult
 from taoloop.tools.mcp import McpServer, close_all, mcp_tools, pending_changes
 from taoloop.tools.tool import Tool
 
@@ -38,7 +38,7 @@ def server(folder: Path, command: str, *args: str, **settings: Any) -> McpServer
 
 def loaded_without_problems(settings: McpServer, left_out: tuple[str, ...] = ()) -> dict[str, Tool]:
     """Its tools by their names at the server; `left_out` are those that are not offered."""
-    loaded: Loaded = mcp_tools(settings)
+    loaded: LoadResult = mcp_tools(settings)
     assert tuple(problem.place for problem in loaded.problems) == left_out
     assert pending_changes(settings) == ()
     return {tool.name.removeprefix("ref."): tool for tool in loaded.tools}

@@ -25,7 +25,7 @@ from taoloop.tools.egress import EgressClient, EgressResponse
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document.operation import Scheme
 from taoloop.tools.openapi.document.operation_reader import read_operations
-from taoloop.tools.openapi.http.operation_call import Caller, rules_for
+from taoloop.tools.openapi.http.operation_call import OperationCaller, rules_for
 from taoloop.tools.openapi.http.request import build_request
 from taoloop.tools.tool import Tool
 
@@ -89,7 +89,7 @@ async def refusals(tools: list[Tool], client: EgressClient) -> AsyncIterator[tup
     """The operations whose requests are not taken, and why."""
     for tool in tools:
         caller = tool.handler
-        assert isinstance(caller, Caller)
+        assert isinstance(caller, OperationCaller)
         for optional in (False, True):
             try:
                 values = tool.prepare(arguments(tool.card.input_schema, optional=optional)).values

@@ -7,8 +7,11 @@ Importing loads no server, no database driver and no SDK; names are found when t
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from taoloop.moved_modules import MovedModuleFinder
 
 if TYPE_CHECKING:
     from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from taoloop.tools.tool import Tool, ToolContext
 
 __version__ = "0.1.0"
+
+sys.meta_path.append(MovedModuleFinder())
 
 _PLACES = {
     "Agent": "taoloop.runtime.agent",

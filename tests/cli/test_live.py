@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from rich.cells import cell_len
 
-from taoloop.cli.approval_answers import person
+from taoloop.cli.approval_answers import current_user
 
 from .conftest import ENTRY, Shell, call
 
@@ -210,7 +210,7 @@ def test_the_question_of_a_chinese_run_is_chinese(tao: Shell, terminals: list[Te
     screen = plain(terminal.seen)
     assert "'book'是会向外发送数据的write级工具：由人决定" in "".join(screen.split())  # it may be broken into lines
     assert "a person decides" not in screen
-    assert re.search(f"已允许 +由 {person(None)} 决定", screen)
+    assert re.search(f"已允许 +由 {current_user(None)} 决定", screen)
 
 
 def test_an_ascii_terminal_gets_english_labels_and_the_exact_arguments(tao: Shell, terminals: list[Terminal]) -> None:
@@ -284,7 +284,7 @@ def test_on_a_narrow_terminal_lists_are_whole_too(tao: Shell, terminals: list[Te
 @pytest.mark.parametrize(
     ("typed", "code", "shown"),
     [
-        (["maybe", "y"], 0, f"Allowed by {person(None)}"),
+        (["maybe", "y"], 0, f"Allowed by {current_user(None)}"),
         (["n", "too late"], 0, "A person refused this action: too late"),
         (["q"], 8, "--resume"),
     ],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.core.decision import cited
+from taoloop.core.decision import cited_ids
 
 ONE, TWO = "doc:4k7m2pq9x0ab", "doc:zzzz2pq9x0ab"
 
@@ -23,9 +23,9 @@ ONE, TWO = "doc:4k7m2pq9x0ab", "doc:zzzz2pq9x0ab"
     ],
 )
 def test_passages_are_cited_by_their_ids(text: str, found: tuple[str, ...]) -> None:
-    assert cited(text) == found
+    assert cited_ids(text) == found
 
 
 @given(text=st.text())
 def test_any_text_can_be_looked_at(text: str) -> None:
-    assert all(one.startswith("doc:") for one in cited(text))
+    assert all(one.startswith("doc:") for one in cited_ids(text))

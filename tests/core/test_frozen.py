@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from taoloop.core.events import Observed
-from taoloop.core.fast_dataclass import maker, quickly_made
+from taoloop.core.fast_dataclass import fast_init, maker
 from taoloop.core.message import Message
 
 
@@ -23,7 +23,7 @@ class Plain:
             raise ValueError("below 0")
 
 
-@quickly_made
+@fast_init
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Quick:
     first: int
@@ -79,7 +79,7 @@ def test_an_open_class_stays_open() -> None:
     assert made == Open(first=5)
 
 
-@quickly_made
+@fast_init
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     items: list[int] = dataclasses.field(default_factory=list)
@@ -105,7 +105,7 @@ def test_a_field_that_nobody_gives_is_refused() -> None:
     with pytest.raises(TypeError, match=r"Counted\.number"):
         maker(Counted)
     with pytest.raises(TypeError, match=r"Counted\.number"):
-        quickly_made(Counted)
+        fast_init(Counted)
 
 
 def test_messages_are_made_alike() -> None:

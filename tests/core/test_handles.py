@@ -12,13 +12,13 @@ from taoloop.core.handles.handle import (
     MAX_FILLED_CHARS,
     BadHandleError,
     TooLongError,
-    as_text,
-    fill,
-    holds_handle,
-    masked,
+    contains_handle,
+    inline_text,
+    mask_handles,
     numbers_in,
+    substitute_handles,
 )
-from taoloop.core.handles.opaque_observation import shape
+from taoloop.core.handles.opaque_observation import schema_signature
 
 VALUES: dict[int, Any] = {
     1: {
@@ -57,7 +57,7 @@ VALUES: dict[int, Any] = {
     ],
 )
 def test_a_handle_is_filled_in(written: Any, filled: Any) -> None:
-    assert fill(written, VALUES.__getitem__) == filled
+    assert substitute_handles(written, VALUES.__getitem__) == filled
 
 
 @pytest.mark.parametrize(
@@ -80,15 +80,15 @@ def test_a_handle_is_filled_in(written: Any, filled: Any) -> None:
 )
 def test_what_names_nothing_is_told_by_its_handle_alone(written: str) -> None:
     with pytest.raises(BadHandleError) as caught:
-        fill(written, VALUES.__getitem__)
+        substitute_handles(written, VALUES.__getitem__)
     assert caught.value.handle.strip() in written
-    assert holds_handle(written)
+    assert contains_handle(written)
 
 
 def test_what_is_filled_in_is_bounded() -> None:
-    assert len(fill("$obs4", VALUES.__getitem__)) < MAX_FILLED_CHARS
+    assert len(substitute_handles("$obs4", VALUES.__getitem__)) < MAX_FILLED_CHARS
     with pytest.raises(TooLongError):
-        fill({"a": "$obs4", "b": "and $obs4"}, VALUES.__getitem__)
+        substitute_handles({"a": "$obs4", "b": "and $obs4"}, VALUES.__getitem__)
 
 
 PARTS = st.sampled_from(
@@ -102,38 +102,38 @@ WRITTEN = st.lists(PARTS, max_size=6).map("".join)
 def test_filling_ends_in_a_value_or_a_bad_handle_and_happens_once(written: str, value: str) -> None:
     mark = "\ue000"
     try:
-        filled = fill(written, {1: {"a": value}, 2: "two", 11: value}.__getitem__)
+        filled = substitute_handles(written, {1: {"a": value}, 2: "two", 11: value}.__getitem__)
     except BadHandleError:
         return
     assert numbers_in(written) <= {1, 2, 11}
-    marked = fill(written, {1: {"a": mark}, 2: "two", 11: mark}.__getitem__)
+    marked = substitute_handles(written, {1: {"a": mark}, 2: "two", 11: mark}.__getitem__)
     assert filled == ({"a": value} if isinstance(marked, dict) else marked.replace(mark, value))
-    if not holds_handle(written):
+    if not contains_handle(written):
         assert filled == written
 
 
 @given(st.text(max_size=30))
 def test_a_text_without_a_handle_stays(text: str) -> None:
-    if not holds_handle(text):
-        assert fill(text, VALUES.__getitem__) is text
-        assert masked(text, "*") is text
+    if not contains_handle(text):
+        assert substitute_handles(text, VALUES.__getitem__) is text
+        assert mask_handles(text, "*") is text
 
 
 def test_handles_can_be_masked() -> None:
-    assert masked("He is ${obs1.name}, $obs2.items[0].mail. Or ${obs3 ?", "[v]") == "He is [v], [v]. Or [v] ?"
+    assert mask_handles("He is ${obs1.name}, $obs2.items[0].mail. Or ${obs3 ?", "[v]") == "He is [v], [v]. Or [v] ?"
 
 
 def test_values_as_text() -> None:
-    assert as_text([1, "a", None]) == "1, a, null"
-    assert as_text({"名": 1.5}) == '{"名": 1.5}'
+    assert inline_text([1, "a", None]) == "1, a, null"
+    assert inline_text({"名": 1.5}) == '{"名": 1.5}'
 
 
 def test_a_shape_is_the_schema_and_bounded() -> None:
     person = {"type": "object", "properties": {"name": {"type": "string"}, "boss": {"$ref": "#/$defs/P"}}}
     schema = {"type": "array", "items": {"$ref": "#/$defs/P"}, "$defs": {"P": person}}
-    assert shape(schema).startswith('[{"name": string, "boss": {"name": string')
-    assert len(shape(schema)) < 500
+    assert schema_signature(schema).startswith('[{"name": string, "boss": {"name": string')
+    assert len(schema_signature(schema)) < 500
     many = {"type": "object", "properties": {f"p{n}": {"type": ["integer", "null"]} for n in range(500)}}
-    assert shape(many).endswith("…}")
-    assert shape({"anyOf": [{"type": "string"}, {"type": "null"}]}) == "string or null"
-    assert shape(True) == "…"
+    assert schema_signature(many).endswith("…}")
+    assert schema_signature({"anyOf": [{"type": "string"}, {"type": "null"}]}) == "string or null"
+    assert schema_signature(True) == "…"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taoloop.core.cards.decimals import has_float, kept_literals, written_literals
+from taoloop.core.cards.decimals import carry_over_literals, decimal_literals, has_float
 
 
 @pytest.mark.parametrize(
@@ -33,18 +33,18 @@ from taoloop.core.cards.decimals import has_float, kept_literals, written_litera
     ],
 )
 def test_a_decimal_is_found_as_it_was_written(args: Any, text: str, found: dict[str, str]) -> None:
-    assert written_literals(args, [text]) == found
+    assert decimal_literals(args, [text]) == found
 
 
 def test_the_digits_of_a_number_that_was_changed_are_not_kept() -> None:
     digits = {"/a": "1.10", "/b/0": "-0.00", "/c~1d": "2.50", "/gone": "3.0"}
     before = {"a": 1.1, "b": [-0.0], "c/d": 2.5, "gone": 3.0}
-    assert kept_literals(digits, before, {"a": 1.1, "b": [0.0], "c/d": 2.5}) == {"/a": "1.10", "/c~1d": "2.50"}
-    assert kept_literals(digits, before, {"a": "1.1", "b": 0, "c/d": 2.51}) == {}
+    assert carry_over_literals(digits, before, {"a": 1.1, "b": [0.0], "c/d": 2.5}) == {"/a": "1.10", "/c~1d": "2.50"}
+    assert carry_over_literals(digits, before, {"a": "1.1", "b": 0, "c/d": 2.51}) == {}
 
 
 def test_several_texts_are_searched() -> None:
-    assert written_literals({"a": 1.1}, ["", '{"a": 1.10}', "no"]) == {"/a": "1.10"}
+    assert decimal_literals({"a": 1.1}, ["", '{"a": 1.10}', "no"]) == {"/a": "1.10"}
 
 
 def test_only_what_holds_a_float_is_looked_for() -> None:
@@ -61,13 +61,13 @@ _JSON = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4), st.text(max_size=20))
 def test_what_a_float_says_itself_is_no_literal(args: dict[str, Any], around: str) -> None:
-    assert written_literals(args, [around + json.dumps(args) + around]) == {}
+    assert decimal_literals(args, [around + json.dumps(args) + around]) == {}
 
 
 @given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4), st.text(max_size=20))
 @example({"a": [1.5, {"b": -2.25}]}, "")
 def test_a_literal_is_always_that_of_a_number_of_the_call(args: dict[str, Any], around: str) -> None:
-    texts = list(written_literals(args, [around + _with_a_zero(args) + around]).values())
+    texts = list(decimal_literals(args, [around + _with_a_zero(args) + around]).values())
     assert all(float(text) in _floats(args) for text in texts)
     if "{" not in around:
         assert len(texts) == sum("e" not in repr(one) for one in _floats(args))
@@ -93,5 +93,5 @@ def _floats(value: Any) -> list[float]:
 
 def test_a_text_that_only_looks_like_objects_is_given_up_soon() -> None:
     hostile = '{"a":[' * 100 + "1.50," * 20_000
-    assert written_literals({"a": 1.5}, [hostile + '{"a": 1.50}']) == {}
-    assert written_literals({"a": 1.5}, ['{not} {this} {"b": }, but {"a": 1.50}']) == {"/a": "1.50"}
+    assert decimal_literals({"a": 1.5}, [hostile + '{"a": 1.50}']) == {}
+    assert decimal_literals({"a": 1.5}, ['{not} {this} {"b": }, but {"a": 1.50}']) == {"/a": "1.50"}

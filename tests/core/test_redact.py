@@ -19,7 +19,7 @@ from taoloop.core.decision import Act, Call
 from taoloop.core.events import FACTS, ActionRequested, Fault, Finished, ModelReplied, Observed, RunStarted
 from taoloop.core.message import ToolCallText
 from taoloop.core.redaction.encodings import secrets_of
-from taoloop.core.redaction.redactor import OURS, Redactor, holds_label
+from taoloop.core.redaction.redactor import RUNTIME_FIELDS, Redactor, contains_redaction
 
 VALUE = 'q8Zr"1/x+Lw0vT9e=k'
 PLAIN = Redactor()
@@ -215,8 +215,8 @@ def test_data_is_redacted_by_its_names_at_any_depth() -> None:
     assert redacted["list"] == [{"name": "password", "value": "[redacted:password]"}]
     assert redacted["schema"] is data["schema"]
     assert redacted["apiKey"] == "[redacted:apiKey]"
-    assert holds_label(redacted)
-    assert not holds_label(data)
+    assert contains_redaction(redacted)
+    assert not contains_redaction(data)
 
 
 def test_clean_data_is_the_same_object() -> None:
@@ -259,10 +259,10 @@ def test_a_redacted_request_names_what_is_kept_of_it() -> None:
 
 
 def test_every_text_of_every_fact_is_either_looked_at_or_ours() -> None:
-    ours = {field.name for fact in FACTS for field in dataclasses.fields(fact)} & OURS
+    ours = {field.name for fact in FACTS for field in dataclasses.fields(fact)} & RUNTIME_FIELDS
     assert ours >= {"nonce", "call_id", "digest", "idempotency_key", "output_digest"}
     for name in ("task", "text", "args", "output", "message", "note", "reason", "answer", "printed", "thinking", "by"):
-        assert name not in OURS
+        assert name not in RUNTIME_FIELDS
 
 
 def test_a_secret_in_any_field_of_a_reply_is_seen() -> None:
@@ -287,7 +287,7 @@ def test_a_secret_in_any_field_of_a_reply_is_seen() -> None:
     )
     for holder, wrap in places:
         for field in dataclasses.fields(holder):
-            if field.name not in OURS and field.type in ("str", "Any", str):
+            if field.name not in RUNTIME_FIELDS and field.type in ("str", "Any", str):
                 assert key not in repr(PLAIN.fact(wrap(dataclasses.replace(holder, **{field.name: key})))), field.name
                 seen += 1
     assert seen >= 8

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.core.message import Message, ToolCallText
-from taoloop.core.text import MESSAGE_TOKENS, first_tokens, message_tokens, text_tokens
+from taoloop.core.text import MESSAGE_TOKENS, estimate_tokens, message_tokens, truncate_to_tokens
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from taoloop.core.text import MESSAGE_TOKENS, first_tokens, message_tokens, text
     [("", 0), ("word", 1), ("x" * 400, 100), ("茶的价格", 4), ("价格 12", 3), ("\ud800", 1), ("é" * 30, 20)],
 )
 def test_four_ascii_characters_or_one_chinese_one_are_a_token(text: str, tokens: int) -> None:
-    assert text_tokens(text) == tokens
+    assert estimate_tokens(text) == tokens
 
 
 def test_calls_in_a_message_count_too() -> None:
@@ -27,12 +27,12 @@ def test_calls_in_a_message_count_too() -> None:
 
 @given(st.text(), st.text())
 def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
-    assert text_tokens(one) <= text_tokens(one + other) <= text_tokens(one) + text_tokens(other) + 1
+    assert estimate_tokens(one) <= estimate_tokens(one + other) <= estimate_tokens(one) + estimate_tokens(other) + 1
 
 
 @given(st.text(max_size=300), st.integers(0, 80))
 def test_the_beginning_of_a_text_has_at_most_so_many_tokens_and_no_fewer_than_fit(text: str, most: int) -> None:
-    kept = first_tokens(text, most)
+    kept = truncate_to_tokens(text, most)
     assert text.startswith(kept)
-    assert text_tokens(kept) <= most
-    assert kept == text or text_tokens(text[: len(kept) + 1]) > most
+    assert estimate_tokens(kept) <= most
+    assert kept == text or estimate_tokens(text[: len(kept) + 1]) > most

@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import CALL, DESCRIBE, FIND, fitting_cards, meant, tells_cards, told, words
+from taoloop.core.cards.tool_search import (
+    CALL_TOOL,
+    DESCRIBE_TOOL,
+    FIND_TOOL,
+    is_discovery_tool,
+    listed_cards,
+    rank_cards,
+    unwrap_call_tool,
+    words,
+)
 from taoloop.core.decision import Call
 
 CARDS = tuple(
@@ -33,13 +42,13 @@ CARDS = tuple(
     ],
 )
 def test_the_card_that_fits_best_comes_first(query: str, best: str) -> None:
-    assert fitting_cards(query, CARDS, 3)[0].name == best
+    assert rank_cards(query, CARDS, 3)[0].name == best
 
 
 def test_what_fits_nothing_finds_nothing() -> None:
-    assert fitting_cards("the of quantum", CARDS, 3) == ()
-    assert fitting_cards("", CARDS, 3) == ()
-    assert len(fitting_cards("list team", CARDS, 1)) == 1
+    assert rank_cards("the of quantum", CARDS, 3) == ()
+    assert rank_cards("", CARDS, 3) == ()
+    assert len(rank_cards("list team", CARDS, 1)) == 1
 
 
 def test_words_are_split_and_without_plural() -> None:
@@ -50,15 +59,15 @@ def test_words_are_split_and_without_plural() -> None:
 
 def test_only_listed_cards_are_told() -> None:
     listed = replace(CARDS[0], listed=True)
-    assert told((*CARDS[1:], listed)) == (listed,)
-    every = (listed, CALL)
-    assert told(every) is every
+    assert listed_cards((*CARDS[1:], listed)) == (listed,)
+    every = (listed, CALL_TOOL)
+    assert listed_cards(every) is every
 
 
 def test_a_call_of_the_caller_means_the_one_that_it_names() -> None:
-    cards = (*CARDS, CALL)
+    cards = (*CARDS, CALL_TOOL)
     call = Call(tool="call_tool", args={"name": "users_list", "args": {"a": 1}}, ref="r")
-    assert meant(call, cards) == Call(tool="users_list", args={"a": 1}, ref="r")
+    assert unwrap_call_tool(call, cards) == Call(tool="users_list", args={"a": 1}, ref="r")
 
 
 @pytest.mark.parametrize(
@@ -75,15 +84,15 @@ def test_a_call_of_the_caller_means_the_one_that_it_names() -> None:
 )
 def test_a_call_that_names_none_stays_itself(args: object) -> None:
     call = Call(tool="call_tool", args=args)  # as a model may write it
-    assert meant(call, (*CARDS, CALL)) is call
+    assert unwrap_call_tool(call, (*CARDS, CALL_TOOL)) is call
 
 
 def test_a_tool_of_somebody_else_with_that_name_is_not_the_caller() -> None:
     own = ToolCard(name="call_tool", purpose="Something else.", tier="read")
     call = Call(tool="call_tool", args={"name": "users_list", "args": {}})
-    assert meant(call, (*CARDS, own)) is call
-    assert not tells_cards(replace(FIND, purpose="Something else."))
-    assert tells_cards(FIND)
-    assert tells_cards(DESCRIBE)
-    assert not tells_cards(CALL)
-    assert not tells_cards(None)
+    assert unwrap_call_tool(call, (*CARDS, own)) is call
+    assert not is_discovery_tool(replace(FIND_TOOL, purpose="Something else."))
+    assert is_discovery_tool(FIND_TOOL)
+    assert is_discovery_tool(DESCRIBE_TOOL)
+    assert not is_discovery_tool(CALL_TOOL)
+    assert not is_discovery_tool(None)

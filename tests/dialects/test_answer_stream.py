@@ -18,8 +18,8 @@ from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.parsing.placeholders import _PLACEHOLDER, _TEMPLATE, is_placeholder
 from taoloop.dialects.read_reply import native_reply
-from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, cut_at, rest_of
-from taoloop.dialects.streaming.held_text import may_be_label, may_be_nothing, seen
+from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, cut_at, unsent_suffix
+from taoloop.dialects.streaming.held_text import may_be_label, may_be_placeholder, normalise_line
 
 DRIFT = Path(__file__).parent / "corpus" / "drift.jsonl"
 REPLIES = Path(__file__).parents[1] / "data" / "higress" / "vectors" / "model_replies.json"
@@ -192,7 +192,7 @@ def test_a_plain_answer_is_given_all_but_a_few_signs(
     for parts in (pieces(written, borders), list(written), [written]):
         got, _ = stream(dialect, parts)
         assert read.text.startswith(got)
-        if not any(may_be_label(seen(line)) or LABEL.search(line) for line in text.split("\n") if line):
+        if not any(may_be_label(normalise_line(line)) or LABEL.search(line) for line in text.split("\n") if line):
             assert len(got) >= len(read.text) - HELD
 
 
@@ -380,7 +380,7 @@ def test_half_of_a_character_ends_the_stream() -> None:
 def test_every_beginning_of_a_label_is_held(label: str) -> None:
     found = LABEL.search(label)
     assert found is not None
-    line = seen(found.group())
+    line = normalise_line(found.group())
     for end in range(len(line)):
         if LABEL.match(f"{line[:end]}\0") is not None:
             return  # found before its end
@@ -394,14 +394,14 @@ PLACES = st.one_of(st.from_regex(_PLACEHOLDER, fullmatch=True), st.from_regex(_T
 @given(place=PLACES.filter(is_placeholder))
 def test_every_beginning_of_a_placeholder_is_held(place: str) -> None:
     place = place.lstrip()
-    assert all(may_be_nothing(place[:end]) for end in range(1, len(place) + 1))
+    assert all(may_be_placeholder(place[:end]) for end in range(1, len(place) + 1))
 
 
 def test_what_is_left_of_an_answer() -> None:
-    assert rest_of("It rains.", "It ra") == ("ins.", True)
-    assert rest_of("It rains.", "") == ("It rains.", True)
-    assert rest_of("It rains.", "It rains.") == ("", True)
-    assert rest_of("It snows.", "It ra") == ("It snows.", False)
+    assert unsent_suffix("It rains.", "It ra") == ("ins.", True)
+    assert unsent_suffix("It rains.", "") == ("It rains.", True)
+    assert unsent_suffix("It rains.", "It rains.") == ("", True)
+    assert unsent_suffix("It snows.", "It ra") == ("It snows.", False)
 
 
 STOPS = st.lists(st.text("ab\n", max_size=4), max_size=4)

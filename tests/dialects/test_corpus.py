@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from taoloop.dialects import read_reply
-from taoloop.dialects.parsing.strict_json import same
+from taoloop.dialects.parsing.strict_json import json_equal
 
 CORPUS = Path(__file__).parent / "corpus" / "drift.jsonl"
 UNDERSTOOD_AT_LEAST = 0.98
@@ -32,7 +32,7 @@ def outcome(case: dict[str, Any]) -> str:
     if read.kind == "action":
         return (
             "correct"
-            if read.tool == want["tool"] and same(as_numbers(read.args), as_numbers(want["args"]))
+            if read.tool == want["tool"] and json_equal(as_numbers(read.args), as_numbers(want["args"]))
             else "wrong"
         )
     return "correct" if str(read.answer).split() == str(want["answer"]).split() else "wrong"

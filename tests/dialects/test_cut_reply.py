@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taoloop.dialects.streaming.answer_stream import beginning_of_answer
+from taoloop.dialects.streaming.answer_stream import truncated_answer
 
 ANSWER = "The answer is forty-tw"
 
@@ -19,7 +19,7 @@ ANSWER = "The answer is forty-tw"
     ],
 )
 def test_what_was_written_of_the_answer_counts(dialect: str, text: str) -> None:
-    assert beginning_of_answer(text, dialect, tools_offered=True) == ANSWER
+    assert truncated_answer(text, dialect, tools_offered=True) == ANSWER
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_what_was_written_of_the_answer_counts(dialect: str, text: str) -> None:
     ],
 )
 def test_a_thought_or_a_call_is_no_answer(dialect: str, text: str) -> None:
-    assert beginning_of_answer(text, dialect, tools_offered=True) == ""
+    assert truncated_answer(text, dialect, tools_offered=True) == ""

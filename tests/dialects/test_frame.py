@@ -11,7 +11,7 @@ from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.events import ActionRequested, Fault, ModelReplied, Observed, ReplyRejected
 from taoloop.core.prompts import PromptSet
 from taoloop.dialects import DIALECTS, get_dialect
-from taoloop.dialects.prompt.untrusted_frame import neutral, observation_text
+from taoloop.dialects.prompt.untrusted_frame import defuse_markers, observation_text
 from taoloop.errors import PromptError
 from taoloop.prompts import load_prompts
 
@@ -73,7 +73,7 @@ def test_s0_34_nothing_leaves_the_frame(attack: str) -> None:
 
 @pytest.mark.parametrize("plain", ["8", "a\tb\nc", '{"Action": "x", "n": [1]}', "晴，25 度", "a < b", "❤️ x[0]"])
 def test_ordinary_content_stays_as_it_is(plain: str) -> None:
-    assert neutral(plain, NONCE) == plain
+    assert defuse_markers(plain, NONCE) == plain
 
 
 def test_a_failure_shows_code_message_retryable_and_hint() -> None:

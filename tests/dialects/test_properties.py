@@ -13,11 +13,11 @@ from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.dialects import DIALECTS, get_dialect
 from taoloop.dialects.parsing.cleanup import EDGE, clean
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.placeholders import is_placeholder
 from taoloop.dialects.parsing.reply_parser import read_text
-from taoloop.dialects.prompt.untrusted_frame import neutral
-from taoloop.dialects.prose_dialect import ProseDialect
+from taoloop.dialects.prompt.untrusted_frame import defuse_markers
+from taoloop.dialects.prose_dialect import TextReplyDialect
 
 NAMES = sorted(DIALECTS)
 PROSE = ["fenced", "json", "text"]
@@ -91,7 +91,7 @@ def tolerant(text: str) -> Decision | Problem:
     """What the tolerant reader makes of a text, without the short way before it."""
     try:
         return read_text(clean(text), CARDS)
-    except RefusedError as refused:
+    except ReplyParseError as refused:
         return refused.problem
 
 
@@ -131,7 +131,7 @@ def test_the_short_way_and_the_tolerant_reader_agree(
 ) -> None:
     """Where the short way reads a reply at all, the tolerant reader reads the same."""
     dialect = get_dialect(name)
-    assert isinstance(dialect, ProseDialect)
+    assert isinstance(dialect, TextReplyDialect)
     decision = (
         Answer(text=text, reason=reason) if final else Act(calls=(Call(tool="lookup", args=args),), reason=reason)
     )
@@ -198,13 +198,13 @@ def test_a_megabyte_of_anything_is_read(name: str, piece: str) -> None:
     if name == "native":
         reply = ModelReply(tool_calls=(ToolCallText(name=piece, arguments=long), ToolCallText(name=long, arguments="")))
         assert isinstance(read(name, reply), Act | Problem)
-    assert len(neutral(long, "9f3c2a")) >= len(long)
+    assert len(defuse_markers(long, "9f3c2a")) >= len(long)
 
 
 @settings(max_examples=200)
 @given(text=ANY_TEXT)
 def test_neutral_text_is_stable(text: str) -> None:
     """Done twice is done once, and the result can always be encoded."""
-    once = neutral(text, "9f3c2a")
-    assert neutral(once, "9f3c2a") == once
+    once = defuse_markers(text, "9f3c2a")
+    assert defuse_markers(once, "9f3c2a") == once
     once.encode()

@@ -9,8 +9,8 @@ import pytest
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.dialects import (
     describe,
-    form,
     get_dialect,
+    output_format_prompt,
     register_dialect,
     system_prompt,
     task_prompt,
@@ -72,10 +72,10 @@ def test_s2_14_to_s2_17_the_rules(strategy: str) -> None:
 
 def test_s3_9_the_form_forbids_everything_else() -> None:
     """S3-2, S3-9: other keys, explanations, prefixes, suffixes, fences."""
-    english = form(PROMPTS["en"], "json", tools=True, reasons=True)
+    english = output_format_prompt(PROMPTS["en"], "json", tools=True, reasons=True)
     for part in ('"thought"', '"action"', '"action_input"', '"final"'):
         assert part in english
-        assert part in form(PROMPTS["zh"], "json", tools=True, reasons=True)
+        assert part in output_format_prompt(PROMPTS["zh"], "json", tools=True, reasons=True)
     for word in ("other keys", "explanations", "prefix", "suffix", "fence"):
         assert word in english
 

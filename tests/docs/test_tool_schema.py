@@ -8,7 +8,7 @@ from tests.docs.fenced import ROOT, blocks
 from tests.docs.published import Published
 
 from taoloop.config.settings_loader import fields_of
-from taoloop.config.tool_entries import FORMS
+from taoloop.config.tool_entries import SOURCE_KINDS
 from taoloop.config.tool_file import FIELDS, read_tools
 from taoloop.errors import AgentFileError
 
@@ -24,7 +24,7 @@ def test_the_published_schema_is_current() -> None:
 def test_every_field_of_every_source_is_in_it_with_what_it_means() -> None:
     found = PUBLISHED.schema
     assert set(found["properties"]) == set(FIELDS)
-    for form in FORMS.values():
+    for form in SOURCE_KINDS.values():
         made = found["$defs"][form.settings]
         assert set(made["properties"]) == set(fields_of(form.settings_class()))
         for name, field in made["properties"].items():
@@ -71,5 +71,5 @@ def test_the_page_names_every_form_and_every_field_of_a_file() -> None:
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     for name in FIELDS:
         assert f"`{name}`" in text
-    for name in FORMS:
+    for name in SOURCE_KINDS:
         assert f"{{{name}: " in text

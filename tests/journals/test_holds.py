@@ -17,7 +17,7 @@ from taoloop import MemoryJournal, SqliteJournal
 from taoloop.core.events import Paused
 from taoloop.errors import JournalError
 from taoloop.journals.base import Lease
-from taoloop.journals.run_locks import Holder, holds_of
+from taoloop.journals.run_locks import LockHolder, locks_of
 from taoloop.testing.journal_contract import STARTED, events
 
 Open = Callable[[], AbstractAsyncContextManager[MemoryJournal | SqliteJournal]]
@@ -65,11 +65,11 @@ def test_a_run_is_held_until_it_is_let_go(opened: Open) -> None:
         async with opened() as journal:
             holds = journal.holds
             assert holds is not None
-            assert holds_of(journal) is holds
+            assert locks_of(journal) is holds
             lease = await begun(journal, "r1")
             assert await holds.holder("r1") is None
             holds.hold(lease)
-            assert await holds.holder("r1") == Holder(process=os.getpid())
+            assert await holds.holder("r1") == LockHolder(process=os.getpid())
             assert str(await holds.holder("r1")) == "this process"
             assert await holds.holder("nobody") is None
             holds.let_go(lease)
@@ -116,7 +116,7 @@ def test_left_are_the_runs_that_nobody_is_at_work_on(opened: Open) -> None:
 def test_another_process_holds_it_until_it_lets_go_or_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
 
-    async def holder() -> Holder | None:
+    async def holder() -> LockHolder | None:
         async with SqliteJournal(path, read_only=True) as journal:
             assert journal.holds is not None
             return await journal.holds.holder("r1")
@@ -128,7 +128,7 @@ def test_another_process_holds_it_until_it_lets_go_or_is_killed(tmp_path: Path) 
             assert child.stdin is not None
             assert child.stdout is not None
             assert child.stdout.readline() == "1\n"
-            assert asyncio.run(holder()) == Holder(process=child.pid)
+            assert asyncio.run(holder()) == LockHolder(process=child.pid)
             if dies:
                 child.kill()
                 child.wait()
@@ -162,7 +162,7 @@ def test_looking_and_closing_take_nothing_from_who_holds(tmp_path: Path) -> None
                 async with SqliteJournal(other) as again:
                     assert again.holds is not None
                     assert not {"r1", "r2"} & set(await again.holds.left())
-                    assert await again.holds.holder("r1") == Holder(process=os.getpid())
+                    assert await again.holds.holder("r1") == LockHolder(process=os.getpid())
                     extra = await begun(again, f"r-{other.stem}")
                     again.holds.hold(extra)
                     again.holds.let_go(extra)

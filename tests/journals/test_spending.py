@@ -18,7 +18,7 @@ from taoloop.core.events import Event, Fact, Finished, ModelReplied, Observed, P
 from taoloop.core.message import Usage
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import Artifact, Journal, Lease, RunRow
-from taoloop.journals.costs import Spent, spending, totals
+from taoloop.journals.costs import CostRow, cost_rows, totals
 from taoloop.journals.memory import MemoryJournal
 from taoloop.journals.sqlite.journal import SqliteJournal
 
@@ -76,11 +76,11 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
 
 def summed(
     opened: Callable[[], Any], body: Callable[[Journal], Awaitable[None]], since: float | None = None
-) -> list[Spent]:
-    async def run() -> list[Spent]:
+) -> list[CostRow]:
+    async def run() -> list[CostRow]:
         async with opened() as journal:
             await body(journal)
-            return await spending(journal, since)
+            return await cost_rows(journal, since)
 
     return asyncio.run(run())
 
@@ -112,16 +112,16 @@ def test_what_was_used_is_summed_by_day_key_and_agent(opened: Callable[[], Any])
         await keep(journal, "r5", (NOON, started(key="b")))
 
     first, second, third, fourth = summed(opened, body)
-    assert first == Spent(
+    assert first == CostRow(
         day=TODAY, key="", agent="counter", runs=1, model_calls=1, input_tokens=100, cached_tokens=40,
         output_tokens=10, cost_usd=4.0,
     )  # fmt: skip
-    assert second == Spent(
+    assert second == CostRow(
         day=TODAY, key="a", agent="counter", runs=2, model_calls=3, input_tokens=300, cached_tokens=120,
         output_tokens=30, cost_usd=1.75,
     )  # fmt: skip
     assert (third.agent, third.cost_usd) == ("other", 2.0)
-    assert fourth == Spent(day=TODAY, key="b", agent="counter", runs=1)
+    assert fourth == CostRow(day=TODAY, key="b", agent="counter", runs=1)
 
 
 def test_a_call_counts_on_the_day_on_which_its_reply_came(opened: Callable[[], Any]) -> None:
@@ -203,9 +203,9 @@ def test_nothing_kept_is_nothing_spent(opened: Callable[[], Any]) -> None:
 
 def test_rows_are_added_up_by_what_is_asked_for() -> None:
     rows = [
-        Spent(day=TODAY, key="a", agent="x", runs=1, cost_usd=1.0, unpriced_calls=1),
-        Spent(day=TODAY, key="b", agent="x", runs=2, cost_usd=2.0),
-        Spent(day=TOMORROW, key="a", agent="y", runs=4, cost_usd=4.0),
+        CostRow(day=TODAY, key="a", agent="x", runs=1, cost_usd=1.0, unpriced_calls=1),
+        CostRow(day=TODAY, key="b", agent="x", runs=2, cost_usd=2.0),
+        CostRow(day=TOMORROW, key="a", agent="y", runs=4, cost_usd=4.0),
     ]
     by_key = totals(rows, lambda row: ("", row.key, ""))
     assert [(row.key, row.runs, row.cost_usd, row.unpriced_calls) for row in by_key] == [
@@ -224,6 +224,6 @@ def test_an_event_that_is_no_json_is_told_with_the_file(tmp_path: Path) -> None:
             connection.execute("UPDATE event SET body = '{' WHERE kind = 'model_replied'")
         async with SqliteJournal(path) as journal:
             with pytest.raises(JournalCorrupt, match=r"runs\.db"):
-                await spending(journal)
+                await cost_rows(journal)
 
     asyncio.run(body())

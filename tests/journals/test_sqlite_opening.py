@@ -11,7 +11,7 @@ import pytest
 
 from taoloop.errors import JournalLocked
 from taoloop.journals.sqlite import schema
-from taoloop.journals.sqlite.file import Place, open_database
+from taoloop.journals.sqlite.file import DatabaseFile, open_database
 
 if TYPE_CHECKING:
     import sqlite3
@@ -23,7 +23,7 @@ def test_a_file_that_becomes_a_journal_while_it_is_looked_at_is_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
     """Another connection makes the tables (if it can) after each thing that is read of the file."""
-    place = Place(path=tmp_path / "runs.db", lock_timeout_s=0.0)
+    place = DatabaseFile(path=tmp_path / "runs.db", lock_timeout_s=0.0)
     read, tried = getattr(schema, between), list[bool]()
 
     def read_and_let_another_open(connection: sqlite3.Connection) -> int:
@@ -49,7 +49,7 @@ def test_threads_open_a_new_file_at_once(tmp_path: Path) -> None:
         for number in range(40):
             barrier.wait()
             try:
-                open_database(Place(path=tmp_path / f"{number}.db")).close()
+                open_database(DatabaseFile(path=tmp_path / f"{number}.db")).close()
             except Exception as error:  # noqa: BLE001  # whatever it is
                 failed.append(error)
 

@@ -16,7 +16,7 @@ from taoloop.core.events import ActionStarted, Fact, Finished, Observed
 from taoloop.core.hash_chain import ChainReport, head_of
 from taoloop.errors import JournalTampered
 from taoloop.journals.base import Artifact
-from taoloop.journals.sqlite.file import Place, open_database
+from taoloop.journals.sqlite.file import DatabaseFile, open_database
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.journals.sqlite.schema import MIGRATIONS
 from taoloop.testing.journal_contract import STARTED, events, note, refused
@@ -174,7 +174,7 @@ def test_a_run_that_died_may_lose_its_last_words_but_no_effect(path: Path) -> No
 
 def test_an_older_file_gets_its_chain_when_it_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
-    with closing(open_database(Place(path=path), MIGRATIONS[:1])) as connection:
+    with closing(open_database(DatabaseFile(path=path), MIGRATIONS[:1])) as connection:
         connection.execute("INSERT INTO run VALUES (1, 'r1', 'running', 1, 'How many posts?', 'counter', 1000.0)")
         for seq, at, fact in events(STARTED, note(1), note(2)):
             row = ("r1", seq, at, fact.kind, 1, encode_fact(fact).decode())

@@ -18,7 +18,7 @@ import pytest
 
 from taoloop.errors import JournalCorrupt, JournalError, JournalFull, JournalLocked, JournalTooNew, RunNotFound
 from taoloop.journals.base import Artifact, Lease
-from taoloop.journals.sqlite.file import Place, default_path, open_database
+from taoloop.journals.sqlite.file import DatabaseFile, default_path, open_database
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.journals.sqlite.schema import MIGRATIONS, version
 from taoloop.testing.journal_contract import STARTED, events, note, refused
@@ -282,11 +282,11 @@ V2 = (
 
 def test_an_older_file_is_brought_up_to_date_and_keeps_its_runs(path: Path) -> None:
     make_journal(path)
-    with closing(open_database(Place(path=path), (*MIGRATIONS, V2))) as connection:
+    with closing(open_database(DatabaseFile(path=path), (*MIGRATIONS, V2))) as connection:
         assert version(connection) == len(MIGRATIONS) + 1
         assert connection.execute("SELECT id, colour FROM run").fetchall() == [("r1", "red")]
         assert connection.execute("SELECT count(*) FROM event").fetchone() == (2,)
-    with closing(open_database(Place(path=path), (*MIGRATIONS, V2))) as connection:  # not a second time
+    with closing(open_database(DatabaseFile(path=path), (*MIGRATIONS, V2))) as connection:  # not a second time
         assert version(connection) == len(MIGRATIONS) + 1
     trouble(JournalTooNew, path)
 
@@ -294,16 +294,16 @@ def test_an_older_file_is_brought_up_to_date_and_keeps_its_runs(path: Path) -> N
 def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
     make_journal(path)
     with pytest.raises(JournalError, match="no such table: nowhere"):
-        open_database(Place(path=path), (*MIGRATIONS, (*V2, "UPDATE nowhere SET x = 1")))
+        open_database(DatabaseFile(path=path), (*MIGRATIONS, (*V2, "UPDATE nowhere SET x = 1")))
     with closing(sqlite3.connect(path)) as connection:
         assert version(connection) == len(MIGRATIONS)
         assert "colour" not in [row[1] for row in connection.execute("PRAGMA table_info(run)")]
-    open_database(Place(path=path)).close()
+    open_database(DatabaseFile(path=path)).close()
 
 
 def test_an_older_file_can_be_read_and_stays_as_it_is(path: Path) -> None:
     make_journal(path)
-    open_database(Place(path=path, read_only=True), (*MIGRATIONS, V2)).close()
+    open_database(DatabaseFile(path=path, read_only=True), (*MIGRATIONS, V2)).close()
     with closing(sqlite3.connect(path)) as connection:
         assert version(connection) == len(MIGRATIONS)
 
@@ -311,7 +311,7 @@ def test_an_older_file_can_be_read_and_stays_as_it_is(path: Path) -> None:
 def test_an_empty_file_opened_for_reading_says_how_to_fill_it(path: Path) -> None:
     path.touch()
     with pytest.raises(JournalError, match="older schema 0"):
-        open_database(Place(path=path, read_only=True))
+        open_database(DatabaseFile(path=path, read_only=True))
 
 
 def test_the_place_can_be_chosen_by_the_environment(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from taoloop.errors import ModelContentRefused, ModelUnavailable
 from taoloop.models.anthropic.messages import turns
 from taoloop.models.anthropic.model import AnthropicModel
 from taoloop.models.http.sdk_request import anthropic_target
-from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.providers import Endpoint
 from taoloop.runtime.result import Result
 
@@ -304,7 +304,7 @@ def test_messages_keep_to_the_rules_of_the_api() -> None:
         Message(role="system", content="later"),
         Message(role="assistant", content=""),
     ]
-    system, found = turns(given, WireNames(["math.add", "add"]))
+    system, found = turns(given, ToolNameMap(["math.add", "add"]))
     assert system == "one\n\ntwo"
     assert unmarked(found) == [
         {"role": "user", "content": [said("(The conversation begins.)")]},
@@ -326,4 +326,4 @@ def test_messages_keep_to_the_rules_of_the_api() -> None:
             ],
         },
     ]
-    assert turns(asking().messages, WireNames(()))[1][-1]["content"][-1]["cache_control"]
+    assert turns(asking().messages, ToolNameMap(()))[1][-1]["content"][-1]["cache_control"]

@@ -14,7 +14,7 @@ from taoloop.config.agent_file import load_agent
 from taoloop.errors import AgentFileError, ConfigError, MissingKey, ModelUnavailable
 from taoloop.models.scripted import ScriptedModel
 from taoloop.models.settings import Rate, Retry
-from taoloop.models.wrappers.build import Bound, bind, joined_spec, split_spec
+from taoloop.models.wrappers.build import BuiltModel, build_model, join_specs, split_specs
 from taoloop.models.wrappers.fallback import Fallback
 from taoloop.models.wrappers.retry import Retrying
 
@@ -23,8 +23,8 @@ DOWN = ModelUnavailable("told answered 503.")
 ENV = {"OPENAI_API_KEY": "k"}
 
 
-def bound(model: Any, fallback: Any = (), **options: Any) -> Bound:
-    return bind(model, fallback, **{"retry": QUICK, "rate": None, "env": ENV} | options)
+def bound(model: Any, fallback: Any = (), **options: Any) -> BuiltModel:
+    return build_model(model, fallback, **{"retry": QUICK, "rate": None, "env": ENV} | options)
 
 
 def test_a_model_of_a_provider_and_one_of_your_own_are_asked_again() -> None:
@@ -62,8 +62,8 @@ def test_several_models_are_one_by_their_specs(model: Any, fallback: Any, spec: 
 
 
 def test_a_joined_spec_can_be_split_again() -> None:
-    assert split_spec(joined_spec("openai:a", "scripted:a|b.yaml")) == ("openai:a", "scripted:a|b.yaml")
-    assert split_spec("") == ("",)
+    assert split_specs(join_specs("openai:a", "scripted:a|b.yaml")) == ("openai:a", "scripted:a|b.yaml")
+    assert split_specs("") == ("",)
 
 
 @pytest.mark.parametrize("fallback", [7, [None], [""], ""])

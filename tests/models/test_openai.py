@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from taoloop import Agent, Limits, tool
 from taoloop.errors import MissingKey
-from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.registry import default_spec, resolve_model
 from taoloop.models.settings import Retry
 from taoloop.runtime.result import Result
@@ -180,7 +180,7 @@ def test_names_that_the_api_refuses_are_changed_on_the_way_and_back() -> None:
 
 @given(st.lists(st.text(max_size=70)), st.lists(st.text(max_size=70)))
 def test_every_name_goes_out_usable_and_comes_back(tools: list[str], invented: list[str]) -> None:
-    names = WireNames(tools)
+    names = ToolNameMap(tools)
     out = [names.outgoing(name) for name in (*tools, *invented)]
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in out)
     assert len({names.outgoing(name) for name in tools}) == len(set(tools))

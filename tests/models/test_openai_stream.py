@@ -20,9 +20,9 @@ from taoloop.errors import (
     ModelReplyUnreadable,
     ModelUnavailable,
 )
-from taoloop.models.http.transport import Answer, Target, Wire
+from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport
 from taoloop.models.openai.model import OpenAIModel
-from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.openai.replies import OpenAIStream
 from taoloop.models.providers import Endpoint
 
@@ -184,7 +184,7 @@ def test_a_stream_may_be_cut_into_pieces_anywhere(lengths: list[int]) -> None:
     stream = (": hello\n\n" + "".join(lines) + "data: [DONE]\n\n").encode()
     heard: list[Delta] = []
     target = OpenAIModel(Endpoint(provider="openai", model="tiny", api_key="k"))
-    reader = OpenAIStream(target, WireNames(()), heard.append)
+    reader = OpenAIStream(target, ToolNameMap(()), heard.append)
     position = 0
     for length in (*lengths, len(stream)):
         done = reader.feed(stream[position : position + length])
@@ -298,10 +298,10 @@ def test_the_only_choice_may_have_no_number() -> None:
 
 def test_a_whole_reply_does_not_wait_for_a_server_that_never_ends_its_stream() -> None:
     pieces = [f"data: {json.dumps(one)}\n\n".encode() for one in (*TEXT, STOP)]
-    reader = OpenAIStream(OpenAIModel(Endpoint(provider="openai", model="tiny", api_key="k")), WireNames(()), None)
+    reader = OpenAIStream(OpenAIModel(Endpoint(provider="openai", model="tiny", api_key="k")), ToolNameMap(()), None)
 
-    async def post(url: str) -> Answer:
-        wire = Wire(Target(name="x", address=url, url=url, headers={}), last_words_s=0.01)
+    async def post(url: str) -> HttpResponse:
+        wire = HttpTransport(HttpTarget(name="x", address=url, url=url, headers={}), last_words_s=0.01)
         return await wire.post(b"{}", timeout_s=60.0, reader=reader)
 
     with ProviderDouble([silent([b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\n\r\n", *pieces])]) as server:

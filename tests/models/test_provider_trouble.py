@@ -43,7 +43,7 @@ from taoloop.models.anthropic.replies import AnthropicStream
 from taoloop.models.base import Model
 from taoloop.models.http.transport import MAX_REPLY_BYTES
 from taoloop.models.openai.model import OpenAIModel
-from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.openai.replies import OpenAIStream
 from taoloop.models.providers import Endpoint
 from taoloop.models.settings import Retry
@@ -333,7 +333,7 @@ def test_an_endless_stream_comes_to_an_end(api: str, piece: bytes) -> None:
 @pytest.mark.parametrize("piece", [b"data: " + b"x" * MIB, b"data: " + b"x" * MIB + b"\n"], ids=["a line", "lines"])
 def test_an_event_that_never_ends_is_not_kept(kind: type[OpenAIStream] | type[AnthropicStream], piece: bytes) -> None:
     target = OpenAIModel(Endpoint(provider="openai", model="tiny", api_key=KEY))
-    reader = kind(target, WireNames(()), None)
+    reader = kind(target, ToolNameMap(()), None)
     kept = b"data: " + b"x" * (MAX_REPLY_BYTES - MIB)
     assert not reader.feed(kept)
     with pytest.raises(ModelReplyUnreadable, match="more than 16 MiB"):

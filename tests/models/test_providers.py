@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.models.provider_double import ProviderDouble, ask, whole
 
-from taoloop.cli.dotenv import environment
+from taoloop.cli.dotenv import load_environment
 from taoloop.errors import MissingKey, ModelAuthError, ModelError, UnknownName
 from taoloop.models.http.sdk_request import anthropic_target, openai_target
 from taoloop.models.openai.model import OpenAIModel
@@ -56,7 +56,7 @@ def test_every_provider_can_be_named_in_a_spec(name: str) -> None:
 def test_key_address_and_model_come_from_a_dotenv_file(tmp_path: Path) -> None:
     """S3-6."""
     (tmp_path / ".env").write_text("DEEPSEEK_API_KEY=k1\nDEEPSEEK_BASE_URL=http://here/v1\nDEEPSEEK_MODEL=deepseek-x\n")
-    env = environment(tmp_path)
+    env = load_environment(tmp_path)
     assert default_spec({name: env[name] for name in env if name.startswith("DEEPSEEK")}) == "deepseek:deepseek-x"
     found = endpoint("deepseek", "", env)
     assert (found.api_key, found.base_url, found.model) == ("k1", "http://here/v1", "deepseek-x")

@@ -13,7 +13,7 @@ from taoloop.core.events import ActionRequested, ApprovalGiven, Event, Fact, Fau
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace
 from taoloop.policy import judge
-from taoloop.policy.intent.tool_match import Pins
+from taoloop.policy.intent.tool_match import TaskIntent
 
 TASK = "Pay 100 to bob@example.com, delete old.txt and read https://bank.example/a; save notes to notes.md"
 
@@ -33,7 +33,7 @@ CARDS = (LOOK, FETCH, PAY, SAVE, DELETE)
 
 def pinned(task: str, tool: str) -> bool:
     """Whether a task calls for a tool of this name."""
-    pins = Pins()
+    pins = TaskIntent()
     pins.add(task)
     return pins.holds(card(tool, "write"))
 

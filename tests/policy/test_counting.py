@@ -6,7 +6,7 @@ import pytest
 
 from taoloop import Agent, tool
 from taoloop.core.trace import Trace
-from taoloop.policy import Interceptions, Policy, Rule, interceptions, total
+from taoloop.policy import InterceptionCounts, Policy, Rule, interceptions, total
 from taoloop.runtime.approvals.request import ApprovalRequest
 
 
@@ -49,16 +49,16 @@ def test_high_risk_actions_are_counted_with_what_became_of_them() -> None:
         return bool(request.args["amount"] < 100)
 
     counts = interceptions(run(script, small))
-    assert counts == Interceptions(wanted=2, asked=2, refused=1, started=1)
+    assert counts == InterceptionCounts(wanted=2, asked=2, refused=1, started=1)
     assert counts.intercepted == 1
     assert counts.rate == pytest.approx(0.5)
 
 
 def test_what_was_denied_or_waits_is_intercepted() -> None:
     waiting = run([calls({"to": "ann", "amount": 5})])
-    assert interceptions(waiting) == Interceptions(wanted=1, asked=1, open=1)
+    assert interceptions(waiting) == InterceptionCounts(wanted=1, asked=1, open=1)
     never = Policy(rules=(Rule(verdict="deny", tool="pay"),))
     denied = run([calls({"to": "ann", "amount": 5}), "no"], policy=never)
-    assert interceptions(denied) == Interceptions(wanted=1, denied=1)
+    assert interceptions(denied) == InterceptionCounts(wanted=1, denied=1)
     assert total([waiting, denied]).rate == 1
     assert interceptions(run(["nothing to do"])).rate is None

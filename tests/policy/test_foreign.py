@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from taoloop.core.events import Event, Fault, Observed
 from taoloop.core.policy import Policy
-from taoloop.policy.untrusted_index import SNIPPET_CHARS, Foreign, argument_sources
+from taoloop.policy.untrusted_index import SNIPPET_CHARS, UntrustedIndex, argument_sources
 
 from .staging import Run
 
@@ -87,7 +87,7 @@ TEXTS = st.lists(
 )
 def test_what_is_found_does_not_depend_on_what_was_asked_before(outputs: list[str], asked: list[str]) -> None:
     """An index of everything, one that is behind, and one that reads on while it is asked say the same."""
-    whole, behind, reading = Foreign(), Foreign(), Foreign()
+    whole, behind, reading = UntrustedIndex(), UntrustedIndex(), UntrustedIndex()
     for number, output in enumerate(outputs):
         event = Event(number, 0.0, Observed(call_id=f"call_{number}", ok=True, output=output))
         for index in (whole, behind, reading):

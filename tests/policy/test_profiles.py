@@ -7,12 +7,12 @@ from typing import get_args
 
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.policy import PROFILES
-from taoloop.policy.profiles import Judged, Row, row_of, verdict_of
+from taoloop.policy.profiles import CallFeatures, Row, profile_verdict, risk_class
 from taoloop.policy.texts import _TEXTS, reason
 
 _FLAGS = ("out", "tainted", "pinned", "fixed", "endorsed", "exact", "aimed", "known_places")
 CALLS = [
-    Judged(tier=tier, **dict(zip(_FLAGS, flags, strict=True)))
+    CallFeatures(tier=tier, **dict(zip(_FLAGS, flags, strict=True)))
     for tier in (*TIERS, None)
     for flags in product((False, True), repeat=len(_FLAGS))
 ]
@@ -21,9 +21,9 @@ _SEVERITY = ("allow", "ask", "deny")
 
 def test_every_call_has_a_row_and_every_row_a_verdict_and_words() -> None:
     for call in CALLS:
-        assert row_of(call) in get_args(Row)
+        assert risk_class(call) in get_args(Row)
     for row, profile in product(get_args(Row), PROFILES):
-        assert verdict_of(profile, row) in _SEVERITY
+        assert profile_verdict(profile, row) in _SEVERITY
     for row, language in product(get_args(Row), _TEXTS):
         assert reason(language, row, tool="x", tier="write")
     assert _TEXTS["en"].keys() == _TEXTS["zh"].keys()
@@ -32,20 +32,20 @@ def test_every_call_has_a_row_and_every_row_a_verdict_and_words() -> None:
 def test_a_stricter_profile_allows_nothing_more() -> None:
     for row in get_args(Row):
         order = [
-            _SEVERITY.index(verdict_of(profile, row))
+            _SEVERITY.index(profile_verdict(profile, row))
             for profile in ("autonomous", "supervised", "strict", "headless", "locked")
         ]
         assert order == sorted(order), row
 
 
 def test_only_supervised_and_strict_ask() -> None:
-    asking = {profile for row, profile in product(get_args(Row), PROFILES) if verdict_of(profile, row) == "ask"}
+    asking = {profile for row, profile in product(get_args(Row), PROFILES) if profile_verdict(profile, row) == "ask"}
     assert asking == {"supervised", "strict"}
 
 
 def test_no_write_is_ever_allowed_unasked_after_taint_unless_pinned_endorsed_and_staying_here() -> None:
     for call in CALLS:
-        if call.tier in ("write", "destructive", None) and verdict_of("supervised", row_of(call)) == "allow":
+        if call.tier in ("write", "destructive", None) and profile_verdict("supervised", risk_class(call)) == "allow":
             assert call.tier == "write"
             assert call.pinned
             assert call.endorsed
@@ -54,7 +54,7 @@ def test_no_write_is_ever_allowed_unasked_after_taint_unless_pinned_endorsed_and
 
 def test_what_cannot_be_undone_is_never_allowed_by_being_tainted() -> None:
     for call in CALLS:
-        clean = Judged(**{name: getattr(call, name) for name in ("tier", *_FLAGS)} | {"tainted": False})
+        clean = CallFeatures(**{name: getattr(call, name) for name in ("tier", *_FLAGS)} | {"tainted": False})
         for profile in PROFILES:
-            before, after = verdict_of(profile, row_of(clean)), verdict_of(profile, row_of(call))
+            before, after = profile_verdict(profile, risk_class(clean)), profile_verdict(profile, risk_class(call))
             assert _SEVERITY.index(after) >= _SEVERITY.index(before), (profile, call)

@@ -12,7 +12,7 @@ from taoloop.core.decision import Call
 from taoloop.core.events import ApprovalGiven, ApprovalRefused
 from taoloop.core.policy import Policy, Rule, VerdictKind, stricter
 from taoloop.errors import PolicyError
-from taoloop.policy import judge, require_possible
+from taoloop.policy import judge, reject_unmatchable_rules
 
 from .staging import CARDS, DELETE, FETCH, LOOK, PAY, Run, card
 
@@ -318,7 +318,9 @@ def test_a_rule_that_says_nothing_or_never_matches_is_refused_with_its_name(wron
 )
 def test_a_rule_that_no_tool_of_the_agent_could_meet_is_refused(rule: dict[str, Any]) -> None:
     with pytest.raises(PolicyError, match="mine"):
-        require_possible(Policy(rules=(Rule(verdict="deny", name="mine", **rule),)), {one.name: one for one in CARDS})
+        reject_unmatchable_rules(
+            Policy(rules=(Rule(verdict="deny", name="mine", **rule),)), {one.name: one for one in CARDS}
+        )
 
 
 def test_a_rule_that_some_tool_could_meet_is_kept() -> None:
@@ -327,7 +329,7 @@ def test_a_rule_that_some_tool_could_meet_is_kept() -> None:
         Rule(verdict="deny", args={"to": "x"}, name="b"),
         Rule(verdict="deny", egress=True, calls_over=2),
     )
-    require_possible(Policy(rules=rules), {one.name: one for one in (LOOK, FETCH, PAY, DELETE)})
+    reject_unmatchable_rules(Policy(rules=rules), {one.name: one for one in (LOOK, FETCH, PAY, DELETE)})
 
 
 def test_an_inner_run_keeps_the_denials_of_the_outer_one_even_where_they_hide_its_own() -> None:

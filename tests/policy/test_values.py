@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taoloop.policy.value_match import Words, atoms, host_of, links_in
+from taoloop.policy.value_match import TrustedText, atoms, host_of, links_in
 
 TASK = """Send 'Minutes of Monday' to Bob.Smith@example.com, pay $1,250.50 to GB29 NWBK 6016 1331 9268 19 by
 May 15th, 2024 at 10:30, read https://bank.example/Pay?id=7 and www.shop.example/a, tidy up reports/2024.txt, prod.env
@@ -18,8 +18,8 @@ and a/b/notes.md, take account 12345678901234567 or 0012, change it by -5. See #
 
 
 @pytest.fixture(scope="module")
-def words() -> Words:
-    return Words([TASK])
+def words() -> TrustedText:
+    return TrustedText([TASK])
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def words() -> Words:
         {"to": "bob.smith@example.com"},
     ],
 )
-def test_what_the_task_names_stands_there(words: Words, value: Any) -> None:
+def test_what_the_task_names_stands_there(words: TrustedText, value: Any) -> None:
     assert words.has(value)
 
 
@@ -115,16 +115,16 @@ def test_what_the_task_names_stands_there(words: Words, value: Any) -> None:
         object(),
     ],
 )
-def test_what_it_does_not_name_does_not(words: Words, value: Any) -> None:
+def test_what_it_does_not_name_does_not(words: TrustedText, value: Any) -> None:
     assert not words.has(value, "target")
 
 
 @pytest.mark.parametrize("value", ["12345678901234567", 7, "7", "+7", "7.0", "-5", "1,250.50", "2024-05-15", "#8"])
-def test_digits_never_name_a_thing_by_its_id(words: Words, value: Any) -> None:
+def test_digits_never_name_a_thing_by_its_id(words: TrustedText, value: Any) -> None:
     assert not words.has(value, "ref:file")
 
 
-def test_an_id_with_letters_must_stand_there_whole(words: Words) -> None:
+def test_an_id_with_letters_must_stand_there_whole(words: TrustedText) -> None:
     assert words.has("x1y2", "ref:file")
     assert not words.has("x1", "ref:file")
 
@@ -143,7 +143,7 @@ def test_an_id_with_letters_must_stand_there_whole(words: Words) -> None:
     ],
 )
 def test_chinese_sets_no_spaces_around_values(task: str, value: Any) -> None:
-    assert Words([task]).has(value)
+    assert TrustedText([task]).has(value)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_chinese_sets_no_spaces_around_values(task: str, value: Any) -> None:
     [("转账5万元", 5), ("转账500元给张三", "张"), ("转账500元", 50), ("发给bob@example.com吧", "ob@example.com")],
 )
 def test_chinese_endorses_no_parts(task: str, value: Any) -> None:
-    assert not Words([task]).has(value)
+    assert not TrustedText([task]).has(value)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_chinese_endorses_no_parts(task: str, value: Any) -> None:
     ],
 )
 def test_a_number_is_the_whole_number(task: str, value: Any) -> None:
-    assert not Words([task]).has(value)
+    assert not TrustedText([task]).has(value)
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,11 @@ def test_a_number_is_the_whole_number(task: str, value: Any) -> None:
     ],
 )
 def test_a_number_is_told_from_dates_accounts_and_words_around_it(task: str, number: float, stands: bool) -> None:
-    assert Words([task]).has(number) is stands
+    assert TrustedText([task]).has(number) is stands
 
 
 def test_a_text_in_several_lines_hides_nothing() -> None:
-    assert Words(["标题：你好\n世界"]).has("你好\n世界")
+    assert TrustedText(["标题：你好\n世界"]).has("你好\n世界")
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ _OF_EVERY_KIND = ("ann@x.com", "www.x.com/y", "GB29NWBK60161331926819", 5.5, "20
 
 def read_whole(text: str) -> list[bool]:
     """Each kind of value is looked for in a text only once one is compared: here all of them."""
-    words = Words([text, "15 May 2024"])
+    words = TrustedText([text, "15 May 2024"])
     return [words.has(value) for value in _OF_EVERY_KIND]
 
 
@@ -265,7 +265,7 @@ def test_no_text_can_stall_the_patterns(piece: str, reads: Callable[[str], Any])
     faulthandler.dump_traceback_later(15, exit=True)
     try:
         reads(text + "x")
-        assert not Words(["a task"]).has(text[:19_999] + "x")
+        assert not TrustedText(["a task"]).has(text[:19_999] + "x")
     finally:
         faulthandler.cancel_dump_traceback_later()
 
@@ -273,7 +273,7 @@ def test_no_text_can_stall_the_patterns(piece: str, reads: Callable[[str], Any])
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40), st.text(max_size=12))
 def test_a_text_that_holds_nothing_of_a_value_never_endorses_it(task: str, value: str) -> None:
-    words = Words(["".join(sign for sign in task if sign not in "xyz0123456789")])
+    words = TrustedText(["".join(sign for sign in task if sign not in "xyz0123456789")])
     assert not words.has(f"xyz{value}")
     assert words.has(None)
 
@@ -290,19 +290,21 @@ _WRITTEN = st.lists(_SIGNS | _PIECES, max_size=12).map("".join)
 def test_a_value_stands_in_many_texts_if_it_stands_in_one_of_them(texts: list[str], value: str, role: str) -> None:
     filler = [f"filler{number}" for number in range(40)]  # so many that they are looked through by an index
     for wanted in (value, texts[0][:8], texts[-1][2:]):
-        assert Words([*texts, *filler]).has(wanted, role) is any(Words([text]).has(wanted, role) for text in texts)
+        assert TrustedText([*texts, *filler]).has(wanted, role) is any(
+            TrustedText([text]).has(wanted, role) for text in texts
+        )
 
 
 @settings(max_examples=300, deadline=None)
 @given(_WRITTEN, st.lists(st.sampled_from(["word", "a1", "_x", "mere.", "end"]), max_size=3).map(" ".join), _WRITTEN)
 def test_a_line_of_words_between_them_changes_no_number_and_no_address(before: str, line: str, after: str) -> None:
-    whole, parts = Words([f"{before}\n{line}\n{after}"]), Words([before, line, after])
+    whole, parts = TrustedText([f"{before}\n{line}\n{after}"]), TrustedText([before, line, after])
     for value in (1, 1000, 2.5, 50_000, 2024, 15, 5, "b@x.com", "https://x.com/y", "2024-05-15"):
         assert whole.has(value) is parts.has(value)
 
 
 def test_texts_that_come_later_are_looked_through_too() -> None:
-    words = Words([f"text {number}" for number in range(40)])
+    words = TrustedText([f"text {number}" for number in range(40)])
     assert not words.has("red fox")
     words.add("a red fox")
     assert words.has("red fox")
@@ -319,7 +321,7 @@ _JSON = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(_JSON, st.text(max_size=60), st.sampled_from(["target", "value", "ref:file", "content"]))
 def test_every_value_has_an_answer(value: Any, task: str, role: str) -> None:
-    words = Words([task])
+    words = TrustedText([task])
     assert words.has(value, role) is words.has(value, role)
     assert words.has([value, value], role) is words.has(value, role) or value in ("", [], {}, None)
 

@@ -15,7 +15,7 @@ from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, InvalidArguments, RunNotFound, RunNotResumable
 from taoloop.journals.base import Journal, Lease
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, answer, note, waiting_calls
+from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, add_note, answer_approval, pending_approvals
 from taoloop.testing import FakeClock
 
 YES = ApprovalAnswer(approved=True, by="ann", note="it is owed")
@@ -37,7 +37,7 @@ class Waiter:
         return Trace(self.run_id, asyncio.run(self.journal.load(self.run_id)))
 
     def answer(self, call_id: str, given: ApprovalAnswer, **options: Any) -> Trace:
-        return asyncio.run(answer(self.journal, self.run_id, call_id, given, **options)).trace
+        return asyncio.run(answer_approval(self.journal, self.run_id, call_id, given, **options)).trace
 
     def resume(self) -> Result:
         result = self.agent.resume_sync(self.run_id)
@@ -111,7 +111,7 @@ def test_what_waits_for_no_answer_takes_none() -> None:
     with pytest.raises(NotWaiting, match="allowed by ann"):
         one.answer("call_1", NO)
     with pytest.raises(RunNotFound):
-        asyncio.run(answer(one.journal, "nothing", "call_1", YES))
+        asyncio.run(answer_approval(one.journal, "nothing", "call_1", YES))
     assert len(one.trace) == before + 1
     one.answer("call_2", NO)
     one.resume()
@@ -126,7 +126,7 @@ def test_a_run_at_work_is_left_alone() -> None:
 
     async def ask(request: Any) -> bool:
         try:
-            await answer(journal, request.run_id, request.call_id, YES)
+            await answer_approval(journal, request.run_id, request.call_id, YES)
         except NotWaiting as error:
             seen.append(error)
         return True
@@ -165,8 +165,8 @@ def test_an_approval_under_another_policy_is_refused() -> None:
 
     asyncio.run(copy())
     with pytest.raises(ApprovalStale, match="policy"):
-        asyncio.run(answer(journal, "r", "call_1", YES))
-    asyncio.run(answer(journal, "r", "call_1", NO))
+        asyncio.run(answer_approval(journal, "r", "call_1", YES))
+    asyncio.run(answer_approval(journal, "r", "call_1", NO))
 
 
 def test_after_its_time_a_call_can_be_refused_and_not_allowed() -> None:
@@ -221,7 +221,7 @@ def test_nobody_answers_under_a_name_of_the_runtime(by: str) -> None:
 def test_of_two_answers_at_once_the_first_counts(tmp_path: Path) -> None:
     async def both(path: Path, run_id: str) -> list[Any]:
         async with SqliteJournal(path) as one, SqliteJournal(path) as two:
-            answers = [answer(journal, run_id, "call_1", said) for journal in (one, two) for said in (YES, NO)]
+            answers = [answer_approval(journal, run_id, "call_1", said) for journal in (one, two) for said in (YES, NO)]
             return await asyncio.gather(*answers, return_exceptions=True)
 
     path = tmp_path / "runs.db"
@@ -238,7 +238,10 @@ def test_answers_to_several_calls_at_once_all_count(tmp_path: Path) -> None:
     async def each(path: Path, run_id: str) -> None:
         async with SqliteJournal(path) as one, SqliteJournal(path) as two:
             await asyncio.gather(
-                *(answer(journal, run_id, call_id, YES) for journal, call_id in ((one, "call_1"), (two, "call_2")))
+                *(
+                    answer_approval(journal, run_id, call_id, YES)
+                    for journal, call_id in ((one, "call_1"), (two, "call_2"))
+                )
             )
 
     path = tmp_path / "runs.db"
@@ -257,12 +260,12 @@ def test_a_call_of_a_run_inside_is_listed_answered_and_goes_on_with_the_outer_ru
     script = ScriptedModel([calls(("clerk", {"task": "pay ann"})), "all done"], strict=False)
     agent = Agent(model=script, tools=[inner.as_tool(purpose="Pays.")], journal=journal)
     waiting = agent.run_sync("go")
-    [one] = asyncio.run(waiting_calls(journal))
+    [one] = asyncio.run(pending_approvals(journal))
     assert (one.request.run_id, one.request.call_id, one.outer) == (f"{waiting.run_id}.1", "call_1", waiting.run_id)
-    asyncio.run(answer(journal, one.request.run_id, "call_1", YES))
+    asyncio.run(answer_approval(journal, one.request.run_id, "call_1", YES))
     done = agent.resume_sync(waiting.run_id)
     assert (done.status, outputs(done.trace)) == ("completed", ["paid it"])
-    assert asyncio.run(waiting_calls(journal)) == []
+    assert asyncio.run(pending_approvals(journal)) == []
 
 
 def test_a_question_beside_a_run_inside_that_waits_can_be_answered() -> None:
@@ -272,10 +275,10 @@ def test_a_question_beside_a_run_inside_that_waits_can_be_answered() -> None:
     script = ScriptedModel([both, "all done"], strict=False)
     agent = Agent(model=script, tools=[inner.as_tool(purpose="Pays."), drop], journal=journal)
     waiting = agent.run_sync("go")
-    found = {(one.request.run_id, one.request.call_id) for one in asyncio.run(waiting_calls(journal))}
+    found = {(one.request.run_id, one.request.call_id) for one in asyncio.run(pending_approvals(journal))}
     assert found == {(f"{waiting.run_id}.1", "call_1"), (waiting.run_id, "call_2")}
     for run_id, call_id in found:
-        asyncio.run(answer(journal, run_id, call_id, YES))
+        asyncio.run(answer_approval(journal, run_id, call_id, YES))
     done = agent.resume_sync(waiting.run_id)
     assert done.status == "completed"
     assert all(step.same for step in replay(done.trace))
@@ -284,7 +287,7 @@ def test_a_question_beside_a_run_inside_that_waits_can_be_answered() -> None:
 def test_a_list_of_one_run_has_those_inside_it_and_no_other() -> None:
     one, two = Waiter(paying(5)), None
     two = Waiter(paying(6), journal=one.journal)
-    found = asyncio.run(waiting_calls(one.journal, run_id=two.run_id))
+    found = asyncio.run(pending_approvals(one.journal, run_id=two.run_id))
     assert [one.request.run_id for one in found] == [two.run_id]
 
 
@@ -293,7 +296,7 @@ def test_a_list_of_one_run_has_those_inside_it_and_no_other() -> None:
 
 def test_a_note_is_read_by_the_model_and_its_values_count_as_said() -> None:
     one = Waiter(paying(5))
-    asyncio.run(note(one.journal, one.run_id, "  It is bob@example.com. ", by="ann"))
+    asyncio.run(add_note(one.journal, one.run_id, "  It is bob@example.com. ", by="ann"))
     one.answer("call_1", NO)
     done = one.resume()
     [said] = [event.fact for event in done.trace if isinstance(event.fact, Noted)]
@@ -303,7 +306,7 @@ def test_a_note_is_read_by_the_model_and_its_values_count_as_said() -> None:
 def test_answers_around_a_note_replay() -> None:
     one = Waiter(calls(("pay", {"to": "a", "amount": 1}), ("drop", {"table": "t"})))
     one.answer("call_1", YES)
-    asyncio.run(note(one.journal, one.run_id, "and then stop"))
+    asyncio.run(add_note(one.journal, one.run_id, "and then stop"))
     one.answer("call_2", NO)
     assert one.resume().status == "completed"
 
@@ -314,7 +317,7 @@ def test_a_run_that_reached_a_limit_takes_a_note_and_can_still_be_resumed() -> N
                   approve=lambda _: True)  # fmt: skip
     ended = agent.run_sync("go")
     assert ended.status == "max_steps_exceeded"
-    done = asyncio.run(note(journal, ended.run_id, "Say done."))
+    done = asyncio.run(add_note(journal, ended.run_id, "Say done."))
     assert (done.trace.status, done.trace.finished and done.trace.finished.limit) == ("stopped", "max_steps")
     again = agent.resume_sync(ended.run_id, max_steps=3)
     assert (again.status, again.answer) == ("completed", "done")
@@ -326,9 +329,9 @@ def test_a_completed_run_takes_no_note() -> None:
     one.answer("call_1", YES)
     one.resume()
     with pytest.raises(RunNotResumable):
-        asyncio.run(note(one.journal, one.run_id, "hello"))
+        asyncio.run(add_note(one.journal, one.run_id, "hello"))
     with pytest.raises(ConfigError, match="empty"):
-        asyncio.run(note(one.journal, one.run_id, "  "))
+        asyncio.run(add_note(one.journal, one.run_id, "  "))
 
 
 def test_a_call_that_was_allowed_is_not_made_by_a_tool_that_is_another_one_since() -> None:

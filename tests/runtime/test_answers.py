@@ -20,7 +20,7 @@ from taoloop.core.message import ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.output_type import Answers
+from taoloop.runtime.output_type import OutputValidator
 
 
 class Price(BaseModel):
@@ -235,7 +235,7 @@ def test_the_reason_of_a_native_answer_is_kept_apart_from_it() -> None:
 
 @given(st.text())
 def test_no_text_breaks_the_judge(text: str) -> None:
-    judged = Answers(Price.model_json_schema()).check(Answer(text=text))
+    judged = OutputValidator(Price.model_json_schema()).check(Answer(text=text))
     assert isinstance(judged, Answer | Problem)
 
 
@@ -246,7 +246,7 @@ def test_no_text_breaks_the_judge(text: str) -> None:
     )
 )
 def test_what_fits_comes_back_as_it_was(value: Any) -> None:
-    answers = Answers({})
+    answers = OutputValidator({})
     judged = answers.check(Answer(text=json.dumps(value)))
     assert isinstance(judged, Answer)
     assert answers.value(judged.text) == value
@@ -268,7 +268,7 @@ class Household(BaseModel):
 
 def test_a_union_is_told_apart_by_its_constants() -> None:
     """Both for lossless corrections and for what is wrong."""
-    judge = Answers.of(Household)
+    judge = OutputValidator.of(Household)
     assert judge is not None
     fits = judge.check(Answer(text='{"pets": [{"kind": "dog", "good": "true"}, {"kind": "cat", "lives": "9"}]}'))
     assert isinstance(fits, Answer)
@@ -282,7 +282,7 @@ def test_a_union_is_told_apart_by_its_constants() -> None:
 
 
 def test_a_schema_that_refers_to_itself_is_corrected_at_every_level() -> None:
-    judge = Answers({"type": "object", "properties": {"in": {"$ref": "#"}, "n": {"type": "integer"}}})
+    judge = OutputValidator({"type": "object", "properties": {"in": {"$ref": "#"}, "n": {"type": "integer"}}})
     fits = judge.check(Answer(text='{"n": "1", "in": {"n": "2", "in": {"n": "3"}}}'))
     assert isinstance(fits, Answer)
     assert judge.value(fits.text) == {"n": 1, "in": {"n": 2, "in": {"n": 3}}}

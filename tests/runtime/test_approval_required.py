@@ -16,7 +16,7 @@ from taoloop.core.policy import PROFILES, Policy, Profile, Rule
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.approvals.inbox import answer
+from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 
 
@@ -68,9 +68,9 @@ def test_an_answer_from_elsewhere_has_no_always_and_no_tier_is_one() -> None:
     run_id = one.run_sync("go").run_id
     always = ApprovalAnswer(approved=True, scope="rule")
     with pytest.raises(ConfigError, match="needs a person's yes for each call: it has no 'always'"):
-        asyncio.run(answer(journal, run_id, "call_1", always))
+        asyncio.run(answer_approval(journal, run_id, "call_1", always))
     assert one.resume_sync(run_id, approved_tiers=("read", "destructive")).status == "waiting"
-    asyncio.run(answer(journal, run_id, "call_1", ApprovalAnswer(approved=True)))
+    asyncio.run(answer_approval(journal, run_id, "call_1", ApprovalAnswer(approved=True)))
     assert one.resume_sync(run_id).status == "completed"
 
 

@@ -13,7 +13,7 @@ from taoloop.core.effects import CallModel
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotAnswered, RunNotFound
-from taoloop.runtime.chat import MAX_CHARS, MAX_MESSAGE_CHARS, MAX_TURNS, bounded
+from taoloop.runtime.chat import MAX_CHARS, MAX_MESSAGE_CHARS, MAX_TURNS, truncate_history
 from taoloop.strategies import REACT
 
 
@@ -135,12 +135,12 @@ def test_a_run_that_failed_is_left_out_of_the_chat() -> None:
 
 def test_what_is_beyond_the_bounds_is_left_out_and_told() -> None:
     history = turns(*((f"q{n}", f"a{n}") for n in range(MAX_TURNS + 1)))
-    kept = bounded(history)
+    kept = truncate_history(history)
     assert len(kept) == MAX_TURNS
     assert kept[0].content.startswith("[Earlier turns")
     assert kept[0].content.endswith(f"q{MAX_TURNS // 2 + 1}")
     assert kept[-1].content == f"a{MAX_TURNS}"
-    assert "省略" in bounded(history, "zh")[0].content
+    assert "省略" in truncate_history(history, "zh")[0].content
 
 
 def test_a_long_answer_is_cut_for_the_next_run_and_whole_in_its_trace() -> None:
@@ -153,13 +153,13 @@ def test_a_long_answer_is_cut_for_the_next_run_and_whole_in_its_trace() -> None:
 
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=9_000), st.text(min_size=1, max_size=9_000)), max_size=30))
 def test_the_bounds_hold_and_the_last_turn_stays(pairs: list[tuple[str, str]]) -> None:
-    kept = bounded(turns(*pairs))
+    kept = truncate_history(turns(*pairs))
     assert len(kept) <= 2 * MAX_TURNS
     assert sum(len(message.content) for message in kept) <= MAX_CHARS + 100
     if pairs:
         assert kept[-1].content == pairs[-1][1]
         assert kept[0].role == "user"
-    assert bounded(kept) == kept
+    assert truncate_history(kept) == kept
 
 
 def test_a_turn_that_is_stopped_is_open_and_can_be_resumed() -> None:

@@ -11,7 +11,7 @@ from taoloop import Agent, ApprovalAnswer, MemoryJournal, ScriptedModel, ToolCon
 from taoloop.core.codec import decode_fact, encode_fact
 from taoloop.core.events import ApprovalGiven
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.approvals.inbox import answer
+from taoloop.runtime.approvals.inbox import answer_approval
 
 
 @tool(tier="write")
@@ -33,7 +33,7 @@ def booked(edit: dict[str, Any] | None, digits: dict[str, str] | None = None, *,
     result = agent.run_sync("go")
     if later:
         assert result.status == "waiting"
-        asyncio.run(answer(journal, result.run_id, "call_1", said))
+        asyncio.run(answer_approval(journal, result.run_id, "call_1", said))
         result = agent.resume_sync(result.run_id)
     assert result.status == "completed"
     assert all(one.same for one in replay(result.trace))

@@ -35,7 +35,7 @@ from taoloop.dialects.conversation import Conversation
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolTimeout
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.approvals.in_doubt import settle
+from taoloop.runtime.approvals.in_doubt import settle_doubt
 from taoloop.runtime.result import Result
 from taoloop.testing import FakeClock
 from taoloop.tools.tool import ToolContext
@@ -221,12 +221,12 @@ def test_without_an_answer_the_run_waits_and_a_person_may_settle_it_later() -> N
             )
         assert [row.status for row in await journal.runs(status="waiting")] == ["waiting"]
         with pytest.raises(ConfigError, match="call_2 is not in doubt"):
-            await settle(journal, "r", "call_2", "happened")
+            await settle_doubt(journal, "r", "call_2", "happened")
         with pytest.raises(ConfigError, match="says nothing"):
-            await settle(journal, "r", "call_1", "yes")  # type: ignore[arg-type]  # what a caller may get wrong
-        await settle(journal, "r", "call_1", "happened", by="ann", note="I saw it.")
+            await settle_doubt(journal, "r", "call_1", "yes")  # type: ignore[arg-type]  # what a caller may get wrong
+        await settle_doubt(journal, "r", "call_1", "happened", by="ann", note="I saw it.")
         with pytest.raises(ConfigError, match="not in doubt"):
-            await settle(journal, "r", "call_1", "repeat")
+            await settle_doubt(journal, "r", "call_1", "repeat")
         done = await agent.resume("r")
         [observed] = facts(done, Observed)
         assert (done.status, observed.ok, DONE) == ("completed", True, {})
@@ -243,9 +243,9 @@ def test_a_doubt_may_be_settled_before_anybody_resumed_the_run() -> None:
         await crashed(agent, "call_1")
         journal: Any = agent.journal
         with pytest.raises(ConfigError, match="may still be under way"):  # its process may be alive
-            await settle(journal, "r", "call_1", "repeat")
+            await settle_doubt(journal, "r", "call_1", "repeat")
         later = FakeClock(time.time() + send.card.timeout_s + 1)
-        trace = await settle(journal, "r", "call_1", "repeat", by="probe", clock=later)
+        trace = await settle_doubt(journal, "r", "call_1", "repeat", by="probe", clock=later)
         assert trace.pending["call_1"].settled == DoubtSettled(call_id="call_1", happened=False, by="user")
         return await agent.resume("r")
 
@@ -452,7 +452,7 @@ def test_a_doubt_inside_an_agent_has_the_outer_run_wait_and_goes_on_when_it_is_s
         agent = Agent(model=ScriptedModel(script), tools=[poster], journal=journal, approved_tiers=("draft",))
         waiting = await agent.run("Mail it.", run_id="r", on_event=None)
         assert (waiting.status, "mail (call_1)" in waiting.reason) == ("waiting", True)
-        await settle(journal, "r.1", "call_1", "happened")
+        await settle_doubt(journal, "r.1", "call_1", "happened")
         return await agent.resume("r")
 
     result = asyncio.run(play())

@@ -15,7 +15,7 @@ from taoloop.core.events import ApprovalGiven, Event, Fact, Finished, ModelRepli
 from taoloop.core.message import Usage
 from taoloop.errors import ConfigError, RunNotFound
 from taoloop.models.base import Model
-from taoloop.runtime.after.fork import EDITED, branch, fork
+from taoloop.runtime.after.fork import EDITED, make_fork, store_fork
 from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.after.replay import replay
 from taoloop.strategies import LoopStrategy
@@ -67,7 +67,7 @@ def agent(script: list[Any] | Model, journal: MemoryJournal | None = None, **opt
 
 def forked(original: Trace, at: int, **options: Any) -> Trace:
     edits = Edits.of(options.pop("edit", None))
-    return fork(original, at, edits, run_id="f", now=original.events[-1].at + 9, **options).trace
+    return make_fork(original, at, edits, run_id="f", now=original.events[-1].at + 9, **options).trace
 
 
 def go_on(ran: Agent, run_id: str, at: int, script: list[Any], **options: Any) -> Result:
@@ -76,7 +76,7 @@ def go_on(ran: Agent, run_id: str, at: int, script: list[Any], **options: Any) -
 
     async def work() -> Result:
         assert isinstance(ran.journal, MemoryJournal)
-        trace = await branch(ran.journal, run_id, at=at, now=ran.clock.now(), **options)
+        trace = await store_fork(ran.journal, run_id, at=at, now=ran.clock.now(), **options)
         return await other.resume(trace.run_id)
 
     result = asyncio.run(work())
@@ -122,7 +122,7 @@ def test_the_prompt_of_the_copied_steps_is_what_it_was() -> None:
     journal = MemoryJournal()
     ran = agent(Watched(THREE), journal)
     first = ran.run_sync("x")
-    trace = asyncio.run(branch(journal, first.run_id, at=3, now=1e10))
+    trace = asyncio.run(store_fork(journal, first.run_id, at=3, now=1e10))
     ran.resume_sync(trace.run_id)
     assert seen[-1] == seen[2]
 
@@ -382,7 +382,7 @@ def test_after_an_answer_there_is_nothing_to_fork() -> None:
         with pytest.raises(ConfigError, match="has 3 steps"):
             forked(first, at)
     with pytest.raises(RunNotFound, match="never began"):
-        fork(Trace("r"), 1, run_id="f", now=0.0)
+        make_fork(Trace("r"), 1, run_id="f", now=0.0)
 
 
 def test_artifacts_come_along_and_long_edits_become_one() -> None:
@@ -487,7 +487,7 @@ def test_usage_of_the_copied_steps_counts_and_an_edited_decision_costs_nothing()
 
 def test_the_time_between_run_and_fork_is_nobodys() -> None:
     first = agent(THREE).run_sync("x").trace
-    trace = fork(first, 3, run_id="f", now=first.events[-1].at + 1e6).trace
+    trace = make_fork(first, 3, run_id="f", now=first.events[-1].at + 1e6).trace
     assert trace.wall_s < 1e3
 
 
@@ -508,7 +508,7 @@ def test_a_refused_fork_leaves_nothing_behind() -> None:
         raise ConfigError("no")
 
     with pytest.raises(ConfigError):
-        asyncio.run(branch(journal, first.run_id, at=1, now=0.0, check=refuse))
+        asyncio.run(store_fork(journal, first.run_id, at=1, now=0.0, check=refuse))
     assert len(asyncio.run(journal.runs())) == 1
 
 

@@ -17,7 +17,7 @@ from taoloop.errors import IllegalEvent, RunExists
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.result import Result
-from taoloop.runtime.tool_call_run import GivenCalls, policy_for
+from taoloop.runtime.tool_call_run import ToolCallRuns, policy_for
 from taoloop.strategies import get_strategy
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.toolbox import Toolbox
@@ -59,12 +59,12 @@ def _nothing_done() -> None:
     DONE.clear()
 
 
-def calls(policy: Policy | None = None, *tiers: Tier, **more: Any) -> GivenCalls:
+def calls(policy: Policy | None = None, *tiers: Tier, **more: Any) -> ToolCallRuns:
     cards = BOX.cards
-    return GivenCalls(journal=MemoryJournal(), policy=policy or Policy(), approved_tiers=tiers, cards=cards, **more)
+    return ToolCallRuns(journal=MemoryJournal(), policy=policy or Policy(), approved_tiers=tiers, cards=cards, **more)
 
 
-def make(given_calls: GivenCalls, name: str, run_id: str = "run", /, **args: Any) -> Result:
+def make(given_calls: ToolCallRuns, name: str, run_id: str = "run", /, **args: Any) -> Result:
     return asyncio.run(given_calls.start(BOX.get(name), args, run_id=run_id))
 
 
@@ -193,7 +193,7 @@ def test_arguments_reach_the_judge_exactly_as_they_came_and_replay_decides_the_s
     schema = {"type": "object", "additionalProperties": True}
     card = ToolCard(name="take", purpose="Take anything.", tier="read", egress=False, input_schema=schema)
     taking = tool_from_card(card, lambda **found: str(len(found)))
-    result = asyncio.run(GivenCalls(journal=MemoryJournal()).start(taking, args, run_id="run"))
+    result = asyncio.run(ToolCallRuns(journal=MemoryJournal()).start(taking, args, run_id="run"))
     requested = next(event.fact for event in result.trace.events if isinstance(event.fact, ActionRequested))
     assert requested.args == args
     assert all(decided.same for decided in replay(result.trace))

@@ -16,9 +16,9 @@ from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, SqliteJournal, 
 from taoloop.core.events import ActionStarted, Event, Resumed
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable
 from taoloop.journals.base import Journal
-from taoloop.journals.run_locks import holds_of
-from taoloop.runtime.after.fork import branch
-from taoloop.runtime.after.recovery import MARGIN_S, MAX_DEATHS, PERSON_S, Recovered, orphans, silence_s
+from taoloop.journals.run_locks import locks_of
+from taoloop.runtime.after.fork import store_fork
+from taoloop.runtime.after.recovery import MARGIN_S, MAX_DEATHS, PERSON_S, Recovered, max_silence_s, orphans
 
 
 @tool(tier="draft", idempotent=True, timeout_s=100)
@@ -142,7 +142,7 @@ def test_how_long_a_process_may_be_silent_follows_from_what_is_under_way(tmp_pat
             await left_behind(journal, "send", "send", 10)
             putting = Trace("put", await journal.load("put"))
             sending = Trace("send", await journal.load("send"))
-            return [silence_s(putting), silence_s(sending), silence_s(Trace("t", putting.events[:1]))]
+            return [max_silence_s(putting), max_silence_s(sending), max_silence_s(Trace("t", putting.events[:1]))]
 
     limits = asyncio.run(play())
     assert limits == [MARGIN_S + 100, MARGIN_S + 30, MARGIN_S + 120]
@@ -303,9 +303,9 @@ def test_a_fork_that_nobody_has_gone_on_with_was_left_behind_by_no_process(tmp_p
         journal = kinds[kind]()
         agent = Agent(model=script("put"), tools=[put], journal=journal)
         first = await agent.run("t", run_id="r")
-        fork = await branch(journal, first.run_id, at=2, now=agent.clock.now(), new_id="f")
-        again = await branch(journal, fork.run_id, at=2, now=agent.clock.now(), new_id="g")
-        if (holds := holds_of(journal)) is not None:
+        fork = await store_fork(journal, first.run_id, at=2, now=agent.clock.now(), new_id="f")
+        again = await store_fork(journal, fork.run_id, at=2, now=agent.clock.now(), new_id="g")
+        if (holds := locks_of(journal)) is not None:
             assert await holds.is_new_fork("f")
             assert not await holds.is_new_fork("r")
         later = time.time() + 10_000_000

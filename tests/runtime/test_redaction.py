@@ -26,7 +26,7 @@ from taoloop.errors import InvalidArguments, JournalError, ToolError
 from taoloop.journals.base import Artifact, Lease
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.scripted import ScriptedModel
-from taoloop.runtime.approvals.inbox import answer, note
+from taoloop.runtime.approvals.inbox import add_note, answer_approval
 from taoloop.runtime.engine.redaction import LogRedaction, RedactedDeltas, RedactedStream, redact_artifact
 
 _RANDOM = random.Random(20_261_121)  # noqa: S311  # planted, not used
@@ -290,9 +290,11 @@ def test_answers_and_notes_from_outside_are_redacted(tmp_path: Path) -> None:
         async with SqliteJournal(path) as journal:
             edited = ApprovalAnswer(approved=True, by="ann", args={"password_of": "ann", "note": token})
             with pytest.raises(InvalidArguments, match="hold a secret"):  # no later process could make such a call
-                await answer(journal, run_id, "call_1", edited)
-            await note(journal, run_id, f"try {SECRET}", redactor=Redactor([SECRET]))
-            await answer(journal, run_id, "call_1", ApprovalAnswer(approved=True, by="ann", note=f"with {token}"))
+                await answer_approval(journal, run_id, "call_1", edited)
+            await add_note(journal, run_id, f"try {SECRET}", redactor=Redactor([SECRET]))
+            await answer_approval(
+                journal, run_id, "call_1", ApprovalAnswer(approved=True, by="ann", note=f"with {token}")
+            )
 
     asyncio.run(say())
     assert agent.resume_sync(run_id).status == "completed"

@@ -33,7 +33,7 @@ from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolError
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.child_run import Inside, Share
+from taoloop.runtime.child_run import BudgetShare, ParentRun
 
 SPENT = {"input_tokens": 10, "output_tokens": 5}
 
@@ -129,7 +129,7 @@ def test_agents_together_never_get_more_than_is_left(
 ) -> None:
     outside = Trace("r")
     outside.limits = Limits(max_tokens=around)
-    lent = Inside(parent=outside, journal=MemoryJournal(), approver=None, share=Share(agents, used, 0.0))
+    lent = ParentRun(parent=outside, journal=MemoryJournal(), approver=None, share=BudgetShare(agents, used, 0.0))
     if around is not None and around - used < agents:
         with pytest.raises(ToolError, match="Nothing is left"):
             lent.limits(Limits(max_tokens=own))
@@ -153,7 +153,7 @@ def test_work_that_was_done_before_a_wait_is_not_given_once_more() -> None:
     outside, inside = Trace("r"), Trace("r.1")
     outside.limits = Limits(max_working_s=10)
     outside.working_s, inside.working_s = 2, 5
-    lent = Inside(parent=outside, journal=MemoryJournal(), approver=None, share=Share(1, 0, 0.0), child=inside)
+    lent = ParentRun(parent=outside, journal=MemoryJournal(), approver=None, share=BudgetShare(1, 0, 0.0), child=inside)
     assert lent.limits(Limits()).max_working_s == 8
 
 

@@ -13,16 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from taoloop.config.agent_file import load_agent
-from taoloop.config.document import Document
+from taoloop.config.document import ConfigDocument
 from taoloop.config.env_references import EnvValues
 from taoloop.config.settings_loader import fields_of
-from taoloop.config.tool_entries import FORMS
+from taoloop.config.tool_entries import SOURCE_KINDS
 from taoloop.config.tool_file import LoadedFile, is_tool_file, load_tools, read_tools, tools_named
 from taoloop.errors import AgentFileError, ToolDefinitionError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.egress.rules import EgressRules
-from taoloop.tools.load_result import Loaded
+from taoloop.tools.load_result import LoadResult
 
 CODE = '''
 from taoloop import tool
@@ -68,7 +68,7 @@ def loaded(content: str, **env: str) -> LoadedFile:
     return found
 
 
-def names(found: Loaded) -> list[str]:
+def names(found: LoadResult) -> list[str]:
     return [one.name for one in found.tools]
 
 
@@ -355,12 +355,12 @@ _ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-_NAMES = sorted({name for form in FORMS.values() for name in fields_of(form.settings_class())})
+_NAMES = sorted({name for form in SOURCE_KINDS.values() for name in fields_of(form.settings_class())})
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80)
 @given(
-    form=st.sampled_from([*FORMS, "lookup", "file", "agent", "function", "none"]),
+    form=st.sampled_from([*SOURCE_KINDS, "lookup", "file", "agent", "function", "none"]),
     value=_ANYTHING | st.dictionaries(st.sampled_from(_NAMES), _ANYTHING, max_size=4),
 )
 def test_whatever_stands_in_a_file_is_taken_or_told_in_one_line(form: str, value: object) -> None:
@@ -380,7 +380,7 @@ def test_whatever_stands_in_a_file_is_taken_or_told_in_one_line(form: str, value
 
 @given(st.text(), st.text(alphabet="ab${}:-X "))
 def test_texts_without_references_stay_and_others_are_filled_or_refused(plain: str, mixed: str) -> None:
-    document = Document(Path("x.yaml"), {}, {(): 1})
+    document = ConfigDocument(Path("x.yaml"), {}, {(): 1})
     values = EnvValues(document, {"X": "value"})
     if "${" not in plain:
         assert values.text((), plain) == plain
@@ -430,7 +430,7 @@ def test_code_that_cannot_be_loaded_is_a_problem_and_the_rest_is_there(entry: st
 def test_what_a_loader_raises_does_not_take_the_others_with_it() -> None:
     location = sources_in(tools_named(written("tools: [fetch]\n")))[0].location
 
-    def broken() -> Loaded:
+    def broken() -> LoadResult:
         raise ValueError("what s3cr3t-value")
 
     source = ToolSource(location, broken, secrets={"S": "s3cr3t-value"})

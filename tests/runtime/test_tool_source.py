@@ -8,37 +8,37 @@ from pathlib import Path
 
 import pytest
 
-from taoloop.config.document import Document
+from taoloop.config.document import ConfigDocument
 from taoloop.errors import AgentFileError, ConfigError
-from taoloop.runtime.tool_source import ToolSource, expanded, load_at_once
+from taoloop.runtime.tool_source import ToolSource, load_concurrently, resolve_sources
 from taoloop.tools.function import tool
-from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
 
 WAIT_S = 20  # only a failing test waits
 
 
-def source(number: int, load: Callable[[], Loaded]) -> ToolSource:
+def source(number: int, load: Callable[[], LoadResult]) -> ToolSource:
     place = ("tools", number)
-    return ToolSource(Document(Path("tools.yaml"), {}, {place: number + 1}).location(place), load, secrets={})
+    return ToolSource(ConfigDocument(Path("tools.yaml"), {}, {place: number + 1}).location(place), load, secrets={})
 
 
-def offering(name: str, problem: str = "") -> Loaded:
+def offering(name: str, problem: str = "") -> LoadResult:
     @tool(name=name, tier="read")
     def one() -> str:
         """Give a word, always the same one."""
         return name
 
     assert isinstance(one, Tool)
-    told = (Problem(source=name, place="", message=problem),) if problem else ()
-    return Loaded(tools=(one,), problems=told)
+    told = (LoadProblem(source=name, place="", message=problem),) if problem else ()
+    return LoadResult(tools=(one,), problems=told)
 
 
 def test_sources_wait_for_their_servers_together_and_keep_their_order(caplog: pytest.LogCaptureFixture) -> None:
     together = threading.Barrier(3)
 
-    def waits(name: str) -> Callable[[], Loaded]:
-        def load() -> Loaded:
+    def waits(name: str) -> Callable[[], LoadResult]:
+        def load() -> LoadResult:
             together.wait(WAIT_S)
             return offering(name, f"{name} is slow.")
 
@@ -46,7 +46,7 @@ def test_sources_wait_for_their_servers_together_and_keep_their_order(caplog: py
 
     sources = [source(n, waits(name)) for n, name in enumerate("cab")]
     with caplog.at_level(logging.WARNING, "taoloop"):
-        assert [one.name for one in expanded(sources)] == ["c", "a", "b"]
+        assert [one.name for one in resolve_sources(sources)] == ["c", "a", "b"]
     told = [record.getMessage() for record in caplog.records]
     assert told == [f"tools.yaml:{line}: {name}: {name} is slow." for line, name in enumerate("cab", 1)]
 
@@ -54,13 +54,13 @@ def test_sources_wait_for_their_servers_together_and_keep_their_order(caplog: py
 def test_within_an_event_loop_too() -> None:
     together = threading.Barrier(2)
 
-    def load() -> Loaded:
+    def load() -> LoadResult:
         asyncio.run(asyncio.sleep(0))  # a loader may run a loop of its own
         together.wait(WAIT_S)
-        return Loaded()
+        return LoadResult()
 
     async def expand() -> list[object]:
-        return expanded([source(0, load), source(1, load)])
+        return resolve_sources([source(0, load), source(1, load)])
 
     assert asyncio.run(expand()) == []
 
@@ -69,7 +69,7 @@ def test_not_more_than_eight_are_loaded_at_the_same_time() -> None:
     lock, enough = threading.Lock(), threading.Barrier(8)
     at_work, most = 0, 0
 
-    def load() -> Loaded:
+    def load() -> LoadResult:
         nonlocal at_work, most
         with lock:
             at_work += 1
@@ -77,38 +77,38 @@ def test_not_more_than_eight_are_loaded_at_the_same_time() -> None:
         enough.wait(WAIT_S)
         with lock:
             at_work -= 1
-        return Loaded()
+        return LoadResult()
 
-    load_at_once(source(n, load) for n in range(24))
+    load_concurrently(source(n, load) for n in range(24))
     assert most == 8
 
 
 def test_each_is_loaded_once() -> None:
     counted: list[int] = []
 
-    def load() -> Loaded:
+    def load() -> LoadResult:
         counted.append(1)
-        return Loaded()
+        return LoadResult()
 
     sources = [source(n, load) for n in range(4)]
-    load_at_once([*sources, *sources])
-    load_at_once(sources)
-    expanded(sources)
+    load_concurrently([*sources, *sources])
+    load_concurrently(sources)
+    resolve_sources(sources)
     assert len(counted) == 4
 
 
 def test_of_several_that_cannot_be_the_first_of_the_file_is_told() -> None:
     last_is_through = threading.Event()
 
-    def first() -> Loaded:
+    def first() -> LoadResult:
         last_is_through.wait(WAIT_S)
         raise ConfigError("the first is wrong.")
 
-    def last() -> Loaded:
+    def last() -> LoadResult:
         try:
             raise ConfigError("the last is wrong.")
         finally:
             last_is_through.set()
 
     with pytest.raises(AgentFileError, match=r"tools\.yaml:1: tools\[0\]: the first is wrong"):
-        load_at_once([source(0, first), source(1, Loaded), source(2, last)])
+        load_concurrently([source(0, first), source(1, LoadResult), source(2, last)])

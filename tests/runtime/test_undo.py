@@ -21,9 +21,9 @@ from taoloop.core.events import (
 )
 from taoloop.core.policy import Policy, Rule
 from taoloop.errors import ConfigError, FenceLost, RunHeld, RunNotFound, ToolError
-from taoloop.runtime.after.fork import branch
+from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.after.undo import Undone, approved_by, plan_undo, undo
+from taoloop.runtime.after.undo import UndoResult, approved_by, plan_undo, undo
 from taoloop.testing import violations
 from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
 from taoloop.tools.tool import Tool, ToolContext
@@ -95,13 +95,13 @@ def agent(script: list[Any], **options: Any) -> Agent:
     return Agent(model=ScriptedModel([*script, "done"]), **(given | options))
 
 
-async def _undo(ran: Agent, run_id: str, **options: Any) -> Undone:
+async def _undo(ran: Agent, run_id: str, **options: Any) -> UndoResult:
     assert isinstance(ran.journal, MemoryJournal)
     options.setdefault("tools", [cancel])
     return await undo(ran, ran.journal, run_id, **options)
 
 
-def undone(ran: Agent, run_id: str, **options: Any) -> Undone:
+def undone(ran: Agent, run_id: str, **options: Any) -> UndoResult:
     options.setdefault("approver", YES)
     done = asyncio.run(_undo(ran, run_id, **options))
     for result in done.runs:
@@ -125,7 +125,7 @@ def facts(trace: Trace, kind: type[Any]) -> list[Any]:
     return [event.fact for event in trace.events if isinstance(event.fact, kind)]
 
 
-def standings(done: Undone) -> list[tuple[str, str]]:
+def standings(done: UndoResult) -> list[tuple[str, str]]:
     return [(item.name, item.standing) for item in done.now.items]
 
 
@@ -450,7 +450,7 @@ def test_calls_that_a_fork_copied_are_left_to_the_original() -> None:
 
     async def forked() -> Result:
         assert isinstance(ran.journal, MemoryJournal)
-        trace = await branch(ran.journal, first.run_id, at=2, now=ran.clock.now())
+        trace = await store_fork(ran.journal, first.run_id, at=2, now=ran.clock.now())
         return await replace(ran, model=ScriptedModel([{}, call("order", item="f"), "done"])).resume(trace.run_id)
 
     fork = asyncio.run(forked())

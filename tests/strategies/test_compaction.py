@@ -16,7 +16,7 @@ from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.effects import CallModel, Effect, Record
 from taoloop.core.events import Compacted, Event, ModelErred, ModelReplied, Noted, Observed
 from taoloop.core.message import ModelReply, Usage
-from taoloop.core.text import message_tokens, text_tokens
+from taoloop.core.text import estimate_tokens, message_tokens
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout, ToolError
 from taoloop.models.replay import ReplayModel
 from taoloop.runtime.after.replay import replay
@@ -353,7 +353,7 @@ def test_a_chinese_summary_takes_no_more_room_than_was_planned_for_it(summary: s
     )
     facts = compactions(result.trace)
     assert (result.status, len(facts) > 1) == ("completed", True)
-    assert all(text_tokens(fact.summary) <= 0.17 * WINDOW for fact in facts)
+    assert all(estimate_tokens(fact.summary) <= 0.17 * WINDOW for fact in facts)
     assert all("ok: 第" in fact.summary for fact in facts)
 
 

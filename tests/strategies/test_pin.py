@@ -18,8 +18,8 @@ from taoloop.journals.memory import MemoryJournal
 from taoloop.models.replay import ReplayModel
 from taoloop.models.wrappers.fallback import Fallback
 from taoloop.models.wrappers.retry import Retrying
-from taoloop.policy import Policy, Rule, pin_matters
-from taoloop.runtime.after.fork import fork
+from taoloop.policy import Policy, Rule, needs_intent
+from taoloop.runtime.after.fork import make_fork
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.result import Result
 
@@ -182,7 +182,7 @@ def test_it_means_the_model_for_wrappers_of_one() -> None:
 )
 def test_where_it_matters(profile: Any, tier: Any, egress: bool | None, *, matters: bool) -> None:
     card = replace(delete_file.card, tier=tier, egress=egress)
-    assert pin_matters(Policy(profile=profile), card) is matters
+    assert needs_intent(Policy(profile=profile), card) is matters
 
 
 def test_a_task_that_may_be_somebody_elses_is_not_asked_about() -> None:
@@ -261,7 +261,7 @@ def test_pinned_is_what_the_model_said() -> None:
 
 def test_a_fork_replays_though_what_was_fixed_ahead_stays_with_the_original() -> None:
     first = run(Provider(LOOK, DELETE, SAVE, "Done.", pin=PIN), approve=lambda _: True).trace
-    made = fork(first, 3, run_id="f", now=first.events[-1].at + 9).trace
+    made = make_fork(first, 3, run_id="f", now=first.events[-1].at + 9).trace
     assert [event.fact.calls for event in made.events if isinstance(event.fact, Pinned)] == [()]
     assert all(one.same for one in replay(made))
     assert [one.decided.kind for one in replay(first) if not one.same] == []

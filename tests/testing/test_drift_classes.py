@@ -12,10 +12,10 @@ from taoloop import tool
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.dialects import DIALECTS, get_dialect
-from taoloop.dialects.parsing.strict_json import same
+from taoloop.dialects.parsing.strict_json import json_equal
 from taoloop.errors import TaoError
 from taoloop.testing import DRIFT
-from taoloop.testing.drift_classes import Sent
+from taoloop.testing.drift_classes import IntendedReply
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
@@ -49,12 +49,12 @@ DECISIONS: tuple[Decision, ...] = (
 )
 
 
-def sent(decision: Decision, dialect: str) -> Sent:
+def sent(decision: Decision, dialect: str) -> IntendedReply:
     reply = get_dialect(dialect).write(decision)
-    return Sent(decision=decision, dialect=dialect, cards=CARDS, reply=reply)
+    return IntendedReply(decision=decision, dialect=dialect, cards=CARDS, reply=reply)
 
 
-def believed(one: Sent, name: str) -> Decision | None:
+def believed(one: IntendedReply, name: str) -> Decision | None:
     """What would come of the corrupted reply: its decision if anything would run or be answered, else None."""
     corrupted = DRIFT[name].corrupt(one)
     assert corrupted is not None
@@ -99,7 +99,7 @@ def test_drift_never_makes_another_decision(name: str, dialect: str) -> None:
         if DRIFT[name].outcome == "reject":
             assert got is None, (decision, DRIFT[name].corrupt(one))
         elif got is not None:
-            assert same(plain(got), plain(meant(decision))), (decision, DRIFT[name].corrupt(one))
+            assert json_equal(plain(got), plain(meant(decision))), (decision, DRIFT[name].corrupt(one))
 
 
 @pytest.mark.parametrize("name", DRIFT)

@@ -21,7 +21,7 @@ from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError, ReplayDiverged
 from taoloop.testing import Recorder, calls, forbid_real_calls
 from taoloop.testing.recording import Recording
-from taoloop.testing.request_key import Asked
+from taoloop.testing.request_key import RequestKey
 
 ACT: dict[str, Any] = {"tool_calls": [{"name": "add", "args": {"a": 1, "b": 2}}], "usage": {"input_tokens": 7}}
 
@@ -282,7 +282,7 @@ def test_any_text_comes_back(
     tmp_path_factory: pytest.TempPathFactory, asked: str, said: str, args: str, as_json: bool
 ) -> None:
     path = tmp_path_factory.mktemp("recorded") / ("r.json" if as_json else "r.yaml")
-    request = Asked.made({"model": "m", "dialect": "text"}, [], [{"role": "user", "content": asked}])
+    request = RequestKey.made({"model": "m", "dialect": "text"}, [], [{"role": "user", "content": asked}])
     call = ToolCallText(name="add", arguments=args, id="c1")
     reply = ModelReply(text=said, tool_calls=(call,), usage=Usage(output_tokens=3), cost_usd=0.5, finish_reason="stop")
     Recording(path).add(request, reply, anew=False)

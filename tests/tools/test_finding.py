@@ -9,7 +9,7 @@ import pytest
 
 from taoloop import Agent, ScriptedModel, Tool
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import FIND
+from taoloop.core.cards.tool_search import FIND_TOOL
 from taoloop.core.events import ActionRequested, Observed, RunStarted
 from taoloop.core.message import ModelReply
 from taoloop.core.model_request import ModelRequest
@@ -17,7 +17,7 @@ from taoloop.core.policy import Policy
 from taoloop.errors import ToolError
 from taoloop.policy import tainted
 from taoloop.runtime.after.replay import replay
-from taoloop.tools.builtin.find_tool import finding_tools
+from taoloop.tools.builtin.find_tool import tool_search_tools
 from taoloop.tools.from_card import tool_from_card
 
 
@@ -126,7 +126,7 @@ def by_name() -> dict[str, Tool]:
         name="buy", purpose="Buy.", input_schema={"type": "object", "properties": {"cart": {}}}, tier="write"
     )
     made = Tool(card=card, handler=print, check=lambda _: {}, whole_schema=whole)
-    return {one.name: one for one in finding_tools([made])}
+    return {one.name: one for one in tool_search_tools([made])}
 
 
 def test_a_tool_that_is_shown_in_part_can_be_described() -> None:
@@ -148,12 +148,12 @@ def test_a_description_of_what_is_not_there_says_what_is(name: str, argument: st
 
 
 def test_nothing_stands_beside_tools_that_are_told_whole() -> None:
-    assert finding_tools([shop(1, listed=True)]) == ()
+    assert tool_search_tools([shop(1, listed=True)]) == ()
 
 
 def test_no_words_that_fit_give_the_names() -> None:
-    (find, *_) = finding_tools([shop(1), shop(2)])
-    assert find.card == FIND
+    (find, *_) = tool_search_tools([shop(1), shop(2)])
+    assert find.card == FIND_TOOL
     assert find("zebra")["hint"] == "No tool fits. There are: read_order_1, read_order_2."
 
 

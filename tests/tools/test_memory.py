@@ -21,7 +21,7 @@ from taoloop.core.events import Observed
 from taoloop.errors import InvalidArguments, ToolError
 from taoloop.tools.builtin.memory import memory_tools
 from taoloop.tools.builtin.notes_store import Notes
-from taoloop.tools.fts_words import index_words, query_words
+from taoloop.tools.fts_words import index_terms, query_terms
 from taoloop.tools.tool import ToolContext
 
 ANN = "Ann drinks green tea, never coffee."
@@ -129,7 +129,7 @@ def test_any_text_can_be_kept_and_looked_for(tmp_path: Path, kept: str, query: s
     notes = Notes(tmp_path / "any.db")
     number = notes.add(kept, "", at=0, origin=("r", "c"))
     notes.find(query, 5)
-    if query_words(kept):
+    if query_terms(kept):
         assert (number, kept) in [(note.number, note.text) for note in notes.find(kept, 10_000)]
 
 
@@ -146,7 +146,7 @@ def test_every_two_neighbours_of_a_note_find_it(tmp_path: Path, text: str, data:
 
 @given(st.text())
 def test_words_hold_nothing_that_the_index_would_read_as_its_own_syntax(text: str) -> None:
-    for word in (*index_words(text), *query_words(text)):
+    for word in (*index_terms(text), *query_terms(text)):
         assert not set(word) & set("\"'*^:()+- ")
         assert word
 

@@ -16,7 +16,7 @@ import pytest
 from taoloop import Agent, ScriptedModel
 from taoloop.tools.builtin.commands import sandbox_tools
 from taoloop.tools.sandbox.limits import SandboxLimits
-from taoloop.tools.sandbox.process import Ended
+from taoloop.tools.sandbox.process import ProcessResult
 from taoloop.tools.sandbox.sandbox import Sandbox
 from taoloop.tools.tool import ToolContext
 from taoloop.tools.workspace.workspace import Workspace
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewra
 HOLD = "import fcntl, time\nheld = open('held', 'w')\nfcntl.flock(held, fcntl.LOCK_EX)\n"
 
 
-def done(running: Awaitable[Ended]) -> Ended:
-    async def wait() -> Ended:
+def done(running: Awaitable[ProcessResult]) -> ProcessResult:
+    async def wait() -> ProcessResult:
         return await running
 
     return asyncio.run(wait())
@@ -126,7 +126,7 @@ def test_programs_run_beside_each_other(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path, limits=limits())
     script = "echo x > {mine}; until [ -e {other} ]; do :; done; echo met"
 
-    async def both() -> tuple[Ended, Ended]:
+    async def both() -> tuple[ProcessResult, ProcessResult]:
         return await asyncio.gather(
             sandbox.run_command(script.format(mine="a", other="b")),
             sandbox.run_command(script.format(mine="b", other="a")),

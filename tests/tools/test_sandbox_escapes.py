@@ -15,7 +15,7 @@ import pytest
 
 from taoloop.errors import ToolError
 from taoloop.tools.sandbox.limits import SandboxLimits
-from taoloop.tools.sandbox.process import Ended
+from taoloop.tools.sandbox.process import ProcessResult
 from taoloop.tools.sandbox.sandbox import Sandbox
 from taoloop.tools.sandbox.seccomp import seccomp_filter
 
@@ -61,8 +61,8 @@ def bounded(**own: float) -> SandboxLimits:
     return SandboxLimits(**{"wall_s": 10.0, **own})  # type: ignore[arg-type]
 
 
-def done(running: Awaitable[Ended]) -> Ended:
-    async def wait() -> Ended:
+def done(running: Awaitable[ProcessResult]) -> ProcessResult:
+    async def wait() -> ProcessResult:
         return await running
 
     return asyncio.run(wait())

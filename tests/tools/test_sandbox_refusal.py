@@ -18,7 +18,7 @@ from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
 from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
 from taoloop.tools.sandbox.limits import SandboxLimits
 from taoloop.tools.sandbox.mounts import checked_readable, find_python
-from taoloop.tools.sandbox.process import Kept
+from taoloop.tools.sandbox.process import BoundedOutput
 from taoloop.tools.sandbox.sandbox import Sandbox, probe_sandbox, require_sandbox
 from taoloop.tools.sandbox.seccomp import seccomp_filter
 from taoloop.tools.tool import Tool, ToolContext
@@ -165,7 +165,7 @@ def test_the_root_folder_is_no_workspace() -> None:
 
 
 def test_an_output_keeps_its_beginning_and_its_end_within_its_bound() -> None:
-    kept = Kept(10)
+    kept = BoundedOutput(10)
     kept.add(b"short")
     assert (kept.text(), kept.is_cut) == ("short", False)
     for _ in range(300):
@@ -177,7 +177,7 @@ def test_an_output_keeps_its_beginning_and_its_end_within_its_bound() -> None:
 
 
 def test_an_output_that_is_no_utf8_can_be_read() -> None:
-    kept = Kept(10)
+    kept = BoundedOutput(10)
     kept.add(b"a\xff")
     assert kept.text() == "a\ufffd"
 

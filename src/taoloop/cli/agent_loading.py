@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.cli.database import database
-from taoloop.cli.ui.stdio import say
+from taoloop.cli.ui.stdio import print_stderr
 from taoloop.cli.ui.terminal_text import one_line
-from taoloop.cli.ui.texts import label
+from taoloop.cli.ui.texts import ui_text
 from taoloop.config.agent_file import load_agent, read_schema
 from taoloop.config.import_attribute import load_attribute
 from taoloop.config.policy_file import load_policy
@@ -22,7 +22,7 @@ from taoloop.core.policy import Policy
 from taoloop.errors import ConfigError, MissingExtra
 from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
-from taoloop.models.wrappers.build import joined_spec, split_spec
+from taoloop.models.wrappers.build import join_specs, split_specs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_setup import PAGING_TOOL
 from taoloop.runtime.subagent import with_inner_agents
@@ -36,7 +36,7 @@ WORKSPACE_TOOLS = ("read_file", "list_files", "search_files", "write_file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class AgentOptions:
     """What the command line says about the agent; None where it says nothing."""
 
     agent: str | None = None
@@ -65,14 +65,14 @@ class Chosen:
         return TIERS[: [str(tier) for tier in TIERS].index(self.approve) + 1]
 
 
-def chosen_agent(chosen: Chosen, env: Mapping[str, str]) -> Agent:
+def agent_from_options(chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
     """The agent for a new run: that of `--agent` or a plain one, with the options put over it."""
-    agent = described_agent(chosen, env)
-    tell_problems(agent)
+    agent = agent_from_options_unloaded(chosen, env)
+    print_load_problems(agent)
     return agent
 
 
-def described_agent(chosen: Chosen, env: Mapping[str, str]) -> Agent:
+def agent_from_options_unloaded(chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
     """The same, and none of the sources of its tools is loaded yet."""
     if chosen.agent is not None:
         base = load_agent(chosen.agent, env=env)
@@ -82,7 +82,7 @@ def described_agent(chosen: Chosen, env: Mapping[str, str]) -> Agent:
     return _with_options(base, chosen, env)
 
 
-def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Agent:
+def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
     """The agent to go on with a stored run: from where the run's came from, with the options put over it.
 
     Tools of the run that its source no longer has, but that are built in, are added.
@@ -98,7 +98,7 @@ def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Age
     if spec.policy.observations == "handles":
         base = replace(base, policy=spec.policy)  # the run's own anyway; its tools are others in this mode
     agent = _with_options(base, chosen, env)
-    tell_problems(agent)
+    print_load_problems(agent)
     if chosen.tools is None:
         builtin = builtin_tools(None)
         present = agent.toolbox.names
@@ -110,22 +110,22 @@ def agent_of_run(spec: AgentSpec, chosen: Chosen, env: Mapping[str, str]) -> Age
     return agent
 
 
-def under_mock(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent:
+def with_mock_model(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
     """The agent with the offline model in place of a provider's if AI_MOCK is set and `--model` does not say so."""
-    if chosen.model is None and mock_is_set(env) and any(map(is_provider, split_spec(_model_spec(agent, env)))):
+    if chosen.model is None and mock_is_set(env) and any(map(is_provider, split_specs(_model_spec(agent, env)))):
         return replace(agent, model=OFFLINE, fallback=())
     return agent
 
 
-def model_remark(before: Agent, after: Agent, env: Mapping[str, str], language: str) -> str:
+def model_notice(before: Agent, after: Agent, env: Mapping[str, str], language: str) -> str:
     """What is worth knowing about the model that answers; empty where it is the one that was asked for."""
     if after is not before:
-        return label(language, "mock_instead", spec=_model_spec(before, env))
+        return ui_text(language, "mock_instead", spec=_model_spec(before, env))
     if before.model is not None or default_spec(env) != OFFLINE:
         return ""
     if mock_is_set(env):
-        return label(language, "mock")
-    return "" if env.get("TAOLOOP_MODEL", "").strip() else label(language, "no_model")
+        return ui_text(language, "mock")
+    return "" if env.get("TAOLOOP_MODEL", "").strip() else ui_text(language, "no_model")
 
 
 def _model_spec(agent: Agent, env: Mapping[str, str]) -> str:
@@ -133,7 +133,7 @@ def _model_spec(agent: Agent, env: Mapping[str, str]) -> str:
     others = agent.fallback if isinstance(agent.fallback, list | tuple) else (agent.fallback,)
     first = default_spec(env) if agent.model is None else agent.model
     specs = [given if isinstance(given, str) else str(getattr(given, "spec", "scripted")) for given in (first, *others)]
-    return joined_spec(*specs)
+    return join_specs(*specs)
 
 
 def require_extra(model: str) -> None:
@@ -142,7 +142,7 @@ def require_extra(model: str) -> None:
     Raises:
         MissingExtra: it is not.
     """
-    for spec in split_spec(model):
+    for spec in split_specs(model):
         if lacking := missing_packages(spec):
             raise MissingExtra(
                 f"The model {spec} needs {' and '.join(lacking)}, which is not installed.",
@@ -150,13 +150,13 @@ def require_extra(model: str) -> None:
             )
 
 
-def limits_over(limits: Limits, given: Mapping[str, float]) -> Limits:
+def merge_limits(limits: Limits, given: Mapping[str, float]) -> Limits:
     """`limits` with those of the command line in their place."""
     changes: dict[str, Any] = dict(given)
     return replace(limits, **changes)
 
 
-def database_of(chosen: Chosen, env: Mapping[str, str], db: str | None) -> Path:
+def database_of(chosen: AgentOptions, env: Mapping[str, str], db: str | None) -> Path:
     """The database that holds a run that exists: that of `--db`, of the agent, or of the environment."""
     if db is None and chosen.agent is not None:
         journal = load_agent(chosen.agent, env=env).journal
@@ -165,7 +165,7 @@ def database_of(chosen: Chosen, env: Mapping[str, str], db: str | None) -> Path:
     return database(db, env)
 
 
-def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent:
+def _with_options(agent: Agent, chosen: AgentOptions, env: Mapping[str, str]) -> Agent:
     plain: dict[str, Any] = {
         "model": chosen.model,
         "dialect": chosen.dialect,
@@ -192,12 +192,12 @@ def _with_options(agent: Agent, chosen: Chosen, env: Mapping[str, str]) -> Agent
         changes["tools"] = named_tools(chosen.tools, env)
     if chosen.limits:
         own = {} if agent.max_steps is None else {"max_steps": agent.max_steps}
-        changes |= {"limits": limits_over(agent.limits, own | dict(chosen.limits)), "max_steps": None}
+        changes |= {"limits": merge_limits(agent.limits, own | dict(chosen.limits)), "max_steps": None}
     changed = _knowing_secrets(replace(agent, env=env, **changes))
     return with_inner_agents(changed, lambda inner: _inner(inner, env))
 
 
-def _policy(agent: Agent, chosen: Chosen) -> Policy:
+def _policy(agent: Agent, chosen: AgentOptions) -> Policy:
     """The policy of `--policy`, else the agent's, under the profile of `--profile`."""
     if chosen.policy is not None:
         policy = load_policy(_path("--policy", chosen.policy))
@@ -210,8 +210,8 @@ def _inner(agent: Agent, env: Mapping[str, str]) -> Agent:
     """An agent that is a tool: in the environment of the command, and under AI_MOCK with no model of a provider."""
     if agent.env is None:
         agent = replace(agent, env=env)
-    tell_problems(agent)
-    is_mocked = mock_is_set(env) and any(map(is_provider, split_spec(_model_spec(agent, env))))
+    print_load_problems(agent)
+    is_mocked = mock_is_set(env) and any(map(is_provider, split_specs(_model_spec(agent, env))))
     return replace(agent, model=OFFLINE, fallback=()) if is_mocked else agent
 
 
@@ -229,7 +229,7 @@ def named_tools(names: Sequence[str], env: Mapping[str, str]) -> tuple[Tool | Ca
     return tuple(found)
 
 
-def tell_problems(agent: Agent) -> None:
+def print_load_problems(agent: Agent) -> None:
     """Say what is wrong with the sources of an agent's tools; the agent has the rest.
 
     Raises:
@@ -237,7 +237,7 @@ def tell_problems(agent: Agent) -> None:
     """
     problems = [problem for source in sources_in(agent.tools) for problem in source.untold()]
     for problem in problems:
-        say(one_line(str(problem)))
+        print_stderr(one_line(str(problem)))
     if problems and not agent.toolbox.names:
         raise ConfigError("There is no tool left.", hint="The lines before this one say what is wrong.")
 

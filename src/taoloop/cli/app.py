@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 import taoloop
-from taoloop.cli.ui.stdio import open_missing, say, silence_stdout
+from taoloop.cli.ui.stdio import print_stderr, reopen_closed_streams, silence_stdout
 from taoloop.errors import TaoError
 
 DEBUG = "TAOLOOP_DEBUG"
@@ -127,7 +127,7 @@ def cli() -> None:
 
 def execute(args: list[str]) -> int:
     """Run one command; every error becomes one line on standard error. Returns the exit code."""
-    open_missing()
+    reopen_closed_streams()
     try:
         result: Any = cli.main(args=args, prog_name="tao", standalone_mode=False)
         sys.stdout.flush()
@@ -135,7 +135,7 @@ def execute(args: list[str]) -> int:
         _usage(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        say("stopped.")
+        print_stderr("stopped.")
         return 130
     except BrokenPipeError:  # at the last flush
         silence_stdout()
@@ -146,7 +146,7 @@ def execute(args: list[str]) -> int:
         if error.errno != errno.ENOSPC:
             return _unexpected(error)
         silence_stdout()
-        say(f"The output cannot be written: {error.strerror}.")
+        print_stderr(f"The output cannot be written: {error.strerror}.")
         return 1
     except Exception as error:  # noqa: BLE001  # the last place where an error can be told in one line
         return _unexpected(error)
@@ -155,16 +155,16 @@ def execute(args: list[str]) -> int:
 
 def _unexpected(error: Exception) -> int:
     if not _debugging():
-        say(f"unexpected {type(error).__name__}: {error} (set {DEBUG}=1 to see where, and please report it)")
+        print_stderr(f"unexpected {type(error).__name__}: {error} (set {DEBUG}=1 to see where, and please report it)")
     return 1
 
 
 def _told(error: TaoError) -> int:
-    from taoloop.cli.exit_codes import of_error  # noqa: PLC0415  # loads the core; only errors need it here
+    from taoloop.cli.exit_codes import exit_code_for  # noqa: PLC0415  # loads the core; only errors need it here
 
     _debugging()
-    say(" ".join(f"{error.message} {error.hint}".split()))
-    return of_error(error)
+    print_stderr(" ".join(f"{error.message} {error.hint}".split()))
+    return exit_code_for(error)
 
 
 def _usage(error: click.ClickException) -> None:
@@ -175,7 +175,7 @@ def _usage(error: click.ClickException) -> None:
         return
     help_line = f" See `{context.command_path} --help`." if context is not None else ""
     message = " ".join(error.format_message().split())
-    say(f"{message}{help_line}")
+    print_stderr(f"{message}{help_line}")
 
 
 def _debugging() -> bool:

@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import TextIO
 
 from taoloop.cli.database import load_run
-from taoloop.cli.ui.stdio import say, spoken
-from taoloop.cli.ui.texts import label
+from taoloop.cli.ui.stdio import print_stderr, terminal_language
+from taoloop.cli.ui.texts import ui_text
 from taoloop.core.codec import event_line
 from taoloop.core.events import ApprovalGiven, ApprovalRefused
 from taoloop.core.trace import Trace
 from taoloop.errors import TaoError
 from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.runtime.approvals.in_doubt import known_of
-from taoloop.runtime.approvals.inbox import Answered, NotWaiting, Waiting, outermost
-from taoloop.runtime.approvals.questions import open_calls
+from taoloop.runtime.approvals.in_doubt import describe_doubt
+from taoloop.runtime.approvals.inbox import AnswerRecorded, NotWaiting, PendingApproval, outermost_run_id
+from taoloop.runtime.approvals.questions import unanswered_calls
 from taoloop.runtime.approvals.request import ApprovalRequest
-from taoloop.strategies.in_doubt import lost_calls
+from taoloop.strategies.in_doubt import plan_unresolved_calls
 
 _ALL = 10_000_000
 
 
-async def doubts(journal: Journal, run_id: str | None = None) -> list[Waiting]:
+async def calls_in_doubt(journal: Journal, run_id: str | None = None) -> list[PendingApproval]:
     """Every call in doubt of the runs that wait, the oldest run first; those of `run_id` and inside it alone.
 
     A run that cannot be read is left out: `waiting_calls` tells of it.
@@ -39,15 +39,15 @@ async def doubts(journal: Journal, run_id: str | None = None) -> list[Waiting]:
             continue
         try:
             trace = Trace(row.run_id, await journal.load(row.run_id))
-            asked = questions_of(trace)
-            outer = await outermost(journal, trace) if asked else ""
+            asked = doubt_questions(trace)
+            outer = await outermost_run_id(journal, trace) if asked else ""
         except TaoError:
             continue
-        found += [Waiting(request=one, task=trace.task, outer=outer) for one in asked]
+        found += [PendingApproval(request=one, task=trace.task, outer=outer) for one in asked]
     return found
 
 
-def questions_of(trace: Trace) -> list[ApprovalRequest]:
+def doubt_questions(trace: Trace) -> list[ApprovalRequest]:
     """The calls of a run that waits of which a person must say whether they happened."""
     if trace.paused is None:
         return []
@@ -62,13 +62,13 @@ def questions_of(trace: Trace) -> list[ApprovalRequest]:
             digest=call.requested.digest,
             policy=call.requested.policy,
             since=call.started_at,
-            doubt=known_of(trace, call),
+            doubt=describe_doubt(trace, call),
         )
-        for call in lost_calls(trace, tuple(trace.pending.values())).ask
+        for call in plan_unresolved_calls(trace, tuple(trace.pending.values())).ask
     ]
 
 
-def person(by: str | None) -> str:
+def current_user(by: str | None) -> str:
     """Who speaks: the name that was given, else that of the user of the system."""
     if by is not None:
         return by
@@ -78,19 +78,21 @@ def person(by: str | None) -> str:
         return "user"
 
 
-def write(path: Path, given: str, add: Callable[[Journal, str], Awaitable[Answered]]) -> tuple[Answered, str]:
+def record_answer(
+    path: Path, given: str, add: Callable[[Journal, str], Awaitable[AnswerRecorded]]
+) -> tuple[AnswerRecorded, str]:
     """Add something to the run that `given` names; gives it with the run to resume: the outermost around it."""
     run_id = load_run(path, given).run_id  # which also keeps a database from being made by looking for a run
 
-    async def work() -> tuple[Answered, str]:
+    async def work() -> tuple[AnswerRecorded, str]:
         async with SqliteJournal(path) as journal:
             try:
                 done = await add(journal, run_id)
             except NotWaiting as error:
-                if left := questions_of(Trace(run_id, await journal.load(run_id))):
+                if left := doubt_questions(Trace(run_id, await journal.load(run_id))):
                     raise NotWaiting(error.message, hint=f"{error.hint} {_in_doubt(left)}") from error
                 raise
-            return done, await outermost(journal, done.trace)
+            return done, await outermost_run_id(journal, done.trace)
 
     return asyncio.run(work())
 
@@ -100,10 +102,10 @@ def _in_doubt(left: list[ApprovalRequest]) -> str:
     return f"In doubt is whether these happened: {calls}. Say so with `tao settle {left[0].run_id} {left[0].call_id}`."
 
 
-def tell(stream: TextIO, done: Answered, outer: str, db: str | None, *, as_json: bool) -> None:
+def print_answer(stream: TextIO, done: AnswerRecorded, outer: str, db: str | None, *, as_json: bool) -> None:
     """What was written, and what is to be done next."""
     trace = done.trace
-    language = spoken(trace.agent.language, stream)
+    language = terminal_language(trace.agent.language, stream)
     if as_json:
         stream.writelines(event_line(trace.run_id, event) + "\n" for event in done.events)
     else:
@@ -112,17 +114,17 @@ def tell(stream: TextIO, done: Answered, outer: str, db: str | None, *, as_json:
                 case ApprovalGiven(call_id=call_id) | ApprovalRefused(call_id=call_id) as fact:
                     name = "allowed_now" if isinstance(fact, ApprovalGiven) else "refused_now"
                     tool = trace.calls[call_id].requested.tool
-                    stream.write(label(language, name, tool=tool, call_id=call_id, run_id=trace.run_id) + "\n")
+                    stream.write(ui_text(language, name, tool=tool, call_id=call_id, run_id=trace.run_id) + "\n")
                 case _:
                     pass
     stream.flush()
-    spoken_in = spoken(trace.agent.language, sys.stderr)
-    if left := open_calls(trace):
+    spoken_in = terminal_language(trace.agent.language, sys.stderr)
+    if left := unanswered_calls(trace):
         calls = ", ".join(f"{call.requested.tool} ({call.requested.call_id})" for call in left)
-        say(label(spoken_in, "also_waiting", calls=calls))
-    say(label(spoken_in, "go_on", command=go_on(outer, db)))
+        print_stderr(ui_text(spoken_in, "also_waiting", calls=calls))
+    print_stderr(ui_text(spoken_in, "go_on", command=resume_command_line(outer, db)))
 
 
-def go_on(run_id: str, db: str | None) -> str:
+def resume_command_line(run_id: str, db: str | None) -> str:
     """The command that goes on with a run."""
     return f"tao resume {run_id}" + (f" --db {shlex.quote(db)}" if db is not None else "")

@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from taoloop.cli.ui.stdio import say
+from taoloop.cli.ui.stdio import print_stderr
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFound
 from taoloop.journals.base import Journal
-from taoloop.journals.run_locks import Holder, holds_of
+from taoloop.journals.run_locks import LockHolder, locks_of
 from taoloop.journals.sqlite.file import default_path
 from taoloop.journals.sqlite.journal import SqliteJournal
 
@@ -37,7 +37,7 @@ def database(db: str | None, env: Mapping[str, str]) -> Path:
     return Path(db).expanduser() if db is not None else default_path(env)
 
 
-def look(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:
+def query_database(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:
     """What `query` finds in the database.
 
     Raises:
@@ -63,7 +63,7 @@ def load_run(path: Path, given: str) -> Trace:
         run_id = await find_run(journal, path, given.strip())
         return Trace(run_id, await journal.load(run_id))
 
-    trace = look(path, load)
+    trace = query_database(path, load)
     if not trace.events:
         raise RunNotFound(
             f"{path}: the run {trace.run_id} ended before its first event was written; there is nothing in it."
@@ -77,7 +77,7 @@ def require_whole(path: Path, trace: Trace) -> None:
     Raises:
         JournalTampered: names the first event that is not as it was written.
     """
-    flaw = look(path, lambda journal: journal.verify(trace.run_id)).first
+    flaw = query_database(path, lambda journal: journal.verify(trace.run_id)).first
     if flaw is not None and flaw.what != "unchained":
         raise JournalTampered(
             f"{path}: run {trace.run_id!r} was changed after it was written: {flaw.text}.",
@@ -96,45 +96,45 @@ def make_private(path: Path, *, expected: bool) -> None:
         if not path.parent.exists():
             path.parent.mkdir(mode=0o700, parents=True)
             if not expected:
-                say(f"The folder {path.parent} was made for the database.")
+                print_stderr(f"The folder {path.parent} was made for the database.")
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 @contextmanager
-def telling_new_workspace(workspace: Path | str | None) -> Iterator[None]:
+def warn_if_workspace_is_new(workspace: Path | str | None) -> Iterator[None]:
     """Say so where the folder of the file tools was not there before: its name may be a slip."""
     absent = workspace is not None and not Path(workspace).exists()
     try:
         yield
     finally:
         if absent and workspace is not None and Path(workspace).exists():
-            say(f"The folder {workspace} was made for the workspace.")
+            print_stderr(f"The folder {workspace} was made for the workspace.")
 
 
-def left_behind(path: Path) -> int:
+def count_orphaned_runs(path: Path) -> int:
     """How many runs of the database a dead process left unfinished: one look, before anything else is done.
 
     0 where that cannot be told.
     """
 
     async def count(journal: Journal) -> int:
-        holds = holds_of(journal)
+        holds = locks_of(journal)
         return 0 if holds is None else len(await holds.left())
 
     try:
-        return look(path, count) if path.exists() else 0
+        return query_database(path, count) if path.exists() else 0
     except (JournalError, OSError):  # who uses the database will say what is wrong with it
         return 0
 
 
-def holder_of(path: Path, run_id: str) -> Holder | None:
+def holder_of(path: Path, run_id: str) -> LockHolder | None:
     """Who is at work on a run; None: nobody, or nobody can tell."""
 
-    async def find(journal: Journal) -> Holder | None:
-        holds = holds_of(journal)
+    async def find(journal: Journal) -> LockHolder | None:
+        holds = locks_of(journal)
         return None if holds is None else await holds.holder(run_id)
 
-    return look(path, find)
+    return query_database(path, find)
 
 
 async def find_run(journal: Journal, path: Path, given: str) -> str:

@@ -8,20 +8,20 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from taoloop.cli.ui.stdio import say
+from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import EnvFileError
 
 ENV_FILE = ".env"
 
 
-def environment(folder: Path | None = None) -> Mapping[str, str]:
+def load_environment(folder: Path | None = None) -> Mapping[str, str]:
     """The variables to work with. Nothing is put into the process's own environment, so no tool inherits a key.
 
     Raises:
         EnvFileError: there is a `.env` file that cannot be read.
     """
     path = (folder or Path.cwd()) / ENV_FILE
-    text = env_text(path)
+    text = read_dotenv(path)
     if text is None:
         return os.environ
     from dotenv import dotenv_values  # noqa: PLC0415  # only where there is a file
@@ -30,14 +30,14 @@ def environment(folder: Path | None = None) -> Mapping[str, str]:
     good = []
     for binding in parse_stream(io.StringIO(text)):
         if binding.error:
-            say(f"{path}:{binding.original.line}: this is not NAME=value; the line was ignored.")
+            print_stderr(f"{path}:{binding.original.line}: this is not NAME=value; the line was ignored.")
         else:
             good.append(binding.original.string)
     values = dotenv_values(stream=io.StringIO("".join(good)))
     return {**{name: value for name, value in values.items() if value is not None}, **os.environ}
 
 
-def env_text(path: Path) -> str | None:
+def read_dotenv(path: Path) -> str | None:
     """The content of a `.env` file, None where there is none.
 
     Raises:

@@ -58,7 +58,7 @@ TABLE: dict[int, str] = dict(sorted(({code: status for status, code in OF_STATUS
 """Every exit code of `tao` and what it means."""
 
 
-def of_error(error: TaoError) -> int:
+def exit_code_for(error: TaoError) -> int:
     """The exit code for an error that ends a command."""
     match error:
         case ScriptUnused():

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from taoloop.cli import exit_codes as exits
-from taoloop.cli.ui.approval_prompt import confirmed
-from taoloop.cli.ui.stdio import say
-from taoloop.cli.ui.terminal_text import one_line, visible
+from taoloop.cli.ui.approval_prompt import confirm
+from taoloop.cli.ui.stdio import print_stderr
+from taoloop.cli.ui.terminal_text import escape_invisible, one_line
 from taoloop.errors import ConfigError, TaoError
 from taoloop.runtime.tool_source import ToolSource
 
@@ -39,19 +39,19 @@ def _one(stream: TextIO, server: object, *, yes: bool) -> int:
     try:
         changes = pending_changes(server)
     except TaoError as error:
-        say(one_line(f"{server.name}: {error.message} {error.hint}"))
+        print_stderr(one_line(f"{server.name}: {error.message} {error.hint}"))
         return exits.FOUND
-    stream.writelines(visible(f"{server.name}: {change}") + "\n" for change in changes)
+    stream.writelines(escape_invisible(f"{server.name}: {change}") + "\n" for change in changes)
     stream.flush()
     if not changes:
-        say(f"{server.name}: all its tools are as they were approved.")
+        print_stderr(f"{server.name}: all its tools are as they were approved.")
         return exits.OK
     if not yes:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            say(f"{server.name}: nothing was approved. Read the lines above, and add --yes to approve them.")
+            print_stderr(f"{server.name}: nothing was approved. Read the lines above, and add --yes to approve them.")
             return exits.OF_STATUS["waiting"]
-        if not confirmed(f"Approve {'this' if len(changes) == 1 else 'these'}?"):
+        if not confirm(f"Approve {'this' if len(changes) == 1 else 'these'}?"):
             return exits.OF_STATUS["waiting"]
     approve_changes(server, changes)
-    say(f"{server.name}: approved: {', '.join(one_line(change.tool) for change in changes)}.")
+    print_stderr(f"{server.name}: approved: {', '.join(one_line(change.tool) for change in changes)}.")
     return exits.OK

@@ -59,7 +59,7 @@ def tools_option(text: str) -> Callable[[F], F]:
     return click.option("--tools", metavar="NAME,…", multiple=True, help=text)
 
 
-def several(given: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def split_repeated(given: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The names of an option that may stand several times, each time with several; None where it was not given."""
     return names(",".join(given)) if given else None
 

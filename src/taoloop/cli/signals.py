@@ -20,7 +20,7 @@ from taoloop.runtime.runner import Listener
 _SHOW_CURSOR = "\x1b[?25h"
 
 
-class Stopper:
+class SignalStopper:
     """Turns the first Ctrl-C or SIGTERM into a cancellation of the run, and the second into the end of the process.
 
     `code` is the exit code that the stop calls for, None while nothing has stopped the run. `lost` says why the

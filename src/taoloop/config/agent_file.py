@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from taoloop.config.checks import COUNT, LIST, MAPPING, NUMBER, PATH, SWITCH, TEXT, Kind, placed, require
-from taoloop.config.document import Document, Place, read_document
-from taoloop.config.import_attribute import load_attribute, speaking_for
+from taoloop.config.checks import COUNT, LIST, MAPPING, NUMBER, PATH, SWITCH, TEXT, Kind, error_location, expect_type
+from taoloop.config.document import ConfigDocument, FieldPath, read_document
+from taoloop.config.import_attribute import error_context, load_attribute
 from taoloop.config.policy_file import load_policy, policy_in
 from taoloop.config.tool_entries import ENVIRONMENT, SUFFIXES, ToolReader
 from taoloop.core.agent_spec import AgentSpec
@@ -21,10 +21,10 @@ from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.models.registry import model_kinds
 from taoloop.models.settings import Rate, Retry
-from taoloop.models.wrappers.build import joined_spec, split_spec
+from taoloop.models.wrappers.build import join_specs, split_specs
 from taoloop.prompts.load import LANGUAGES
 from taoloop.runtime.agent import AUTO, Agent
-from taoloop.runtime.output_type import Answers
+from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.tool_source import sources_in
 from taoloop.strategies import get_strategy
 from taoloop.tools.tool import Tool
@@ -105,7 +105,7 @@ def load_agent(source: str, **overrides: Any) -> Agent:
     return replace(agent, **overrides) if overrides else agent
 
 
-def agent_in(document: Document, *, env: Mapping[str, str] | None = None) -> Agent:
+def agent_in(document: ConfigDocument, *, env: Mapping[str, str] | None = None) -> Agent:
     """The agent that a mapping describes with the fields of an agent file; `env` fills in `${NAME}`.
 
     Raises:
@@ -126,8 +126,8 @@ def read_schema(path: Path) -> dict[str, Any]:
         AgentFileError: the file cannot be used, or holds no valid schema.
     """
     document = read_document(path, "a JSON Schema", "type: object")
-    with placed(document, ()):
-        return Answers(document.data).schema
+    with error_location(document, ()):
+        return OutputValidator(document.data).schema
 
 
 def _agent_in(path: Path) -> Agent:
@@ -148,7 +148,7 @@ def _agent_in(path: Path) -> Agent:
 def _agent_at(source: str) -> Agent:
     found = load_attribute(source, Path.cwd())
     if callable(found) and not isinstance(found, Agent | Tool | type):
-        with speaking_for(source):
+        with error_context(source):
             found = found()
     if not isinstance(found, Agent):
         raise AgentFileError(
@@ -159,7 +159,7 @@ def _agent_at(source: str) -> Agent:
     return found
 
 
-def _agent_of(document: Document) -> Agent:
+def _agent_of(document: ConfigDocument) -> Agent:
     given: dict[str, Any] = {}
     for name, value in document.data.items():
         place = (name,)
@@ -167,11 +167,11 @@ def _agent_of(document: Document) -> Agent:
             raise document.unknown(place, tuple(FIELDS))
         if value is None and name in _OPTIONAL:
             continue
-        require(document, place, value, FIELDS[name])
+        expect_type(document, place, value, FIELDS[name])
         given[_FIELD_OF.get(name, name)] = _READERS.get(name, _as_it_is)(document, value)
     if "db" in document.data and "journal" in document.data:
         raise document.error(("db",), "`journal` stands here too and means the same.", hint="Remove one of the two.")
-    with placed(document, ("context_tokens",)):  # which must have room for a reply
+    with error_location(document, ("context_tokens",)):  # which must have room for a reply
         AgentSpec(**{name: given[name] for name in ("max_output_tokens", "context_tokens") if name in given})
     if "max_steps" in given:
         given["limits"] = _with_max_steps(document, given.pop("max_steps"), given.get("limits", Limits()))
@@ -180,85 +180,85 @@ def _agent_of(document: Document) -> Agent:
     return Agent(**{"name": document.path.stem, **given})
 
 
-def _with_max_steps(document: Document, max_steps: int, limits: Limits) -> Limits:
+def _with_max_steps(document: ConfigDocument, max_steps: int, limits: Limits) -> Limits:
     place = ("max_steps",)
     if "max_steps" in (document.data.get("limits") or {}):
         raise document.error(
             place, "`limits.max_steps` stands here too and means the same.", hint="Remove one of the two."
         )
-    with placed(document, place):
+    with error_location(document, place):
         return replace(limits, max_steps=max_steps)
 
 
-def _as_it_is(_document: Document, value: Any) -> Any:
+def _as_it_is(_document: ConfigDocument, value: Any) -> Any:
     return value
 
 
-def _path(document: Document, value: str) -> Path:
+def _path(document: ConfigDocument, value: str) -> Path:
     return document.path.parent / Path(value).expanduser()
 
 
-def _memory(document: Document, value: str) -> Path:
+def _memory(document: ConfigDocument, value: str) -> Path:
     path = _path(document, value)
     if path.is_dir():
         raise document.error(("memory",), f"a file is expected, and {value!r} is a folder.")
     return path
 
 
-def _model(document: Document, given: str) -> str:
-    return joined_spec(*(_model_at(document, ("model",), spec) for spec in split_spec(given)))
+def _model(document: ConfigDocument, given: str) -> str:
+    return join_specs(*(_model_at(document, ("model",), spec) for spec in split_specs(given)))
 
 
-def _fallback(document: Document, given: str | list[Any]) -> tuple[str, ...]:
+def _fallback(document: ConfigDocument, given: str | list[Any]) -> tuple[str, ...]:
     if isinstance(given, str):
-        return tuple(_model_at(document, ("fallback",), spec) for spec in split_spec(given))
+        return tuple(_model_at(document, ("fallback",), spec) for spec in split_specs(given))
     for index, entry in enumerate(given):
-        require(document, ("fallback", index), entry, TEXT)
+        expect_type(document, ("fallback", index), entry, TEXT)
     return tuple(_model_at(document, ("fallback", index), spec) for index, spec in enumerate(given))
 
 
-def _model_at(document: Document, place: Place, spec: str) -> str:
+def _model_at(document: ConfigDocument, place: FieldPath, spec: str) -> str:
     kind, _, rest = spec.partition(":")
     if kind not in model_kinds():
         raise document.error(place, f"There is no model called {spec!r}.", hint=f"Known: {', '.join(model_kinds())}.")
     return f"{kind}:{_path(document, rest)}" if rest and kind in _FILE_MODELS else spec
 
 
-def _settings(name: str, kind: type[Retry] | type[Rate]) -> Callable[[Document, Any], Any]:
+def _settings(name: str, kind: type[Retry] | type[Rate]) -> Callable[[ConfigDocument, Any], Any]:
     known = tuple(field.name for field in fields(kind))
 
-    def read(document: Document, given: dict[str, Any]) -> Retry | Rate:
+    def read(document: ConfigDocument, given: dict[str, Any]) -> Retry | Rate:
         for key, value in given.items():
             if key not in known:
                 raise document.unknown((name, key), known)
-            with placed(document, (name, key)):
+            with error_location(document, (name, key)):
                 kind(**{key: value})
         return kind(**given)
 
     return read
 
 
-def _judged(name: str) -> Callable[[Document, Any], Any]:
+def _judged(name: str) -> Callable[[ConfigDocument, Any], Any]:
     """A field that the spec itself judges: told here with its line, and for an inner agent before any run."""
 
-    def read(document: Document, value: Any) -> Any:
-        with placed(document, (name,)):
+    def read(document: ConfigDocument, value: Any) -> Any:
+        with error_location(document, (name,)):
             AgentSpec(**{name: value})
         return value
 
     return read
 
 
-def _named(field: str, get: Callable[[str], object]) -> Callable[[Document, Any], Any]:
-    def read(document: Document, value: str) -> str:
-        with placed(document, (field,)):
+def _named(field: str, get: Callable[[str], object]) -> Callable[[ConfigDocument, Any], Any]:
+    def read(document: ConfigDocument, value: str) -> str:
+        with error_location(document, (field,)):
             get(value)
         return value
 
     return read
 
 
-def _tiers(document: Document, tiers: list[Any]) -> tuple[Any, ...]:
+def _tiers(document: ConfigDocument, tiers: list[Any]) -> tuple[Any, ...]:
     for index, tier in enumerate(tiers):
         if tier not in TIERS:
             place = ("approved_tiers", index)
@@ -266,27 +266,27 @@ def _tiers(document: Document, tiers: list[Any]) -> tuple[Any, ...]:
     return tuple(tiers)
 
 
-def _language(document: Document, value: str) -> str:
+def _language(document: ConfigDocument, value: str) -> str:
     if value not in (AUTO, *LANGUAGES):
         known = ", ".join((AUTO, *LANGUAGES))
         raise document.error(("language",), f"There is no prompt language called {value!r}.", hint=f"Known: {known}.")
     return value
 
 
-def _limits(document: Document, given: dict[str, Any]) -> Limits:
+def _limits(document: ConfigDocument, given: dict[str, Any]) -> Limits:
     known = tuple(field.name for field in fields(Limits))
     for name, value in given.items():
         place = ("limits", name)
         if name not in known:
             raise document.unknown(place, known)
         if value is not None:
-            require(document, place, value, NUMBER if name in _FRACTIONS else COUNT)
-            with placed(document, place):
+            expect_type(document, place, value, NUMBER if name in _FRACTIONS else COUNT)
+            with error_location(document, place):
                 Limits(**{name: value})
     return Limits(**given)
 
 
-def _tools(document: Document, given: list[Any]) -> tuple[Any, ...]:
+def _tools(document: ConfigDocument, given: list[Any]) -> tuple[Any, ...]:
     for index, entry in enumerate(given):
         if isinstance(entry, str) and entry in given[:index]:
             place = ("tools", index)
@@ -294,20 +294,20 @@ def _tools(document: Document, given: list[Any]) -> tuple[Any, ...]:
     return tuple(entry.item for entry in ToolReader(document).entries(("tools",), given))
 
 
-def _output_schema(document: Document, given: dict[str, Any] | str) -> dict[str, Any]:
+def _output_schema(document: ConfigDocument, given: dict[str, Any] | str) -> dict[str, Any]:
     """A JSON Schema in the file itself or in one of its own."""
-    with placed(document, ("output_schema",)):
-        return read_schema(_path(document, given)) if isinstance(given, str) else Answers(given).schema
+    with error_location(document, ("output_schema",)):
+        return read_schema(_path(document, given)) if isinstance(given, str) else OutputValidator(given).schema
 
 
-def _policy(document: Document, value: Any) -> Policy:
+def _policy(document: ConfigDocument, value: Any) -> Policy:
     """A policy in its own words, the name of a profile, or the path of a policy file."""
     if isinstance(value, str) and Path(value).suffix.lower() in SUFFIXES:
         return load_policy(_path(document, value))
     return policy_in(document, ("policy",), value)
 
 
-_READERS: dict[str, Callable[[Document, Any], Any]] = {
+_READERS: dict[str, Callable[[ConfigDocument, Any], Any]] = {
     "model": _model,
     "fallback": _fallback,
     "retry": _settings("retry", Retry),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from taoloop.config.document import Document, Place, kind_name
+from taoloop.config.document import ConfigDocument, FieldPath, kind_name
 from taoloop.errors import AgentFileError, ConfigError
 
 Kind = tuple[tuple[type, ...], str]
@@ -21,7 +21,7 @@ LIST: Kind = ((list,), "a list")
 MAPPING: Kind = ((dict,), "a mapping")
 
 
-def require(document: Document, place: Place, value: Any, kind: Kind) -> None:
+def expect_type(document: ConfigDocument, place: FieldPath, value: Any, kind: Kind) -> None:
     """Refuse a value of another kind.
 
     Raises:
@@ -31,10 +31,10 @@ def require(document: Document, place: Place, value: Any, kind: Kind) -> None:
     is_blank = kind is PATH and isinstance(value, str) and not value.strip()
     if isinstance(value, types) and not (isinstance(value, bool) and bool not in types) and not is_blank:
         return
-    raise document.error(place, f"{expected} is expected, not {shown(value)}.")
+    raise document.error(place, f"{expected} is expected, not {describe_value(value)}.")
 
 
-def shown(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """A value of a document in a complaint about it: itself where it is short, else its kind."""
     if value is None:
         return "nothing"
@@ -43,7 +43,7 @@ def shown(value: Any) -> str:
 
 
 @contextmanager
-def placed(document: Document, place: Place) -> Iterator[None]:
+def error_location(document: ConfigDocument, place: FieldPath) -> Iterator[None]:
     """Give an error that knows no place the line of `place`."""
     try:
         yield

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from taoloop.core.search import near_names
+from taoloop.core.search import suggest_names
 from taoloop.errors import AgentFileError
 from taoloop.runtime.tool_source import SourceLocation
 
@@ -20,7 +20,7 @@ _MAX_BYTES = 1024 * 1024
 _MAX_DEPTH = 60
 _MAX_PARTS = 50_000
 
-Place = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 """Keys and indexes from the top, such as `("tools", 2, "card")`."""
 
 Stamp = tuple[int, int] | None
@@ -29,7 +29,7 @@ Stamp = tuple[int, int] | None
 _read: ContextVar[dict[Path, Stamp] | None] = ContextVar("_read", default=None)
 
 
-def stamp_of(path: Path) -> Stamp:
+def file_stamp(path: Path) -> Stamp:
     """What tells whether a file was changed since."""
     try:
         stat = path.stat()
@@ -39,7 +39,7 @@ def stamp_of(path: Path) -> Stamp:
 
 
 @contextmanager
-def files_read() -> Iterator[dict[Path, Stamp]]:
+def track_files() -> Iterator[dict[Path, Stamp]]:
     """The files that are read as documents meanwhile, as they were before; those that cannot be read among them."""
     around, found = _read.get(), dict[Path, Stamp]()
     token = _read.set(found)
@@ -52,7 +52,7 @@ def files_read() -> Iterator[dict[Path, Stamp]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ConfigDocument:
     """The content of a file and where its parts stand. Every complaint about it is made by `error`.
 
     `base` is where `data` stands in the file, if it is only a part of it: complaints name the whole place.
@@ -60,36 +60,36 @@ class Document:
 
     path: Path
     data: dict[str, Any]
-    lines: dict[Place, int] = field(repr=False)
-    base: Place = ()
+    lines: dict[FieldPath, int] = field(repr=False)
+    base: FieldPath = ()
 
-    def under(self, place: Place) -> Document:
+    def under(self, place: FieldPath) -> ConfigDocument:
         """The mapping at `place` as a document of its own."""
         data: Any = self.data
         for part in place:
             data = data[part]
         size = len(place)
         lines = {inner[size:]: line for inner, line in self.lines.items() if inner[:size] == place}
-        return Document(self.path, data, lines, (*self.base, *place))
+        return ConfigDocument(self.path, data, lines, (*self.base, *place))
 
-    def error(self, place: Place, message: str, *, hint: str = "") -> AgentFileError:
+    def error(self, place: FieldPath, message: str, *, hint: str = "") -> AgentFileError:
         """An error that names the file, the line and the field at `place`."""
         return self.location(place).error(message, hint=hint)
 
-    def location(self, place: Place) -> SourceLocation:
+    def location(self, place: FieldPath) -> SourceLocation:
         """The file, the field at `place`, and the line of that field or of the nearest one around it."""
         near = place
         while near not in self.lines and near:
             near = near[:-1]
         return SourceLocation(path=self.path, line=self.lines.get(near, 0), field=self.name_of(place))
 
-    def name_of(self, place: Place) -> str:
+    def name_of(self, place: FieldPath) -> str:
         """A place as it is written in messages."""
         return field_name((*self.base, *place))
 
-    def unknown(self, place: Place, known: tuple[str, ...]) -> AgentFileError:
+    def unknown(self, place: FieldPath, known: tuple[str, ...]) -> AgentFileError:
         """The error for a key that nothing reads."""
-        near = near_names(str(place[-1]), known, at_most=1)
+        near = suggest_names(str(place[-1]), known, at_most=1)
         listed = f"Known: {', '.join(known)}."
         hint = f"Did you mean {near[0]!r}? {listed}" if near else listed
         return self.error(place, "there is no such field.", hint=hint)
@@ -114,7 +114,7 @@ def kind_name(value: object) -> str:
             return f"a {type(value).__name__}"  # YAML has dates, too
 
 
-def field_name(place: Place) -> str:
+def field_name(place: FieldPath) -> str:
     """`tools[2].card` for `("tools", 2, "card")`."""
     text = ""
     for part in place:
@@ -123,14 +123,14 @@ def field_name(place: Place) -> str:
     return text
 
 
-def read_document(path: Path, what: str = "an agent file", begins: str = "tools: [calculator]") -> Document:
+def read_document(path: Path, what: str = "an agent file", begins: str = "tools: [calculator]") -> ConfigDocument:
     """The mapping in a file that should be `what`, and could begin with `begins`.
 
     Raises:
         AgentFileError: it is missing, cannot be read, is not YAML or JSON, has a key twice, or is no mapping.
     """
     if (noted := _read.get()) is not None:
-        noted.setdefault(path, stamp_of(path))
+        noted.setdefault(path, file_stamp(path))
     text = _text(path, what)
     is_json = path.suffix.lower() == ".json"
     if is_json:
@@ -139,7 +139,7 @@ def read_document(path: Path, what: str = "an agent file", begins: str = "tools:
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        lines: dict[Place, int] = {(): 1} if node is None else _lines(path, node)
+        lines: dict[FieldPath, int] = {(): 1} if node is None else _lines(path, node)
         if not is_json:
             data = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
@@ -154,7 +154,7 @@ def read_document(path: Path, what: str = "an agent file", begins: str = "tools:
             line=lines[()],
             hint=f"Begin with, for example, `{begins}`.",
         )
-    return Document(path, data, lines)
+    return ConfigDocument(path, data, lines)
 
 
 def _text(path: Path, what: str) -> str:
@@ -197,14 +197,14 @@ def _not_yaml(path: Path, error: yaml.YAMLError) -> AgentFileError:
     )
 
 
-def _lines(path: Path, top: yaml.Node) -> dict[Place, int]:
+def _lines(path: Path, top: yaml.Node) -> dict[FieldPath, int]:
     """The line of every part, from 1.
 
     Raises:
         AgentFileError: a mapping has a key twice, or parts are nested too deeply.
     """
-    lines: dict[Place, int] = {(): top.start_mark.line + 1}
-    todo: list[tuple[Place, yaml.Node]] = [((), top)]
+    lines: dict[FieldPath, int] = {(): top.start_mark.line + 1}
+    todo: list[tuple[FieldPath, yaml.Node]] = [((), top)]
     while todo:
         place, node = todo.pop()
         if len(place) > _MAX_DEPTH or len(lines) > _MAX_PARTS:

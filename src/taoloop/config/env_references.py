@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from taoloop.config.document import Document, Place
+from taoloop.config.document import ConfigDocument, FieldPath
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inner>[^}]*)(?P<end>\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -19,11 +19,11 @@ class EnvValues:
     `$${` stands for `${` itself. A variable that is empty counts as missing, unless a default is given.
     """
 
-    def __init__(self, document: Document, env: Mapping[str, str]) -> None:
+    def __init__(self, document: ConfigDocument, env: Mapping[str, str]) -> None:
         self._document, self._env = document, env
         self.secrets: dict[str, str] = {}
 
-    def text(self, place: Place, given: str, *, is_plain: bool = False) -> str:
+    def text(self, place: FieldPath, given: str, *, is_plain: bool = False) -> str:
         """`given` with its references filled in. `is_plain`: nothing that stands here is a secret, such as a path.
 
         Everything else that comes from a variable counts as one, but for the path of something that is there, and an

@@ -24,7 +24,7 @@ def load_attribute(source: str, folder: Path) -> Any:
         raise AgentFileError("this is not of the form module:attribute.", path=source, hint=_instead(source))
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    with speaking_for(source):
+    with error_context(source):
         found: Any = importlib.import_module(module_name)
     for part in attribute.split("."):
         try:
@@ -49,7 +49,7 @@ def _instead(source: str) -> str:
 
 
 @contextmanager
-def speaking_for(source: str) -> Iterator[None]:
+def error_context(source: str) -> Iterator[None]:
     """Turn what a user's code raises into an AgentFileError that says where."""
     module = source.partition(":")[0]
     try:

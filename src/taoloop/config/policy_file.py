@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from taoloop.config.document import Document, Place, kind_name, read_document
+from taoloop.config.document import ConfigDocument, FieldPath, kind_name, read_document
 from taoloop.core.policy import PROFILES, Policy, Rule
 from taoloop.errors import PolicyError
 
@@ -25,7 +25,7 @@ def load_policy(path: Path) -> Policy:
     return policy_in(document, (), document.data)
 
 
-def policy_in(document: Document, place: Place, value: Any) -> Policy:
+def policy_in(document: ConfigDocument, place: FieldPath, value: Any) -> Policy:
     """The policy at one place of a document: a mapping of its fields, or the name of a profile.
 
     Raises:
@@ -58,7 +58,7 @@ def _hidden(rules: tuple[Rule, ...]) -> int | None:
     return None
 
 
-def _field(document: Document, place: Place, name: str, value: Any) -> Any:
+def _field(document: ConfigDocument, place: FieldPath, name: str, value: Any) -> Any:
     if name == "rules":
         if not isinstance(value, list):
             raise document.error(place, f"a list of rules is expected, not {kind_name(value)}.")
@@ -72,7 +72,7 @@ def _field(document: Document, place: Place, name: str, value: Any) -> Any:
     return value
 
 
-def _rule(document: Document, place: Place, value: Any) -> Rule:
+def _rule(document: ConfigDocument, place: FieldPath, value: Any) -> Rule:
     if not isinstance(value, dict):
         raise document.error(place, f"a rule is a mapping, not {kind_name(value)}.", hint="Begin with `verdict: deny`.")
     for name in value:
@@ -93,7 +93,7 @@ def _rule(document: Document, place: Place, value: Any) -> Rule:
         raise document.error(where, error.message, hint=error.hint) from error
 
 
-def _place_of(place: Place, given: dict[str, Any], error: PolicyError) -> Place:
+def _place_of(place: FieldPath, given: dict[str, Any], error: PolicyError) -> FieldPath:
     named = next((name for name in given if f" {name} = " in error.message), None)
     if named is not None:
         return (*place, named)

@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from taoloop.config.checks import placed, shown
-from taoloop.config.document import Document, Place
+from taoloop.config.checks import describe_value, error_location
+from taoloop.config.document import ConfigDocument, FieldPath
 from taoloop.config.env_references import EnvValues, has_reference
 from taoloop.config.import_attribute import load_attribute
 from taoloop.core.redaction.redactor import Redactor
@@ -30,22 +30,22 @@ _SQLITE = re.compile(r"(?P<scheme>sqlite(?:\+\w+)?:///)(?P<path>(?![/:]|[A-Za-z]
 _SCALARS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
 
 
-class Filler:
+class SettingsLoader:
     """Reads the settings in one document, with values from the environment.
 
     `plain` are classes whose fields hold no secrets; `presets` stand for the fields of their class that are not given.
     `broken` says where code could not be loaded, and why.
     """
 
-    broken: tuple[Place, ConfigError] | None = None
+    broken: tuple[FieldPath, ConfigError] | None = None
 
     def __init__(
-        self, document: Document, env: EnvValues, *, plain: Sequence[type] = (), presets: Sequence[Any] = ()
+        self, document: ConfigDocument, env: EnvValues, *, plain: Sequence[type] = (), presets: Sequence[Any] = ()
     ) -> None:
         self.document, self.env = document, env
         self._plain, self._presets = tuple(plain), {type(one): one for one in presets}
 
-    def filled(self, kind: type[T], place: Place, given: Any, *, paths: Sequence[str] = ()) -> T:
+    def filled(self, kind: type[T], place: FieldPath, given: Any, *, paths: Sequence[str] = ()) -> T:
         """An instance of a settings class. `paths` are fields annotated as texts that may be paths beside the file.
 
         Raises:
@@ -77,7 +77,7 @@ class Filler:
             message = clean(error.message).removeprefix(f"{where[-1]}: ")  # the place says it already
             raise self.document.error(where, message, hint=clean(error.hint)) from None
 
-    def _preset(self, values: dict[str, Any], field: dataclasses.Field[Any], hint: Any, place: Place) -> None:
+    def _preset(self, values: dict[str, Any], field: dataclasses.Field[Any], hint: Any, place: FieldPath) -> None:
         """A field that is not given: what the file says for all of its kind, else the default of the class."""
         arms = _arms(hint)
         for kind, preset in self._presets.items():
@@ -95,7 +95,7 @@ class Filler:
             return text
         return str(self.document.path.parent / Path(text).expanduser())
 
-    def _value(self, hint: Any, place: Place, value: Any, *, is_plain: bool) -> Any:
+    def _value(self, hint: Any, place: FieldPath, value: Any, *, is_plain: bool) -> Any:
         arms, given = _arms(hint), value
         if isinstance(value, str) and has_reference(value):
             text = self.env.text(place, value, is_plain=is_plain or Path in arms)
@@ -106,18 +106,18 @@ class Filler:
             arms = (str,) if str in arms and "://" in value else (Path,)
         fitting = next((arm for arm in arms if _accepts(arm, value)), None)
         if fitting is None:
-            raise self._wrong(place, expected(hint), given)  # as the file has it: the value may be a secret
+            raise self._wrong(place, describe_type(hint), given)  # as the file has it: the value may be a secret
         return self._as(fitting, place, value, is_plain=is_plain)
 
-    def _as(self, hint: Any, place: Place, value: Any, *, is_plain: bool) -> Any:
+    def _as(self, hint: Any, place: FieldPath, value: Any, *, is_plain: bool) -> Any:
         """A value of the right kind as this one type."""
         origin, args = typing.get_origin(hint), typing.get_args(hint)
-        if is_code(hint):
+        if is_plugin_type(hint):
             try:
                 return load_attribute(value, self.document.path.parent)
             except ConfigError as error:
                 self.broken = (place, error)
-                with placed(self.document, place):
+                with error_location(self.document, place):
                     raise
         if hint is Path:
             return self.document.path.parent / Path(value).expanduser()
@@ -142,25 +142,25 @@ class Filler:
             return [self._value(Any, (*place, n), one, is_plain=is_plain) for n, one in enumerate(value)]
         return value
 
-    def _over(self, preset: Any, place: Place, value: Any) -> Any:
+    def _over(self, preset: Any, place: FieldPath, value: Any) -> Any:
         """What stands here in place of the settings for all; lists of what is denied add up."""
-        return under(preset, self.filled(type(preset), place, value), value)
+        return apply_defaults(preset, self.filled(type(preset), place, value), value)
 
-    def _key(self, kind: Any, place: Place, key: Any) -> str:
+    def _key(self, kind: Any, place: FieldPath, key: Any) -> str:
         if kind not in (str, Any):
             self._value(kind, place, key, is_plain=True)
         return str(key)
 
-    def _wrong(self, place: Place, what: str, value: Any) -> AgentFileError:
+    def _wrong(self, place: FieldPath, what: str, value: Any) -> AgentFileError:
         hint = ""
         if what.startswith("a text") and isinstance(value, int | float | bool):
             hint = "Put it in quotes."
         elif what.endswith("a list") and isinstance(value, str):
             hint = "Put it in brackets."
-        return self.document.error(place, f"{what} is expected, not {shown(value)}.", hint=hint)
+        return self.document.error(place, f"{what} is expected, not {describe_value(value)}.", hint=hint)
 
 
-def under(preset: Any, own: T, given: Collection[str]) -> T:
+def apply_defaults(preset: Any, own: T, given: Collection[str]) -> T:
     """`own` settings, of which `given` names the fields that stand in a file, with what holds for all in the others."""
     known = {field.name for field in dataclasses.fields(own)}  # type: ignore[arg-type]  # a settings class
     common = {field.name: getattr(preset, field.name) for field in dataclasses.fields(preset) if field.name in known}
@@ -182,12 +182,12 @@ def is_needed(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def is_code(hint: Any) -> bool:
+def is_plugin_type(hint: Any) -> bool:
     """Whether a field holds an object of the operator's own code, which a file names as `module:attribute`."""
     return bool(getattr(hint, "_is_protocol", False)) and hint not in _LISTS
 
 
-def expected(hint: Any) -> str:
+def describe_type(hint: Any) -> str:
     """What a field takes, in plain words."""
     literals = _literals(_arms(hint))
     if literals:
@@ -200,7 +200,7 @@ def _named(arm: Any) -> str:
         return _SCALARS[arm]
     if _is_list(arm):
         return "a list"
-    if is_code(arm):
+    if is_plugin_type(arm):
         return "module:attribute"
     return "a value" if arm in (Any, object) else "a mapping"
 
@@ -231,7 +231,7 @@ def _is_data(hint: Any) -> bool:
     return all(
         arm in (Any, object, type(None))
         or arm in _SCALARS
-        or is_code(arm)
+        or is_plugin_type(arm)
         or typing.get_origin(arm) is typing.Literal
         or (isinstance(arm, type) and dataclasses.is_dataclass(arm))
         or (
@@ -256,7 +256,7 @@ def _accepts(arm: Any, value: Any) -> bool:
         return isinstance(value, int | float) and math.isfinite(value)
     if arm in (int, str):
         return isinstance(value, arm)
-    if is_code(arm):
+    if is_plugin_type(arm):
         return isinstance(value, str)
     if arm is Path:
         return isinstance(value, str) and bool(value.strip())

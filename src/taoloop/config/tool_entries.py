@@ -12,19 +12,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from taoloop.config.checks import LIST, MAPPING, NUMBER, PATH, TEXT, Kind, placed, require, shown
-from taoloop.config.document import Document, Place
+from taoloop.config.checks import LIST, MAPPING, NUMBER, PATH, TEXT, Kind, describe_value, error_location, expect_type
+from taoloop.config.document import ConfigDocument, FieldPath
 from taoloop.config.env_references import EnvValues
 from taoloop.config.import_attribute import load_attribute
-from taoloop.config.settings_loader import Filler, fields_of, is_needed, under
-from taoloop.core.search import near_names
+from taoloop.config.settings_loader import SettingsLoader, apply_defaults, fields_of, is_needed
+from taoloop.core.search import suggest_names
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.runtime.tool_source import ToolSource
 from taoloop.tools.builtin.catalog import UNDOING, builtin_tools
 from taoloop.tools.builtin.lookup import lookup_tool
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.from_card import card_from_mapping, tool_from_card
-from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
@@ -35,7 +35,7 @@ ENVIRONMENT: ContextVar[Mapping[str, str] | None] = ContextVar("ENVIRONMENT", de
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class SourceKind:
     """One kind of source: the class of its settings and the function that loads it, imported when one is named.
 
     `short` is the field that a plain text stands for; `paths` are fields annotated as texts that may be paths. `folder`
@@ -58,9 +58,9 @@ class Form:
         found: type[Any] = getattr(importlib.import_module(self.module), self.settings)
         return found
 
-    def load(self, settings: Any) -> Loaded:
+    def load(self, settings: Any) -> LoadResult:
         """Load the tools of one source."""
-        loaded: Loaded = getattr(importlib.import_module(self.module), self.loader)(settings)
+        loaded: LoadResult = getattr(importlib.import_module(self.module), self.loader)(settings)
         return loaded
 
     def let_go(self, settings: Any) -> None:
@@ -68,29 +68,30 @@ class Form:
         getattr(importlib.import_module(self.module), self.closer)(settings)
 
 
-FORMS: dict[str, Form] = {
-    "openapi": Form(
+SOURCE_KINDS: dict[str, SourceKind] = {
+    "openapi": SourceKind(
         module="taoloop.tools.openapi",
         settings="OpenapiSource",
         loader="openapi_tools",
         short="document",
         paths=("document",),
     ),
-    "mcp": Form(
+    "mcp": SourceKind(
         module="taoloop.tools.mcp", settings="McpServer", loader="mcp_tools", folder="folder", closer="close_server"
     ),
-    "sql": Form(module="taoloop.tools.sql", settings="Database", loader="sql_tools", paths=("url",)),
-    "documents": Form(
+    "sql": SourceKind(module="taoloop.tools.sql", settings="Database", loader="sql_tools", paths=("url",)),
+    "documents": SourceKind(
         module="taoloop.tools.documents", settings="DocumentFolder", loader="document_tools", short="path"
     ),
-    "fetch": Form(module="taoloop.tools.web", settings="FetchSettings", loader="fetch_tools", has_rules=True),
+    "fetch": SourceKind(module="taoloop.tools.web", settings="FetchSettings", loader="fetch_tools", has_rules=True),
 }
 
-_KEYS = ("lookup", "function", "card", "agent", "file", *FORMS)
+_KEYS = ("lookup", "function", "card", "agent", "file", *SOURCE_KINDS)
 _FORMS_HINT = (
     "A tool is a built-in name, `module:attribute`, `{lookup: {table: FILE}}`, "
     "`{function: module:attribute, card: {…}}`, "
-    f"`{{agent: FILE, name: …, purpose: …}}`, `{{file: TOOLS.yaml}}`, or one of {', '.join(FORMS)} with its settings."
+    "`{agent: FILE, name: …, purpose: …}`, `{file: TOOLS.yaml}`, "
+    f"or one of {', '.join(SOURCE_KINDS)} with its settings."
 )
 AGENT_FORM: dict[str, Kind] = {
     "agent": TEXT,
@@ -104,11 +105,11 @@ AGENT_FORM: dict[str, Kind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ToolEntry:
     """One entry of a list of tools: where it stands, and the tool, the name of a built-in one, or the source."""
 
-    document: Document
-    place: Place
+    document: ConfigDocument
+    place: FieldPath
     item: Tool | str | ToolSource
 
     @property
@@ -124,46 +125,48 @@ class ToolReader:
     are there; else it is an error.
     """
 
-    def __init__(self, document: Document, *, egress: EgressRules | None = None, spares_others: bool = False) -> None:
+    def __init__(
+        self, document: ConfigDocument, *, egress: EgressRules | None = None, spares_others: bool = False
+    ) -> None:
         self.document, self._egress, self._spares_others = document, egress, spares_others
         self._builtin = tuple(builtin_tools(None))
 
-    def entries(self, place: Place, given: Any) -> tuple[Entry, ...]:
+    def entries(self, place: FieldPath, given: Any) -> tuple[ToolEntry, ...]:
         """Every entry, checked, nothing loaded yet but code.
 
         Raises:
             AgentFileError: an entry is none; names the file, the line and the field.
         """
-        require(self.document, place, given, LIST)
+        expect_type(self.document, place, given, LIST)
         return tuple(entry for n, one in enumerate(given) for entry in self._read((*place, n), one))
 
-    def _read(self, place: Place, given: Any) -> Sequence[Entry]:
+    def _read(self, place: FieldPath, given: Any) -> Sequence[ToolEntry]:
         if isinstance(given, dict) and "file" in given:
             return self._file(place, given)
-        return (Entry(self.document, place, self._one(place, given)),)
+        return (ToolEntry(self.document, place, self._one(place, given)),)
 
-    def _one(self, place: Place, given: Any) -> Tool | str | ToolSource:
+    def _one(self, place: FieldPath, given: Any) -> Tool | str | ToolSource:
         if isinstance(given, str):
             return self._by_name(place, given)
         if not isinstance(given, dict):
-            raise self.document.error(place, f"a tool is expected, not {shown(given)}.", hint=_FORMS_HINT)
+            raise self.document.error(place, f"a tool is expected, not {describe_value(given)}.", hint=_FORMS_HINT)
         if "agent" in given:
             return self._agent(place, given)
-        form = next((key for key in ("function", "card", "lookup", *FORMS) if key in given), "")
+        form = next((key for key in ("function", "card", "lookup", *SOURCE_KINDS) if key in given), "")
         allowed = ("function", "card") if form in ("function", "card") else (form,)
         for name in given:
             if name not in allowed:
                 raise self._astray((*place, str(name)), form)
         if not form:
             raise self.document.error(place, "this names no tool.", hint=_FORMS_HINT)
-        if form in FORMS:
+        if form in SOURCE_KINDS:
             return self._source((*place, form), form, given[form])
         return self._table((*place, "lookup"), given["lookup"]) if form == "lookup" else self._function(place, given)
 
-    def _astray(self, place: Place, form: str) -> AgentFileError:
+    def _astray(self, place: FieldPath, form: str) -> AgentFileError:
         """The error for a key beside the one that names the `form`, which may belong beneath it or to another entry."""
         name = str(place[-1])
-        if form in FORMS and name in fields_of(FORMS[form].settings_class()):
+        if form in SOURCE_KINDS and name in fields_of(SOURCE_KINDS[form].settings_class()):
             hint = f"It is a setting of `{form}`: put `{form}:` on a line of its own, and its settings indented below."
         elif form and name in _KEYS:
             hint = f"One entry names one thing: begin another with `- {name}:`."
@@ -171,8 +174,8 @@ class ToolReader:
             return self.document.unknown(place, _KEYS)
         return self.document.error(place, f"there is no such field beside `{form}`.", hint=hint)
 
-    def _source(self, place: Place, key: str, given: Any) -> ToolSource:
-        form = FORMS[key]
+    def _source(self, place: FieldPath, key: str, given: Any) -> ToolSource:
+        form = SOURCE_KINDS[key]
         kind = form.settings_class()
         if isinstance(given, str) and form.short:
             given = {form.short: given}
@@ -180,11 +183,11 @@ class ToolReader:
         if not isinstance(given, dict):
             needed = ", ".join(f"{one.name}: …" for one in dataclasses.fields(kind) if is_needed(one))
             hint = f"Write its settings: `{key}: {{{needed}}}`."
-            raise self.document.error(place, f"a mapping is expected, not {shown(given)}.", hint=hint)
+            raise self.document.error(place, f"a mapping is expected, not {describe_value(given)}.", hint=hint)
         env = self._variables()
         presets = () if self._egress is None else (self._egress,)
         plain = (EgressRules, kind) if form.has_rules else (EgressRules,)
-        filler = Filler(self.document, env, plain=plain, presets=presets)
+        filler = SettingsLoader(self.document, env, plain=plain, presets=presets)
         try:
             settings = filler.filled(kind, place, given, paths=form.paths)
         except AgentFileError:
@@ -192,7 +195,7 @@ class ToolReader:
                 raise
             return self._gone(*filler.broken)
         if form.has_rules and self._egress is not None:
-            settings = under(self._egress, settings, given)
+            settings = apply_defaults(self._egress, settings, given)
         if form.folder and "command" in given:
             settings = self._beside(form, settings, given)
         return ToolSource(
@@ -203,7 +206,7 @@ class ToolReader:
             let_go=partial(form.let_go, settings) if form.closer else None,
         )
 
-    def _beside(self, form: Form, settings: Any, given: dict[str, Any]) -> Any:
+    def _beside(self, form: SourceKind, settings: Any, given: dict[str, Any]) -> Any:
         """The settings with a program that is started beside the file, and found there if a path names it."""
         folder = self.document.path.parent
         program = Path(settings.command).expanduser()
@@ -211,7 +214,7 @@ class ToolReader:
         own = {} if form.folder in given else {form.folder: folder}
         return replace(settings, command=command, **own)
 
-    def _file(self, place: Place, given: dict[str, Any]) -> Sequence[Entry]:
+    def _file(self, place: FieldPath, given: dict[str, Any]) -> Sequence[ToolEntry]:
         """The tools of a tool file, in the place of its name."""
         from taoloop.config.tool_file import entries_in  # noqa: PLC0415  # it imports this module
 
@@ -219,29 +222,29 @@ class ToolReader:
             if name != "file":
                 raise self.document.unknown((*place, str(name)), ("file",))
         inner = (*place, "file")
-        with placed(self.document, inner):
+        with error_location(self.document, inner):
             return entries_in(self.path(inner, given["file"]))
 
-    def _by_name(self, place: Place, name: str) -> Tool | str | ToolSource:
+    def _by_name(self, place: FieldPath, name: str) -> Tool | str | ToolSource:
         if ":" in name:
             head, _, rest = name.partition(":")
             if head in _KEYS and Path(rest).suffix.lower() in SUFFIXES:
                 raise self.document.error(place, f"{name!r} is one text.", hint="Put a blank after the colon.")
             return self._code(place, name)
-        if name in FORMS and name not in self._builtin:
+        if name in SOURCE_KINDS and name not in self._builtin:
             return self._source(place, name, {})
         if name not in self._builtin:
             offered = tuple(one for one in self._builtin if one not in UNDOING)
             hint = f"Built in: {', '.join(offered)}. A tool of your own is written module:attribute."
-            if near := near_names(name, (*offered, *FORMS), at_most=1):
+            if near := suggest_names(name, (*offered, *SOURCE_KINDS), at_most=1):
                 hint = f"Did you mean {near[0]!r}? {hint}"
             if Path(name).suffix.lower() in SUFFIXES:
                 hint = f"The tools of another tool file are written `file: {name}`."
             raise self.document.error(place, f"There is no tool called {name!r}.", hint=hint)
         return name
 
-    def _code(self, place: Place, source: str) -> Tool | ToolSource:
-        with placed(self.document, place):
+    def _code(self, place: FieldPath, source: str) -> Tool | ToolSource:
+        with error_location(self.document, place):
             try:
                 return next(iter(Toolbox([load_attribute(source, self.document.path.parent)])))
             except ConfigError as error:
@@ -249,59 +252,59 @@ class ToolReader:
                     raise
                 return self._gone(place, error)
 
-    def _gone(self, place: Place, error: ConfigError) -> ToolSource:
+    def _gone(self, place: FieldPath, error: ConfigError) -> ToolSource:
         """A source whose code cannot be loaded, so that it has no tools and one problem."""
         where, line = self.document.path.name, self.document.lines.get(place, 0)
         field = self.document.name_of(place)
-        problem = Problem(source=f"{where}:{line}", place=field, message=error.message, hint=error.hint)
-        return ToolSource(self.document.location(place), lambda: Loaded(problems=(problem,)), secrets={})
+        problem = LoadProblem(source=f"{where}:{line}", place=field, message=error.message, hint=error.hint)
+        return ToolSource(self.document.location(place), lambda: LoadResult(problems=(problem,)), secrets={})
 
-    def _function(self, place: Place, given: dict[str, Any]) -> Tool | ToolSource:
+    def _function(self, place: FieldPath, given: dict[str, Any]) -> Tool | ToolSource:
         if "function" not in given:
             hint = "Write `function: module:attribute` beside the card."
             raise self.document.error(place, "the code is not named.", hint=hint)
-        require(self.document, (*place, "function"), given["function"], TEXT)
+        expect_type(self.document, (*place, "function"), given["function"], TEXT)
         found = self._code((*place, "function"), given["function"])
         if "card" not in given or isinstance(found, ToolSource):
             return found
-        require(self.document, (*place, "card"), given["card"], MAPPING)
-        with placed(self.document, (*place, "card")):
+        expect_type(self.document, (*place, "card"), given["card"], MAPPING)
+        with error_location(self.document, (*place, "card")):
             return tool_from_card(card_from_mapping(given["card"], "the card"), found.handler)
 
-    def _table(self, place: Place, options: Any) -> Tool:
-        require(self.document, place, options, MAPPING)
+    def _table(self, place: FieldPath, options: Any) -> Tool:
+        expect_type(self.document, place, options, MAPPING)
         for name in options:
             if name != "table":
                 raise self.document.unknown((*place, str(name)), ("table",))
         inner = (*place, "table")
-        with placed(self.document, inner):
+        with error_location(self.document, inner):
             return lookup_tool(self.path(inner, options.get("table")))
 
-    def _agent(self, place: Place, given: dict[str, Any]) -> Tool:
+    def _agent(self, place: FieldPath, given: dict[str, Any]) -> Tool:
         """Another agent as a tool: of a file beside this one, or of a module."""
         from taoloop.config.agent_file import load_agent  # noqa: PLC0415  # it imports this module
 
         for name, value in given.items():
             if name not in AGENT_FORM:
                 raise self.document.unknown((*place, str(name)), tuple(AGENT_FORM))
-            require(self.document, (*place, name), value, AGENT_FORM[name])
+            expect_type(self.document, (*place, name), value, AGENT_FORM[name])
         if not given.get("purpose", "").strip():
             raise self.document.error(place, "the purpose is missing: the model must know when this agent helps.")
         source = given["agent"]
         if Path(source).suffix.lower() in SUFFIXES:
             source = str(self.path((*place, "agent"), source))
-        with placed(self.document, (*place, "agent")):
+        with error_location(self.document, (*place, "agent")):
             agent = load_agent(source)
-        with placed(self.document, place):
+        with error_location(self.document, place):
             return agent.as_tool(**{name: value for name, value in given.items() if name != "agent"})
 
-    def path(self, place: Place, given: Any) -> Path:
+    def path(self, place: FieldPath, given: Any) -> Path:
         """A path as the file names it: with variables, and beside the file.
 
         Raises:
             AgentFileError: it is none, or a variable is missing.
         """
-        require(self.document, place, given, PATH)
+        expect_type(self.document, place, given, PATH)
         filled = self._variables().text(place, given, is_plain=True)
         return self.document.path.parent / Path(filled).expanduser()
 
@@ -315,11 +318,11 @@ def variables() -> Mapping[str, str]:
     return os.environ if found is None else found
 
 
-def egress_in(document: Document, given: Any) -> EgressRules:
+def egress_in(document: ConfigDocument, given: Any) -> EgressRules:
     """The rules under `egress` at the top of a file.
 
     Raises:
         AgentFileError: they are none; names the file, the line and the field.
     """
-    filler = Filler(document, EnvValues(document, variables()), plain=(EgressRules,))
+    filler = SettingsLoader(document, EnvValues(document, variables()), plain=(EgressRules,))
     return filler.filled(EgressRules, ("egress",), given)

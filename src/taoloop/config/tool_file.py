@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from taoloop.config.checks import placed
-from taoloop.config.document import Document, read_document
-from taoloop.config.tool_entries import ENVIRONMENT, SUFFIXES, Entry, ToolReader, egress_in
+from taoloop.config.checks import error_location
+from taoloop.config.document import ConfigDocument, read_document
+from taoloop.config.tool_entries import ENVIRONMENT, SUFFIXES, ToolEntry, ToolReader, egress_in
 from taoloop.errors import ConfigError, UnknownName
-from taoloop.runtime.tool_source import SourceLocation, ToolSource, load_at_once, together
+from taoloop.runtime.tool_source import SourceLocation, ToolSource, load_concurrently, merge_origins
 from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
-from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
 
 FIELDS = ("tools", "egress", "workspace", "memory")
@@ -35,7 +35,7 @@ _reading: ContextVar[tuple[Path, ...]] = ContextVar("_reading", default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedFile(Loaded):
+class LoadedFile(LoadResult):
     """The tools of a tool file, in their order, and the problems.
 
     `secrets` are the values of the environment that the file uses, by the names of the variables: for
@@ -67,16 +67,16 @@ def load_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> Loa
     """
     entries = read_tools(path, env=env)
     tools: dict[str, Tool] = {}
-    problems: list[Problem] = []
+    problems: list[LoadProblem] = []
     places: dict[str, str] = {}
     builtin = builtin_tools(None)
     sources = tuple(entry.item for entry in entries if isinstance(entry.item, ToolSource))
-    load_at_once(sources)
+    load_concurrently(sources)
     for entry in entries:
         found = _tools_of(entry, builtin)
         problems += found.problems
-        with placed(entry.document, entry.place):
-            places = together(places, ((one.name, entry.where) for one in found.tools))
+        with error_location(entry.document, entry.place):
+            places = merge_origins(places, ((one.name, entry.where) for one in found.tools))
         tools |= {one.name: one for one in found.tools}
     return LoadedFile(
         tools=tuple(tools.values()),
@@ -101,10 +101,10 @@ def tools_named(path: Path | str, *, env: Mapping[str, str] | None = None) -> tu
 
 def named_as(given: str, place: Path) -> ToolSource:
     """A source without tools, beside those that a command line named as `given`: runs remember the name."""
-    return ToolSource(SourceLocation(path=place, line=1, field=""), Loaded, secrets={}, given_as=given)
+    return ToolSource(SourceLocation(path=place, line=1, field=""), LoadResult, secrets={}, given_as=given)
 
 
-def read_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> tuple[Entry, ...]:
+def read_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> tuple[ToolEntry, ...]:
     """What a tool file names, checked, and nothing of it loaded yet but code.
 
     Raises:
@@ -117,7 +117,7 @@ def read_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> tup
         ENVIRONMENT.reset(token)
 
 
-def entries_in(path: Path) -> tuple[Entry, ...]:
+def entries_in(path: Path) -> tuple[ToolEntry, ...]:
     """The entries of the tool file at `path`; it may name other tool files, but not itself.
 
     Raises:
@@ -134,7 +134,7 @@ def entries_in(path: Path) -> tuple[Entry, ...]:
         _reading.reset(token)
 
 
-def _entries(document: Document) -> tuple[Entry, ...]:
+def _entries(document: ConfigDocument) -> tuple[ToolEntry, ...]:
     for name in document.data:
         if name in _OTHERS:
             raise document.error((name,), "there is no such field in a tool file.", hint=_OTHERS[name])
@@ -147,32 +147,34 @@ def _entries(document: Document) -> tuple[Entry, ...]:
     return _with_places(document, entries)
 
 
-def _with_places(document: Document, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def _with_places(document: ConfigDocument, entries: Sequence[ToolEntry]) -> tuple[ToolEntry, ...]:
     """The built-in tools bound to the file's own workspace and memory, where it names them."""
     own = {name: document.data[name] for name in ("workspace", "memory") if name in document.data}
     if not own:
         return tuple(entries)
     reader = ToolReader(document)
     paths = {name: reader.path((name,), value) for name, value in own.items()}
-    with placed(document, (next(iter(own)),)):
+    with error_location(document, (next(iter(own)),)):
         builtin = builtin_tools(**paths)
     bound = []
     for one in entries:
-        with placed(document, one.place):
+        with error_location(document, one.place):
             item = offered_tool(one.item, builtin) if isinstance(one.item, str) else one.item
-        bound.append(Entry(one.document, one.place, item))
+        bound.append(ToolEntry(one.document, one.place, item))
     return tuple(bound)
 
 
-def _tools_of(entry: Entry, builtin: Mapping[str, Tool]) -> Loaded:
+def _tools_of(entry: ToolEntry, builtin: Mapping[str, Tool]) -> LoadResult:
     """The tools of one entry. A built-in one that this machine cannot serve is a problem."""
     if isinstance(entry.item, ToolSource):
         return entry.item.loaded()
     if isinstance(entry.item, Tool):
-        return Loaded(tools=(entry.item,))
+        return LoadResult(tools=(entry.item,))
     try:
-        return Loaded(tools=(offered_tool(entry.item, builtin),))
+        return LoadResult(tools=(offered_tool(entry.item, builtin),))
     except (ConfigError, UnknownName) as error:
         told = entry.document.error(entry.place, error.message, hint=error.hint)
         where = f"{entry.document.path.name}:{told.line}"
-        return Loaded(problems=(Problem(source=where, place=told.field, message=error.message, hint=error.hint),))
+        return LoadResult(
+            problems=(LoadProblem(source=where, place=told.field, message=error.message, hint=error.hint),)
+        )

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import meant, told
+from taoloop.core.cards.tool_search import listed_cards, unwrap_call_tool
 from taoloop.core.decision import Call
 from taoloop.core.effects import RequestCalls
 from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict
 from taoloop.core.fast_dataclass import maker
-from taoloop.core.handles.handle import holds_handle
+from taoloop.core.handles.handle import contains_handle
 from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.json_writer import json_writer
 from taoloop.core.policy import Policy
@@ -30,7 +30,7 @@ Judge = Callable[[str, Call, ToolCard], Verdict]
 _canonical = json_writer(json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str))
 
 
-def request_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge, add: Callable[[Fact], None]) -> None:
+def judge_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge, add: Callable[[Fact], None]) -> None:
     """Hand to `add` what follows from a decision to act: every call requested, and those refused at once observed.
 
     A fact that is added to the trace counts for the next one: what a budget allows depends on the calls before. Call
@@ -40,7 +40,7 @@ def request_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge
     agent, allowed = trace.agent, trace.limits.max_tool_calls
     left = None if allowed is None else allowed - trace.tool_calls
     for number, asked in enumerate(effect.act.calls, trace.calls_requested + 1):
-        call = meant(asked, agent.tools)
+        call = unwrap_call_tool(asked, agent.tools)
         card = trace.card(call.tool) if effect.offered else None
         call_id = f"call_{number}"
         args, verdict, fault = _judge_call(trace, call_id, call, card, check, judge)
@@ -53,12 +53,12 @@ def request_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge
                 verdict = Verdict(kind="deny", reasons=(fault.message,))
         add(_requested(agent.policy, effect.step, call_id, call, args, card, verdict))
         if fault is not None:
-            refusals.append(refusal(call_id, fault))
+            refusals.append(refused_observation(call_id, fault))
     for refused in refusals:
         add(refused)
 
 
-def refusal(call_id: str, fault: Fault) -> Observed:
+def refused_observation(call_id: str, fault: Fault) -> Observed:
     """The observation of a call that was not run."""
     return Observed(call_id=call_id, ok=False, output="", error=fault)
 
@@ -111,11 +111,11 @@ def _requested(
 
 def _is_filled(policy: Policy, call: Call) -> bool:
     """Whether handles stand in a call for values that the model did not see. The reader takes handles as they are."""
-    return policy.observations == "handles" and call.tool != READER and holds_handle(call.args)
+    return policy.observations == "handles" and call.tool != READER and contains_handle(call.args)
 
 
 def _unknown_tool(trace: Trace, name: str, *, offered: bool) -> Fault:
-    known = [card.name for card in told(trace.agent.tools)] if offered else []
+    known = [card.name for card in listed_cards(trace.agent.tools)] if offered else []
     listed = ", ".join(known[:20]) + (" …" if len(known) > 20 else "")
     return Fault(
         code="unknown_tool",

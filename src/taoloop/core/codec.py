@@ -11,7 +11,7 @@ import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
 from taoloop.core.events import FACTS, Event, Fact
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 from taoloop.errors import JournalCorrupt
 
 _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
@@ -23,7 +23,7 @@ def encode_fact(fact: Fact) -> bytes:
         return pydantic_core.to_json(fact, inf_nan_mode="strings")
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
         plain = asdict(fact)  # a text that UTF-8 cannot hold, or a value that JSON does not know: keep what can be kept
-        return well_formed(json.dumps(plain, ensure_ascii=False, default=repr)).encode()
+        return replace_surrogates(json.dumps(plain, ensure_ascii=False, default=repr)).encode()
 
 
 def decode_fact(kind: str, body: bytes | str) -> Fact:

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from taoloop.core.fast_dataclass import quickly_made
+from taoloop.core.fast_dataclass import fast_init
 
 _CITED = re.compile(r"(?<![0-9A-Za-z_])doc:([0-9a-z]{12})(?![0-9A-Za-z_])")
 
 
-def cited(text: str) -> tuple[str, ...]:
+def cited_ids(text: str) -> tuple[str, ...]:
     """The passages that a text cites as `[doc:ID]`, each once, in the order of their first mention, as `doc:ID`."""
     return tuple(dict.fromkeys(f"doc:{found[1]}" for found in _CITED.finditer(text)))
 
@@ -19,7 +19,7 @@ def cited(text: str) -> tuple[str, ...]:
 EXCERPT_CHARS = 200
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One action as the model asked for it. `args` is whatever JSON value stood there; the executor judges it.
@@ -32,7 +32,7 @@ class Call:
     ref: str | None = None
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
     """The model wants to act. `reason` is its visible thought (may be empty); `calls` has at least one entry."""
@@ -41,7 +41,7 @@ class Act:
     reason: str = ""
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The model is done: `text` is its answer to the task."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.decision import Act, Answer, Call
-from taoloop.core.fast_dataclass import quickly_made
+from taoloop.core.fast_dataclass import fast_init
 from taoloop.core.limits import Limits
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
 from taoloop.core.policy import VerdictKind
@@ -100,7 +100,7 @@ class Undoing:
     plan: tuple[Undo, ...]
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
     """A run began. `nonce` frames untrusted text in the prompt; `history` are the earlier turns that the model sees.
@@ -130,7 +130,7 @@ class RunStarted:
     version: int = EVENT_VERSION
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplied:
     """The model answered. `decision` is what the dialect read in it; None means that it was unreadable.
@@ -193,7 +193,7 @@ class ReplyRejected:
     excerpt: str = ""
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionRequested:
     """The model wants this call. `digest` names tool and arguments exactly; `ref` is the provider's id.
@@ -262,7 +262,7 @@ class ApprovalRefused:
     note: str = ""
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionStarted:
     """The intent: from here on the world may have been touched. `attempt` counts from 1."""
@@ -296,7 +296,7 @@ class DoubtSettled:
     note: str = ""
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """What came back for `call_id`. `output` is untrusted data: shown to the model, never obeyed.
@@ -397,7 +397,7 @@ class Noted:
     about: str = ""
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """The end of the run. `limit` names the limit that ended it; `reason` is exact and meant for people.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def quickly_made(cls: type[T]) -> type[T]:
+def fast_init(cls: type[T]) -> type[T]:
     """Give a frozen dataclass with slots (keywords only) an `__init__` that costs half of its own.
 
     `dataclasses` fills a frozen instance by `object.__setattr__`, which looks each name up. Here the new instance is of

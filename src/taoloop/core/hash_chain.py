@@ -29,7 +29,7 @@ with every event would cost a tenth of the time of an append.
 _PLACE = struct.Struct(">qd")
 
 
-class Linked(NamedTuple):
+class ChainedEvent(NamedTuple):
     """An event as it is stored: `link` is what was kept of the chain, b"" where nothing was."""
 
     seq: int
@@ -39,7 +39,7 @@ class Linked(NamedTuple):
     link: bytes = b""
 
 
-class Flaw(NamedTuple):
+class ChainError(NamedTuple):
     """One thing that is not as it was written. `seq` is the event that it concerns, None for the run as a whole.
 
     `what` is stable: `changed` (an event was edited, put in place of another or moved), `missing` (an event in the
@@ -63,7 +63,7 @@ class ChainReport:
     run_id: str
     events: int
     head: str
-    flaws: tuple[Flaw, ...] = ()
+    flaws: tuple[ChainError, ...] = ()
     sealed_later: int = 0
 
     @property
@@ -72,7 +72,7 @@ class ChainReport:
         return not self.flaws
 
     @property
-    def first(self) -> Flaw | None:
+    def first(self) -> ChainError | None:
         """The flaw to be told: that of the earliest event, or else of the run."""
         numbered = [flaw for flaw in self.flaws if flaw.seq is not None]
         if numbered:
@@ -80,12 +80,12 @@ class ChainReport:
         return self.flaws[0] if self.flaws else None
 
 
-def origin(run_id: str) -> bytes:
+def genesis_hash(run_id: str) -> bytes:
     """The link before the first event of a run."""
     return hashlib.sha256(b"taoloop chain 1\n" + run_id.encode("utf-8", "surrogatepass")).digest()
 
 
-def sealed(seq: int, at: float, kind: str, body: bytes) -> bytes:
+def hashed_bytes(seq: int, at: float, kind: str, body: bytes) -> bytes:
     """The bytes of an event that its link covers.
 
     Raises:
@@ -94,48 +94,48 @@ def sealed(seq: int, at: float, kind: str, body: bytes) -> bytes:
     return _PLACE.pack(seq, at) + kind.encode() + b"\n" + body
 
 
-def link(before: bytes, content: bytes) -> bytes:
+def event_hash(before: bytes, content: bytes) -> bytes:
     """The link of an event whose `sealed` bytes these are."""
     return hashlib.sha256(before + content).digest()
 
 
 def head_of(run_id: str, events: Iterable[Event]) -> str:
     """The head of a trace, in hex: the same wherever and whenever it is computed."""
-    last = origin(run_id)
+    last = genesis_hash(run_id)
     for seq, at, fact in events:
-        last = link(last, sealed(seq, at, fact.kind, encode_fact(fact)))
+        last = event_hash(last, hashed_bytes(seq, at, fact.kind, encode_fact(fact)))
     return last.hex()
 
 
-def check(run_id: str, rows: Sequence[Linked], head: bytes | None = None) -> list[Flaw]:
+def check(run_id: str, rows: Sequence[ChainedEvent], head: bytes | None = None) -> list[ChainError]:
     """What is wrong with the stored events of a run (ordered by `seq`), compared with its stored `head`.
 
     Each event is held against the link that is stored before it, so one that was edited does not hide or accuse
     those after it.
     """
-    flaws: list[Flaw] = []
-    before, expected = origin(run_id), 0
+    flaws: list[ChainError] = []
+    before, expected = genesis_hash(run_id), 0
     for row in rows:
         if row.seq != expected:
-            flaws.append(Flaw(expected, "missing", _missing(expected, row.seq)))
+            flaws.append(ChainError(expected, "missing", _missing(expected, row.seq)))
         elif _link(before, row) != row.link:
             text = f"event {row.seq} ({row.kind}) is not what was written: it was edited, replaced or moved"
-            flaws.append(Flaw(row.seq, "changed", text))
+            flaws.append(ChainError(row.seq, "changed", text))
         before, expected = row.link, row.seq + 1
-    links = [origin(run_id), *(row.link for row in rows)]
+    links = [genesis_hash(run_id), *(row.link for row in rows)]
     if head is not None and head not in links:
-        flaws.append(Flaw(expected, "cut", f"the end is missing: what was written from event {expected} on"))
+        flaws.append(ChainError(expected, "cut", f"the end is missing: what was written from event {expected} on"))
     elif head is not None:
         known = links.index(head)
         if any(row.kind in HEAD_KINDS for row in rows[known:]):
             text = f"event {known} and what follows it were added behind the end of the run"
-            flaws.append(Flaw(known, "cut", text))
+            flaws.append(ChainError(known, "cut", text))
     return flaws
 
 
-def _link(before: bytes, row: Linked) -> bytes | None:
+def _link(before: bytes, row: ChainedEvent) -> bytes | None:
     try:
-        return link(before, sealed(row.seq, row.at, row.kind, row.body))
+        return event_hash(before, hashed_bytes(row.seq, row.at, row.kind, row.body))
     except (struct.error, TypeError, ValueError):  # a number became a text, and the like
         return None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 
-class Rows(Protocol):
+class ResultRows(Protocol):
     """What a statement gave."""
 
     @property
@@ -39,10 +39,10 @@ class JournalConnection(Protocol):
     ended from here, and the journal's own tables cannot be changed. It holds up every other run, so be quick.
     """
 
-    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
+    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> ResultRows:
         """Run one statement."""
         ...
 
-    def executemany(self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]) -> Rows:
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]) -> ResultRows:
         """Run one statement with each of the parameters."""
         ...

@@ -10,7 +10,7 @@ from taoloop.core.trace import Trace
 _LEAST_S = 0.001  # what a call gets where no time is left: it is begun, and is late at once
 
 
-def reached_limit(trace: Trace) -> LimitReached | None:
+def exceeded_limit(trace: Trace) -> LimitReached | None:
     """The first limit other than the steps that the run has used up, or None. The order is from worst to mildest.
 
     A budget in money is used up as soon as one call has no known price: what cannot be counted cannot be kept to.
@@ -67,7 +67,7 @@ def time_limit(trace: Trace, call_limit_s: float | None) -> LimitReached | None:
     return LimitReached(limit=name, status="budget_exceeded", allowed=allowed, used=allowed)
 
 
-def reached_steps(trace: Trace) -> LimitReached | None:
+def exceeded_step_limit(trace: Trace) -> LimitReached | None:
     """The step limit, if no further step may begin."""
     allowed, used = trace.limits.max_steps, trace.step_count
     if allowed is None or used < allowed:

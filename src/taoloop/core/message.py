@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from taoloop.core.fast_dataclass import quickly_made
+from taoloop.core.fast_dataclass import fast_init
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -15,7 +15,7 @@ of what the prompt can no longer hold, for what the task calls for, before anyth
 observations on behalf of a model that must not."""
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallText:
     """A tool call as the provider delivered it: `arguments` is JSON text, not yet trusted to be JSON."""
@@ -25,7 +25,7 @@ class ToolCallText:
     id: str | None = None
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message of a chat. `tool_call_id` ties a tool message to the call that it answers."""
@@ -36,7 +36,7 @@ class Message:
     tool_call_id: str | None = None
 
 
-@quickly_made
+@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens of one call or of a whole run. `cached_tokens` is the part of the input that a cache served."""

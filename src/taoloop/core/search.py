@@ -25,7 +25,7 @@ class Match:
     context: str
 
 
-def near_names(wanted: str, known: Iterable[str], *, at_most: int = 5) -> tuple[str, ...]:
+def suggest_names(wanted: str, known: Iterable[str], *, at_most: int = 5) -> tuple[str, ...]:
     """The known names that `wanted` may have meant, the likeliest first; at most 2,000 are compared."""
     if not wanted or len(wanted) > _LONGEST_WANTED:
         return ()
@@ -41,7 +41,7 @@ def near_names(wanted: str, known: Iterable[str], *, at_most: int = 5) -> tuple[
     return tuple(islice(found, at_most))
 
 
-def follow_pointer(document: Any, pointer: str) -> Any:
+def resolve_json_pointer(document: Any, pointer: str) -> Any:
     """The value at a JSON pointer (RFC 6901) such as `/items/3/name`; the empty one is the whole document.
 
     Raises:
@@ -63,7 +63,7 @@ def _step(value: Any, name: str, where: str) -> Any:
     if isinstance(value, Mapping):
         if name in value:
             return value[name]
-        near = near_names(name, (str(key) for key in value)) or tuple(str(key) for key in islice(value, 5))
+        near = suggest_names(name, (str(key) for key in value)) or tuple(str(key) for key in islice(value, 5))
         raise PointerError(f"At {where} there is no {name[:80]!r}; there is {', '.join(map(repr, near)) or 'nothing'}.")
     if isinstance(value, Sequence) and not isinstance(value, str):
         if re.fullmatch(r"0|[1-9][0-9]{0,9}", name) and int(name) < len(value):

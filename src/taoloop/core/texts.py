@@ -63,7 +63,7 @@ _TEXTS: dict[str, dict[str, str]] = {
 }
 
 
-def wording(language: str, name: str, **values: object) -> str:
+def end_message(language: str, name: str, **values: object) -> str:
     """The text called `name` in `language` (English where the language has none)."""
     return _TEXTS.get(language, _TEXTS["en"])[name].format(**values)
 
@@ -73,7 +73,7 @@ def limit_text(language: str, reached: LimitReached, detail: str = "") -> str:
     name = "unreadable" if reached.status == "unreadable" else reached.limit
     if name == "max_cost_usd" and math.isinf(reached.used):
         name = "unpriced"
-    return wording(language, name, allowed=_plain(reached.allowed), used=_plain(reached.used), detail=detail)
+    return end_message(language, name, allowed=_plain(reached.allowed), used=_plain(reached.used), detail=detail)
 
 
 def _plain(value: float) -> str:

@@ -298,13 +298,13 @@ class Trace:
         call = self.pending.get(fact.call_id)
         if call is None:
             raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} started, but it is not pending.")
-        call.start(fact, at)
+        call.record_start(fact, at)
 
     def _in_doubt(self, fact: InDoubt, at: float) -> None:
         call = self.pending.get(fact.call_id)
         if call is None or not call.attempts or call.doubt is not None:
             raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} is in doubt, but nothing of it is open.")
-        call.lose(fact)
+        call.record_doubt(fact)
         if fact.reason == TIMED_OUT and call.started_at is not None:
             self.working_s += max(0.0, at - call.started_at)
 

@@ -9,9 +9,9 @@ from taoloop.dialects.base import Dialect
 from taoloop.dialects.fenced_dialect import FencedDialect
 from taoloop.dialects.json_dialect import JsonDialect
 from taoloop.dialects.native_dialect import NativeDialect
-from taoloop.dialects.prompt.system_prompt import form, system_prompt, task_prompt
+from taoloop.dialects.prompt.system_prompt import output_format_prompt, system_prompt, task_prompt
 from taoloop.dialects.prompt.tool_listing import describe, tool_block
-from taoloop.dialects.read_reply import Reading, judged
+from taoloop.dialects.read_reply import Reading, read_and_validate
 from taoloop.dialects.text_dialect import TextDialect
 from taoloop.errors import UnknownName
 
@@ -30,8 +30,8 @@ __all__ = [
     "Reading",
     "TextDialect",
     "describe",
-    "form",
     "get_dialect",
+    "output_format_prompt",
     "read_reply",
     "register_dialect",
     "system_prompt",
@@ -85,4 +85,4 @@ def read_reply(
     Raises:
         UnknownName: there is no such dialect.
     """
-    return judged(get_dialect(dialect), tools, output, finish_reason)
+    return read_and_validate(get_dialect(dialect), tools, output, finish_reason)

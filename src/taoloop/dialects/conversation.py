@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.cards.tool_search import told
+from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.decision import Act
 from taoloop.core.events import (
     ActionRequested,
@@ -31,14 +31,14 @@ from taoloop.core.events import (
 )
 from taoloop.core.message import Message
 from taoloop.core.preview import preview
-from taoloop.core.text import message_tokens, text_tokens
+from taoloop.core.text import estimate_tokens, message_tokens
 from taoloop.core.texts import limit_text
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.prompt.opaque_observations import Hiding
-from taoloop.dialects.prompt.system_prompt import form, output_rule, system_prompt, task_prompt
+from taoloop.dialects.prompt.opaque_observations import OpaqueObservations
+from taoloop.dialects.prompt.system_prompt import output_format_prompt, output_schema_prompt, system_prompt, task_prompt
 from taoloop.dialects.prompt.tool_listing import compact, describe
-from taoloop.dialects.prompt.untrusted_frame import neutral
+from taoloop.dialects.prompt.untrusted_frame import defuse_markers
 
 OLD_OBSERVATION_CHARS = 400
 """What a compaction leaves of an old observation."""
@@ -80,7 +80,7 @@ class Conversation:
         self._requested: list[ActionRequested] = []
         self._requests: dict[str, ActionRequested] = {}
         self._closing = False
-        self._hiding: Hiding | None = None  # where the model must not read observations
+        self._hiding: OpaqueObservations | None = None  # where the model must not read observations
 
     def fold(self, event: Event) -> None:
         """Add what the model is to see of this event; most facts are none of its business."""
@@ -179,8 +179,8 @@ class Conversation:
     def _tool_tokens(self) -> int:
         """The tools that the provider gets through its API."""
         if self._offered is None:
-            cards = told(self._agent.tools) if self._tools and self._dialect.native else ()
-            self._offered = sum(text_tokens(describe(c)) + text_tokens(compact(c.input_schema)) for c in cards)
+            cards = listed_cards(self._agent.tools) if self._tools and self._dialect.native else ()
+            self._offered = sum(estimate_tokens(describe(c)) + estimate_tokens(compact(c.input_schema)) for c in cards)
         return self._offered
 
     def _shorten(self, fact: Compacted, end: int) -> None:
@@ -206,7 +206,7 @@ class Conversation:
         for event in [self._events[0], *said]:
             self.fold(event)
         if (summary := self._summary) is not None:
-            content = neutral(summary.summary, self._nonce)
+            content = defuse_markers(summary.summary, self._nonce)
             name = "summary" if self._hiding is None else "handles_summary"
             self._user(name, through=summary.through_step, nonce=self._nonce, content=content)
         for event in self._events[self._first : end]:
@@ -218,12 +218,12 @@ class Conversation:
     def _open(self, fact: RunStarted) -> None:
         agent = self._agent = fact.agent
         self._dialect = get_dialect(agent.dialect)
-        self._nonce, self._hiding = fact.nonce, Hiding.of(agent)
-        self._output = output_rule(agent.prompts, agent.output_schema)
+        self._nonce, self._hiding = fact.nonce, OpaqueObservations.of(agent)
+        self._output = output_schema_prompt(agent.prompts, agent.output_schema)
         system = system_prompt(
             agent.prompts,
             self._dialect,
-            told(agent.tools) if self._tools else (),
+            listed_cards(agent.tools) if self._tools else (),
             self._rules,
             agent.instructions,
             tools=self._tools,
@@ -270,7 +270,7 @@ class Conversation:
         self._closing = True
         reason = limit_text(self._agent.language, fact)
         reasons = self._thinks(tools=False)
-        expected = form(self._agent.prompts, self._dialect.name, tools=False, reasons=reasons)
+        expected = output_format_prompt(self._agent.prompts, self._dialect.name, tools=False, reasons=reasons)
         self._user("closing", reason=reason, form=_with_rule(expected, self._output))
 
     def _correct(self, fact: ReplyRejected) -> None:

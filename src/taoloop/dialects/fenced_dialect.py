@@ -9,7 +9,7 @@ from taoloop.core.message import ModelReply
 from taoloop.dialects.json_dialect import written
 from taoloop.dialects.parsing.fast_path import quick_act, quick_answer
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps
-from taoloop.dialects.prose_dialect import ProseDialect, plain_reason
+from taoloop.dialects.prose_dialect import TextReplyDialect, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ _KEYS = frozenset({"action", "action_input"})
 _FINAL = ("final", "Final Answer")
 
 
-class FencedDialect(ProseDialect):
+class FencedDialect(TextReplyDialect):
     """`Thought: …`, then `{"action", "action_input"}` in a code fence; the action `final` ends the run."""
 
     name = "fenced"

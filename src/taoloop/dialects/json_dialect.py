@@ -8,7 +8,7 @@ from taoloop.core.decision import Act, Decision
 from taoloop.core.message import ModelReply
 from taoloop.dialects.parsing.fast_path import quick_act, quick_answer
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps
-from taoloop.dialects.prose_dialect import ProseDialect, only_call
+from taoloop.dialects.prose_dialect import TextReplyDialect, only_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _KEYS = frozenset({"thought", "action", "action_input"})
 
 
-class JsonDialect(ProseDialect):
+class JsonDialect(TextReplyDialect):
     """`{"thought", "action", "action_input"}`; the action `final` ends the run.
 
     Also read: `{"thought", "action", "args"}` or `{"thought", "final"}`, and `{"type", "tool", "args",

@@ -10,22 +10,22 @@ from taoloop.core.cards.coercion import schema_types
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.fast_dataclass import maker
 from taoloop.core.message import Message, ModelReply, ToolCallText
-from taoloop.dialects.parsing.call_arguments import input_value, is_program, make_call
-from taoloop.dialects.parsing.cleanup import check_whole, clean, drop_tail
+from taoloop.dialects.parsing.call_arguments import build_call, input_value, is_program
+from taoloop.dialects.parsing.cleanup import clean, reject_truncated, strip_end_tokens
 from taoloop.dialects.parsing.fast_path import quick_args
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
-from taoloop.dialects.parsing.json_repair import read_value, skip_surplus, unescaped
+from taoloop.dialects.parsing.json_repair import read_value, skip_extra_closers, unescaped
 from taoloop.dialects.parsing.labels import INLINE_LABEL, LABEL, label_kind
 from taoloop.dialects.parsing.leaked_calls import OPENER
-from taoloop.dialects.parsing.parse_error import RefusedError
-from taoloop.dialects.parsing.patterns import BEGINS, TOLD
+from taoloop.dialects.parsing.parse_error import ReplyParseError
+from taoloop.dialects.parsing.patterns import BEGINS, FOREIGN_TURN
 from taoloop.dialects.parsing.placeholders import MARKUP, answer_text
 from taoloop.dialects.parsing.reply_parser import read_text
-from taoloop.dialects.parsing.strict_json import NotJsonError, canonical, dumps, same
-from taoloop.dialects.parsing.tool_names import find_card
+from taoloop.dialects.parsing.strict_json import NotJsonError, canonical, dumps, json_equal
+from taoloop.dialects.parsing.tool_names import resolve_tool_name
 from taoloop.dialects.prompt.opaque_observations import as_written
 from taoloop.dialects.prompt.untrusted_frame import observation_text
-from taoloop.dialects.prose_dialect import correction, shown
+from taoloop.dialects.prose_dialect import correction, displayed_reply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ _make_call = maker(Call)
 _message = maker(Message)
 _call_text = maker(ToolCallText)
 
-_LEAK = re.compile(f"{BEGINS}(?:{OPENER}|{TOLD})", re.IGNORECASE)
+_LEAK = re.compile(f"{BEGINS}(?:{OPENER}|{FOREIGN_TURN})", re.IGNORECASE)
 _NAMED = re.compile(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")
 _TOLD_AND_DONE = re.compile(
     r"</(?:observation|tool_response|tool_result|tool_output|function_results?|function_response)>\s*[^\s<]"
@@ -88,7 +88,7 @@ class NativeDialect:
     def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
         """The calls of a reply, or its text as the answer; a call of a known tool in the text is a call."""
         try:
-            check_whole(reply)
+            reject_truncated(reply)
             text = clean(reply.text) if reply.text else ""
             if reply.tool_calls:
                 calls = _calls(reply.tool_calls, cards)
@@ -97,13 +97,13 @@ class NativeDialect:
             if (tagged := _IN_TAGS.fullmatch(text)) is not None:
                 text = tagged[2].strip()
             if not text or _EMPTY_FENCE.fullmatch(text):
-                raise RefusedError("empty", "The reply is empty: neither a tool call nor an answer.")
+                raise ReplyParseError("empty", "The reply is empty: neither a tool call nor an answer.")
             if (turn := _next_turn(text)) and not _speaks_of_calls(text[:turn], cards):
                 text = text[:turn].rstrip()
             elif _speaks_of_calls(text, cards):
                 return _in_text(text, cards, json_answer=json_answer)
             return Answer(text=answer_text(text, json_answer=json_answer))
-        except RefusedError as refused:
+        except ReplyParseError as refused:
             return refused.problem
 
     def write(self, decision: Decision) -> ModelReply:
@@ -119,7 +119,7 @@ class NativeDialect:
         if isinstance(decision, Answer):
             return Message(role="assistant", content=decision.text)
         if decision is None or not requested:
-            return Message(role="assistant", content=shown(_with_calls(replied)))
+            return Message(role="assistant", content=displayed_reply(_with_calls(replied)))
         calls = tuple([_call_text(name=r.tool, arguments=dumps(as_written(r).args), id=r.call_id) for r in requested])
         return _message(role="assistant", content=decision.reason, tool_calls=calls)
 
@@ -150,11 +150,11 @@ def _call(delivered: ToolCallText, cards: Sequence[ToolCard]) -> Call:
         args = quick_args(name, source, cards)
         if args is not None:
             return _make_call(tool=name, args=args, ref=delivered.id)
-    source = drop_tail(source.strip())
+    source = strip_end_tokens(source.strip())
     value, doubtful = _bare(name, source, cards) or _arguments(name, source)
-    call = make_call(name, value, cards, doubtful=doubtful)
+    call = build_call(name, value, cards, doubtful=doubtful)
     if not isinstance(call.args, dict):
-        raise RefusedError("bad_json", f"The arguments of {name!r} are no JSON object.", source)
+        raise ReplyParseError("bad_json", f"The arguments of {name!r} are no JSON object.", source)
     return Call(tool=call.tool, args=call.args, ref=delivered.id)
 
 
@@ -167,25 +167,25 @@ def _arguments(name: str, source: str) -> tuple[Any, bool]:
         if source.startswith('{\\"'):
             source = unescaped(source)
         found = read_value(source)
-        end = skip_surplus(source, found.end)
+        end = skip_extra_closers(source, found.end)
         for _ in range(_MOST_COPIES):
             if end >= len(source) or _CLOSERS.fullmatch(source, end):
                 end = len(source)
                 break
             again = read_value(source, end)
-            if not isinstance(found.value, dict) or not same(again.value, found.value):
+            if not isinstance(found.value, dict) or not json_equal(again.value, found.value):
                 break
-            end = skip_surplus(source, again.end)
+            end = skip_extra_closers(source, again.end)
         if end < len(source):
             raise NotJsonError("something else follows the object")
     except NotJsonError as error:
-        raise RefusedError("bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source) from None
-    return found.value, found.doubtful
+        raise ReplyParseError("bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source) from None
+    return found.value, found.is_guess
 
 
 def _bare(name: str, source: str, cards: Sequence[ToolCard]) -> tuple[Any, bool] | None:
     """Plain words in place of the arguments of a tool that has one text for its only parameter."""
-    card = find_card(name, cards)
+    card = resolve_tool_name(name, cards)
     if card is None or card.sole_parameter is None or not source[:1].isalpha() or "\n" in source:
         return None
     types = schema_types(card.parameters[card.sole_parameter], card.input_schema)
@@ -203,8 +203,8 @@ def _agree(text: str, calls: tuple[Call, ...], cards: Sequence[ToolCard]) -> Non
     if not text or not _speaks_of_calls(text, cards):
         return
     said = read_text(text, cards)
-    if isinstance(said, Answer) or len(calls) != 1 or not same(said.calls[0].args, calls[0].args):
-        raise RefusedError(
+    if isinstance(said, Answer) or len(calls) != 1 or not json_equal(said.calls[0].args, calls[0].args):
+        raise ReplyParseError(
             "two_decisions", "The text beside the tool call holds another decision; nothing was run.", text
         )
 
@@ -222,8 +222,10 @@ def _in_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> Deci
     if isinstance(said, Answer):
         return said
     if _TOLD_AND_DONE.search(text):
-        raise RefusedError("invented_observation", "You wrote the result of the tool yourself; nothing was run.", text)
-    card = find_card(said.calls[0].tool, cards)
+        raise ReplyParseError(
+            "invented_observation", "You wrote the result of the tool yourself; nothing was run.", text
+        )
+    card = resolve_tool_name(said.calls[0].tool, cards)
     marked = _LEAK.search(text) is not None or any(label_kind(label) == "action" for label in LABEL.finditer(text))
     alone = (
         text.lstrip("`").startswith(("{", "[", "json", "JSON", "tool_code", "python"))
@@ -231,7 +233,7 @@ def _in_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> Deci
     )
     ends = text.endswith(("}", "]", ")", "`", ">"))
     if card is None or not ((card.reads_only and (marked or ends)) or (ends and (marked or alone))):
-        raise RefusedError(
+        raise ReplyParseError(
             "bad_action", f"The call of {said.calls[0].tool!r} stands in the text; use the tool call of the API.", text
         )
     return said
@@ -250,12 +252,12 @@ def _speaks_of_calls(text: str, cards: Sequence[ToolCard]) -> bool:
         if any(not _in_fence(text, line.start()) for line in told):
             return True
     written = chain(_CALLED.finditer(text) if "(" in text else (), _ACTS.finditer(text) if _IS.search(text) else ())
-    if any(find_card(match.group(1), cards) is not None for match in written):
+    if any(resolve_tool_name(match.group(1), cards) is not None for match in written):
         return True
     if "tool_code" in text[:40] or text[:7].casefold() == "finish[" or (_WHOLE.fullmatch(text) and _is_call(text)):
         return True
     names = (match.group(2) for match in _NAMED.finditer(text) if plain_key(match.group(1)) in ROLES["tool"])
-    return any(find_card(name, cards) is not None for name in names)
+    return any(resolve_tool_name(name, cards) is not None for name in names)
 
 
 def _decides(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:
@@ -265,7 +267,7 @@ def _decides(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:
         return any(word in label.group().casefold() for word in ("final", "最终", "最終"))
     if kind == "action":
         head = _HEAD.match(text, label.end())
-        return head is not None and find_card(head.group(1), cards) is not None
+        return head is not None and resolve_tool_name(head.group(1), cards) is not None
     if kind == "input":
         return _OBJECT.match(text, label.end()) is not None
     return label.start() == 0 and (kind in ("observation", "thought") or _TURN.match(text) is not None)
@@ -286,7 +288,9 @@ def _next_turn(text: str) -> int:
         if text[:start].endswith("\n\n") or _OWN_TURN.search(text, turn.end()):
             return start
         if "human" in turn.group().casefold():
-            raise RefusedError("stray_text", f"It is not clear whether {turn.group()!r} belongs to the answer.", text)
+            raise ReplyParseError(
+                "stray_text", f"It is not clear whether {turn.group()!r} belongs to the answer.", text
+            )
     return 0
 
 
@@ -304,7 +308,7 @@ def _marks_a_tool(text: str, cards: Sequence[ToolCard]) -> bool:
     if "<" not in text:
         return False
     found = (match.group(match.lastindex or 0) for match in _TAGS.finditer(text))
-    return any(not MARKUP.fullmatch(name) and find_card(name, cards) is not None for name in found)
+    return any(not MARKUP.fullmatch(name) and resolve_tool_name(name, cards) is not None for name in found)
 
 
 def _is_call(text: str) -> bool:

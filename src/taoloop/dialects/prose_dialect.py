@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from taoloop.core.message import Message, ModelReply
-from taoloop.dialects.parsing.cleanup import check_whole, clean
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.cleanup import clean, reject_truncated
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.reply_parser import read_text
-from taoloop.dialects.prompt.system_prompt import form
-from taoloop.dialects.prompt.untrusted_frame import neutral, observation_text, quote_labels
+from taoloop.dialects.prompt.system_prompt import output_format_prompt
+from taoloop.dialects.prompt.untrusted_frame import defuse_markers, observation_text, quote_labels
 from taoloop.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MAX_ECHO_CHARS = 4_000
 _HARMLESS = str.maketrans("<[{｛`", "‹((('")
 
 
-class ProseDialect(ABC):
+class TextReplyDialect(ABC):
     """Observations are user messages, and an echo is the decision in its canonical form."""
 
     name: str
@@ -36,10 +36,10 @@ class ProseDialect(ABC):
     def read(self, reply: ModelReply, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision | Problem:
         """The one decision in a reply, or why there is none: the short way, or by the tolerant reader."""
         try:
-            check_whole(reply)
+            reject_truncated(reply)
             quick = self.canonical(reply.text, cards)
             return read_text(clean(reply.text), cards, json_answer=json_answer) if quick is None else quick
-        except RefusedError as refused:
+        except ReplyParseError as refused:
             return refused.problem
 
     @abstractmethod
@@ -53,7 +53,7 @@ class ProseDialect(ABC):
     def echo(self, replied: ModelReplied, requested: Sequence[ActionRequested]) -> Message:  # noqa: ARG002
         """The decision as it was believed: thinking and invented observations are left out."""
         if replied.decision is None:
-            return Message(role="assistant", content=shown(replied.text))
+            return Message(role="assistant", content=displayed_reply(replied.text))
         return Message(role="assistant", content=self.write(replied.decision).text)
 
     def observation(self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> Message:
@@ -67,11 +67,13 @@ class ProseDialect(ABC):
 
 def correction(dialect: str, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
     """The message after an unreadable reply."""
-    expected = form(prompts, dialect, tools=tools, reasons=reasons)
-    return Message(role="user", content=prompts.fill("correction", problem=neutral(rejected.message), form=expected))
+    expected = output_format_prompt(prompts, dialect, tools=tools, reasons=reasons)
+    return Message(
+        role="user", content=prompts.fill("correction", problem=defuse_markers(rejected.message), form=expected)
+    )
 
 
-def shown(text: str) -> str:
+def displayed_reply(text: str) -> str:
     """A rejected reply as it stands in later prompts: never empty, and bounded."""
     if not text.strip():
         return "(empty reply)"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from taoloop.core.cards.tool_card import TIERS, ToolCard
 from taoloop.core.decision import Answer, Call, Problem
 from taoloop.core.message import ModelReply, ToolCallText
-from taoloop.dialects.parsing.argument_check import fitted
+from taoloop.dialects.parsing.argument_check import coerce_and_validate
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
-from taoloop.dialects.parsing.parse_error import RefusedError
-from taoloop.dialects.parsing.tool_names import find_card
+from taoloop.dialects.parsing.parse_error import ReplyParseError
+from taoloop.dialects.parsing.tool_names import resolve_tool_name
 
 if TYPE_CHECKING:
     from taoloop.dialects.base import Dialect
@@ -40,7 +40,7 @@ class Reading:
     calls: tuple[Call, ...] = ()
 
 
-def judged(
+def read_and_validate(
     dialect: Dialect, tools: Sequence[ToolCard | Mapping[str, Any]], output: str, finish_reason: str | None
 ) -> Reading:
     """The reply `output` as `dialect` reads it, with every call judged by the tool's schema."""
@@ -55,10 +55,10 @@ def judged(
         return Reading(kind="final", answer=read.text)
     calls = []
     for call in read.calls:
-        card = find_card(call.tool, cards)
+        card = resolve_tool_name(call.tool, cards)
         if card is None:
             return _rejected(f"There is no tool {call.tool!r}. The tools are: {', '.join(one.name for one in cards)}.")
-        args, fault = fitted(call.args, card.input_schema)
+        args, fault = coerce_and_validate(call.args, card.input_schema)
         if fault:
             return _rejected(f"The arguments of {call.tool!r} do not fit: {fault}.")
         calls.append(Call(tool=card.name, args=args, ref=call.ref))
@@ -79,9 +79,9 @@ def native_reply(output: str) -> ModelReply | Problem:
         refusal, finish_reason = message.get("refusal"), choice.get("finish_reason")
         if isinstance(refusal, str) and refusal.strip() not in ("", text.strip()):
             if text.strip() or calls:
-                raise RefusedError("two_decisions", "The reply holds a refusal beside something else.", refusal)
+                raise ReplyParseError("two_decisions", "The reply holds a refusal beside something else.", refusal)
             text = refusal
-    except RefusedError as refused:
+    except ReplyParseError as refused:
         return refused.problem
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         return Problem(code="bad_json", message=f"This is no choice of the API ({type(error).__name__}).")
@@ -125,7 +125,7 @@ def _content(content: Any) -> tuple[str, list[Any]]:
         elif kind in _CALLS or any(isinstance(part.get(key), Mapping) for key in _FUNCTIONS):
             calls.append(part)
         elif kind not in _THINKING:
-            raise RefusedError("stray_text", f"The reply has a part of the kind {kind[:40]!r}; nothing was run.")
+            raise ReplyParseError("stray_text", f"The reply has a part of the kind {kind[:40]!r}; nothing was run.")
     return "".join(texts), calls
 
 

@@ -13,10 +13,10 @@ from taoloop.core.events import Fact, ModelReplied, ReplyRejected
 from taoloop.core.fast_dataclass import maker
 from taoloop.core.message import ModelReply, Usage
 from taoloop.core.model_request import ModelRequest
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.cleanup import is_cut
-from taoloop.dialects.prompt.intent_question import read_pin
+from taoloop.dialects.prompt.intent_question import parse_intent
 from taoloop.errors import ModelError
 
 _replied = maker(ModelReplied)
@@ -25,7 +25,9 @@ AnswerCheck = Callable[[Answer], Answer | Problem]
 """Judges the answer of a run with an output schema: the answer as canonical JSON, or what is wrong with it."""
 
 
-def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: AnswerCheck | None = None) -> list[Fact]:
+def reply_to_events(
+    effect: CallModel, reply: ModelReply, latency_s: float, check: AnswerCheck | None = None
+) -> list[Fact]:
     """The reply as a fact, followed by its rejection if it cannot be read as one decision, or `check` refuses it.
 
     A reply of the purpose `compact` is a summary, one of `read` tells what observations say: there is no decision to
@@ -36,7 +38,7 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: A
     """
     request = effect.request
     _require_sound(reply)
-    text = well_formed(reply.text)
+    text = replace_surrogates(reply.text)
     if text is not reply.text:
         reply = replace(reply, text=text)
     if request.purpose in ("compact", "pin", "read"):
@@ -61,15 +63,15 @@ def reply_facts(effect: CallModel, reply: ModelReply, latency_s: float, check: A
         usage=reply.usage,
         cost_usd=reply.cost_usd,
         latency_s=latency_s,
-        thinking=well_formed(reply.thinking) if reply.thinking and request.trace.agent.keep_thinking else "",
+        thinking=replace_surrogates(reply.thinking) if reply.thinking and request.trace.agent.keep_thinking else "",
     )
     if request.purpose == "pin":
-        pinned = read_pin(text, request.trace.agent.tools)
+        pinned = parse_intent(text, request.trace.agent.tools)
         return [replied] if pinned is None else [replied, pinned]
     if problem is None:
         return [replied]
     rejected = ReplyRejected(
-        step=effect.step, code=problem.code, message=problem.message, excerpt=well_formed(problem.excerpt)
+        step=effect.step, code=problem.code, message=problem.message, excerpt=replace_surrogates(problem.excerpt)
     )
     return [replied, rejected]
 
@@ -78,9 +80,9 @@ def _as_far_as_it_goes(reply: ModelReply, request: ModelRequest) -> Answer | Non
     """The answer in a reply that was cut; None where it was not, or was not cut in its answer."""
     if not is_cut(reply) or reply.tool_calls:
         return None
-    from taoloop.dialects.streaming.answer_stream import beginning_of_answer  # noqa: PLC0415  # few replies are cut
+    from taoloop.dialects.streaming.answer_stream import truncated_answer  # noqa: PLC0415  # few replies are cut
 
-    text = beginning_of_answer(reply.text, request.dialect, tools_offered=bool(request.tools))
+    text = truncated_answer(reply.text, request.dialect, tools_offered=bool(request.tools))
     return Answer(text=text) if text.strip() else None
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from taoloop.core.decision import Act, Answer, Decision
 from taoloop.core.message import ModelReply
 from taoloop.dialects.parsing.cleanup import clean
-from taoloop.dialects.parsing.fast_path import quick_answer, quick_call
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.fast_path import canonical_call, quick_answer
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.reply_parser import read_text
 from taoloop.dialects.parsing.strict_json import dumps
-from taoloop.dialects.prose_dialect import ProseDialect, only_call, plain_reason
+from taoloop.dialects.prose_dialect import TextReplyDialect, only_call, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ _CANONICAL = re.compile(
 )
 
 
-class TextDialect(ProseDialect):
+class TextDialect(TextReplyDialect):
     """Labelled lines. Other accepted forms: `Action: tool: input` and `Action: tool(key="value")`."""
 
     name = "text"
@@ -42,7 +42,7 @@ class TextDialect(ProseDialect):
             return None
         if match["answer"] is not None:
             return quick_answer(match["answer"], reason)
-        return quick_call(match["tool"], match["args"], reason, cards)
+        return canonical_call(match["tool"], match["args"], reason, cards)
 
     def write(self, decision: Decision) -> ModelReply:
         """Thought, Action and Action Input (JSON, not ASCII-escaped), or Thought and Final Answer.
@@ -69,7 +69,7 @@ def _body(decision: Decision) -> str:
         return plain
     try:
         kept = read_text(clean(plain), ())
-    except RefusedError:
+    except ReplyParseError:
         kept = None
     if kept == Answer(text=decision.text):
         return plain

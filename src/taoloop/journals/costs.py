@@ -25,7 +25,7 @@ _FORKED = "fork of run "  # how the reason of the event begins after which a for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class CostRow:
     """What one agent used on one day (UTC, `2026-01-31`) for one key; `key` is "" where a run has none.
 
     `runs` are those that began on that day, `model_calls` the replies that came on it, whenever their runs began; so
@@ -46,7 +46,7 @@ class Spent:
 
 
 class _CanTell(Protocol):
-    async def spending(self, since: float | None = None) -> list[Spent]: ...
+    async def spending(self, since: float | None = None) -> list[CostRow]: ...
 
 
 class _Began(NamedTuple):
@@ -71,7 +71,7 @@ class _Used(NamedTuple):
     unpriced: int
 
 
-async def spending(journal: Journal, since: float | None = None) -> list[Spent]:
+async def cost_rows(journal: Journal, since: float | None = None) -> list[CostRow]:
     """What was used from `since` on (seconds since the epoch; None: ever), by day, key and agent, in this order.
 
     A run inside another one counts for the key of the outermost run, under its own agent's name, and once: what the
@@ -163,7 +163,7 @@ SELECT run_id, day, count(*), sum(input), sum(cached), sum(output), coalesce(sum
 """
 
 
-def read_spending(path: Path, since: float | None, connection: sqlite3.Connection) -> list[Spent]:
+def read_spending(path: Path, since: float | None, connection: sqlite3.Connection) -> list[CostRow]:
     """The same out of the tables of a SQLite journal, with one look at the rows that count.
 
     Raises:
@@ -200,7 +200,7 @@ def _rows_began(connection: sqlite3.Connection, query: str, given: Mapping[str, 
     return {row[0]: _Began(row[1], row[2], row[3] or "", row[4]) for row in rows}
 
 
-def _summed(began: Mapping[str, _Began], used: Iterable[_Used], since: float | None) -> list[Spent]:
+def _summed(began: Mapping[str, _Began], used: Iterable[_Used], since: float | None) -> list[CostRow]:
     sums: dict[tuple[str, str, str], list[Any]] = {}
 
     def add(day: str, run_id: str, numbers: Iterable[Any]) -> None:
@@ -214,7 +214,7 @@ def _summed(began: Mapping[str, _Began], used: Iterable[_Used], since: float | N
     for one in used:
         add(one.day, one.run_id, (0, *one[2:]))
     return [
-        Spent(
+        CostRow(
             day=day,
             key=key,
             agent=agent,
@@ -244,13 +244,13 @@ def _day(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
 
 
-def totals(rows: Iterable[Spent], by: Callable[[Spent], tuple[str, str, str]]) -> list[Spent]:
+def totals(rows: Iterable[CostRow], by: Callable[[CostRow], tuple[str, str, str]]) -> list[CostRow]:
     """The rows added up where `by` says the same (day, key, agent), in the order of what it says."""
-    sums: dict[tuple[str, str, str], Spent] = {}
+    sums: dict[tuple[str, str, str], CostRow] = {}
     for row in rows:
         place = by(row)
-        known = sums.get(place, Spent(day=place[0], key=place[1], agent=place[2]))
-        sums[place] = Spent(
+        known = sums.get(place, CostRow(day=place[0], key=place[1], agent=place[2]))
+        sums[place] = CostRow(
             day=place[0],
             key=place[1],
             agent=place[2],

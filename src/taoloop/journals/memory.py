@@ -9,7 +9,7 @@ from taoloop.core.events import Event, RunStarted
 from taoloop.core.hash_chain import ChainReport, head_of
 from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound
 from taoloop.journals.base import RUNNING, TELLING, WAITING, Artifact, Lease, RunRow, status_after
-from taoloop.journals.run_locks import MemoryHolds
+from taoloop.journals.run_locks import MemoryRunLocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ class MemoryJournal:
         self._keep = keep
         self._lock = threading.Lock()  # around every change, and the list of runs
         self._runs: dict[str, _Run] = {}  # in the order of creation
-        self.holds = MemoryHolds(self._runs, self._lock)
+        self.holds = MemoryRunLocks(self._runs, self._lock)
         self._closed = False
 
     async def create(self, run_id: str) -> Lease:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class LockHolder:
     """Who is at work on a run. `process` is its number, None where the system does not tell it."""
 
     process: int | None = None
@@ -30,14 +30,14 @@ class Holder:
         return "this process" if self.process == os.getpid() else f"the process {self.process}"
 
 
-class Holds(Protocol):
+class RunLocks(Protocol):
     """What a journal knows of who is at work on its runs. A journal that can tell has one as its attribute `holds`.
 
     A lease is held from its taking to the end of the work under it, and at most as long as its process lives. One
     that was voided by a newer lease holds nothing, whoever still has it.
     """
 
-    async def holder(self, run_id: str) -> Holder | None:
+    async def holder(self, run_id: str) -> LockHolder | None:
         """Who holds the newest lease of a run; None: nobody."""
         ...
 
@@ -66,7 +66,7 @@ class Holds(Protocol):
         ...
 
 
-def is_new_fork(origin: str | None, taken_up: str | None) -> bool:
+def is_unresumed_fork(origin: str | None, taken_up: str | None) -> bool:
     """Whether a run is a fork of the run `origin` that nobody has gone on with yet.
 
     `taken_up` is the reason of its last `resumed`; the one that makes it a fork says so.
@@ -74,17 +74,19 @@ def is_new_fork(origin: str | None, taken_up: str | None) -> bool:
     return origin is not None and (taken_up or "").startswith(f"fork of run {origin} at ")
 
 
-def begins_as_fork(events: Sequence[Event]) -> bool:
+def starts_as_fork(events: Sequence[Event]) -> bool:
     """`is_new_fork` of the events of a run."""
     origin = getattr(events[0].fact, "forked_from", None) if events else None
     if origin is None:
         return False
-    return is_new_fork(origin, next((e.fact.reason for e in reversed(events) if isinstance(e.fact, Resumed)), None))
+    return is_unresumed_fork(
+        origin, next((e.fact.reason for e in reversed(events) if isinstance(e.fact, Resumed)), None)
+    )
 
 
-def holds_of(journal: Journal) -> Holds | None:
+def locks_of(journal: Journal) -> RunLocks | None:
     """What the journal knows of who is at work; None where it cannot tell."""
-    holds: Holds | None = getattr(journal, "holds", None)
+    holds: RunLocks | None = getattr(journal, "holds", None)
     return holds
 
 
@@ -96,18 +98,18 @@ class _Kept(Protocol):
     events: list[Event]
 
 
-class MemoryHolds:
+class MemoryRunLocks:
     """The same within one process, for the journal in memory."""
 
     def __init__(self, runs: Mapping[str, _Kept], lock: threading.Lock) -> None:
         self._runs, self._lock = runs, lock
         self._held: set[Lease] = set()
 
-    async def holder(self, run_id: str) -> Holder | None:
+    async def holder(self, run_id: str) -> LockHolder | None:
         """Who holds the newest lease of a run; None: nobody."""
         with self._lock:
             run = self._runs.get(run_id)
-            return Holder(process=os.getpid()) if run is not None and self._is_held(run_id, run) else None
+            return LockHolder(process=os.getpid()) if run is not None and self._is_held(run_id, run) else None
 
     async def left(self) -> list[str]:
         """The runs that are `running` with nobody at work on them, the oldest first."""
@@ -118,7 +120,7 @@ class MemoryHolds:
                 if run.status == RUNNING
                 and run.events
                 and getattr(run.events[0].fact, "parent", None) is None
-                and not begins_as_fork(run.events)
+                and not starts_as_fork(run.events)
                 and not self._is_held(run_id, run)
             ]
 
@@ -126,7 +128,7 @@ class MemoryHolds:
         """Whether a run is a fork that nobody has gone on with yet."""
         with self._lock:
             run = self._runs.get(run_id)
-            return run is not None and begins_as_fork(run.events)
+            return run is not None and starts_as_fork(run.events)
 
     def hold(self, lease: Lease) -> None:
         """Begin to hold a lease that was just taken."""

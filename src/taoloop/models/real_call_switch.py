@@ -43,7 +43,7 @@ def is_set(env: Mapping[str, str]) -> bool:
     return env.get(VARIABLE, "").strip().lower() not in _OFF
 
 
-class NeverAsked:
+class ForbiddenModel:
     """Stands where a model of a provider would, in an agent whose own environment forbids real calls."""
 
     def __init__(self, model: Model) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from taoloop.core.search import near_names
+from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, UnknownName
 from taoloop.models.base import Model
 
@@ -32,7 +32,7 @@ def resolve_model(spec: str | None, env: Env | None = None) -> Model:
     kind, _, rest = chosen.partition(":")
     make = _KINDS.get(kind)
     if make is None:
-        near = near_names(kind, model_kinds(), at_most=1)
+        near = suggest_names(kind, model_kinds(), at_most=1)
         meant = f"Did you mean {near[0]!r}? " if near else ""
         hint = f"{meant}Specs look like offline, scripted:FILE, openai:NAME."
         raise UnknownName("model", chosen, model_kinds(), hint=hint)

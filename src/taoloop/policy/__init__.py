@@ -2,27 +2,27 @@
 
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import PROFILES, Policy, Profile, Rule, stricter
-from taoloop.policy.interception_rate import Interceptions, interceptions, total
-from taoloop.policy.judge import Action, CodeRule, is_grave, judge
-from taoloop.policy.profiles import pin_matters
+from taoloop.policy.interception_rate import InterceptionCounts, interceptions, total
+from taoloop.policy.judge import Action, CodeRule, is_high_risk, judge
+from taoloop.policy.profiles import needs_intent
 from taoloop.policy.provenance import sources_of, tainted, trusted_texts
-from taoloop.policy.rules import require_possible
+from taoloop.policy.rules import reject_unmatchable_rules
 
 __all__ = [
     "PROFILES",
     "Action",
     "CodeRule",
-    "Interceptions",
+    "InterceptionCounts",
     "Policy",
     "Profile",
     "Rule",
     "Source",
     "Verdict",
     "interceptions",
-    "is_grave",
+    "is_high_risk",
     "judge",
-    "pin_matters",
-    "require_possible",
+    "needs_intent",
+    "reject_unmatchable_rules",
     "sources_of",
     "stricter",
     "tainted",

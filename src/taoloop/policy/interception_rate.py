@@ -10,7 +10,7 @@ from taoloop.core.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interceptions:
+class InterceptionCounts:
     """Counts of actions above `draft` (an undeclared tier is one of them).
 
     `wanted` by the model; of these `denied` by the policy, `asked` of a person, `refused` by a person (or by time),
@@ -34,9 +34,9 @@ class Interceptions:
         """The share of the wanted actions that was intercepted; None where none was wanted."""
         return self.intercepted / self.wanted if self.wanted else None
 
-    def __add__(self, other: Interceptions) -> Interceptions:
+    def __add__(self, other: InterceptionCounts) -> InterceptionCounts:
         """The counts of both."""
-        return Interceptions(
+        return InterceptionCounts(
             wanted=self.wanted + other.wanted,
             denied=self.denied + other.denied,
             asked=self.asked + other.asked,
@@ -46,15 +46,15 @@ class Interceptions:
         )
 
 
-def interceptions(trace: Trace) -> Interceptions:
+def interceptions(trace: Trace) -> InterceptionCounts:
     """The counts of one run. Calls that never were ones (unknown tools, arguments that do not fit) are left out."""
-    counts = Interceptions()
+    counts = InterceptionCounts()
     for call in trace.calls.values():
         requested = call.requested
         card = trace.card(requested.tool)
         if card is None or card.tier in ("read", "draft") or (requested.verdict == "deny" and not requested.rule):
             continue
-        counts += Interceptions(
+        counts += InterceptionCounts(
             wanted=1,
             denied=requested.verdict == "deny",
             asked=requested.verdict == "ask",
@@ -65,6 +65,6 @@ def interceptions(trace: Trace) -> Interceptions:
     return counts
 
 
-def total(traces: Iterable[Trace]) -> Interceptions:
+def total(traces: Iterable[Trace]) -> InterceptionCounts:
     """The counts of many runs together."""
-    return sum(map(interceptions, traces), Interceptions())
+    return sum(map(interceptions, traces), InterceptionCounts())

@@ -17,7 +17,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace
-from taoloop.policy.profiles import Judged, row_of, verdict_of
+from taoloop.policy.profiles import CallFeatures, profile_verdict, risk_class
 from taoloop.policy.provenance import Provenance, leaves, sources_of, unforeseen_names
 from taoloop.policy.rules import deciding_rule
 from taoloop.policy.texts import reason
@@ -123,7 +123,7 @@ def _judged_by_tier(
     if decided is not None:
         by, language = f"rule:{decided.title}", trace.agent.language
         found = () if decided.verdict == "allow" else argument_sources(trace, args, card.role, filled=filled)
-        if decided.verdict == "ask" and sources_of(trace).grants(action.tool, by) and not is_grave(card, found):
+        if decided.verdict == "ask" and sources_of(trace).is_granted(action.tool, by) and not is_high_risk(card, found):
             return Verdict(kind="allow", reasons=(reason(language, "granted", tool=action.tool),), rule=by)
         why = decided.reason or reason(language, "rule", title=decided.title)
         return Verdict(kind=decided.verdict, reasons=(why,), rule=by, sources=found)
@@ -157,34 +157,34 @@ def _by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard, *, f
     language, args = trace.agent.language, action.args
     labels = sources_of(trace, policy)
     known = _judged(labels, policy, card, args, tainted=labels.tainted or filled)
-    row = row_of(known)
-    kind = verdict_of(policy.profile, row)
+    row = risk_class(known)
+    kind = profile_verdict(policy.profile, row)
     if kind == "allow":
         name = row if row in ("read", "draft", "wanted", "read_out_known") else "autonomous"
         return Verdict(kind="allow", reasons=(reason(language, name),), rule=row)
     if policy.profile not in ("read-only", "locked"):
-        if labels.commits(call_digest(action.tool, args)):
+        if labels.is_precommitted(call_digest(action.tool, args)):
             return Verdict(kind="allow", reasons=(reason(language, "committed"),), rule="committed")
         if row != "foreign_destructive" and (card.tier or "destructive") in trace.approved_tiers:
             why = reason(language, "operator_tier", tier=card.tier or "destructive")
             return Verdict(kind="allow", reasons=(why,), rule="operator")
     found = argument_sources(trace, args, card.role, filled=filled)
-    if kind == "ask" and labels.grants(action.tool, row) and not is_grave(card, found):
+    if kind == "ask" and labels.is_granted(action.tool, row) and not is_high_risk(card, found):
         return Verdict(kind="allow", reasons=(reason(language, "granted", tool=action.tool),), rule=row)
     reasons = tuple(_why(language, policy, known, row, card, found, filled=filled and not labels.tainted))
     return Verdict(kind=kind, reasons=reasons, rule=row, sources=found)
 
 
-def _judged(labels: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> Judged:
+def _judged(labels: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> CallFeatures:
     out = card.sends_out(args)
     if card.tier in ("read", "draft"):
         places = out and tainted and _known_places(labels, policy, card, args)
-        return Judged(tier=card.tier, out=out, tainted=tainted, known_places=places)
-    pinned = labels.pins_tool(card)
+        return CallFeatures(tier=card.tier, out=out, tainted=tainted, known_places=places)
+    pinned = labels.is_intended(card)
     given = {name: value for name, value in args.items() if value is not None} if isinstance(args, Mapping) else {}
     strange = [name for name, value in given.items() if not labels.is_endorsed(card, name, value)]
     aims = [name for name, value in given.items() if _aims(card.role(name)) and _says_something(value)]
-    return Judged(
+    return CallFeatures(
         tier=card.tier,
         out=out,
         tainted=tainted,
@@ -222,14 +222,14 @@ def _known_place(labels: Provenance, policy: Policy, card: ToolCard, name: str, 
     if value is None or value == "" or labels.has_address(value):
         return True
     takes_address = card.is_address(name)
-    if not takes_address and labels.has(value, card.role(name)):
+    if not takes_address and labels.is_trusted_value(value, card.role(name)):
         return True
     sends = isinstance(card.egress, tuple) and name in card.egress
     host = host_of(value) if (takes_address or sends) and isinstance(value, str) and URL.fullmatch(value) else None
     return bool(host) and any(fnmatchcase(host or "", ascii_host(pattern)) for pattern in policy.allowed_hosts)
 
 
-def is_grave(card: ToolCard | None, found: tuple[Source, ...]) -> bool:
+def is_high_risk(card: ToolCard | None, found: tuple[Source, ...]) -> bool:
     """Whether a question is about a call hard to undo whose target nobody named: there is no default for it."""
     destructive = card is None or card.tier in ("destructive", None)
     return destructive and any(
@@ -240,7 +240,7 @@ def is_grave(card: ToolCard | None, found: tuple[Source, ...]) -> bool:
 def _why(
     language: str,
     policy: Policy,
-    known: Judged,
+    known: CallFeatures,
     row: str,
     card: ToolCard,
     found: tuple[Source, ...],

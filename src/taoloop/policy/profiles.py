@@ -29,7 +29,7 @@ Row = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class CallFeatures:
     """What is known of one call.
 
     `pinned`: the task calls for the tool; `fixed`: that was said in so many words, not only by keywords. `endorsed`:
@@ -48,7 +48,7 @@ class Judged:
     known_places: bool = False
 
 
-def row_of(call: Judged) -> Row:
+def risk_class(call: CallFeatures) -> Row:
     """Which row of the tables a call belongs to."""
     if call.tier in ("read", "draft"):
         if not call.out or (not call.tainted and call.tier == "read"):
@@ -77,7 +77,7 @@ _ASKS: dict[Profile, VerdictKind] = {
 }
 
 
-def pin_matters(policy: Policy, card: ToolCard) -> bool:
+def needs_intent(policy: Policy, card: ToolCard) -> bool:
     """Whether a verdict on calls of this tool can depend on what the task calls for.
 
     A read is never pinned; one that sends data out may be fixed ahead, where such reads are not free. Where a rule of
@@ -103,7 +103,7 @@ def _decides_all(rule: Rule, card: ToolCard) -> bool:
     )
 
 
-def verdict_of(profile: Profile, row: Row) -> VerdictKind:
+def profile_verdict(profile: Profile, row: Row) -> VerdictKind:
     """What the table of a profile says of a row."""
     if profile == "locked":
         return "deny"

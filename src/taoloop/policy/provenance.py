@@ -10,7 +10,7 @@ from typing import Any
 
 from taoloop.core.action_requests import call_digest
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import tells_cards
+from taoloop.core.cards.tool_search import is_discovery_tool
 from taoloop.core.decision import Call
 from taoloop.core.events import (
     ActionRequested,
@@ -22,11 +22,11 @@ from taoloop.core.events import (
     Pinned,
     RunStarted,
 )
-from taoloop.core.handles.opaque_observation import gives_trusted_text, shown_answer
+from taoloop.core.handles.opaque_observation import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
-from taoloop.policy.intent.tool_match import Pins
-from taoloop.policy.value_match import Words
+from taoloop.policy.intent.tool_match import TaskIntent
+from taoloop.policy.value_match import TrustedText
 
 GUARD = "guard"
 """Who speaks in the remarks of the runtime itself."""
@@ -44,8 +44,8 @@ class Provenance:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._ids: dict[str, set[str]] = {}
-        self.words, self.pins = Words(), Pins()
-        self._looked_up, self._unread = Words(), list[str]()
+        self.words, self.pins = TrustedText(), TaskIntent()
+        self._looked_up, self._unread = TrustedText(), list[str]()
         self.tainted = False
         self.pinned: Pinned | None = None
         self._cards: dict[str, ToolCard] = {}
@@ -123,9 +123,9 @@ class Provenance:
         requested = self._waiting.pop(fact.call_id, None)
         if requested is None:
             return  # it was not run: what came back is our own text
-        if tells_cards(self._cards.get(requested.tool)):
+        if is_discovery_tool(self._cards.get(requested.tool)):
             return  # it told of the run's own tools, as the prompt does
-        if gives_trusted_text(requested, self._policy):
+        if is_trusted_output(requested, self._policy):
             if not self.tainted:  # a trusted tool that was given untrusted text gives it back
                 self._unread.append(fact.output)
             return
@@ -133,7 +133,7 @@ class Provenance:
         if fields and requested.args and self._stands(Call(tool=requested.tool, args=requested.args)):
             for kinds in fields:
                 self._look_up(fact.output, kinds)
-        if self._policy.observations == "shown" or shown_answer(requested, fact) is not None:
+        if self._policy.observations == "shown" or reader_answer(requested, fact) is not None:
             self.tainted = True
 
     def _id_fields(self, requested: ActionRequested) -> Iterator[Mapping[str, str]]:
@@ -156,38 +156,40 @@ class Provenance:
             if kind is not None and isinstance(value, str | int):
                 self._ids.setdefault(kind, set()).add(str(value))
 
-    def pins_tool(self, card: ToolCard) -> bool:
+    def is_intended(self, card: ToolCard) -> bool:
         """Whether the task calls for this tool, by the turn that fixed it, else by its words."""
         if self.pinned is not None:
             return card.name in self.pinned.tools
         return self.pins.holds(card)
 
-    def commits(self, digest: str) -> bool:
+    def is_precommitted(self, digest: str) -> bool:
         """Whether exactly this call was fixed ahead, and has not been made yet."""
         return self._committed[digest] > 0
 
-    def grants(self, tool: str, rule: str) -> bool:
+    def is_granted(self, tool: str, rule: str) -> bool:
         """Whether a person allowed further calls of this tool that this rule asks about."""
         return (tool, rule) in self._granted
 
-    def has(self, value: Any, role: str, *, looked_up: bool = True) -> bool:
+    def is_trusted_value(self, value: Any, role: str, *, looked_up: bool = True) -> bool:
         """Whether a value stands in what a person wrote or a trusted tool gave; each part of it in one of them."""
         if self.words.has(value, role) or (looked_up and self.was_looked_up(value, role)):
             return True
         if isinstance(value, Mapping):
-            return all(self.has(part, role, looked_up=looked_up) for part in value.values())
-        return isinstance(value, list | tuple) and all(self.has(part, role, looked_up=looked_up) for part in value)
+            return all(self.is_trusted_value(part, role, looked_up=looked_up) for part in value.values())
+        return isinstance(value, list | tuple) and all(
+            self.is_trusted_value(part, role, looked_up=looked_up) for part in value
+        )
 
     def is_endorsed(self, card: ToolCard, name: str, value: Any, *, looked_up: bool = True) -> bool:
         """Whether an argument of a call stands there, with whatever its card did not foresee the name of."""
         role = card.role(name)
         if role == "minor":
             return True
-        has = self.has(value, role, looked_up=looked_up)
+        has = self.is_trusted_value(value, role, looked_up=looked_up)
         return has and all(self.words.phrase(one) for one in unforeseen_names(card, {name: value}))
 
     @property
-    def looked_up(self) -> Words:
+    def looked_up(self) -> TrustedText:
         """What tools that the operator trusts gave; read only once something is looked for in it."""
         while self._unread:
             self._looked_up.add(self._unread.pop())

@@ -16,7 +16,7 @@ from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
 from taoloop.errors import PolicyError
 from taoloop.policy.provenance import first_name, foreseen_names, leaves, sources_of
-from taoloop.policy.value_match import ascii_host, hides_something, host_of, without_unseen
+from taoloop.policy.value_match import ascii_host, has_invisible, host_of, strip_invisible
 
 _LONGEST_MATCHED = 4_096
 _PATHLIKE = re.compile(
@@ -58,7 +58,7 @@ class Budgets:
     def _count(self, tool: str, args: Any, sign: int) -> None:
         card = self._cards.get(tool)
         for number, rule in enumerate(self._rules):
-            if card is not None and speaks_of(rule, card, args, tainted=None):
+            if card is not None and rule_matches(rule, card, args, tainted=None):
                 self._calls[number] = self._calls.get(number, 0) + sign
                 for path in rule.total_over:
                     key, amount = (number, path), amount_at(args, path)
@@ -94,7 +94,7 @@ def deciding_rule(trace: Trace, policy: Policy, card: ToolCard, args: Any, *, fi
     """
     for rule in policy.rules:
         tainted = (filled or sources_of(trace).tainted) if rule.tainted is not None else None
-        if not speaks_of(rule, card, args, tainted=tainted):
+        if not rule_matches(rule, card, args, tainted=tainted):
             continue
         counts = rule.calls_over is not None or rule.total_over
         if counts and not _budgets(trace, policy).exceeded(rule, args):
@@ -108,7 +108,7 @@ def _budgets(trace: Trace, policy: Policy) -> Budgets:
     return trace.view(f"budgets/{policy.version}", lambda: Budgets(policy, cards))
 
 
-def speaks_of(rule: Rule, card: ToolCard, args: Any, *, tainted: bool | None) -> bool:
+def rule_matches(rule: Rule, card: ToolCard, args: Any, *, tainted: bool | None) -> bool:
     """Whether the conditions of a rule hold for a call, apart from its budget."""
     strict = rule.verdict == "allow"
     return (
@@ -122,7 +122,7 @@ def speaks_of(rule: Rule, card: ToolCard, args: Any, *, tainted: bool | None) ->
     )
 
 
-def require_possible(policy: Policy, cards: Mapping[str, ToolCard]) -> None:
+def reject_unmatchable_rules(policy: Policy, cards: Mapping[str, ToolCard]) -> None:
     """Refuse a rule that no call of these tools could meet, and trust in tools that are not there.
 
     Raises:
@@ -202,7 +202,7 @@ def _fits(value: Any, test: Any, *, strict: bool) -> bool:
     """
     if isinstance(value, list | tuple):
         return bool(value) and (all if strict else any)(_fits(part, test, strict=strict) for part in value)
-    if value is None or (strict and isinstance(value, str) and hides_something(value)):
+    if value is None or (strict and isinstance(value, str) and has_invisible(value)):
         return False
     if not isinstance(test, Mapping):
         return _matches_plainly(value, test, strict=strict)
@@ -216,7 +216,7 @@ def _fits(value: Any, test: Any, *, strict: bool) -> bool:
 def _forms(value: Any) -> tuple[str, str]:
     """A value as it is, and as a lax reader takes it: nothing unseen in it, and in its compatibility form."""
     text = value if isinstance(value, str) else _written(value)
-    return text, text if text.isascii() else unicodedata.normalize("NFKC", without_unseen(text))
+    return text, text if text.isascii() else unicodedata.normalize("NFKC", strip_invisible(text))
 
 
 def _written(value: Any) -> str:
@@ -297,7 +297,7 @@ def _fit_path(pattern: str, found: list[str], *, strict: bool) -> bool:
     """At least one, and to allow none that does not fit. A path that climbs (`..`) is none that could be judged."""
     if strict:
         return bool(found) and all(
-            fnmatchcase(one, pattern) and not _climbs(one) and not hides_something(one) for one in found
+            fnmatchcase(one, pattern) and not _climbs(one) and not has_invisible(one) for one in found
         )
     return any(_climbs(one) or fnmatchcase(one, pattern) or _fits_lax(pattern, one) for one in found)
 

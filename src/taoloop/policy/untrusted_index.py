@@ -13,14 +13,14 @@ from typing import Any
 from taoloop.core.events import Event, Observed, Source
 from taoloop.core.trace import Trace
 from taoloop.policy.provenance import Provenance, leaves, sources_of
-from taoloop.policy.value_match import atoms, hides_something, links_in, plain
+from taoloop.policy.value_match import atoms, has_invisible, links_in, normalise_text
 
 SNIPPET_CHARS = 120
 _MOST_PLACES = 4  # of one word: enough to find a phrase, and bounded
 _LEAST_READ, _PART_READ = 2, 64  # outputs that a question reads into the index: two, or one in 64 of what is left
 
 
-class Foreign:
+class UntrustedIndex:
     """Where the words of untrusted outputs stand.
 
     An index tells, which each output is read into once. The outputs that nobody asked about yet are read in portions, a
@@ -43,7 +43,9 @@ class Foreign:
 
     def find(self, value: Any) -> tuple[str, str] | None:
         """The call whose output has this value, and the text around it; None where none has."""
-        wanted = plain(value if isinstance(value, str) else f"{value:.15g}" if isinstance(value, float) else str(value))
+        wanted = normalise_text(
+            value if isinstance(value, str) else f"{value:.15g}" if isinstance(value, float) else str(value)
+        )
         words = sorted(atoms(wanted), key=len, reverse=True)[:4]
         if not words:
             return None
@@ -88,7 +90,7 @@ class Foreign:
 
     def _text(self, number: int) -> str:
         if number not in self._plain:
-            self._plain[number] = plain(_said(self._outputs[number]))
+            self._plain[number] = normalise_text(_said(self._outputs[number]))
         return self._plain[number]
 
 
@@ -108,7 +110,7 @@ def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = Fals
     """
     labels = sources_of(trace)
     tainted = labels.tainted or filled
-    index = trace.view("foreign", Foreign) if tainted else None  # else nothing untrusted was shown to the model
+    index = trace.view("foreign", UntrustedIndex) if tainted else None  # else nothing untrusted was shown to the model
     found = []
     for path, value in leaves(args):
         if value is None or value == "":
@@ -120,14 +122,14 @@ def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = Fals
     return tuple(found)
 
 
-def _source(labels: Provenance, index: Foreign | None, path: str, role: str, value: Any) -> Source:
+def _source(labels: Provenance, index: UntrustedIndex | None, path: str, role: str, value: Any) -> Source:
     if labels.words.has(value, role):
         return Source(arg=path, role=role, badge="YOURS")
     if labels.was_looked_up(value, role):
         return Source(arg=path, role=role, badge="LOOKED UP")
     if role == "content" and isinstance(value, str):
         strange = not links_in(value) <= labels.words.urls
-        return Source(arg=path, role=role, badge="LINKS" if strange or hides_something(value) else "WRITTEN")
+        return Source(arg=path, role=role, badge="LINKS" if strange or has_invisible(value) else "WRITTEN")
     place = index.find(value) if index is not None and not isinstance(value, bool) else None
     if place is not None:
         return Source(arg=path, role=role, badge="FOREIGN", call_id=place[0], snippet=place[1])

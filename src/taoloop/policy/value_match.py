@@ -68,19 +68,19 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _UNSEEN = frozenset({"Cf", "Cc", "Co", "Cn", "Cs"})
 
 
-def plain(text: str) -> str:
+def normalise_text(text: str) -> str:
     """The form in which texts are compared: NFKC, case folded, each run of white space one space."""
     return " ".join(unicodedata.normalize("NFKC", text).split()).casefold()
 
 
-def hides_something(text: str) -> bool:
+def has_invisible(text: str) -> bool:
     """Whether a text has characters that nobody sees, or none that anybody could compare. Line breaks are seen."""
     if text.isascii():
         return _CONTROL.search(text) is not None
     return any(unicodedata.category(sign) in _UNSEEN and sign not in "\t\n\r" for sign in text)
 
 
-def without_unseen(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """The text without the characters that nobody sees."""
     return "".join(sign for sign in text if sign in "\t\n\r" or unicodedata.category(sign) not in _UNSEEN)
 
@@ -102,7 +102,7 @@ class _Text:
         return self._marked
 
 
-class Words:
+class TrustedText:
     """What stands in trusted texts, ready to be compared with values.
 
     Each kind of value is looked for in a text only once something of that kind is compared, and then once.
@@ -154,12 +154,12 @@ class Words:
         """Whether an address of a page stands here, exactly."""
         return (
             isinstance(value, str)
-            and not hides_something(value)
+            and not has_invisible(value)
             and _url(unicodedata.normalize("NFKC", value).strip()) in self.urls
         )
 
     def _has_text(self, value: str, role: str) -> bool:
-        if len(value) > _LONGEST or hides_something(value):
+        if len(value) > _LONGEST or has_invisible(value):
             return False
         text = unicodedata.normalize("NFKC", value).strip()
         if MAIL.fullmatch(text):
@@ -188,7 +188,7 @@ class Words:
 
     def phrase(self, value: str) -> bool:
         """Whether a text stands here as it is, from the beginning of a word to the end of one."""
-        wanted = plain(value).strip(" \"'“”‘’`")
+        wanted = normalise_text(value).strip(" \"'“”‘’`")
         if not wanted or wanted in _STOP or not any(sign.isalnum() for sign in wanted):
             return False
         if len(wanted) < 2:
@@ -198,7 +198,7 @@ class Words:
     def _where(self, wanted: str) -> Iterable[str]:
         """The texts, in plain form, in which a phrase may stand: of many, those that have its rarest word."""
         for number in range(len(self._plain), len(self._texts)):
-            self._plain.append(plain(self._texts[number].whole))
+            self._plain.append(normalise_text(self._texts[number].whole))
         if len(self._plain) <= _FEW:
             return self._plain
         for number in range(self._indexed, len(self._plain)):
@@ -244,7 +244,7 @@ def _in_word(sign: str) -> bool:
 
 def atoms(text: str) -> list[str]:
     """The words of a text, and its addresses whole: what an index of untrusted text is made of."""
-    folded = plain(text)
+    folded = normalise_text(text)
     word = _ASCII_WORD if folded.isascii() else _WORD_OR_PAIR
     found, begin = list[str](), 0
     while (at := folded.find("@", begin)) >= 0:  # only what has this sign, up to the spaces around it, is no mere words

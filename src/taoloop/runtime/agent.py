@@ -18,7 +18,7 @@ from taoloop.core.limits import Limits
 from taoloop.core.message import Delta, Message
 from taoloop.core.policy import Policy, Profile, plain_policy
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable
 from taoloop.journals.base import Journal, Lease
@@ -26,7 +26,7 @@ from taoloop.journals.memory import MemoryJournal
 from taoloop.models.base import Model
 from taoloop.models.scripted import Reply
 from taoloop.models.settings import Rate, Retry
-from taoloop.policy import CodeRule, require_possible
+from taoloop.policy import CodeRule, reject_unmatchable_rules
 from taoloop.runtime.agent_setup import (
     FINDERS,
     PAGING_TOOL,
@@ -40,13 +40,13 @@ from taoloop.runtime.agent_setup import (
     with_limits,
 )
 from taoloop.runtime.approvals.request import Approver
-from taoloop.runtime.chat import Chat, earlier_turns, is_foreign
+from taoloop.runtime.chat import Chat, has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import Clock, SystemClock, new_nonce, new_run_id
 from taoloop.runtime.engine.delta_fanout import DeltaListener
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.print_listener import listeners
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import holding, require_resumable, take
+from taoloop.runtime.run_lock import acquire_run, require_resumable, run_lock
 from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.sync import run_sync
 from taoloop.strategies import Strategy, get_strategy
@@ -54,10 +54,10 @@ from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from taoloop.models.wrappers.build import Bound
+    from taoloop.models.wrappers.build import BuiltModel
     from taoloop.runtime.after.recovery import Recovered
-    from taoloop.runtime.after.undo import Undone
-    from taoloop.runtime.output_type import Answers
+    from taoloop.runtime.after.undo import UndoResult
+    from taoloop.runtime.output_type import OutputValidator
 
 AUTO = "auto"
 
@@ -178,11 +178,11 @@ class Agent:
             self.__dict__["_recovers"] = False  # once
             await self.recover()
         async with self._open_journal() as journal:
-            untrusted = is_foreign(history, handles=self.hides)
+            untrusted = has_untrusted_turns(history, handles=self.hides_observations)
             if after is not None:
-                history, untrusted = await earlier_turns(journal, after, handles=self.hides)
+                history, untrusted = await load_history(journal, after, handles=self.hides_observations)
             started = RunStarted(
-                task=well_formed(task),
+                task=replace_surrogates(task),
                 agent=spec,
                 nonce=new_nonce(),
                 history=tuple(history),
@@ -221,7 +221,7 @@ class Agent:
             trace = Trace(run_id, await journal.load(run_id))
             require_resumable(trace, self.toolbox)
             limited = with_limits(replace(trace.agent, limits=trace.limits), limits, max_steps).limits
-            return await self.go_on(
+            return await self.continue_run(
                 journal,
                 trace,
                 limits=limited,
@@ -252,12 +252,12 @@ class Agent:
         """
         self._require_transactions(journal)
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
-        with holding(journal, lease):
+        with run_lock(journal, lease):
             runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver, redactor)
             runner.note(started)
             return await self._finish(runner)
 
-    async def go_on(
+    async def continue_run(
         self,
         journal: Journal,
         trace: Trace,
@@ -277,8 +277,10 @@ class Agent:
         `take_over` only if nobody is at work on it (RunHeld).
         """
         self._require_transactions(journal)
-        lease = await take(journal, trace.run_id, at=at, take_over=take_over)  # from here on no other worker can write
-        with holding(journal, lease):
+        lease = await acquire_run(
+            journal, trace.run_id, at=at, take_over=take_over
+        )  # from here on no other worker can write
+        with run_lock(journal, lease):
             for event in (await journal.load(trace.run_id))[len(trace) :]:
                 trace.append(event)
             if trace.status == "completed":  # by another process, a moment ago
@@ -315,11 +317,11 @@ class Agent:
             RunNotFound: the journal has no such run.
             ConfigError: there is no such step, or the edit does not fit.
         """
-        from taoloop.runtime.after.fork import branch  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.runtime.after.fork import store_fork  # noqa: PLC0415  # loads the schema machinery
 
         tiers = as_tuple(self.approved_tiers) if approved_tiers is None else approved_tiers
         async with self._open_journal() as journal:
-            trace = await branch(
+            trace = await store_fork(
                 journal,
                 run_id,
                 at=at,
@@ -345,7 +347,7 @@ class Agent:
         agreed_by: str | None = None,
         approver: Approver | None = None,
         take_over: bool = False,
-    ) -> Undone:
+    ) -> UndoResult:
         """Take back what a run did after step `to_step`, the last effect first (`taoloop.runtime.after.undo`).
 
         `agreed_by` names who agreed to the whole plan; without one each call is put before `approver`. `tools` are
@@ -442,7 +444,7 @@ class Agent:
     # What the agent is made of
 
     @cached_property
-    def answers(self) -> Answers | None:
+    def answers(self) -> OutputValidator | None:
         """The judge of this agent's answers; None where they are texts.
 
         Raises:
@@ -450,9 +452,9 @@ class Agent:
         """
         if self.output_type is None or self.output_type is str:
             return None
-        from taoloop.runtime.output_type import Answers  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.runtime.output_type import OutputValidator  # noqa: PLC0415  # loads the schema machinery
 
-        return Answers.of(self.output_type)
+        return OutputValidator.of(self.output_type)
 
     def spec_for(self, task: str) -> AgentSpec:
         """The agent as plain data, in the language of `task`.
@@ -465,16 +467,16 @@ class Agent:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools of this agent by name, with `read_observation` beside them for long outputs, or `ask_about`."""
-        return toolbox_of(self.tools, self.workspace, self.memory, handles=self.hides)
+        return toolbox_of(self.tools, self.workspace, self.memory, handles=self.hides_observations)
 
     @property
     def _paging(self) -> tuple[str, ...]:
         """The tools that go with every other: they read what an observation left out, or all of it, and find tools."""
-        names = (READER if self.hides else PAGING_TOOL, *FINDERS)
+        names = (READER if self.hides_observations else PAGING_TOOL, *FINDERS)
         return tuple(name for name in names if name in self.toolbox)
 
     @property
-    def hides(self) -> bool:
+    def hides_observations(self) -> bool:
         """Whether the model sees handles in place of observations."""
         return isinstance(self.policy, Policy) and self.policy.observations == "handles"
 
@@ -484,10 +486,10 @@ class Agent:
         return self._bound.model
 
     @cached_property
-    def _bound(self) -> Bound:
-        from taoloop.models.wrappers.build import bind  # noqa: PLC0415  # a run needs it, an agent that only stands there does not
+    def _bound(self) -> BuiltModel:
+        from taoloop.models.wrappers.build import build_model  # noqa: PLC0415  # a run needs it, an agent that only stands there does not
 
-        return bind(self.model, self.fallback, retry=self.retry, rate=self.rate, env=self.env)
+        return build_model(self.model, self.fallback, retry=self.retry, rate=self.rate, env=self.env)
 
     @cached_property
     def bound_strategy(self) -> Strategy:
@@ -521,7 +523,7 @@ class Agent:
         """What the agent may do, held against its tools."""
         policy = plain_policy(self.policy) if isinstance(self.policy, str) else self.policy
         if policy.rules or policy.trusted_tools or policy.trusted_fields:
-            require_possible(policy, {card.name: card for card in self.toolbox.cards})
+            reject_unmatchable_rules(policy, {card.name: card for card in self.toolbox.cards})
         return policy
 
     @cached_property
@@ -577,7 +579,7 @@ class Agent:
             handles=handles_of(spec, trace, journal, self.bound_model, check),
         )
 
-    def _answers_for(self, spec: AgentSpec) -> Answers | None:
+    def _answers_for(self, spec: AgentSpec) -> OutputValidator | None:
         """The judge of a run's answers: this agent's own where the run asks for the same, else one from its schema."""
         if spec.output_schema is None:
             return None

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.cards.tool_search import CALL, DESCRIBE, FIND
+from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL
 from taoloop.core.limits import Limits
 from taoloop.core.policy import Policy, with_pin
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError
 from taoloop.models.base import is_language_model
-from taoloop.policy import pin_matters
+from taoloop.policy import needs_intent
 from taoloop.prompts import prompts_for
-from taoloop.runtime.tool_source import expanded, sources_in
+from taoloop.runtime.tool_source import resolve_sources, sources_in
 from taoloop.strategies import Strategy, get_strategy
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from taoloop.journals.base import Journal
     from taoloop.models.base import Model
     from taoloop.runtime.agent import Agent
-    from taoloop.runtime.engine.handle_resolver import Handles
+    from taoloop.runtime.engine.handle_resolver import HandleResolver
 
 SAMPLING = {"json": (0.2, 0.9)}
 """Temperature and top_p of a dialect where the agent sets neither. Elsewhere the provider's own count."""
 
-FINDERS = (FIND.name, DESCRIBE.name, CALL.name)
+FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)
 """The tools that find, describe and call those that a prompt does not tell of."""
 
 PAGING_TOOL = "read_observation"
@@ -54,7 +54,7 @@ def toolbox_of(
         raise ConfigError(f"The agent's tools are {given!r}.", hint="Give a list of tools.")
     builtin: Mapping[str, Tool] | None = None
     tools: list[Tool | Callable[..., Any]] = []
-    for entry in expanded(given):
+    for entry in resolve_sources(given):
         if not isinstance(entry, str):
             tools.append(entry)
             continue
@@ -128,19 +128,19 @@ def _policy_of(agent: Agent) -> Policy:
     if policy.pin != "auto":
         return policy
     can_say = is_language_model(agent.bound_model)
-    asks = can_say and any(pin_matters(policy, card) for card in agent.toolbox.cards)
+    asks = can_say and any(needs_intent(policy, card) for card in agent.toolbox.cards)
     return with_pin(policy, "model" if asks else "keywords")
 
 
 def handles_of(
     spec: AgentSpec, trace: Trace, journal: Journal, model: Model, check: AnswerCheck | None
-) -> Handles | None:
+) -> HandleResolver | None:
     """What fills in the values of a run whose model sees handles; None for any other run."""
     if spec.policy.observations != "handles":
         return None
-    from taoloop.runtime.engine.handle_resolver import Handles  # noqa: PLC0415  # only in this mode
+    from taoloop.runtime.engine.handle_resolver import HandleResolver  # noqa: PLC0415  # only in this mode
 
-    return Handles(trace, journal, model, check)
+    return HandleResolver(trace, journal, model, check)
 
 
 def with_limits(spec: AgentSpec, limits: Limits | None, max_steps: int | None) -> AgentSpec:
@@ -169,9 +169,9 @@ def _with_finders(box: Toolbox) -> Toolbox:
     """The tools with those beside them that find and describe what the prompt does not tell."""
     if all(one.card.listed and one.whole_schema is None for one in box):
         return box
-    from taoloop.tools.builtin.find_tool import finding_tools  # noqa: PLC0415  # only for many or large tools
+    from taoloop.tools.builtin.find_tool import tool_search_tools  # noqa: PLC0415  # only for many or large tools
 
-    return Toolbox([*box, *finding_tools(tuple(box))])
+    return Toolbox([*box, *tool_search_tools(tuple(box))])
 
 
 def _with_reader(tools: Toolbox) -> Toolbox:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.events import Event, Fact, Finished
-from taoloop.core.handles.handle import masked
+from taoloop.core.handles.handle import mask_handles
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, JournalTampered, RunNotAnswered
@@ -37,7 +37,7 @@ _VALUE = {"en": "[a value]", "zh": "[某个值]"}
 _CUT = {"en": "\n[… {n:,} more characters]", "zh": "\n[… 还有 {n:,} 个字符]"}
 
 
-async def earlier_turns(journal: Journal, run_id: str, *, handles: bool = False) -> tuple[tuple[Message, ...], bool]:
+async def load_history(journal: Journal, run_id: str, *, handles: bool = False) -> tuple[tuple[Message, ...], bool]:
     """What a run that continues `run_id` sees of the conversation: what that run saw, its task and its answer.
 
     The second value says whether untrusted text had a part in it. `handles`: the run's model must read none, so it sees
@@ -72,10 +72,10 @@ async def earlier_turns(journal: Journal, run_id: str, *, handles: bool = False)
     )
     inner = trace.started.parent is not None  # its task was written by a model
     untrusted = tainted(trace) or inner or (hid and not handles)  # there may be filled-in values in the answer
-    return bounded((*earlier, *turn), language), untrusted
+    return truncate_history((*earlier, *turn), language), untrusted
 
 
-def is_foreign(history: Sequence[Message], *, handles: bool) -> bool:
+def has_untrusted_turns(history: Sequence[Message], *, handles: bool) -> bool:
     """Whether a history that was given as messages holds other words than the user's.
 
     Raises:
@@ -95,7 +95,7 @@ def _without_values(trace: Trace) -> str:
     language = trace.agent.language
     if trace.agent.policy.observations != "handles" or trace.answer is None:
         return _UNREAD.get(language, _UNREAD["en"])
-    return masked(trace.answer.text, _VALUE.get(language, _VALUE["en"]))
+    return mask_handles(trace.answer.text, _VALUE.get(language, _VALUE["en"]))
 
 
 def _unread(message: Message, language: str) -> Message:
@@ -104,7 +104,7 @@ def _unread(message: Message, language: str) -> Message:
     return Message(role=message.role, content=_UNREAD.get(language, _UNREAD["en"]))
 
 
-def bounded(history: Sequence[Message], language: str = "en") -> tuple[Message, ...]:
+def truncate_history(history: Sequence[Message], language: str = "en") -> tuple[Message, ...]:
     """The latest turns that have room, and a note in the oldest of them where others were left out.
 
     What is beyond the bounds is dropped down to half of them at once, so that the next turns leave the beginning of

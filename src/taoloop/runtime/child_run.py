@@ -13,11 +13,11 @@ from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.trace import Trace
 from taoloop.errors import ToolError
 from taoloop.journals.base import Journal
-from taoloop.runtime.approvals.request import Approver, OneByOne
+from taoloop.runtime.approvals.request import Approver, SerializedApprover
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class BudgetShare:
     """What was used when calls of `agents` began together: each may use its part of what is left."""
 
     agents: int
@@ -25,19 +25,19 @@ class Share:
     cost_usd: float
 
     @classmethod
-    def of(cls, trace: Trace, agents: int) -> Share:
+    def of(cls, trace: Trace, agents: int) -> BudgetShare:
         """The share at this point of a run."""
         return cls(max(1, agents), trace.usage.total_tokens, trace.cost_usd)
 
 
 @dataclass(slots=True, kw_only=True)
-class Inside:
+class ParentRun:
     """What a call lends to the run that it becomes, and what that run leaves behind."""
 
     parent: Trace
     journal: Journal
     approver: Approver | None
-    share: Share
+    share: BudgetShare
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     redactor: Redactor | None = None
     child: Trace | None = None
@@ -45,7 +45,7 @@ class Inside:
     def approver_for(self, own: Approver | None) -> Approver | None:
         """Who answers in the inner run: its agent's own approver, else the outer one; one question at a time."""
         approver = own or self.approver
-        return None if approver is None else OneByOne(approver, self.asking)
+        return None if approver is None else SerializedApprover(approver, self.asking)
 
     @property
     def waits_for(self) -> str | None:

@@ -19,7 +19,7 @@ BAD_ANSWER = "bad_answer"
 """The code of a reply whose answer does not fit the run's output schema."""
 
 
-class Answers:
+class OutputValidator:
     """The judge of the answers of a run.
 
     `schema` is JSON Schema; `adapter` makes the caller's own type of an answer that fits, and may refuse it for
@@ -36,7 +36,7 @@ class Answers:
         self._validator = compile_schema(self.schema, "The output schema")
 
     @classmethod
-    def of(cls, output_type: Any) -> Answers | None:
+    def of(cls, output_type: Any) -> OutputValidator | None:
         """The judge for a type or a schema; None for None and `str`, whose answers are texts.
 
         A mapping is a JSON Schema. Anything else is a type for pydantic: a model, a dataclass, a TypedDict,
@@ -118,6 +118,6 @@ def _problem(what: str, answer: Answer) -> Problem:
     return Problem(code=BAD_ANSWER, message=f"The final answer {what}.", excerpt=excerpt(answer.text))
 
 
-def answers_for(schema: Mapping[str, Any], own: Answers | None = None) -> Answers:
+def answers_for(schema: Mapping[str, Any], own: OutputValidator | None = None) -> OutputValidator:
     """The judge for a stored run: `own` where it asks for the same, else one from the run's schema alone."""
-    return own if own is not None and own.schema == plain(schema) else Answers(schema)
+    return own if own is not None and own.schema == plain(schema) else OutputValidator(schema)

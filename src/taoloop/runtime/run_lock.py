@@ -9,7 +9,7 @@ from taoloop.core.cards.tool_card import Tier
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunHeld, RunNotResumable
 from taoloop.journals.base import Journal, Lease
-from taoloop.journals.run_locks import holds_of
+from taoloop.journals.run_locks import locks_of
 from taoloop.tools.toolbox import Toolbox
 
 _RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, "write": 2, None: 3, "destructive": 3}
@@ -46,7 +46,7 @@ def require_resumable(trace: Trace, toolbox: Toolbox) -> None:
             )
 
 
-async def take(journal: Journal, run_id: str, *, at: int | None, take_over: bool) -> Lease:
+async def acquire_run(journal: Journal, run_id: str, *, at: int | None, take_over: bool) -> Lease:
     """Take an existing run (`Journal.acquire`), from a process that is at work on it only with `take_over`.
 
     Raises:
@@ -54,17 +54,17 @@ async def take(journal: Journal, run_id: str, *, at: int | None, take_over: bool
         FenceLost: the run has other than `at` events: somebody took it at this moment.
     """
     if not take_over:
-        await require_free(journal, run_id)
+        await require_unlocked(journal, run_id)
     return await journal.acquire(run_id, at=at)
 
 
-async def require_free(journal: Journal, run_id: str) -> None:
+async def require_unlocked(journal: Journal, run_id: str) -> None:
     """Refuse a run that somebody is at work on, where the journal can tell.
 
     Raises:
         RunHeld: names the process.
     """
-    holds = holds_of(journal)
+    holds = locks_of(journal)
     if holds is not None and (holder := await holds.holder(run_id)) is not None:
         raise RunHeld(
             f"Run {run_id} is under way: {holder} is at work on it.",
@@ -73,9 +73,9 @@ async def require_free(journal: Journal, run_id: str) -> None:
 
 
 @contextmanager
-def holding(journal: Journal, lease: Lease) -> Iterator[None]:
+def run_lock(journal: Journal, lease: Lease) -> Iterator[None]:
     """Hold a lease that was just taken, as long as the block runs and the process lives."""
-    holds = holds_of(journal)
+    holds = locks_of(journal)
     if holds is None:
         yield
         return

@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from taoloop.core.action_requests import call_digest, refusal, request_calls
-from taoloop.core.cards.decimals import kept_literals, written_literals
+from taoloop.core.action_requests import call_digest, judge_calls, refused_observation
+from taoloop.core.cards.decimals import carry_over_literals, decimal_literals
 from taoloop.core.cards.tool_card import TIERS, ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
@@ -18,34 +18,34 @@ from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault
 from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.limit_checks import remaining_s
 from taoloop.core.message import Delta
-from taoloop.core.redaction.redactor import Redactor, holds_label
-from taoloop.core.texts import wording
+from taoloop.core.redaction.redactor import Redactor, contains_redaction
+from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, TIMED_OUT, CallView
 from taoloop.core.views.transcript import observation_text
-from taoloop.dialects.reply_events import AnswerCheck, reply_facts
+from taoloop.dialects.reply_events import AnswerCheck, reply_to_events
 from taoloop.errors import HandedOver, InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import Model
 from taoloop.policy import CodeRule, judge
-from taoloop.runtime.approvals.in_doubt import ask_about, look_into
-from taoloop.runtime.approvals.questions import Questions, barring_rule
+from taoloop.runtime.approvals.in_doubt import ask_person, run_probe
+from taoloop.runtime.approvals.questions import Questions, denying_rule
 from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, answer_fact
-from taoloop.runtime.child_run import Inside, Share
+from taoloop.runtime.child_run import BudgetShare, ParentRun
 from taoloop.runtime.engine.clock import Clock
-from taoloop.runtime.engine.delta_fanout import DeltaListener, Hearing
+from taoloop.runtime.engine.delta_fanout import DeltaFanout, DeltaListener
 from taoloop.runtime.engine.early_reads import EarlyReads
 from taoloop.runtime.engine.redaction import RealArguments, RedactedDeltas
 from taoloop.runtime.engine.time_limit import within
-from taoloop.runtime.engine.tool_execution import Outcome, act, fault_of, is_ours
+from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation
 from taoloop.strategies import Strategy
-from taoloop.strategies.finish import without_reply
-from taoloop.tools.tool import Prepared, Tool, ToolContext
+from taoloop.strategies.finish import on_model_error
+from taoloop.tools.tool import Tool, ToolContext, ValidatedArgs
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from taoloop.runtime.engine.handle_resolver import Handles
-    from taoloop.runtime.engine.observation_reader import Reading
+    from taoloop.runtime.engine.handle_resolver import HandleResolver
+    from taoloop.runtime.engine.observation_reader import ObservationReader
 
 Listener = Callable[[Event], None]
 """Called with every event once the journal has it. One that raises is logged, and the run goes on."""
@@ -77,7 +77,7 @@ class Runner:
         check_answer: AnswerCheck | None = None,
         rules: tuple[CodeRule, ...] = (),
         redactor: Redactor | None = None,
-        handles: Handles | None = None,
+        handles: HandleResolver | None = None,
     ) -> None:
         self.trace, self._lease, self._journal = trace, lease, journal
         self._strategy, self._model, self._toolbox = strategy, model, toolbox
@@ -96,11 +96,11 @@ class Runner:
         self._has_agents = any(one.runs_inside for one in toolbox)
         self._asking: asyncio.Lock | None = None  # of the runs inside: they ask one question at a time
         self._left: set[tuple[str, int]] = set()  # doubts that a person put off, in this process
-        self._waits: dict[str, Inside | HandedOver] = {}  # calls whose own run waits, or whose result comes later
+        self._waits: dict[str, ParentRun | HandedOver] = {}  # calls whose own run waits, or whose result comes later
         self._events: list[Event] = []
         self._unheard: list[Event] = []
         self._artifacts: list[Artifact] = []
-        self._prepared: dict[str, Prepared] = {}  # arguments that were judged a moment ago, by call id
+        self._prepared: dict[str, ValidatedArgs] = {}  # arguments that were judged a moment ago, by call id
 
     def note(self, fact: Fact) -> None:
         """Add a fact to the trace, without the secrets in it; `commit` makes it last."""
@@ -150,15 +150,15 @@ class Runner:
             await self.commit()  # a model that failed finishes the run without a further effect
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             if self.trace.finished is None:
-                for dropped in self._early.drop("stopped") if self._early else ():
+                for dropped in self._early.cancel_all("stopped") if self._early else ():
                     self.note(dropped)
-                reason = wording(self.trace.agent.language, "stopped")
+                reason = end_message(self.trace.agent.language, "stopped")
                 self.note(Finished(status="stopped", answer=None, reason=reason))
             await asyncio.shield(self.commit())
             raise
         finally:
             if self._early is not None:
-                self._early.drop("stopped")  # there are some left only where the journal failed
+                self._early.cancel_all("stopped")  # there are some left only where the journal failed
 
     # One method per effect
 
@@ -178,7 +178,7 @@ class Runner:
         if self._handles is not None:
             await self._handles.load([call.args for call in effect.act.calls])
             add = self.note  # what is filled in may make a secret of two halves
-        request_calls(self.trace, effect, self._check, self._judge, add)
+        judge_calls(self.trace, effect, self._check, self._judge, add)
 
     async def _ask_model(self, effect: CallModel) -> None:
         await self.commit()
@@ -191,25 +191,25 @@ class Runner:
             reply = await within(request.timeout_s, waiting, self._late)
             if self._handles is not None:
                 await self._handles.load(reply.text)
-            facts: list[Fact] = reply_facts(effect, reply, self._clock.tick() - began, self._check_answer)
+            facts: list[Fact] = reply_to_events(effect, reply, self._clock.tick() - began, self._check_answer)
         except ModelError as error:
-            facts = [without_reply(self.trace, effect, error)]
+            facts = [on_model_error(self.trace, effect, error)]
         except (Exception, asyncio.CancelledError, SystemExit) as error:  # a stated end, not a crash
-            if is_ours(error):
+            if is_own_cancellation(error):
                 raise
             failed = ModelError(f"{self._model.spec}: {fault_of(error).message}")
-            facts = [without_reply(self.trace, effect, failed)]
+            facts = [on_model_error(self.trace, effect, failed)]
         finally:
             if hearing is not None:
                 if self._deltas is not None:
                     self._deltas.end()
                 hearing.end()
         if self._early is not None and hearing is not None:  # a question beside the decision leaves its reads alone
-            facts = [*self._early.settle(facts), *facts]
+            facts = [*self._early.reconcile(facts), *facts]
         for fact in facts:
             self.note(fact)
 
-    def _hearing(self, effect: CallModel) -> Hearing | None:
+    def _hearing(self, effect: CallModel) -> DeltaFanout | None:
         """Who hears the reply while it is being written. A summary is nobody's business; a model need not stream it."""
         if effect.request.purpose in ("compact", "pin"):
             return None
@@ -220,16 +220,21 @@ class Runner:
         if self._early is not None:
             for left in self._early.expect(effect):
                 self.note(left)
-            listeners.insert(0, self._early.hear)
-        return Hearing(listeners)
+            listeners.insert(0, self._early.on_delta)
+        return DeltaFanout(listeners)
 
-    async def _begin_early(self, call_id: str, key: str, tool: Tool, prepared: Prepared) -> Outcome:
+    async def _begin_early(self, call_id: str, key: str, tool: Tool, prepared: ValidatedArgs) -> Outcome:
         context = self._context(tool, call_id, key)
         timeout_s = remaining_s(self.trace, tool.card.timeout_s)
-        return await act(tool, prepared.values, call_id, context, timeout_s, self._clock, clean=self._clean)
+        return await execute_tool(tool, prepared.values, call_id, context, timeout_s, self._clock, clean=self._clean)
 
     def _context(
-        self, tool: Tool, call_id: str, key: str = "", attempt: int = 1, inside: Inside | Reading | None = None
+        self,
+        tool: Tool,
+        call_id: str,
+        key: str = "",
+        attempt: int = 1,
+        inside: ParentRun | ObservationReader | None = None,
     ) -> ToolContext | None:
         """What a tool may know of its call, for those tools that ask."""
         if tool.context_parameter is None:
@@ -249,7 +254,7 @@ class Runner:
         """Tell who watches what a tool says of its work."""
         if self._on_delta is not None:
             shown = text if self._clean is None else self._clean(text)
-            Hearing([self._on_delta])(Delta(kind="progress", name=name, text=shown))
+            DeltaFanout([self._on_delta])(Delta(kind="progress", name=name, text=shown))
 
     def _literals(self, call_id: str, args: Any) -> Mapping[str, str]:
         """The decimals of a call as they stand in the reply that asked for it, or as a person put them there."""
@@ -257,11 +262,11 @@ class Runner:
         texts = () if reply is None else (*(one.arguments for one in reply.tool_calls), reply.text)
         said = call.approval if call is not None else None
         if call is None or not isinstance(said, ApprovalGiven) or said.args is None:
-            return written_literals(args, texts)
+            return decimal_literals(args, texts)
         if said.digits is not None:
-            return kept_literals(said.digits, said.args, args)
+            return carry_over_literals(said.digits, said.args, args)
         before = call.requested.args
-        return kept_literals(written_literals(before, texts), before, args)
+        return carry_over_literals(decimal_literals(before, texts), before, args)
 
     def _told(self, call: CallView) -> ToolContext:
         """What a probe may know of the call that it is asked about."""
@@ -283,7 +288,7 @@ class Runner:
 
     def _check(self, call_id: str, tool: str, args: Any) -> Mapping[str, Any] | Fault:
         args = args if self._real.is_empty else self._real.of(args)
-        if self._redactor is not None and self.trace.last_reply is self._inherited and holds_label(args):
+        if self._redactor is not None and self.trace.last_reply is self._inherited and contains_redaction(args):
             return Fault(code=InvalidArguments.code, message=_REDACTED, hint=_AGAIN)
         if self._handles is not None and isinstance(args := self._handles.filled(call_id, tool, args), Fault):
             return args
@@ -316,7 +321,7 @@ class Runner:
         if self._waits:
             self._pause_with_calls()
 
-    async def _run_together(self, calls: tuple[CallView, ...], share: Share | None) -> None:
+    async def _run_together(self, calls: tuple[CallView, ...], share: BudgetShare | None) -> None:
         tasks = [asyncio.create_task(self._run_tool(call, share)) for call in calls]
         try:
             await asyncio.wait(tasks)
@@ -328,14 +333,14 @@ class Runner:
             if isinstance(result, BaseException):
                 raise result
 
-    def _lent(self, tool: Tool, share: Share | None, step: int) -> Inside | Reading | None:
+    def _lent(self, tool: Tool, share: BudgetShare | None, step: int) -> ParentRun | ObservationReader | None:
         """What a call of an agent, or of the reader of observations, gets of this run."""
         if self._handles is not None and tool.name == READER:
             return self._handles.reading(step, self.note, self._clock.tick)
         if share is None or not tool.runs_inside:
             return None
         asking = self._asking = self._asking or asyncio.Lock()
-        return Inside(
+        return ParentRun(
             parent=self.trace,
             journal=self._journal,
             approver=self._approver,
@@ -344,28 +349,28 @@ class Runner:
             redactor=self._redactor,
         )
 
-    def _share(self, calls: tuple[CallView, ...]) -> Share:
+    def _share(self, calls: tuple[CallView, ...]) -> BudgetShare:
         """What each of the agents among these calls may use of what is left."""
         names = [call.requested.tool for call in calls]
         agents = sum(name in self._toolbox and self._toolbox.get(name).runs_inside for name in names)
-        return Share.of(self.trace, agents)
+        return BudgetShare.of(self.trace, agents)
 
     def _pause_with_calls(self) -> None:
         """A run waits with the runs inside it, or for a result from outside: the calls are taken up at a resume."""
         waiting, self._waits = self._waits, {}
         tools = {call_id: self.trace.pending[call_id].requested.tool for call_id in waiting}
         detail = "; ".join(f"{tools[call_id]} ({call_id}): {one.waits_for}" for call_id, one in waiting.items())
-        inner = [one for one in waiting.values() if isinstance(one, Inside)]
+        inner = [one for one in waiting.values() if isinstance(one, ParentRun)]
         asked = {tier for one in inner for tier in one.tiers}
         self.note(
             Paused(
-                reason=wording(self.trace.agent.language, "waiting" if inner else "handed_over", detail=detail),
+                reason=end_message(self.trace.agent.language, "waiting" if inner else "handed_over", detail=detail),
                 waiting_for=tuple(waiting),
                 tiers=tuple(tier for tier in TIERS if tier in asked),
             )
         )
 
-    async def _run_tool(self, call: CallView, share: Share | None) -> None:
+    async def _run_tool(self, call: CallView, share: BudgetShare | None) -> None:
         requested, call_id = call.requested, call.requested.call_id
         prepared = self._prepared.pop(call_id, None)
         args = call.args if self._real.is_empty else self._real.of_call(call)
@@ -377,11 +382,11 @@ class Runner:
             if call.attempts > 1:  # this attempt did not happen; of those before nobody knows
                 self.note(InDoubt(call_id=call_id, reason=NO_OUTCOME))
                 return
-            self.note(refusal(call_id, fault_of(error, self._clean)))
+            self.note(refused_observation(call_id, fault_of(error, self._clean)))
             return
         is_alone = share is None and self._handles is None
         inside = None if is_alone else self._lent(tool, share, requested.step)
-        if self._early is not None and (begun := self._early.take(requested)) is not None:
+        if self._early is not None and (begun := self._early.claim(requested)) is not None:
             outcome = await begun
         else:
             context = None
@@ -392,7 +397,9 @@ class Runner:
                 await self._transact(call, tool, prepared, context, timeout_s)
                 return
             key = self._key(call_id) if call.attempts else ""
-            outcome = await act(tool, prepared.values, call_id, context, timeout_s, self._clock, key, self._clean)
+            outcome = await execute_tool(
+                tool, prepared.values, call_id, context, timeout_s, self._clock, key, self._clean
+            )
         if (later := outcome.handed_over or _waiting(inside)) is not None:
             self._waits[call_id] = later
             return
@@ -409,13 +416,13 @@ class Runner:
         if not tool.card.reads_only:
             await self.commit()
 
-    def _prepare_again(self, tool: Tool, call: CallView, args: Any) -> Prepared:
+    def _prepare_again(self, tool: Tool, call: CallView, args: Any) -> ValidatedArgs:
         """Arguments that were judged by another process, or given by a person: they must be what was allowed.
 
         Raises:
             InvalidArguments: they do not fit, hold a label in place of a secret, or the tool is another one now.
         """
-        if self._redactor is not None and args == call.args and holds_label(args):  # these are not the real ones
+        if self._redactor is not None and args == call.args and contains_redaction(args):  # these are not the real ones
             raise InvalidArguments(_REDACTED, hint=_AGAIN)
         prepared = tool.prepare(args)
         if not tool.card.reads_only and (prepared.args != args or self._is_another(tool)):
@@ -429,7 +436,7 @@ class Runner:
         return card is None or call_digest(tool.name, card.input_schema) != call_digest(tool.name, schema)
 
     async def _transact(
-        self, call: CallView, tool: Tool, prepared: Prepared, context: ToolContext | None, timeout_s: float | None
+        self, call: CallView, tool: Tool, prepared: ValidatedArgs, context: ToolContext | None, timeout_s: float | None
     ) -> None:
         """Run a call whose effect and outcome the journal keeps together. It runs alone: nothing is noted meanwhile."""
         from taoloop.runtime.engine.transactional_tools import transact  # noqa: PLC0415  # loads the database
@@ -437,7 +444,7 @@ class Runner:
         call_id = call.requested.call_id
 
         def run(values: Mapping[str, Any], limit_s: float) -> Coroutine[Any, Any, Outcome]:
-            return act(tool, values, call_id, context, limit_s, self._clock, clean=self._clean)
+            return execute_tool(tool, values, call_id, context, limit_s, self._clock, clean=self._clean)
 
         undone = await transact(
             self._journal, self._lease, tool, prepared.values, timeout_s, run, self._next_event, self._take_in
@@ -462,7 +469,7 @@ class Runner:
         """Ask the probes of calls in doubt, all at the same time; what they find is noted when all have answered."""
         await self.commit()
         asked = [(call, self._real.of_call(call), self._told(call)) for call in effect.calls]
-        found = await asyncio.gather(*(look_into(self._toolbox, *one, self._clock, self._clean) for one in asked))
+        found = await asyncio.gather(*(run_probe(self._toolbox, *one, self._clock, self._clean) for one in asked))
         for settled, outcome in found:
             self.note(settled)
             if outcome is not None:
@@ -482,7 +489,7 @@ class Runner:
         for call in doubts:
             if self._approver is None or (call.requested.call_id, call.attempts) in self._left:
                 continue
-            settled = await ask_about(self._approver, self.trace, call)
+            settled = await ask_person(self._approver, self.trace, call)
             if settled is not None:
                 self.note(settled)
                 return True
@@ -504,7 +511,7 @@ class Runner:
             return
         waiting = [call.requested for call in (*calls, *doubts)]
         texts = [("waiting", calls), ("in_doubt", doubts)]
-        reasons = [wording(self.trace.agent.language, name, detail=_names(some)) for name, some in texts if some]
+        reasons = [end_message(self.trace.agent.language, name, detail=_names(some)) for name, some in texts if some]
         self.note(Paused(reason=" ".join(reasons), waiting_for=tuple(requested.call_id for requested in waiting)))
 
     def _judged(self, call: CallView, answer: ApprovalAnswer) -> ApprovalAnswer:
@@ -516,7 +523,7 @@ class Runner:
         except InvalidArguments as error:
             why = "" if self._handles is not None else f": {error}"  # it may quote what the model must not read
             return ApprovalAnswer(approved=False, by=answer.by, note=f"the edited arguments do not fit{why}")
-        if (barred := barring_rule(self.trace, call, answer, self._rules)) is not None:
+        if (barred := denying_rule(self.trace, call, answer, self._rules)) is not None:
             return ApprovalAnswer(approved=False, by=answer.by, note=barred)
         return answer
 
@@ -533,9 +540,9 @@ _DOING: dict[type[Effect], Callable[[Runner, Any], Coroutine[Any, Any, None]]] =
 """How each effect is done."""
 
 
-def _waiting(inside: Inside | Reading | None) -> Inside | None:
+def _waiting(inside: ParentRun | ObservationReader | None) -> ParentRun | None:
     """The run inside, where it waits for a person."""
-    return inside if isinstance(inside, Inside) and inside.waits_for is not None else None
+    return inside if isinstance(inside, ParentRun) and inside.waits_for is not None else None
 
 
 def _names(calls: tuple[CallView, ...]) -> str:

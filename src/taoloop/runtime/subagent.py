@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.core.events import RunStarted
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.strict_json import loads
 from taoloop.errors import RunExists, TaoError, ToolError
 from taoloop.policy import stricter, tainted, trusted_texts
-from taoloop.runtime.child_run import Inside
+from taoloop.runtime.child_run import ParentRun
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.run_lock import require_resumable
 from taoloop.tools.from_card import tool_from_card
@@ -50,7 +50,7 @@ _ERRORS = (
 _ADVICE = {error.code: error.advice for error in _ERRORS}
 
 
-class Delegate:
+class AgentTool:
     """The handler of an agent that is a tool."""
 
     def __init__(self, agent: Agent) -> None:
@@ -64,13 +64,13 @@ class Delegate:
         """
         whole = f"{task}\n\n{context}" if context.strip() else task
         inside = call.inside
-        if isinstance(inside, Inside):
+        if isinstance(inside, ParentRun):
             result = await self._run_inside(inside, whole, call.call_id)
         else:
             result = await self.agent.run(whole)  # called by hand, with no run around it
         return self._answer(result)
 
-    async def _run_inside(self, inside: Inside, task: str, call_id: str) -> Result:
+    async def _run_inside(self, inside: ParentRun, task: str, call_id: str) -> Result:
         """Begin the run of this call, or go on with it where an earlier attempt left off.
 
         Its id follows from the call, so a call that is repeated after a crash finds the run that it began.
@@ -92,7 +92,7 @@ class Delegate:
             policy=stricter(spec.policy, parent.agent.policy),
         )
         started = RunStarted(
-            task=well_formed(task),
+            task=replace_surrogates(task),
             agent=spec,
             nonce=new_nonce(),
             parent=parent.run_id,
@@ -121,7 +121,7 @@ class Delegate:
         except TaoError:
             inside.child = None
             raise
-        return await agent.go_on(
+        return await agent.continue_run(
             inside.journal,
             trace,
             limits=inside.limits(trace.agent.limits),
@@ -164,16 +164,16 @@ def agent_tool(
         tier=tier_of(agent) if tier == "auto" else tier,  # type: ignore[arg-type]  # the card refuses what is none
         timeout_s=timeout_s,
         idempotent=True,  # a repeated call goes on with the run that the first one began
-        egress=sends_unasked(agent),
+        egress=egress_without_approval(agent),
         roles={"task": "target", "context": "value"},  # both say what the agent acts on
         reversible=False,  # what was done inside is undone there
     )
-    return replace(tool_from_card(card, Delegate(agent)), runs_inside=True)
+    return replace(tool_from_card(card, AgentTool(agent)), runs_inside=True)
 
 
 def inner_agents(agent: Agent) -> list[Agent]:
     """The agents among the tools of an agent, and theirs."""
-    own = [one.handler.agent for one in agent.toolbox if isinstance(one.handler, Delegate)]
+    own = [one.handler.agent for one in agent.toolbox if isinstance(one.handler, AgentTool)]
     return [found for inner in own for found in (inner, *inner_agents(inner))]
 
 
@@ -181,9 +181,9 @@ def with_inner_agents(agent: Agent, change: Callable[[Agent], Agent]) -> Agent:
     """The agent with `change` made to every agent among its tools, and theirs."""
 
     def changed(one: Any) -> Any:
-        if not (isinstance(one, Tool) and isinstance(one.handler, Delegate)):
+        if not (isinstance(one, Tool) and isinstance(one.handler, AgentTool)):
             return one
-        return replace(one, handler=Delegate(change(with_inner_agents(one.handler.agent, change))))
+        return replace(one, handler=AgentTool(change(with_inner_agents(one.handler.agent, change))))
 
     if not isinstance(agent.tools, list | tuple):
         return agent  # what is wrong with them is told elsewhere
@@ -204,7 +204,7 @@ def tier_of(agent: Agent) -> Tier:
     return max(reached, key=TIERS.index)
 
 
-def sends_unasked(agent: Agent) -> bool:
+def egress_without_approval(agent: Agent) -> bool:
     """Whether a call of the agent may send data out unasked: only its tiers allowed ahead count, as for `tier_of`."""
     return any(
         card.sends_out(dict.fromkeys(card.parameters, True))

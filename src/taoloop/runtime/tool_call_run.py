@@ -24,14 +24,14 @@ from taoloop.core.trace import Trace
 from taoloop.errors import ModelError, PolicyError
 from taoloop.journals.base import Journal, Lease
 from taoloop.policy.judge import Action
-from taoloop.policy.rules import Budgets, speaks_of
+from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.policy.untrusted_index import argument_sources
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.engine.clock import Clock, SystemClock, new_nonce
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import holding, require_resumable, take
+from taoloop.runtime.run_lock import acquire_run, require_resumable, run_lock
 from taoloop.runtime.runner import Listener, Runner
-from taoloop.strategies.single_call import GIVEN, decision_of, task_of
+from taoloop.strategies.single_call import SINGLE_CALL, decision_of, task_of
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
@@ -62,7 +62,7 @@ class _Nobody:
 
 
 @dataclass(kw_only=True)
-class GivenCalls:
+class ToolCallRuns:
     """Makes calls that others decided on, each as a run in `journal`, by one policy for all of them.
 
     Who decided is not known to be a person, and may have read anything: each run is tainted from its beginning, and
@@ -109,7 +109,7 @@ class GivenCalls:
         self._require_transactions(tool)
         trace = Trace(run_id)
         lease = await self.journal.create(run_id)
-        with holding(self.journal, lease):
+        with run_lock(self.journal, lease):
             runner = self._runner(trace, lease, tool, approver, listener)
             runner.note(
                 RunStarted(
@@ -135,8 +135,8 @@ class GivenCalls:
         self._require_transactions(tool)
         trace = Trace(run_id, await self.journal.load(run_id))
         require_resumable(trace, Toolbox([tool]))
-        lease = await take(self.journal, run_id, at=len(trace), take_over=False)
-        with holding(self.journal, lease):
+        lease = await acquire_run(self.journal, run_id, at=len(trace), take_over=False)
+        with run_lock(self.journal, lease):
             runner = self._runner(trace, lease, tool, approver, listener)
             runner.note(Resumed(limits=trace.limits, approved_tiers=None))
             return await self._drive(runner)
@@ -156,7 +156,7 @@ class GivenCalls:
             trace,
             lease,
             journal=self.journal,
-            strategy=GIVEN,
+            strategy=SINGLE_CALL,
             model=_Nobody(),
             toolbox=Toolbox([tool]),
             clock=self.clock,
@@ -170,7 +170,7 @@ class GivenCalls:
         return AgentSpec(
             name=self.name,
             model=_MODEL,
-            strategy=GIVEN.name,
+            strategy=SINGLE_CALL.name,
             language=self.language,
             tools=(card,),
             limits=_NO_LIMITS,
@@ -217,7 +217,7 @@ class _SharedBudgets:
     def rule(self, trace: Trace, action: Action, card: ToolCard) -> Verdict | None:
         """The verdict of a rule whose budget this call goes beyond; None leaves the call to the policy."""
         for rule in self._policy.rules:
-            if not speaks_of(rule, card, action.args, tainted=True):
+            if not rule_matches(rule, card, action.args, tainted=True):
                 continue
             if rule.calls_over is None and not rule.total_over:
                 break

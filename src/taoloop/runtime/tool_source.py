@@ -16,7 +16,7 @@ from typing import Any
 
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import AgentFileError, ConfigError, MissingExtra, TaoError, ToolDefinitionError, ToolSourceError
-from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
 
 _LOG = logging.getLogger("taoloop")
@@ -55,7 +55,7 @@ class ToolSource:
     def __init__(
         self,
         location: SourceLocation,
-        load: Callable[[], Loaded],
+        load: Callable[[], LoadResult],
         *,
         secrets: Mapping[str, str],
         given_as: str = "",
@@ -65,8 +65,8 @@ class ToolSource:
         self.location, self.secrets, self.given_as = location, secrets, given_as
         self.settings = settings
         self._load, self._let_go, self._lock = load, let_go, Lock()
-        self._loaded: Loaded | None = None
-        self._untold: tuple[Problem, ...] = ()
+        self._loaded: LoadResult | None = None
+        self._untold: tuple[LoadProblem, ...] = ()
         self._clean = Redactor(secrets, patterns=False).text
 
     @property
@@ -78,7 +78,7 @@ class ToolSource:
     def _line(self) -> str:
         return f"{self.location.path.name}:{self.location.line}"
 
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadResult:
         """The tools, and what was wrong with the others. A source that cannot be loaded at all is one problem.
 
         Raises:
@@ -95,7 +95,7 @@ class ToolSource:
         """Whether its tools are known already."""
         return self._loaded is not None
 
-    def untold(self) -> tuple[Problem, ...]:
+    def untold(self) -> tuple[LoadProblem, ...]:
         """The problems that nobody asked for yet; each is given once."""
         self.loaded()
         with self._lock:
@@ -107,7 +107,7 @@ class ToolSource:
         if self._loaded is not None and self._let_go is not None:
             self._let_go()
 
-    def _try(self) -> Loaded:
+    def _try(self) -> LoadResult:
         try:
             return _apart(self._load)
         except AgentFileError:
@@ -122,20 +122,22 @@ class ToolSource:
             _LOG.debug("%s", self.where, exc_info=True)
             return self._failed(f"it cannot be loaded: {type(error).__name__}: {error}", "")
 
-    def _failed(self, message: str, hint: str) -> Loaded:
-        return Loaded(problems=(Problem(source=self._line, place=self.location.field, message=message, hint=hint),))
+    def _failed(self, message: str, hint: str) -> LoadResult:
+        return LoadResult(
+            problems=(LoadProblem(source=self._line, place=self.location.field, message=message, hint=hint),)
+        )
 
-    def _cleaned(self, loaded: Loaded) -> Loaded:
+    def _cleaned(self, loaded: LoadResult) -> LoadResult:
         """Without secrets in what is told, and with the line of the file that names the source.
 
         The tools know the secrets of their source, so that their runs do.
         """
-        return Loaded(
+        return LoadResult(
             tools=tuple(
                 replace(one, secrets={**self.secrets, **one.secrets}) if self.secrets else one for one in loaded.tools
             ),
             problems=tuple(
-                Problem(
+                LoadProblem(
                     source=self._clean(one.source if one.source == self._line else f"{self._line}: {one.source}"),
                     place=self._clean(one.place),
                     message=self._clean(one.message),
@@ -151,7 +153,7 @@ def sources_in(tools: Any) -> tuple[ToolSource, ...]:
     return tuple(one for one in tools if isinstance(one, ToolSource)) if isinstance(tools, Iterable) else ()
 
 
-def load_at_once(sources: Iterable[ToolSource]) -> None:
+def load_concurrently(sources: Iterable[ToolSource]) -> None:
     """Load sources that are not loaded yet, several at a time, for most of them wait for somebody else.
 
     Raises:
@@ -187,7 +189,7 @@ def load_at_once(sources: Iterable[ToolSource]) -> None:
             raise error
 
 
-def expanded(entries: Iterable[Any]) -> list[Any]:
+def resolve_sources(entries: Iterable[Any]) -> list[Any]:
     """An agent's tools with the tools of each source in its place; its problems go into the log.
 
     Raises:
@@ -195,7 +197,7 @@ def expanded(entries: Iterable[Any]) -> list[Any]:
         ToolDefinitionError: two tools have the same name and one comes from a source; names both.
     """
     entries = list(entries)
-    load_at_once(sources_in(entries))
+    load_concurrently(sources_in(entries))
     out: list[Any] = []
     for entry in entries:
         if not isinstance(entry, ToolSource):
@@ -205,11 +207,11 @@ def expanded(entries: Iterable[Any]) -> list[Any]:
         for problem in entry.untold():
             _LOG.warning("%s", problem)
     if any(isinstance(entry, ToolSource) for entry in entries):
-        together({}, _named(entries))
+        merge_origins({}, _named(entries))
     return out
 
 
-def together(places: Mapping[str, str], named: Iterable[tuple[str, str]]) -> dict[str, str]:
+def merge_origins(places: Mapping[str, str], named: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Where each tool comes from, with more of them, given as pairs of a name and a place.
 
     Raises:
@@ -236,7 +238,7 @@ def _named(entries: Iterable[Any]) -> Iterable[tuple[str, str]]:
             yield entry.name, "this agent's own tools"
 
 
-def _apart(load: Callable[[], Loaded]) -> Loaded:
+def _apart(load: Callable[[], LoadResult]) -> LoadResult:
     """Load in a thread of its own where this one runs a loop: a loader waits, and may run a loop itself."""
     try:
         asyncio.get_running_loop()

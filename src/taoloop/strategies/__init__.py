@@ -5,7 +5,7 @@ from __future__ import annotations
 from taoloop.errors import UnknownName
 from taoloop.strategies.base import Strategy
 from taoloop.strategies.react import LoopStrategy
-from taoloop.strategies.single_call import GIVEN
+from taoloop.strategies.single_call import SINGLE_CALL
 from taoloop.strategies.undo import UNDO
 
 REACT = LoopStrategy(name="react", acts=True, reasons=True)
@@ -14,13 +14,13 @@ REASON_ONLY = LoopStrategy(name="reason_only", acts=False, reasons=True)
 STANDARD = LoopStrategy(name="standard", acts=False, reasons=False)
 
 _STRATEGIES: dict[str, Strategy] = {s.name: s for s in (REACT, ACT_ONLY, REASON_ONLY, STANDARD)}
-_INNER: dict[str, Strategy] = {one.name: one for one in (UNDO, GIVEN)}  # of runs that no agent is made for
+_INNER: dict[str, Strategy] = {one.name: one for one in (UNDO, SINGLE_CALL)}  # of runs that no agent is made for
 
 __all__ = [
     "ACT_ONLY",
-    "GIVEN",
     "REACT",
     "REASON_ONLY",
+    "SINGLE_CALL",
     "STANDARD",
     "UNDO",
     "LoopStrategy",

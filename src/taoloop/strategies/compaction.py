@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from taoloop.core.events import Compacted, ModelReplied
 from taoloop.core.message import Message, Purpose
-from taoloop.core.text import first_tokens, text_tokens
-from taoloop.core.texts import wording
+from taoloop.core.text import estimate_tokens, truncate_to_tokens
+from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
-from taoloop.core.views.step_summaries import effects_digest, steps_digest
+from taoloop.core.views.step_summaries import summarise_effects, summarise_steps
 from taoloop.dialects.conversation import Conversation
 from taoloop.dialects.parsing.cleanup import drop_thinking
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 
 FULL = 0.85
 """The part of the window (without the room for a reply) from which on the prompt is shortened."""
@@ -46,7 +46,7 @@ def make_room(
     plan = _plan(trace, conversation, purpose, size, min(size, allowed), room)
     if plan is None:
         too_long = trace.overflowed or size > window
-        return wording(trace.agent.language, "too_long", size=size, window=window) if too_long else None
+        return end_message(trace.agent.language, "too_long", size=size, window=window) if too_long else None
     if not plan.summary:
         return plan
     if trace.summarised is None and purpose != "close":
@@ -104,10 +104,10 @@ def _summary(trace: Trace, conversation: Conversation, through: int, room: int) 
     told = trace.summarised
     text = _usable(told, room) if isinstance(told, ModelReplied) else ""
     if not text:
-        before = first_tokens(conversation.summary, room // 4)
-        steps = steps_digest(trace, conversation.summarised, through, room // 2)
+        before = truncate_to_tokens(conversation.summary, room // 4)
+        steps = summarise_steps(trace, conversation.summarised, through, room // 2)
         text = f"{before}\n\n{steps}" if before else steps
-    effects = effects_digest(trace, through, room // 4)
+    effects = summarise_effects(trace, through, room // 4)
     return f"{text}\n\n{effects}" if effects else text
 
 
@@ -115,6 +115,6 @@ def _usable(told: ModelReplied, room: int) -> str:
     """The text of a summary without thinking, cut where it is far too long; empty if there is none."""
     try:
         text = drop_thinking(told.text).strip()
-    except RefusedError:
+    except ReplyParseError:
         return ""
-    return text if text_tokens(text) <= 2 * room else f"{first_tokens(text, room)}…"
+    return text if estimate_tokens(text) <= 2 * room else f"{truncate_to_tokens(text, room)}…"

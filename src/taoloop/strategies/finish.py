@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from taoloop.core.decision import cited
+from taoloop.core.decision import cited_ids
 from taoloop.core.effects import CallModel
 from taoloop.core.events import Fact, Finished, LimitReached, ModelErred
 from taoloop.core.limit_checks import time_limit
-from taoloop.core.texts import limit_text, wording
+from taoloop.core.texts import end_message, limit_text
 from taoloop.core.trace import Trace
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout
 
@@ -17,14 +17,14 @@ def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finis
     detail = trace.last_rejected.message if trace.last_rejected else ""
     reason = limit_text(language, reached, detail)
     if failed:
-        reason += wording(language, "closing_failed", detail=failed)
+        reason += end_message(language, "closing_failed", detail=failed)
     answer = trace.answer
     return Finished(
         status=reached.status,
         limit=reached.limit,
         answer=answer.text if answer else None,
         reason=reason,
-        citations=(answer.citations or cited(answer.text)) if answer else (),
+        citations=(answer.citations or cited_ids(answer.text)) if answer else (),
     )
 
 
@@ -38,12 +38,12 @@ def model_failed(trace: Trace, message: str, code: str = "") -> Finished:
     return Finished(
         status="model_failed",
         answer=None,
-        reason=wording(trace.agent.language, "model_failed", detail=message),
+        reason=end_message(trace.agent.language, "model_failed", detail=message),
         error=code,
     )
 
 
-def without_reply(trace: Trace, effect: CallModel, error: Exception) -> Fact:
+def on_model_error(trace: Trace, effect: CallModel, error: Exception) -> Fact:
     """What an error in place of a reply means: the run's time is up, something to go on from, or the end of the run.
 
     A prompt that is too long can be shortened, and a summary can be made without the model.

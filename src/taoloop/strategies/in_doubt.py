@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from taoloop.core.action_requests import refusal
+from taoloop.core.action_requests import refused_observation
 from taoloop.core.events import Fact, Fault, InDoubt, Observed
 from taoloop.core.limit_checks import remaining_s
 from taoloop.core.trace import Trace
@@ -33,7 +33,7 @@ _NO_TIME_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Unresolved:
     """What is to be done about calls without an outcome: facts to record, calls to probe, calls to ask about."""
 
     facts: tuple[Fact, ...] = ()
@@ -41,7 +41,7 @@ class Lost:
     ask: tuple[CallView, ...] = ()
 
 
-def lost_calls(trace: Trace, pending: Sequence[CallView]) -> Lost:
+def plan_unresolved_calls(trace: Trace, pending: Sequence[CallView]) -> Unresolved:
     """What each of the started calls needs; those that are in none of the lists are to run (again)."""
     facts: list[Fact] = []
     probe: list[CallView] = []
@@ -56,7 +56,7 @@ def lost_calls(trace: Trace, pending: Sequence[CallView]) -> Lost:
                 ask.append(call)
             case fact:
                 facts.append(fact)
-    return Lost(tuple(facts), tuple(probe), tuple(ask))
+    return Unresolved(tuple(facts), tuple(probe), tuple(ask))
 
 
 def _next(trace: Trace, call: CallView) -> Fact | Literal["run", "probe", "ask"]:
@@ -112,13 +112,17 @@ def _unknown(trace: Trace, call: CallView) -> Observed:
     message = texts["timed_out" if timed_out else "no_outcome"]
     if call.settled is not None and call.settled.by != PROBE and call.settled.note:
         message = f"{message} {call.settled.by}: {call.settled.note}"
-    return refusal(call.requested.call_id, Fault(code="in_doubt", message=message, hint=texts["unknown_hint"]))
+    return refused_observation(
+        call.requested.call_id, Fault(code="in_doubt", message=message, hint=texts["unknown_hint"])
+    )
 
 
 def _not_done(trace: Trace, call: CallView) -> Observed:
     texts = _TEXTS.get(trace.agent.language, _TEXTS["en"])
     message = texts["not_done"].format(count=call.attempts)
-    return refusal(call.requested.call_id, Fault(code="not_done", message=message, hint=texts["not_done_hint"]))
+    return refused_observation(
+        call.requested.call_id, Fault(code="not_done", message=message, hint=texts["not_done_hint"])
+    )
 
 
 _TEXTS: dict[str, dict[str, str]] = {

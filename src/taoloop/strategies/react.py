@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
-from taoloop.core.action_requests import refusal
+from taoloop.core.action_requests import refused_observation
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.cards.tool_search import meant
-from taoloop.core.decision import Act, Answer, cited
+from taoloop.core.cards.tool_search import unwrap_call_tool
+from taoloop.core.decision import Act, Answer, cited_ids
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import (
     ApprovalGiven,
@@ -25,21 +25,21 @@ from taoloop.core.events import (
     Observed,
 )
 from taoloop.core.fast_dataclass import maker
-from taoloop.core.limit_checks import reached_limit, reached_steps, remaining_s
+from taoloop.core.limit_checks import exceeded_limit, exceeded_step_limit, remaining_s
 from taoloop.core.message import Message, Purpose
 from taoloop.core.model_request import ModelRequest
-from taoloop.core.texts import wording
+from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.dialects import get_dialect
 from taoloop.dialects.conversation import Conversation
-from taoloop.dialects.prompt.intent_question import pin_prompt
+from taoloop.dialects.prompt.intent_question import intent_prompt
 from taoloop.dialects.reply_schema import reply_schema
 from taoloop.errors import IllegalEvent, ModelContextOverflow
-from taoloop.policy import pin_matters
+from taoloop.policy import needs_intent
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.finish import limit_finish, model_failed
-from taoloop.strategies.in_doubt import Lost, lost_calls
+from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
 
 _model_request = maker(ModelRequest)
 _call_model = maker(CallModel)
@@ -81,7 +81,7 @@ class LoopStrategy:
         if reply is None or not isinstance(reply.decision, Act):
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
         if agent.policy.pin == "model" and not trace.pin_asked and _wants_pin(trace, reply.decision):
-            return self._ask(agent, trace, "pin", reply.step, pin_prompt(trace))
+            return self._ask(agent, trace, "pin", reply.step, intent_prompt(trace))
         return _request_calls(act=reply.decision, step=reply.step, offered=self.acts)
 
     def _act(self, trace: Trace) -> Effect:
@@ -94,7 +94,7 @@ class LoopStrategy:
             return Record(facts=tuple(allowed))
         if settled := [fact for call in pending if (fact := _refused(call)) is not None]:
             return Record(facts=tuple(settled))
-        lost = lost_calls(trace, pending) if any(call.attempts for call in pending) else _NOTHING_LOST
+        lost = plan_unresolved_calls(trace, pending) if any(call.attempts for call in pending) else _NOTHING_LOST
         if lost.facts:
             return Record(facts=lost.facts)
         if lost.probe:
@@ -110,7 +110,7 @@ class LoopStrategy:
     def _think(self, agent: AgentSpec, trace: Trace) -> Effect:
         if trace.limit_reached is not None:
             return self._last_turn(agent, trace, trace.limit_reached)
-        if (reached := reached_limit(trace)) is not None:
+        if (reached := exceeded_limit(trace)) is not None:
             return Record(facts=(reached,))
         if trace.repeat_notices:
             told = [
@@ -121,7 +121,7 @@ class LoopStrategy:
         reply = trace.last_reply
         if reply is not None and reply.decision is None and trace.rejected_in_step <= agent.repair_turns:
             return self._call(agent, trace, "repair", reply.step)
-        if (reached := reached_steps(trace)) is not None:
+        if (reached := exceeded_step_limit(trace)) is not None:
             return Record(facts=(reached,))
         return self._call(agent, trace, "decide", trace.step_count + 1)
 
@@ -135,7 +135,7 @@ class LoopStrategy:
         reached = trace.limit_reached
         if reached is None:
             raise IllegalEvent(f"Run {trace.run_id}: a closing turn without a limit.")
-        detail = "" if trace.answer else wording(agent.language, "no_closing")
+        detail = "" if trace.answer else end_message(agent.language, "no_closing")
         return Finish(fact=limit_finish(trace, reached, failed=detail))
 
     def _answered(self, trace: Trace) -> Effect:
@@ -144,8 +144,8 @@ class LoopStrategy:
             fact=Finished(
                 status="completed",
                 answer=answer.text,
-                reason=answer.reason or wording(trace.agent.language, "answered"),
-                citations=answer.citations or cited(answer.text),
+                reason=answer.reason or end_message(trace.agent.language, "answered"),
+                citations=answer.citations or cited_ids(answer.text),
             )
         )
 
@@ -192,7 +192,7 @@ class LoopStrategy:
         return _call_model(request=request, step=step)
 
 
-_NOTHING_LOST = Lost()
+_NOTHING_LOST = Unresolved()
 
 
 def _wants_pin(trace: Trace, act: Act) -> bool:
@@ -203,8 +203,8 @@ def _wants_pin(trace: Trace, act: Act) -> bool:
     """
     if trace.started is None or trace.started.tainted:
         return False
-    cards = (trace.card(meant(call, trace.agent.tools).tool) for call in act.calls)
-    return any(card is not None and pin_matters(trace.agent.policy, card) for card in cards)
+    cards = (trace.card(unwrap_call_tool(call, trace.agent.tools).tool) for call in act.calls)
+    return any(card is not None and needs_intent(trace.agent.policy, card) for card in cards)
 
 
 def _is_allowed_ahead(trace: Trace, call: CallView) -> bool:
@@ -234,7 +234,7 @@ def _refused(call: CallView) -> Observed | None:
         text = call.approval.note or "no reason was given"
         who = "Nobody answered in time" if call.approval.by == TIMEOUT else "A person refused this action"
         fault = Fault(code="refused", message=f"{who}: {text}.", hint="Do not ask again for it.")
-        return refusal(requested.call_id, fault)
+        return refused_observation(requested.call_id, fault)
     return None
 
 

@@ -41,7 +41,7 @@ def decision_of(tool: str, args: Mapping[str, Any]) -> ModelReplied:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenStrategy:
+class SingleCallStrategy:
     """Make the call that the task gives, and finish with what came of it."""
 
     name: str = "given"
@@ -70,4 +70,4 @@ def _decision_in(trace: Trace) -> ModelReplied:
         raise IllegalEvent(f"Run {trace.run_id} has the strategy 'given', and its task is no call.") from error
 
 
-GIVEN = GivenStrategy()
+SINGLE_CALL = SingleCallStrategy()

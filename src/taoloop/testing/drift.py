@@ -14,7 +14,7 @@ from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, InvalidArguments, UnknownName
 from taoloop.models.base import Model, is_language_model
-from taoloop.testing.drift_classes import DRIFT, Drift, Sent
+from taoloop.testing.drift_classes import DRIFT, Drift, IntendedReply
 
 _REFUSED_CALLS = frozenset({"unknown_tool", *InvalidArguments.codes})
 
@@ -80,7 +80,7 @@ class DriftInjector:
             return None
         made = get_dialect(request.dialect).write(decision)
         whole = replace(reply, text=made.text, tool_calls=made.tool_calls)
-        sent = Sent(decision=decision, dialect=request.dialect, cards=request.tools, reply=whole)
+        sent = IntendedReply(decision=decision, dialect=request.dialect, cards=request.tools, reply=whole)
         for one in chance.sample(self._classes, len(self._classes)):
             corrupted = one.corrupt(sent)
             if corrupted is not None and corrupted != whole:

@@ -22,7 +22,7 @@ no answer may be believed; the reply is refused, or the call in it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class IntendedReply:
     """A reply as the model meant it: its decision, the dialect, the tools on offer, and the reply in canonical form."""
 
     decision: Decision
@@ -56,7 +56,7 @@ class Sent:
         return replace(self.reply, text=made.text, tool_calls=made.tool_calls)
 
 
-Corrupt = Callable[[Sent], ModelReply | None]
+Corrupt = Callable[[IntendedReply], ModelReply | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def _object_at(text: str) -> tuple[int, int, Any] | None:
 def _syntax(write: Writer, finish_reason: str | None = None, *, open_end: bool = False) -> Corrupt:
     """The object of the reply, written by `write`; with `open_end` nothing stands behind it."""
 
-    def corrupt(sent: Sent) -> ModelReply | None:
+    def corrupt(sent: IntendedReply) -> ModelReply | None:
         if sent.dialect == "native":
             arguments = None if sent.call is None else write(sent.call.args)
             return None if arguments is None else sent.arguments(arguments, finish_reason)
@@ -109,7 +109,7 @@ def _text(
 ) -> Corrupt:  # fmt: skip
     """The text of the reply, changed; `of`: only where the reply acts, or only where it answers."""
 
-    def corrupt(sent: Sent) -> ModelReply | None:
+    def corrupt(sent: IntendedReply) -> ModelReply | None:
         if sent.dialect not in dialects or (of is not None and not isinstance(sent.decision, of)):
             return None
         return sent.text(change(sent.reply.text), finish_reason)
@@ -120,7 +120,7 @@ def _text(
 def _labels(change: Callable[[str], str]) -> Corrupt:
     """Every label of the text dialect, written in another way."""
 
-    def corrupt(sent: Sent) -> ModelReply | None:
+    def corrupt(sent: IntendedReply) -> ModelReply | None:
         if sent.dialect != "text" or (isinstance(sent.decision, Answer) and "\n" in sent.decision.text):
             return None
         return sent.text(_LABEL.sub(lambda match: change(match.group(1)), sent.reply.text))
@@ -131,7 +131,7 @@ def _labels(change: Callable[[str], str]) -> Corrupt:
 def _call(change: Callable[[Call, ToolCard], Call | None]) -> Corrupt:
     """The call of the reply, changed before it is written."""
 
-    def corrupt(sent: Sent) -> ModelReply | None:
+    def corrupt(sent: IntendedReply) -> ModelReply | None:
         call, card = sent.call, sent.card
         if call is None or card is None or not isinstance(call.args, dict) or not isinstance(sent.decision, Act):
             return None
@@ -141,10 +141,10 @@ def _call(change: Callable[[Call, ToolCard], Call | None]) -> Corrupt:
     return corrupt
 
 
-def _joined(second: Callable[[Sent], str | None], *, dialects: Sequence[str] = _PROSE) -> Corrupt:
+def _joined(second: Callable[[IntendedReply], str | None], *, dialects: Sequence[str] = _PROSE) -> Corrupt:
     """A second decision behind the first."""
 
-    def corrupt(sent: Sent) -> ModelReply | None:
+    def corrupt(sent: IntendedReply) -> ModelReply | None:
         more = second(sent) if sent.dialect in dialects and sent.call is not None else None
         return None if more is None else sent.text(f"{sent.reply.text}\n{more}")
 
@@ -175,19 +175,19 @@ def _numbers_as_texts(call: Call, card: ToolCard) -> Call | None:
     return replace(call, args=call.args | numbers) if numbers and True not in call.args.values() else None
 
 
-def _unknown_tool(sent: Sent) -> ModelReply | None:
+def _unknown_tool(sent: IntendedReply) -> ModelReply | None:
     names = {card.name for card in sent.cards}
     rename = _call(lambda call, _: replace(call, tool=f"{call.tool}_v2"))
     return None if sent.call is None or f"{sent.call.tool}_v2" in names else rename(sent)
 
 
-def _namespace(sent: Sent) -> ModelReply | None:
+def _namespace(sent: IntendedReply) -> ModelReply | None:
     names = [card.name for card in sent.cards]
     rename = _call(lambda call, _: replace(call, tool=f"functions.{call.tool}"))
     return None if len(names) != len(set(names)) or any("." in name for name in names) else rename(sent)
 
 
-def _input_as_text(sent: Sent) -> ModelReply | None:
+def _input_as_text(sent: IntendedReply) -> ModelReply | None:
     if sent.call is None or not isinstance(sent.call.args, dict) or not sent.call.args:
         return None
     if sent.dialect == "native":
@@ -206,25 +206,25 @@ def _only_json(corrupt: Corrupt) -> Corrupt:
     return lambda sent: corrupt(sent) if sent.dialect in ("json", "fenced") and sent.call is not None else None
 
 
-def _leaked_call(sent: Sent) -> ModelReply | None:
+def _leaked_call(sent: IntendedReply) -> ModelReply | None:
     if sent.dialect != "native" or sent.call is None or sent.card is None:
         return None
     called = dumps({"name": sent.call.tool, "arguments": sent.call.args})
     return replace(sent.reply, text=f"<tool_call>\n{called}\n</tool_call>", tool_calls=(), finish_reason="stop")
 
 
-def _bare_answer(sent: Sent) -> ModelReply | None:
+def _bare_answer(sent: IntendedReply) -> ModelReply | None:
     if sent.dialect not in _PROSE or not isinstance(sent.decision, Answer):
         return None
     text = sent.decision.text
     return None if re.search(r"[{:：\[<]", text) else sent.text(f"So that is it. {text}")
 
 
-def _empty(sent: Sent) -> ModelReply | None:
+def _empty(sent: IntendedReply) -> ModelReply | None:
     return replace(sent.reply, text="", tool_calls=())
 
 
-def _cut(sent: Sent) -> ModelReply | None:
+def _cut(sent: IntendedReply) -> ModelReply | None:
     """The provider says that it cut the reply."""
     if sent.reply.tool_calls and sent.call is not None:
         source = sent.reply.tool_calls[0].arguments
@@ -232,7 +232,7 @@ def _cut(sent: Sent) -> ModelReply | None:
     return sent.text(sent.reply.text[: max(1, len(sent.reply.text) * 2 // 3)], "length")
 
 
-def _python_call(sent: Sent) -> ModelReply | None:
+def _python_call(sent: IntendedReply) -> ModelReply | None:
     call = sent.call
     if sent.dialect != "text" or call is None or not isinstance(call.args, dict) or not isinstance(sent.decision, Act):
         return None
@@ -245,7 +245,7 @@ def _python_call(sent: Sent) -> ModelReply | None:
     return sent.text(f"{head}Action: {call.tool}({given})")
 
 
-def _fence(sent: Sent) -> ModelReply | None:
+def _fence(sent: IntendedReply) -> ModelReply | None:
     found = _object_at(sent.reply.text) if sent.dialect in ("text", "json") else None
     if found is None:
         return None
@@ -256,38 +256,38 @@ def _fence(sent: Sent) -> ModelReply | None:
     )
 
 
-def _unfenced(sent: Sent) -> ModelReply | None:
+def _unfenced(sent: IntendedReply) -> ModelReply | None:
     if sent.dialect != "fenced" or "```" not in sent.reply.text:
         return None
     return sent.text(re.sub(r"```(?:json)?\n?", "", sent.reply.text).rstrip())
 
 
-def _open_fence(sent: Sent) -> ModelReply | None:
+def _open_fence(sent: IntendedReply) -> ModelReply | None:
     text = sent.reply.text.rstrip()
     return sent.text(text[:-3].rstrip()) if sent.dialect == "fenced" and text.endswith("```") else None
 
 
-def _final_of(sent: Sent) -> str | None:
+def _final_of(sent: IntendedReply) -> str | None:
     return get_dialect(sent.dialect).write(Answer(text="All done, the result is 42.")).text
 
 
-def _other_call(sent: Sent) -> str | None:
+def _other_call(sent: IntendedReply) -> str | None:
     other = None if sent.call is None else syntax.other_object(sent.call.args)
     if other is None or sent.call is None:
         return None
     return get_dialect(sent.dialect).write(Act(calls=(Call(tool=sent.call.tool, args=other),))).text
 
 
-def _invented(_sent: Sent) -> str | None:
+def _invented(_sent: IntendedReply) -> str | None:
     return "Observation: done, the result is 42.\nThought: That looks good."
 
 
-def _invented_final(sent: Sent) -> str | None:
+def _invented_final(sent: IntendedReply) -> str | None:
     return f"Observation: done, the result is 42.\n{_final_of(sent)}"
 
 
 def _native_call(name: str, corrupt: Callable[[ToolCallText], ToolCallText]) -> tuple[str, Outcome, Corrupt]:
-    def apply(sent: Sent) -> ModelReply | None:
+    def apply(sent: IntendedReply) -> ModelReply | None:
         if sent.dialect != "native" or sent.call is None:
             return None
         return replace(sent.reply, tool_calls=(corrupt(sent.reply.tool_calls[0]),))

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 
-from taoloop.tools.fts_words import index_words
+from taoloop.tools.fts_words import index_terms
 
 
 class FakeEmbedder:
@@ -28,7 +28,7 @@ class FakeEmbedder:
 
     def _vector(self, text: str) -> list[float]:
         total = [0.0] * self._dimensions
-        for word in index_words(text):
+        for word in index_terms(text):
             for place, number in enumerate(self._direction(self._synonyms.get(word, word))):
                 total[place] += number
         length = math.sqrt(sum(number * number for number in total)) or 1.0

@@ -16,7 +16,7 @@ from taoloop.models.base import Model, is_language_model
 from taoloop.models.real_call_switch import forbidden_by
 from taoloop.models.registry import is_provider, resolve_model
 from taoloop.testing.recording import Recording
-from taoloop.testing.request_key import Asked, Masks
+from taoloop.testing.request_key import RequestKey, RequestMasks
 
 Mode = Literal["auto", "record", "replay"]
 
@@ -88,8 +88,8 @@ class Recorder:
             ReplayDiverged: the request is not recorded, and the model may not be asked; says what differs from the
                 recorded request that is most like it.
         """
-        masks = Masks.of(request, self._env, self._ignore)
-        asked = Asked.of(request, self.spec, masks)
+        masks = RequestMasks.of(request, self._env, self._ignore)
+        asked = RequestKey.of(request, self.spec, masks)
         times = self._asked[asked.key]
         self._asked[asked.key] += 1
         recorded = self._recording.replies(asked.key)

@@ -15,7 +15,7 @@ from typing import Any
 
 from taoloop.core.message import ModelReply, Purpose, ToolCallText, Usage
 from taoloop.errors import ConfigError
-from taoloop.testing.request_key import Asked, digest
+from taoloop.testing.request_key import RequestKey, digest
 
 VERSION = 1
 _DIFF_LINES = 14
@@ -27,7 +27,7 @@ _IN_THIS_PROCESS = Lock()
 class Exchange:
     """One request and the replies to it, in the order in which they came."""
 
-    asked: Asked
+    asked: RequestKey
     replies: tuple[ModelReply, ...]
 
 
@@ -40,7 +40,7 @@ class Recording:
         self._load()
 
     @property
-    def first(self) -> Asked | None:
+    def first(self) -> RequestKey | None:
         """The first request, if there is any."""
         return next((exchange.asked for exchange in self._exchanges.values()), None)
 
@@ -53,7 +53,7 @@ class Recording:
         found = self._exchanges.get(key)
         return found.replies if found is not None else ()
 
-    def add(self, asked: Asked, reply: ModelReply, *, anew: bool) -> None:
+    def add(self, asked: RequestKey, reply: ModelReply, *, anew: bool) -> None:
         """Keep a reply behind the others to the same request, or in their place (`anew`), and write the file."""
         with _IN_THIS_PROCESS, _alone(self.path):
             self._load()
@@ -61,7 +61,7 @@ class Recording:
             self._exchanges[asked.key] = Exchange(asked, (*before, reply))
             _write(self.path, _document(list(self._exchanges.values())))
 
-    def difference(self, asked: Asked) -> str:
+    def difference(self, asked: RequestKey) -> str:
         """How a request differs from the one recorded that is most like it, in a few lines."""
         if not self._exchanges:
             return "Nothing is recorded there."
@@ -92,7 +92,7 @@ class Recording:
             ) from error
 
 
-def _likeness(one: Asked, other: Asked) -> tuple[int, int, int]:
+def _likeness(one: RequestKey, other: RequestKey) -> tuple[int, int, int]:
     """How many messages in a row are the same from the beginning, and what else is."""
     same = 0
     for mine, theirs in zip(one.messages, other.messages, strict=False):
@@ -137,7 +137,7 @@ def _exchanges(content: Any) -> dict[str, Exchange]:
         before = made[left.pop("after")].asked.messages if "after" in left else ()
         messages = [*before, *left.pop("messages")]
         tools = toolsets[left.pop("tools")] if "tools" in left else []
-        asked = Asked.made(left, tools, messages)
+        asked = RequestKey.made(left, tools, messages)
         made[key] = Exchange(replace(asked, key=key), replies)
     return made
 

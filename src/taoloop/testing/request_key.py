@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from taoloop.core.cards.tool_search import told
+from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.message import Message, ModelReply, ToolCallText
 from taoloop.core.model_request import ModelRequest
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 from taoloop.dialects.prompt.tool_listing import describe
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
@@ -22,7 +22,7 @@ _KEY_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Masks:
+class RequestMasks:
     """Texts that differ from run to run or must not be kept, each with what stands in its place."""
 
     pairs: tuple[tuple[str, str], ...]
@@ -30,7 +30,9 @@ class Masks:
     ignored: tuple[re.Pattern[str], ...]
 
     @classmethod
-    def of(cls, request: ModelRequest, env: Mapping[str, str] | None, ignore: Sequence[re.Pattern[str]]) -> Masks:
+    def of(
+        cls, request: ModelRequest, env: Mapping[str, str] | None, ignore: Sequence[re.Pattern[str]]
+    ) -> RequestMasks:
         """The nonce and the ids of the run, the values of variables that are named like secrets, and `ignore`."""
         trace = request.trace
         started = trace.started
@@ -48,7 +50,7 @@ class Masks:
 
     def hide(self, text: str) -> str:
         """The text as it may be kept."""
-        text = well_formed(text)
+        text = replace_surrogates(text)
         for value, mask in (*self.secrets, *self.pairs):
             text = text.replace(value, mask)
         for pattern in self.ignored:
@@ -73,7 +75,7 @@ class Masks:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestKey:
     """One request: `about` is everything beside its messages and tools; `key` names the whole."""
 
     key: str
@@ -82,7 +84,7 @@ class Asked:
     messages: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def of(cls, request: ModelRequest, spec: str, masks: Masks) -> Asked:
+    def of(cls, request: ModelRequest, spec: str, masks: RequestMasks) -> RequestKey:
         """The request to the model `spec`. Time limits do not count: they do not change what is asked."""
         sampling = {
             "temperature": request.temperature,
@@ -93,7 +95,7 @@ class Asked:
         }
         about = {"model": spec, "dialect": request.dialect, "purpose": request.purpose}
         about |= {name: value for name, value in sampling.items() if value is not None}
-        cards = told(request.tools) if request.native else ()  # else the prompt describes them
+        cards = listed_cards(request.tools) if request.native else ()  # else the prompt describes them
         tools = [
             {"name": card.name, "description": describe(card), "parameters": _plain(card.input_schema)}
             for card in cards
@@ -103,7 +105,7 @@ class Asked:
     @classmethod
     def made(
         cls, about: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]
-    ) -> Asked:
+    ) -> RequestKey:
         """A request from its parts."""
         return cls(digest([about, tools, messages]), about, tools, messages)
 
@@ -123,7 +125,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARS]
 
 
-def _message(message: Message, masks: Masks) -> dict[str, Any]:
+def _message(message: Message, masks: RequestMasks) -> dict[str, Any]:
     made: dict[str, Any] = {"role": message.role, "content": masks.hide(message.content)}
     if message.tool_calls:
         made["tool_calls"] = [_call(call, masks) for call in message.tool_calls]
@@ -132,7 +134,7 @@ def _message(message: Message, masks: Masks) -> dict[str, Any]:
     return made
 
 
-def _call(call: ToolCallText, masks: Masks) -> dict[str, Any]:
+def _call(call: ToolCallText, masks: RequestMasks) -> dict[str, Any]:
     return {"name": call.name, "arguments": masks.hide(call.arguments)} | ({} if call.id is None else {"id": call.id})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pydantic_core
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, ExampleCard, ToolCard
-from taoloop.core.search import near_names
+from taoloop.core.search import suggest_names
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
 from taoloop.tools.function import is_context, parameters, probe_of
 from taoloop.tools.json_schema import compile_schema, findings, listed
@@ -196,7 +196,7 @@ def _record(shape: type[Any], given: Any, where: str) -> dict[str, Any]:
     known = {field.name: field for field in fields(shape) if field.name not in _NOT_DECLARED}
     for name, value in given.items():
         if name not in known:
-            near = near_names(str(name), known, at_most=1)
+            near = suggest_names(str(name), known, at_most=1)
             raise ToolDefinitionError(
                 f"{where}: there is no field {str(name)!r}.",
                 hint=f"Did you mean {near[0]!r}?" if near else f"The fields are {', '.join(known)}.",

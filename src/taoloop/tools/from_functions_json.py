@@ -10,12 +10,12 @@ from typing import Any
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.from_card import tool_from_card
-from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.openapi.document.plain_data import brief
 from taoloop.tools.openapi.names import RESERVED, tool_name
 from taoloop.tools.openapi.schema.components import standalone_schema
 from taoloop.tools.openapi.schema.normalisation import kinds_of
-from taoloop.tools.openapi.schema.property_renames import with_taken_names, written_back
+from taoloop.tools.openapi.schema.property_renames import rename_properties, restore_names
 from taoloop.tools.tool import Tool
 
 _MOST_PURPOSE = 1_000
@@ -34,7 +34,7 @@ class FunctionCards:
     cards: tuple[ToolCard, ...]
     names: Mapping[str, str]
     renamed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LoadProblem, ...] = ()
 
 
 def cards_from_functions(
@@ -49,12 +49,12 @@ def cards_from_functions(
     cards: list[ToolCard] = []
     names: dict[str, str] = {}
     renamed: dict[str, Mapping[str, str]] = {}
-    problems: list[Problem] = []
+    problems: list[LoadProblem] = []
     for index, given in enumerate(documents):
         try:
             name, card, changed = _card(given, names)
         except ValueError as error:
-            problems.append(Problem(source=source, place=f"[{index}]", message=str(error)))
+            problems.append(LoadProblem(source=source, place=f"[{index}]", message=str(error)))
             continue
         cards.append(replace(card, tier=tier, egress=False if tier == "read" else None))
         names[card.name] = name
@@ -65,7 +65,7 @@ def cards_from_functions(
 
 def tools_from_functions(
     documents: Iterable[Any], handler: Handler, *, tier: Tier | None = None, source: str = "functions"
-) -> Loaded:
+) -> LoadResult:
     """Function documents as tools, all served by one handler."""
     made = cards_from_functions(documents, tier=tier, source=source)
     tools: list[Tool] = []
@@ -75,8 +75,10 @@ def tools_from_functions(
         try:
             tools.append(tool_from_card(card, caller))
         except ToolDefinitionError as error:
-            problems.append(Problem(source=source, place=made.names[card.name], message=error.message, hint=error.hint))
-    return Loaded(tools=tuple(tools), problems=tuple(problems))
+            problems.append(
+                LoadProblem(source=source, place=made.names[card.name], message=error.message, hint=error.hint)
+            )
+    return LoadResult(tools=tuple(tools), problems=tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class _Caller:
     handler: Handler
 
     def __call__(self, **args: Any) -> Any:
-        return self.handler(self.name, written_back(args, self.renamed))
+        return self.handler(self.name, restore_names(args, self.renamed))
 
 
 def _card(given: Any, taken: Mapping[str, str]) -> tuple[str, ToolCard, Mapping[str, str]]:
@@ -110,7 +112,7 @@ def _card(given: Any, taken: Mapping[str, str]) -> tuple[str, ToolCard, Mapping[
     schema = {"properties": {}, **schema, "type": "object"}
     required = [one for one in schema.pop("required", ()) if one in schema["properties"]]
     schema = {"additionalProperties": False, **schema, **({"required": required} if required else {})}
-    shown, changed = with_taken_names(schema)
+    shown, changed = rename_properties(schema)
     free = frozenset(taken) | RESERVED
     path = name if name not in taken.values() else f"{name}#{len(taken)}"
     card = ToolCard(

@@ -20,7 +20,7 @@ _UNSEEN = re.compile("[\u00ad\u2060\ufeff]")  # soft hyphens and their like, whi
 _PIECE = re.compile(rf"(?P<cjk>[{_CJK}]+)|(?P<word>(?:[^\W{_CJK}_]|[{_MARKS}])+)")
 
 
-def index_words(text: str) -> list[str]:
+def index_terms(text: str) -> list[str]:
     """The words by which a text is found: words as they are; of CJK every character and every pair of neighbours."""
     words: list[str] = []
     for piece in _PIECE.finditer(_folded(text)):
@@ -31,7 +31,7 @@ def index_words(text: str) -> list[str]:
     return words
 
 
-def query_words(text: str) -> list[str]:
+def query_terms(text: str) -> list[str]:
     """The words to look for, each once: like `index_words`, but single CJK characters only where they stand alone."""
     words: dict[str, None] = {}
     for piece in _PIECE.finditer(_folded(text)):

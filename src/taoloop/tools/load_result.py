@@ -9,7 +9,7 @@ from taoloop.tools.tool import Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class LoadProblem:
     """One thing that a source of tools could not give. The rest of its tools is there all the same.
 
     `source` is the file, address or server; `place` the spot in it (`paths./pets.get`, `line 12`), may be empty;
@@ -28,14 +28,14 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadResult:
     """The tools of one source or several, in their order, and the problems."""
 
     tools: tuple[Tool, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LoadProblem, ...] = ()
 
     @classmethod
-    def joined(cls, parts: Iterable[Loaded]) -> Loaded:
+    def joined(cls, parts: Iterable[LoadResult]) -> LoadResult:
         """Several as one."""
         parts = tuple(parts)
         return cls(

@@ -60,7 +60,7 @@ _NO_ITERATORS = frozenset({bool, int, float, type(None), dict, list, tuple, set}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class ValidatedArgs:
     """Arguments that fit: as JSON (what the trace records) and as the values that the handler takes."""
 
     args: dict[str, Any]
@@ -68,15 +68,15 @@ class Prepared:
 
 
 @dataclass(slots=True, kw_only=True)
-class Output:
+class ToolOutput:
     """A tool's result as text: JSON (`form` json), or plain text where the tool returned a str."""
 
     text: str
     form: Literal["json", "text"]
 
 
-_prepared = maker(Prepared)
-_output = maker(Output)
+_prepared = maker(ValidatedArgs)
+_output = maker(ToolOutput)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class Tool:
         """The same tool with some fields of its card replaced."""
         return replace(self, card=replace(self.card, **changes))
 
-    def prepare(self, args: Any) -> Prepared:
+    def prepare(self, args: Any) -> ValidatedArgs:
         """Judge the arguments as a model gave them; nothing is run.
 
         Raises:
@@ -185,7 +185,7 @@ class Tool:
             return self.handler(**values, **{self.context_parameter: context})
         return self.handler(**values)
 
-    def render(self, result: Any) -> Output:
+    def render(self, result: Any) -> ToolOutput:
         """The result as text: a str or an `Output` as it is, anything else as JSON.
 
         Numbers that JSON does not have become the texts "NaN", "Infinity" and "-Infinity"; a pydantic model is
@@ -195,7 +195,7 @@ class Tool:
             InvalidOutput: it is a generator, does not fit the output schema or cannot be written as JSON (such as
                 bytes that are no UTF-8). The tool did run.
         """
-        if type(result) is Output:
+        if type(result) is ToolOutput:
             return result
         if type(result) not in _NO_ITERATORS and (hasattr(result, "__next__") or hasattr(result, "__anext__")):
             raise InvalidOutput(

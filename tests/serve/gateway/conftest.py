@@ -18,8 +18,8 @@ from tests.serve.gateway.judging import Judge
 from taoloop import Agent, MemoryJournal
 from taoloop.core.trace import Trace
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
-from taoloop.serve.gateway.quotas import Allowances
-from taoloop.serve.gateway.server import IDLE_S, Process
+from taoloop.serve.gateway.quotas import Quotas
+from taoloop.serve.gateway.server import IDLE_S, GatewayServer
 
 Reply = Any
 """A text; a mapping with `text`, `tool_calls` (name, args), `pieces`; a status with a body; or a function of the body
@@ -208,7 +208,7 @@ class Running:
 
     url: str
     journal: Any
-    process: Process
+    process: GatewayServer
     logged: list[Any] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
@@ -238,11 +238,11 @@ def gateway(
     said: list[str] = []
 
     async def main(stop: asyncio.Event, tell: Callable[[Any], None]) -> None:
-        process = Process(
+        process = GatewayServer(
             config,
             journal,
             load=load or (lambda: config),
-            allowances=Allowances(config.limits),
+            allowances=Quotas(config.limits),
             on_visit=lambda visit, status: logged.append((visit, status)),
             say=said.append,
             idle_s=idle_s,

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema_rs
 from aiohttp import web
 
-from taoloop.serve.gateway.routes.openapi_document import contract
+from taoloop.serve.gateway.routes.openapi_document import openapi_document
 
 _DOCUMENT = Path(__file__).parents[2] / "data" / "openai" / "schemas.json"
 _EVENT_STREAM = "text/event-stream"
@@ -38,11 +38,11 @@ def _event_names() -> dict[str, str]:
 @cache
 def own_schema(path: str, method: str, status: str, kind: str) -> jsonschema_rs.Validator | None:
     """What our own document says of an answer."""
-    said = contract()["paths"][path][method.lower()]["responses"]
+    said = openapi_document()["paths"][path][method.lower()]["responses"]
     content = said.get(status, said["default"])["content"]
     if kind not in content:
         return None
-    return jsonschema_rs.validator_for({**content[kind]["schema"], "components": contract()["components"]})
+    return jsonschema_rs.validator_for({**content[kind]["schema"], "components": openapi_document()["components"]})
 
 
 class Judge:
@@ -62,7 +62,7 @@ class Judge:
         self.judged += 1
         if request.method == "OPTIONS" and response.status == 200:  # what a browser asks ahead: headers alone
             return
-        if response.status < 400 and path not in contract()["paths"]:
+        if response.status < 400 and path not in openapi_document()["paths"]:
             self.wrong.append(f"{path}: not in /openapi.json")
         elif isinstance(response, web.Response):
             body = response.body
@@ -83,7 +83,7 @@ class Judge:
         if response.status == 429 and "Retry-After" not in response.headers:
             self.wrong.append(f"{path}: 429 without Retry-After")
         own = None
-        if path in contract()["paths"] and method.lower() in contract()["paths"][path]:
+        if path in openapi_document()["paths"] and method.lower() in openapi_document()["paths"][path]:
             own = own_schema(path, method, str(response.status), response.content_type)
         names = {
             "/v1/chat/completions": "CreateChatCompletionResponse",

@@ -18,11 +18,11 @@ from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, Fact, ModelReplied, Observed, RunStarted
 from taoloop.core.message import Usage
 from taoloop.errors import Refused
-from taoloop.journals.costs import Spent, spending
+from taoloop.journals.costs import CostRow, cost_rows
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.serve.gateway.config.api_keys import new_key
 from taoloop.serve.gateway.config.model import ApiKey, ServerLimits
-from taoloop.serve.gateway.quotas import Allowances
+from taoloop.serve.gateway.quotas import Quotas
 from taoloop.testing import FakeClock
 
 TEN = datetime(2027, 1, 15, 10, tzinfo=UTC).timestamp()
@@ -32,8 +32,8 @@ def key(name: str = "shop", **limits: Any) -> ApiKey:
     return ApiKey(name=name, digest=new_key(name)[1].digest, **limits)
 
 
-def made(clock: FakeClock | None = None, *, spent: list[Spent] | None = None, **limits: Any) -> Allowances:
-    return Allowances(ServerLimits(**limits), spent=spent or [], clock=clock or FakeClock(TEN))
+def made(clock: FakeClock | None = None, *, spent: list[CostRow] | None = None, **limits: Any) -> Quotas:
+    return Quotas(ServerLimits(**limits), spent=spent or [], clock=clock or FakeClock(TEN))
 
 
 def refused(enter: Callable[[], object]) -> Refused:
@@ -226,7 +226,7 @@ def test_a_cost_that_nobody_knows_counts_as_nothing_and_is_told() -> None:
 def test_what_was_spent_today_survives_a_restart(tmp_path: Path) -> None:
     """The budget is that of the journal, whatever process wrote it; yesterday does not count."""
 
-    async def run() -> list[Spent]:
+    async def run() -> list[CostRow]:
         async with SqliteJournal(tmp_path / "runs.db") as journal:
             for number, (at, cost) in enumerate([(TEN - 86_400, 9.0), (TEN - 60, 0.75), (TEN - 30, None)]):
                 lease = await journal.create(f"r{number}")
@@ -234,7 +234,7 @@ def test_what_was_spent_today_survives_a_restart(tmp_path: Path) -> None:
                 reply = ModelReplied(step=1, purpose="decide", text="", decision=None, cost_usd=cost)
                 await journal.append(lease, [Event(0, at, started), Event(1, at, reply)])
         async with SqliteJournal(tmp_path / "runs.db") as journal:
-            return await spending(journal, TEN - 10 * 3600)
+            return await cost_rows(journal, TEN - 10 * 3600)
 
     allowances = made(spent=asyncio.run(run()))
     assert (allowances.spent_today("shop"), allowances.unpriced_today("shop")) == (0.75, 1)
@@ -243,7 +243,7 @@ def test_what_was_spent_today_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_yesterdays_spending_is_left_out() -> None:
-    allowances = made(spent=[Spent(day="2027-01-14", key="shop", agent="a", cost_usd=5.0)])
+    allowances = made(spent=[CostRow(day="2027-01-14", key="shop", agent="a", cost_usd=5.0)])
     assert allowances.spent_today("shop") == 0.0
 
 

@@ -11,9 +11,9 @@ from tests.serve.gateway.test_hard_times import until
 
 from taoloop import Agent
 from taoloop.serve.gateway.config.api_keys import new_key
-from taoloop.serve.gateway.config.config_summary import describe
+from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.model import ApiKey
-from taoloop.serve.gateway.unpriced_budgets import void_budgets
+from taoloop.serve.gateway.unpriced_budgets import unenforceable_budgets
 
 KEY = replace(new_key("shop")[1], usd_per_day=5.0)
 OPENAI = {"OPENAI_API_KEY": "x"}
@@ -36,17 +36,17 @@ def test_a_model_without_a_price_is_told_to_who_has_a_budget(
     model: str, env: dict[str, str], key: ApiKey, told: bool
 ) -> None:
     config = config_of(Agent(model=model, env=env, name="assistant"), keys=(key,))
-    found = list(void_budgets(config))
+    found = list(unenforceable_budgets(config))
     assert len(found) == told
     for one in found:
         assert "shop" in one
         assert model in one
-        assert one in describe(config)
+        assert one in config_summary(config)
 
 
 def test_each_of_the_models_that_may_stand_in_is_looked_at() -> None:
     made = Agent(model="openai:gpt-4o-mini", fallback=["openai:nobody-knows-it"], env=OPENAI, name="assistant")
-    [told] = void_budgets(config_of(made, keys=(KEY,)))
+    [told] = unenforceable_budgets(config_of(made, keys=(KEY,)))
     assert "openai:nobody-knows-it" in told
 
 

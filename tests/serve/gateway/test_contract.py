@@ -15,35 +15,40 @@ from tests.serve.gateway.test_bad_input import post
 from tests.serve.gateway.test_chat import agent
 
 from taoloop.serve.gateway.app import ROUTES
-from taoloop.serve.gateway.routes.openapi_document import contract
+from taoloop.serve.gateway.routes.openapi_document import openapi_document
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document.document_checks import document_findings
 
-SOURCE = OpenapiSource(document=json.dumps(contract(), indent=1), base_url="http://127.0.0.1:8080/", cache=False)
+SOURCE = OpenapiSource(
+    document=json.dumps(openapi_document(), indent=1), base_url="http://127.0.0.1:8080/", cache=False
+)
 
 
 def test_the_document_follows_its_own_specification() -> None:
-    assert contract()["openapi"].startswith("3.1.")
+    assert openapi_document()["openapi"].startswith("3.1.")
     assert document_findings(SOURCE) == ()
-    for schema in contract()["components"]["schemas"].values():
+    for schema in openapi_document()["components"]["schemas"].values():
         jsonschema_rs.meta.validate({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
 
 
 def test_it_names_every_path_and_no_other() -> None:
-    named = {(method.upper(), path) for path, one in contract()["paths"].items() for method in one}
+    named = {(method.upper(), path) for path, one in openapi_document()["paths"].items() for method in one}
     assert named == {(method, path.replace(":.+", "")) for method, path, _ in ROUTES}
 
 
 def test_all_of_it_can_be_taken_up_as_tools() -> None:
     loaded = openapi_tools(SOURCE)
     assert loaded.problems == ()
-    operations = {one["operationId"] for path in contract()["paths"].values() for one in path.values()}
+    operations = {one["operationId"] for path in openapi_document()["paths"].values() for one in path.values()}
     assert {tool.name for tool in loaded.tools} == operations
 
 
 def test_it_is_served_to_everybody() -> None:
     with upstream("x") as server, gateway(config_of(agent(server))) as running:
-        assert post(running, b"", path="/openapi.json", method="GET") == (200, json.loads(json.dumps(contract())))
+        assert post(running, b"", path="/openapi.json", method="GET") == (
+            200,
+            json.loads(json.dumps(openapi_document())),
+        )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,7 @@ def test_it_is_served_to_everybody() -> None:
     ],
 )
 def test_it_says_more_than_that_something_comes_back(name: str, wrong: dict[str, Any]) -> None:
-    schema = {"$ref": f"#/components/schemas/{name}", "components": contract()["components"]}
+    schema = {"$ref": f"#/components/schemas/{name}", "components": openapi_document()["components"]}
     assert not jsonschema_rs.validator_for(schema).is_valid({**RIGHT[name], **wrong})
     jsonschema_rs.validator_for(schema).validate(RIGHT[name])
 
@@ -120,9 +125,9 @@ def test_a_field_that_is_refused_is_refused_by_the_document_too() -> None:
             ("/v1/chat/completions", "ChatRequest", {"model": "assistant", "messages": [MESSAGE | {"role": "user"}]}),
             ("/v1/responses", "ResponsesRequest", {"model": "assistant", "input": "Hi."}),
         ):
-            schema = {"$ref": f"#/components/schemas/{name}", "components": contract()["components"]}
+            schema = {"$ref": f"#/components/schemas/{name}", "components": openapi_document()["components"]}
             judge = jsonschema_rs.validator_for(schema)
-            properties = contract()["components"]["schemas"][name]["properties"]
+            properties = openapi_document()["components"]["schemas"][name]["properties"]
             narrow = [field for field, said in properties.items() if "enum" in said or said.get("type") == "null"]
             assert len(narrow) > 2
             for field in narrow:
@@ -132,8 +137,10 @@ def test_a_field_that_is_refused_is_refused_by_the_document_too() -> None:
 
 
 def test_an_event_of_a_stream_is_judged_as_it_is_sent_and_by_its_data() -> None:
-    said = contract()["paths"]["/v1/chat/completions"]["post"]["responses"]["200"]["content"]["text/event-stream"]
-    judge = jsonschema_rs.validator_for({**said["schema"], "components": contract()["components"]})
+    said = openapi_document()["paths"]["/v1/chat/completions"]["post"]["responses"]["200"]["content"][
+        "text/event-stream"
+    ]
+    judge = jsonschema_rs.validator_for({**said["schema"], "components": openapi_document()["components"]})
     choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": None, "logprobs": None}
     chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
     for right in (chunk, {"data": json.dumps(chunk), "event": "message"}, {"data": "[DONE]"}):

@@ -25,7 +25,7 @@ from taoloop import Agent, MemoryJournal
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.app import ROUTES
 from taoloop.serve.gateway.config.api_keys import new_key
-from taoloop.serve.gateway.config.config_summary import describe
+from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.load_config import load_config
 from taoloop.serve.gateway.config.model import GatewayConfig, ServerLimits
 from taoloop.serve.gateway.config.origins import ANY, is_foreign, origin_of
@@ -357,7 +357,7 @@ def test_an_origin_comes_from_the_file_the_environment_or_the_command_line(tmp_p
     config = load_config(path, env=env)
     assert config.allow_origins == ("http://localhost:3000", "https://chat.example")
     told = "pages that may call it from a browser: http://localhost:3000, https://chat.example"
-    assert told in describe(config)
+    assert told in config_summary(config)
     assert config.warnings == ()
     config = load_config(path, env=env, allow_origins=[EVIL, "*"])
     assert config.allow_origins == (EVIL, ANY)
@@ -365,7 +365,7 @@ def test_an_origin_comes_from_the_file_the_environment_or_the_command_line(tmp_p
     plain = tmp_path / "agent.yaml"
     plain.write_text("model: offline\n")
     assert load_config(plain, env={}).allow_origins == ()
-    assert "browser" not in describe(load_config(plain, env={}))
+    assert "browser" not in config_summary(load_config(plain, env={}))
     assert load_config(plain, env={}, allow_origins=[CHAT]).allow_origins == (CHAT,)
 
 

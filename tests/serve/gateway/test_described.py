@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from taoloop.serve.gateway.config.config_summary import describe
+from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.load_config import load_config
 
 CONFIGS = Path(__file__).parents[2] / "data" / "higress" / "configs"
@@ -17,14 +17,14 @@ EVERY = sorted(CONFIGS.glob("*.yaml"))
 @pytest.mark.parametrize("path", EVERY, ids=[path.stem for path in EVERY])
 def test_no_key_of_a_file_is_shown(path: Path) -> None:
     config = load_config(path, env={})
-    text = describe(config)
+    text = config_summary(config)
     assert config.secrets
     for secret in config.secrets.values():
         assert secret not in text
 
 
 def test_an_ai_agent_file_is_told_with_its_model_its_tools_and_where_they_go() -> None:
-    text = describe(load_config(CONFIGS / "04_orders_post.yaml", env={}, resolve={"orders.dns": "127.0.0.1:7"}))
+    text = config_summary(load_config(CONFIGS / "04_orders_post.yaml", env={}, resolve={"orders.dns": "127.0.0.1:7"}))
     for line in (
         "04_orders_post.yaml: an ai-agent file",
         "listens on: 127.0.0.1:8080",
@@ -44,11 +44,11 @@ def test_an_ai_agent_file_is_told_with_its_model_its_tools_and_where_they_go() -
 
 
 def test_the_short_form_answers_and_warnings_are_told() -> None:
-    text = describe(load_config(CONFIGS / "06_flat_form.yaml", env={}, resolve={"x": "h:1"}))
+    text = config_summary(load_config(CONFIGS / "06_flat_form.yaml", env={}, resolve={"x": "h:1"}))
     assert "an ai-agent file in its short form" in text
     assert "  06_flat_form.yaml: --resolve x: no service, domain or host has this name." in text
-    assert "JSON: WeatherAnswer" in describe(load_config(CONFIGS / "01_weather.yaml", env={}))
-    assert "JSON: any JSON object" in describe(load_config(CONFIGS / "05_key_in_query.yaml", env={}))
+    assert "JSON: WeatherAnswer" in config_summary(load_config(CONFIGS / "01_weather.yaml", env={}))
+    assert "JSON: any JSON object" in config_summary(load_config(CONFIGS / "05_key_in_query.yaml", env={}))
 
 
 def test_the_own_form_is_told_with_its_keys_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -73,7 +73,7 @@ default: quiet
 """
     )
     env = {"KEY": "tao-0123456789", "OPENAI_API_KEY": "sk-0123456789abcdef"}
-    text = describe(load_config(path, env=env))
+    text = config_summary(load_config(path, env=env))
     assert caplog.messages == []
     for line in (
         "gate.yaml: the gateway's own form",

@@ -19,7 +19,7 @@ from tests.serve.gateway.test_hard_times import until
 
 from taoloop.errors import AgentFileError
 from taoloop.serve.gateway.config.api_keys import digest_of
-from taoloop.serve.gateway.config.config_summary import describe
+from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.load_config import load_config
 
 FLAT, LONG = "06_flat_form.yaml", "01_weather.yaml"
@@ -152,8 +152,8 @@ def test_an_ai_agent_file_is_an_agent_of_a_gateway_that_has_keys(tmp_path: Path)
         config = load_config(tmp_path / "gate.yaml", env={})
         assert config.files == (tmp_path / "gate.yaml", CONFIGS / LONG)
         assert {"llm-key-for-tests", "weather-key-for-tests"} <= set(config.secrets.values())
-        assert "agent weather: The sky." in describe(config)
-        assert "-for-tests" not in describe(config)
+        assert "agent weather: The sky." in config_summary(config)
+        assert "-for-tests" not in config_summary(config)
         with gateway(config) as running:
             body = {"model": "weather", "messages": ask("What is the weather in Bonn?")}
             assert post(running, body)[0] == 401
@@ -266,7 +266,7 @@ def test_a_document_is_fetched_where_its_host_is_sent_and_its_calls_go_there_too
         config = load_config(tmp_path / "gate.yaml", env={}, resolve={"shop.example.com": place, "typo.example": "h:1"})
         replies: Any = [{"text": "", "tool_calls": [{"name": "stock", "args": {}}]}, "Done."]
         answered = run(replace(one(config).agent, model=replies, dialect="native"), "Tell what is there.")
-        told = describe(config)
+        told = config_summary(config)
     assert '"/v1/stock"' in str(answered.trace.events)
     assert '"host": "shop.example.com"' in str(answered.trace.events)
     assert f"stock (read) GET http://{place}/v1/stock" in told

@@ -11,7 +11,7 @@ from tests.serve.gateway.ai_agent import CONFIGS, FINAL, asks, changed, data_of,
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.models.providers import Endpoint
 from taoloop.serve.gateway.config.load_config import load_config
-from taoloop.serve.gateway.higress.endpoint import NamedEndpoint
+from taoloop.serve.gateway.higress.endpoint import FixedUrlModel
 
 # llm
 
@@ -28,7 +28,7 @@ from taoloop.serve.gateway.higress.endpoint import NamedEndpoint
 def test_where_the_model_is_follows_from_domain_port_and_path(change: dict[str, Any], url: str, tmp_path: Path) -> None:
     config = load(tmp_path, changed("02_geocode.yaml", change))
     model = one(config).agent.model
-    assert isinstance(model, NamedEndpoint)
+    assert isinstance(model, FixedUrlModel)
     assert model.endpoint.url == url
     assert model.spec == "llm:demo-chat"
     assert model.is_language_model
@@ -39,7 +39,7 @@ def test_where_the_model_is_follows_from_domain_port_and_path(change: dict[str, 
 def test_a_service_or_a_domain_that_is_resolved_goes_there(name: str, tmp_path: Path) -> None:
     config = load(tmp_path, data_of("02_geocode.yaml"), resolve={name: "10.0.0.7:81"})
     model = one(config).agent.model
-    assert isinstance(model, NamedEndpoint)
+    assert isinstance(model, FixedUrlModel)
     assert model.endpoint.url == "http://10.0.0.7:81/v1/chat/completions"
     assert config.warnings == ()
 
@@ -337,7 +337,7 @@ def test_keys_of_the_file_and_of_the_environment_are_secrets(tmp_path: Path) -> 
     env = {"LLM_KEY": "from-the-environment", "CITY_KEY": "city-key-0123", "LLM_PORT": "8080"}
     config = load(tmp_path, changed("01_weather.yaml", change), env=env)
     model = one(config).agent.model
-    assert isinstance(model, NamedEndpoint)
+    assert isinstance(model, FixedUrlModel)
     assert (model.endpoint.api_key, model.endpoint.url) == (
         "from-the-environment",
         "http://llm.example.com:8080/v1/chat/completions",

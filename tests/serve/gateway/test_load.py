@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.errors import AgentFileError, ConfigError
-from taoloop.serve.gateway.config.host_overrides import Services, base_url, read_resolve
+from taoloop.serve.gateway.config.host_overrides import HostOverrides, base_url, read_resolve
 from taoloop.serve.gateway.config.load_config import load_config
 from taoloop.serve.gateway.config.model import ServerLimits
 
@@ -140,7 +140,7 @@ def test_a_pair_of_another_form_is_refused(pair: str) -> None:
 
 
 def test_an_address_keeps_its_path_where_its_host_has_another_place() -> None:
-    services = Services({"Api.example.com": base_url("", "127.0.0.1:9")})
+    services = HostOverrides({"Api.example.com": base_url("", "127.0.0.1:9")})
     assert services.moved("https://api.example.com:8443/v1") == "http://127.0.0.1:9/v1"
     assert services.moved("https://other.example.com/v1") == "https://other.example.com/v1"
     assert services.moved("http://[broken") == "http://[broken"

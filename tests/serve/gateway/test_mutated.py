@@ -19,7 +19,7 @@ from tests.serve.gateway.conftest import Running, config_of, gateway, upstream
 from tests.serve.gateway.test_bad_input import CHAT, LIMITS, RESPONSES, post
 from tests.serve.gateway.test_chat import agent
 
-from taoloop.serve.gateway.routes.openapi_document import contract
+from taoloop.serve.gateway.routes.openapi_document import openapi_document
 
 _DEPTH = 6
 _ODD = st.sampled_from(
@@ -49,7 +49,7 @@ def running() -> Iterator[Running]:
 
 
 def known() -> dict[str, Any]:
-    schemas: dict[str, Any] = contract()["components"]["schemas"]
+    schemas: dict[str, Any] = openapi_document()["components"]["schemas"]
     return schemas
 
 

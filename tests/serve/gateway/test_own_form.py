@@ -15,7 +15,7 @@ from taoloop.errors import AgentFileError
 from taoloop.serve.gateway.config.gateway_file import TOP
 from taoloop.serve.gateway.config.load_config import load_config
 from taoloop.serve.gateway.config.model import GatewayConfig
-from taoloop.tools.openapi.http.operation_call import Caller
+from taoloop.tools.openapi.http.operation_call import OperationCaller
 
 DIGEST = f"sha256:{sha256(b'tao-a-key-of-the-tests').hexdigest()}"
 API = {
@@ -188,7 +188,7 @@ def test_a_host_has_another_place_for_tools_and_models(how: str, tmp_path: Path)
         config = load(tmp_path, content, resolve=places)
     agent = config.agents["a"].agent
     (tool, *_) = agent.toolbox
-    assert isinstance(tool.handler, Caller)
+    assert isinstance(tool.handler, OperationCaller)
     assert tool.handler.api.source.base_url == "http://127.0.0.1:9/v1"
     assert agent.env == {"OPENAI_BASE_URL": "http://127.0.0.1:8/v1"}
     assert agent.bound_model.spec == "openai:gpt-4o"

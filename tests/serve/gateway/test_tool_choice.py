@@ -10,14 +10,14 @@ from tests.serve.gateway.conftest import config_of, gateway, upstream
 from tests.serve.gateway.test_chat import CALL, CLIENT_TOOL, LOOK, SENT, _closed, agent, ask, client, send_note
 
 from taoloop.serve.gateway.client_tools import Choice, chosen
-from taoloop.serve.gateway.errors import RequestRefused
-from taoloop.serve.gateway.schema.chat import OfferedTool
+from taoloop.serve.gateway.errors import ApiErrorRaised
+from taoloop.serve.gateway.schema.chat import ClientTool
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 
 OTHER_TOOL: Any = {"type": "function", "function": {"name": "listen", "description": "What is to be heard."}}
 NAMED: Any = {"type": "function", "function": {"name": "look_outside"}}
-TOOLS = [OfferedTool.model_validate(one) for one in (CLIENT_TOOL, OTHER_TOOL)]
+TOOLS = [ClientTool.model_validate(one) for one in (CLIENT_TOOL, OTHER_TOOL)]
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_each_form_says_what_is_offered_and_whether_it_must_be_called(
     ],
 )
 def test_what_is_no_choice_is_refused_by_its_name(choice: Any) -> None:
-    with pytest.raises(RequestRefused) as told:
+    with pytest.raises(ApiErrorRaised) as told:
         chosen(choice, TOOLS)
     assert told.value.refusal.param == "tool_choice"
 
 
 def test_without_tools_nothing_can_be_required() -> None:
     assert chosen("auto", ()) == Choice()
-    with pytest.raises(RequestRefused, match="there are no `tools`"):
+    with pytest.raises(ApiErrorRaised, match="there are no `tools`"):
         chosen("required", ())
 
 

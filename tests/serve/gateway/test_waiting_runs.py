@@ -17,9 +17,9 @@ from tests.serve.gateway.test_telemetry import Bench
 
 from taoloop import tool
 from taoloop.core.policy import Policy
-from taoloop.runtime.approvals.inbox import answer
+from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
-from taoloop.serve.gateway.auto_resume import Waker
+from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.config.api_keys import new_key
 from taoloop.serve.gateway.config.model import Reshape, ServedAgent
 
@@ -34,7 +34,7 @@ def look(running: Running) -> list[str]:
     """Look once for runs that can go on; gives those that were driven."""
 
     async def once() -> list[str]:
-        waker = Waker(lambda: running.process.gateway.standing)
+        waker = AutoResumer(lambda: running.process.gateway.standing)
         await waker.look()
         driven = list(waker._driving)  # no view of it
         await waker.end(20)
@@ -351,7 +351,7 @@ def test_a_run_of_a_key_that_is_gone_does_not_go_on() -> None:
                 threading.Event().wait(0.02)
             call_id = next(iter(trace.pending))
             given = ApprovalAnswer(approved=True, by="operator")
-            asyncio.run(answer(running.journal, trace.run_id, call_id, given))
+            asyncio.run(answer_approval(running.journal, trace.run_id, call_id, given))
             look(running)
             assert SENT == []
             assert running.traces()[0].status == "waiting"
@@ -386,8 +386,8 @@ def test_a_key_that_may_not_use_the_agent_any_more_approves_nothing_and_with_it_
             status, told = post(running, body, path=f"{path}/approvals", Authorization=f"Bearer {ann[0]}")
             assert (status, told["error"]["code"]) == (404, "model_not_found")
             given = ApprovalAnswer(approved=True, by="operator")
-            asyncio.run(answer(running.journal, trace.run_id, body["call_id"], given))
-            waker = Waker(lambda: running.process.gateway.standing)
+            asyncio.run(answer_approval(running.journal, trace.run_id, body["call_id"], given))
+            waker = AutoResumer(lambda: running.process.gateway.standing)
 
             async def looked() -> bool:
                 await waker.look()
@@ -474,7 +474,7 @@ def test_a_run_that_began_under_another_policy_does_not_go_on() -> None:
             assert told.value.code == "approval_stale"
             [trace] = running.traces()
             given = ApprovalAnswer(approved=True, by="operator")
-            asyncio.run(answer(running.journal, trace.run_id, next(iter(trace.pending)), given))
+            asyncio.run(answer_approval(running.journal, trace.run_id, next(iter(trace.pending)), given))
             look(running)  # nor by an approval from elsewhere
             assert SENT == []
 

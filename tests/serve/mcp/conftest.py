@@ -16,9 +16,9 @@ from taoloop import Agent, MemoryJournal
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
-from taoloop.runtime.tool_call_run import GivenCalls
-from taoloop.serve.mcp.dispatcher import Desk
-from taoloop.serve.mcp.exposed_tools import AgentOffer, Offer, ToolOffer
+from taoloop.runtime.tool_call_run import ToolCallRuns
+from taoloop.serve.mcp.dispatcher import CallDispatcher
+from taoloop.serve.mcp.exposed_tools import AgentAsTool, CardTool, ExposedTool
 from taoloop.serve.mcp.server import make_server
 from taoloop.tools.toolbox import Toolbox
 
@@ -31,7 +31,7 @@ class Served:
 
     server: Any
     journal: MemoryJournal
-    desk: Desk
+    desk: CallDispatcher
     questions: list[str] = field(default_factory=list)
 
     @asynccontextmanager
@@ -62,21 +62,21 @@ def serve(
     tiers: tuple[Tier, ...] = (),
     at_once: int = 64,
     question_s: float = 600.0,
-    more: Callable[[MemoryJournal, Desk], list[Offer]] = lambda _journal, _desk: [],
+    more: Callable[[MemoryJournal, CallDispatcher], list[ExposedTool]] = lambda _journal, _desk: [],
     **options: Any,
 ) -> Served:
     """These tools and agents behind a server. Call it in a running loop."""
-    journal, desk = MemoryJournal(), Desk(at_once=at_once, question_s=question_s)
+    journal, desk = MemoryJournal(), CallDispatcher(at_once=at_once, question_s=question_s)
     box = list(Toolbox(tools))
-    calls = GivenCalls(
+    calls = ToolCallRuns(
         journal=journal,
         policy=policy or Policy(),
         approved_tiers=tiers,
         cards=[one.card for one in box],
         **options,
     )
-    offers: list[Offer] = [ToolOffer(tool=one, calls=calls, desk=desk) for one in box]
-    offers += [AgentOffer(agent=agent, journal=journal, desk=desk) for agent in agents]
+    offers: list[ExposedTool] = [CardTool(tool=one, calls=calls, desk=desk) for one in box]
+    offers += [AgentAsTool(agent=agent, journal=journal, desk=desk) for agent in agents]
     return Served(make_server([*offers, *more(journal, desk)], question_s=question_s), journal, desk)
 
 

@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from taoloop import tool
 from taoloop.errors import ConfigError
 from taoloop.serve.mcp import http
-from taoloop.serve.mcp.http import MAX_BODY_BYTES, Place, place_of, serve_http
+from taoloop.serve.mcp.http import MAX_BODY_BYTES, ListenAddress, place_of, serve_http
 
 from .conftest import YES, Served, said, serve
 
@@ -40,12 +40,14 @@ def put(text: str) -> str:
 
 
 @asynccontextmanager
-async def listening(place: Place | None = None, tools: Sequence[Any] = (add, put)) -> AsyncIterator[tuple[str, Served]]:
+async def listening(
+    place: ListenAddress | None = None, tools: Sequence[Any] = (add, put)
+) -> AsyncIterator[tuple[str, Served]]:
     """A server on a free port of this machine; stopped at the end."""
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     served = serve(list(tools))
     serving = asyncio.create_task(
-        serve_http(served.server, place or Place(port=0), stop=stop, on_ready=ready.set_result)
+        serve_http(served.server, place or ListenAddress(port=0), stop=stop, on_ready=ready.set_result)
     )
     try:
         async with asyncio.timeout(20):
@@ -118,7 +120,7 @@ def test_a_body_that_is_too_large_is_refused() -> None:
 
 def test_without_the_token_nobody_gets_anywhere(era: str) -> None:
     async def run() -> None:
-        async with listening(Place(port=0, token=TOKEN)) as (url, _):
+        async with listening(ListenAddress(port=0, token=TOKEN)) as (url, _):
             for headers in (
                 {},
                 {"authorization": "Bearer wrong"},
@@ -157,7 +159,9 @@ def test_it_ends_although_a_call_is_under_way(era: str) -> None:
 
         stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
         served = serve([hold])
-        serving = asyncio.create_task(serve_http(served.server, Place(port=0), stop=stop, on_ready=ready.set_result))
+        serving = asyncio.create_task(
+            serve_http(served.server, ListenAddress(port=0), stop=stop, on_ready=ready.set_result)
+        )
         calling: asyncio.Task[Any] | None = None
 
         async def call() -> None:
@@ -212,18 +216,18 @@ def test_an_address_that_others_reach_needs_a_token_and_a_name() -> None:
 
 
 def test_at_port_80_a_host_needs_none() -> None:
-    assert {"127.0.0.1", "localhost", "[::1]"} <= set(Place(port=80).security(80).allowed_hosts)
-    assert "127.0.0.1" not in Place(port=81).security(81).allowed_hosts
+    assert {"127.0.0.1", "localhost", "[::1]"} <= set(ListenAddress(port=80).security(80).allowed_hosts)
+    assert "127.0.0.1" not in ListenAddress(port=81).security(81).allowed_hosts
 
 
 @pytest.mark.parametrize("name", ["", "*", "http://mcp.example.com", "a b", "mcp.example.com:*"])
 def test_what_is_no_host_name_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="is no host name"):
-        Place(names=(name,))
+        ListenAddress(names=(name,))
 
 
 def test_answers_do_not_wait_for_acknowledgements() -> None:
-    with http._listen(Place(port=0)) as listener:
+    with http._listen(ListenAddress(port=0)) as listener:
         assert listener.proto == socket.IPPROTO_TCP  # else asyncio does not turn Nagle's algorithm off
 
 
@@ -232,6 +236,6 @@ def test_a_port_that_is_taken_is_told() -> None:
         async with listening() as (url, served):
             port = int(url.split(":")[2].partition("/")[0])
             with pytest.raises(ConfigError, match="cannot be listened on"):
-                await serve_http(served.server, Place(port=port), stop=asyncio.Event())
+                await serve_http(served.server, ListenAddress(port=port), stop=asyncio.Event())
 
     asyncio.run(run())

@@ -9,12 +9,12 @@ import pytest
 from pypdf import PdfReader, PdfWriter
 from tests.tools.documents.conftest import pdf
 
-from taoloop.tools.documents.isolated_parser import Foreign, ForeignError
+from taoloop.tools.documents.isolated_parser import ForeignError, IsolatedParser
 
 
 @pytest.fixture(scope="module")
-def foreign() -> Iterator[Foreign]:
-    with Foreign(20, 2_000_000_000) as reader:
+def foreign() -> Iterator[IsolatedParser]:
+    with IsolatedParser(20, 2_000_000_000) as reader:
         yield reader
 
 
@@ -26,13 +26,13 @@ def encrypted(password: str) -> bytes:
     return out.getvalue()
 
 
-def test_a_pdf_is_read_page_by_page(foreign: Foreign) -> None:
+def test_a_pdf_is_read_page_by_page(foreign: IsolatedParser) -> None:
     pages, _, notes = foreign.read("pdf", pdf("One", "", "Three"), 10)
     assert [(number, text.strip()) for number, text in pages] == [(1, "One"), (2, ""), (3, "Three")]
     assert notes == []
 
 
-def test_pages_beyond_the_bound_are_left_out_and_said(foreign: Foreign) -> None:
+def test_pages_beyond_the_bound_are_left_out_and_said(foreign: IsolatedParser) -> None:
     pages, _, notes = foreign.read("pdf", pdf("One", "Two", "Three"), 2)
     assert len(pages) == 2
     assert notes == ["it has 3 pages, of which 2 are read"]
@@ -51,7 +51,7 @@ def test_pages_beyond_the_bound_are_left_out_and_said(foreign: Foreign) -> None:
     ],
     ids=["text", "image", "encrypted", "scanned", "no pages", "garbage", "cut"],
 )
-def test_a_pdf_that_cannot_be_read_says_why(foreign: Foreign, data: bytes, why: str) -> None:
+def test_a_pdf_that_cannot_be_read_says_why(foreign: IsolatedParser, data: bytes, why: str) -> None:
     with pytest.raises(ForeignError) as error:
         foreign.read("pdf", data, 10)
     assert error.value.message.startswith(why)
@@ -59,11 +59,11 @@ def test_a_pdf_that_cannot_be_read_says_why(foreign: Foreign, data: bytes, why: 
     assert foreign.read("pdf", pdf("Hello"), 10)[0][0][1].strip() == "Hello"
 
 
-def test_a_pdf_with_an_empty_password_is_read(foreign: Foreign) -> None:
+def test_a_pdf_with_an_empty_password_is_read(foreign: IsolatedParser) -> None:
     assert foreign.read("pdf", encrypted(""), 10)[0][0][1].strip() == "secret"
 
 
-def test_html_gives_its_title_and_its_visible_text(foreign: Foreign) -> None:
+def test_html_gives_its_title_and_its_visible_text(foreign: IsolatedParser) -> None:
     page = "<title>标题</title><script>no()</script><p>Hello <b>你好</b></p><p style='display:none'>hidden</p>"
     pages, title, _ = foreign.read("html", page.encode(), 1)
     assert title == "标题"
@@ -81,7 +81,7 @@ def test_a_file_that_takes_too_long_is_left_and_the_next_one_read() -> None:
         return now[0]
 
     jump = 0.0
-    with Foreign(20, 2_000_000_000, clock) as reader:
+    with IsolatedParser(20, 2_000_000_000, clock) as reader:
         jump = 1_000.0
         with pytest.raises(ForeignError, match="nothing of it could be read in 20 s"):
             reader.read("pdf", pdf("Hello"), 10)
@@ -90,12 +90,12 @@ def test_a_file_that_takes_too_long_is_left_and_the_next_one_read() -> None:
 
 
 def test_a_parser_that_needs_too_much_memory_costs_only_its_file() -> None:
-    with Foreign(20, 30_000_000) as reader, pytest.raises(ForeignError):
+    with IsolatedParser(20, 30_000_000) as reader, pytest.raises(ForeignError):
         reader.read("pdf", pdf(*["Hello"] * 3), 10)
 
 
 def test_a_child_that_dies_is_replaced() -> None:
-    with Foreign(20, 2_000_000_000) as reader:
+    with IsolatedParser(20, 2_000_000_000) as reader:
         reader.read("pdf", pdf("One"), 10)
         child = vars(reader)["_child"]
         child.kill()

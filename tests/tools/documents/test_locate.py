@@ -17,7 +17,7 @@ from taoloop.errors import ToolError
 from taoloop.tools.documents import document_tools
 from taoloop.tools.documents.citations import locate
 from taoloop.tools.documents.index import Index, passages
-from taoloop.tools.documents.isolated_parser import Foreign, ForeignError
+from taoloop.tools.documents.isolated_parser import ForeignError, IsolatedParser
 from taoloop.tools.documents.readers import read_document
 
 
@@ -124,7 +124,7 @@ def test_every_passage_of_the_index_stands_in_its_file(root: Path) -> None:
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_offset_gives_its_text_back(text: str, encoding: str, name: str, tmp_path: Path) -> None:
     data = text.encode(encoding, "replace")
-    with Foreign(1, 1_000_000) as foreign:
+    with IsolatedParser(1, 1_000_000) as foreign:
         try:
             document = read_document(name, data, folder_of(tmp_path, passage_chars=100), foreign)
         except ForeignError:

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from tests.tools.documents.conftest import folder_of
 
 from taoloop.testing.fake_embedder import FakeEmbedder
-from taoloop.tools.documents.embedding import EXACT_BELOW, cosine, fused, nearest_signs, signs, vectors_of
+from taoloop.tools.documents.embedding import (
+    EXACT_BELOW,
+    cosine,
+    nearest_signs,
+    reciprocal_rank_fusion,
+    sign_bits,
+    vectors_of,
+)
 from taoloop.tools.documents.index import Index
 from taoloop.tools.documents.index_update import update
 from taoloop.tools.documents.search import Search, _telling
@@ -170,16 +177,16 @@ def test_many_vectors_are_compared_by_their_signs_first() -> None:
     embedder = FakeEmbedder(256)
     texts = [f"passage number{number} about topic{number % 50}" for number in range(EXACT_BELOW + 500)]
     vectors = vectors_of(embedder, texts)
-    known = {number: signs(vector) for number, vector in enumerate(vectors)}
+    known = {number: sign_bits(vector) for number, vector in enumerate(vectors)}
     wanted = vectors_of(embedder, ["number1234 topic34"])[0]
-    near = nearest_signs(signs(wanted), known)
+    near = nearest_signs(sign_bits(wanted), known)
     assert len(near) < 500
     assert max(near, key=lambda number: cosine(wanted, vectors[number])) == 1234
 
 
 def test_two_orders_are_joined_by_rank_alone() -> None:
-    assert list(fused([[1, 2, 3], [2, 4]])) == [2, 1, 4, 3]
-    assert fused([]) == {}
+    assert list(reciprocal_rank_fusion([[1, 2, 3], [2, 4]])) == [2, 1, 4, 3]
+    assert reciprocal_rank_fusion([]) == {}
 
 
 def test_the_vectors_of_another_model_are_not_compared(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taoloop.errors import EgressFailed
-from taoloop.tools.egress.decompression import unpacked
+from taoloop.tools.egress.decompression import decompress
 
 
 class Pieces(httpx2.AsyncByteStream):
@@ -29,7 +29,7 @@ def unpack(coding: str, body: bytes, size: int = 1_000) -> list[bytes]:
     response = httpx2.Response(200, headers={"Content-Encoding": coding}, stream=Pieces(body, size))
 
     async def read() -> list[bytes]:
-        return [piece async for piece in unpacked(response, "x.test:80")]
+        return [piece async for piece in decompress(response, "x.test:80")]
 
     return asyncio.run(read())
 

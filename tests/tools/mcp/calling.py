@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from taoloop.tools.load_result import Loaded
+from taoloop.tools.load_result import LoadResult
 from taoloop.tools.mcp import McpServer
 from taoloop.tools.tool import Tool
 
 Make = Callable[..., McpServer]
 
 
-def only(loaded: Loaded, name: str) -> Tool:
+def only(loaded: LoadResult, name: str) -> Tool:
     """The tool of this name."""
     return {tool.name: tool for tool in loaded.tools}[name]
 
@@ -34,6 +34,6 @@ async def until(condition: Callable[[], bool]) -> None:
     assert condition()
 
 
-def told(loaded: Loaded) -> str:
+def told(loaded: LoadResult) -> str:
     """All problems in one text."""
     return "\n".join(map(str, loaded.problems))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.mcp import mcp_tools
-from taoloop.tools.mcp.cards import card_of, own_names, raised
+from taoloop.tools.mcp.cards import card_of, model_tool_names, stricter_tier
 from taoloop.tools.mcp.listing import Definition
 from taoloop.tools.mcp.schemas import SchemaError, normalised
 from taoloop.tools.mcp.settings import McpServer
@@ -33,7 +33,7 @@ def card(raw: dict[str, Any], **more: Any) -> Any:
 @given(st.sampled_from([None, *TIERS]), HINTS)
 def test_what_a_server_says_never_lowers_a_tier(tier: Any, hints: dict[str, Any]) -> None:
     rank: dict[Any, int] = {None: 3, **{name: number for number, name in enumerate(TIERS)}}
-    assert rank[raised(tier, hints)] >= rank[tier]
+    assert rank[stricter_tier(tier, hints)] >= rank[tier]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_a_server_says_never_lowers_a_tier(tier: Any, hints: dict[str, Any]
     ],
 )
 def test_a_hint_raises_a_tier_or_does_nothing(tier: Any, hints: dict[str, Any], expected: Any) -> None:
-    assert raised(tier, hints) == expected
+    assert stricter_tier(tier, hints) == expected
 
 
 def test_without_configuration_a_tool_counts_as_destructive_and_as_sending_out() -> None:
@@ -74,25 +74,25 @@ def test_a_tool_that_reads_sends_out_if_the_operator_or_the_server_says_so() -> 
 
 @given(st.lists(st.text(max_size=130), min_size=1, max_size=8, unique=True))
 def test_names_are_ones_that_providers_take_and_never_the_same(tools: list[str]) -> None:
-    names = own_names("server", tools, ("server.a",))
+    names = model_tool_names("server", tools, ("server.a",))
     assert set(names) == set(tools)
     assert len({*names.values(), "server.a"}) == len(names) + 1
     assert all(require_name(name).startswith("server.") for name in names.values())
-    assert names == own_names("server", tools[::-1], ("server.a",))
+    assert names == model_tool_names("server", tools[::-1], ("server.a",))
 
 
 def test_a_server_cannot_take_the_name_of_another_of_its_tools() -> None:
-    one, other = own_names("s", ["a/b", "a_b"]), own_names("s", ["a_b", "a/b"])
+    one, other = model_tool_names("s", ["a/b", "a_b"]), model_tool_names("s", ["a_b", "a/b"])
     assert one == other
     assert one["a_b"] == "s.a_b"
     ended = one["a/b"].removeprefix("s.")
-    crafted = own_names("s", ["a/b", "a_b", ended])
+    crafted = model_tool_names("s", ["a/b", "a_b", ended])
     assert crafted[ended] == f"s.{ended}"
     assert len(set(crafted.values())) == 3
 
 
 def test_a_name_that_needs_no_change_has_none() -> None:
-    given = own_names("files", ["read_file", "读 a/b"])
+    given = model_tool_names("files", ["read_file", "读 a/b"])
     assert given == {"read_file": "files.read_file", "读 a/b": "files.__a_b"}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from taoloop.errors import InvalidOutput, McpFailed, McpLost, ToolTimeout
 from taoloop.tools.mcp import McpServer, close_all, close_server, mcp_tools
-from taoloop.tools.mcp.backoff import Pauses
+from taoloop.tools.mcp.backoff import ReconnectBackoff
 
 from .calling import Make, only, told, use
 
@@ -106,7 +106,7 @@ def test_a_server_that_failed_is_tried_again_after_a_pause_that_grows(fake: Make
 
 
 def test_a_server_that_fails_again_and_again_is_not_waited_for() -> None:
-    pauses, server = Pauses(), McpServer(name="gone", command="x")
+    pauses, server = ReconnectBackoff(), McpServer(name="gone", command="x")
     for _ in range(8):
         pauses.ended(0.0)
     with pytest.raises(McpFailed, match=r"'gone' failed 8 times in a row; the next try is in 2\d s") as caught:

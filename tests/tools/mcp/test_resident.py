@@ -15,7 +15,7 @@ import pytest
 from taoloop.errors import ToolTimeout
 from taoloop.tools.mcp import McpSandbox, close_all, close_server, mcp_tools
 from taoloop.tools.mcp import loop_thread as module
-from taoloop.tools.mcp.message_filter import Meter
+from taoloop.tools.mcp.message_filter import RateMeter
 from taoloop.tools.sandbox.sandbox import probe_sandbox
 
 from .calling import Make, only, told, until, use
@@ -158,7 +158,7 @@ def test_a_workspace_that_does_not_exist_is_a_problem(fake: Make, tmp_path: Path
 
 def test_the_meter_lets_bursts_pass_and_fills_again() -> None:
     now = [0.0]
-    meter = Meter(burst=3, per_s=1, clock=lambda: now[0])
+    meter = RateMeter(burst=3, per_s=1, clock=lambda: now[0])
     assert [meter.takes() for _ in range(4)] == [True, True, True, False]
     now[0] = 1.5
     assert [meter.takes() for _ in range(2)] == [True, False]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_types import methods
 
-from taoloop.tools.mcp.message_filter import DROPPED, RAW, sifted
+from taoloop.tools.mcp.message_filter import DROPPED, RAW, filter_list
 
 GOOD: dict[str, dict[str, Any]] = {
     "tools": {"name": "good", "inputSchema": {"type": "object"}},
@@ -40,7 +40,7 @@ def test_a_good_entry_comes_through_and_what_comes_through_is_good(key: str, ver
     rest = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if version == "2026-07-28" else {}
     given_result = {key: [*entries, GOOD[key]], **rest}
     before = copy.deepcopy(given_result)
-    found = sifted(given_result, version)
+    found = filter_list(given_result, version)
     assert given_result == before
     assert len(found[key]) + len(found["_meta"][DROPPED]) == len(entries) + 1
     assert found[key][-1]["name"] == "good"
@@ -49,13 +49,13 @@ def test_a_good_entry_comes_through_and_what_comes_through_is_good(key: str, ver
 
 def test_a_tool_is_kept_as_it_came_and_cannot_forge_that() -> None:
     forged = {**GOOD["tools"], "outputSchema": {"type": "object"}, "_meta": {RAW: {"name": "other"}}}
-    [entry] = sifted({"tools": [forged]}, "2025-11-25")["tools"]
+    [entry] = filter_list({"tools": [forged]}, "2025-11-25")["tools"]
     assert entry["_meta"][RAW] == forged
     assert "outputSchema" not in entry
 
 
 def test_reasons_are_bounded() -> None:
-    found = sifted({"tools": [None] * 500}, "2025-11-25")
+    found = filter_list({"tools": [None] * 500}, "2025-11-25")
     assert len(found["_meta"][DROPPED]) == 21
 
 
@@ -63,4 +63,4 @@ def test_reasons_are_bounded() -> None:
     "result", [{}, {"content": [], "tools": [1]}, {"tools": "none"}, {"structured": {"tools": [1]}}]
 )
 def test_what_is_no_list_is_left_alone(result: dict[str, Any]) -> None:
-    assert sifted(result, "2025-11-25") is result
+    assert filter_list(result, "2025-11-25") is result

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from taoloop.tools.load_result import Problem
+from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.document.operation_reader import read_operations
@@ -41,7 +41,7 @@ def query(name: str, schema: Any = None, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": {"type": "string"} if schema is None else schema, **more}
 
 
-def read(text: str, **settings: Any) -> tuple[tuple[Operation, ...], tuple[Problem, ...]]:
+def read(text: str, **settings: Any) -> tuple[tuple[Operation, ...], tuple[LoadProblem, ...]]:
     """The operations of a document and its problems."""
     return read_operations(OpenapiSource(document=text, cache=False, **settings))
 

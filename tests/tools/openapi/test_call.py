@@ -19,13 +19,13 @@ from taoloop.core.codec import encode_fact
 from taoloop.core.events import InDoubt, Observed
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.errors import EgressRefused, InvalidArguments, MissingKey, ToolError, ToolTimeout
-from taoloop.runtime.engine.tool_execution import act
+from taoloop.runtime.engine.tool_execution import execute_tool
 from taoloop.testing.fake_clock import FakeClock
 from taoloop.tools.egress import EgressRules
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.http.operation_call import Api, Caller, make_tool
+from taoloop.tools.openapi.http.operation_call import ApiClient, OperationCaller, make_tool
 from taoloop.tools.openapi.http.retry import Clock
-from taoloop.tools.tool import Output, Tool, ToolContext
+from taoloop.tools.tool import Tool, ToolContext, ToolOutput
 
 KEY = "key-for-tests-only"
 
@@ -108,8 +108,8 @@ def tool(site: Site, name: str, waits: Waits | None = None, **options: Any) -> T
     where = source(site, **options)
     made = next(one for one in openapi_tools(where).tools if one.name == name)
     caller = made.handler
-    assert isinstance(caller, Caller)
-    api = Api(where, clock=(waits or Waits()).clock)
+    assert isinstance(caller, OperationCaller)
+    api = ApiClient(where, clock=(waits or Waits()).clock)
     return make_tool(caller.operation, where, made.card, api)
 
 
@@ -127,7 +127,9 @@ def error(tool: Tool, context: ToolContext | None = None, /, **args: Any) -> Too
 
 
 def test_a_call_sends_what_the_document_says_and_gives_status_and_body(site: Site) -> None:  # S1-8, S1-61
-    assert run(tool(site, "get_order"), id=7, price=1.5) == Output(text='{"status":200,"body":{"id": 7}}', form="json")
+    assert run(tool(site, "get_order"), id=7, price=1.5) == ToolOutput(
+        text='{"status":200,"body":{"id": 7}}', form="json"
+    )
     (got,) = site.got
     assert (got.method, got.path) == ("GET", f"/v1/orders/7?price=1.5&key={KEY}")
     assert got.headers["accept"].startswith("application/json")
@@ -309,8 +311,8 @@ def oauth(site: Site, waits: Waits, life_s: int = 100) -> Tool:
         auth={"oauth": {"client_id": "i d", "client_secret": "secret-for-tests"}},
     )
     made = next(one for one in openapi_tools(where).tools if one.name == "get_order")
-    assert isinstance(made.handler, Caller)
-    return make_tool(made.handler.operation, where, made.card, Api(where, clock=waits.clock))
+    assert isinstance(made.handler, OperationCaller)
+    return make_tool(made.handler.operation, where, made.card, ApiClient(where, clock=waits.clock))
 
 
 def bearers(site: Site) -> list[str]:
@@ -392,7 +394,7 @@ def test_a_binary_answer_is_kept_whole_as_an_artifact(site: Site) -> None:
     made = tool(site, "get_order")
 
     async def once() -> Any:
-        return await act(made, {"id": 7}, "call_1", ToolContext(), 10.0, FakeClock())
+        return await execute_tool(made, {"id": 7}, "call_1", ToolContext(), 10.0, FakeClock())
 
     outcome = asyncio.run(once())
     assert len(outcome.observed.output) <= made.card.max_preview_chars
@@ -406,7 +408,7 @@ def test_a_long_answer_is_cut_by_its_structure_and_keeps_its_status(site: Site) 
     made = tool(site, "get_order")
 
     async def once() -> Any:
-        return await act(made, {"id": 7}, "call_1", ToolContext(), 10.0, FakeClock())
+        return await execute_tool(made, {"id": 7}, "call_1", ToolContext(), 10.0, FakeClock())
 
     shown = json.loads(asyncio.run(once()).observed.output)
     assert shown["status"] == 200

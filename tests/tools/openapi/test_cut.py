@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taoloop.tools.json_schema import compile_schema, findings
-from taoloop.tools.openapi.schema.truncation import shown_schema
+from taoloop.tools.openapi.schema.truncation import truncate_schema
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.sampled_from(["", "x", "yy"]))
@@ -66,7 +66,7 @@ def test_whatever_the_judge_takes_fits_what_is_shown(
     properties: dict[str, Any], one: Any, two: Any, value: Any, room: int
 ) -> None:
     whole = {"type": "object", "properties": properties, "$defs": {"One": one, "Two": two}}
-    shown = compile_schema(shown_schema(whole, room), "what is shown")
+    shown = compile_schema(truncate_schema(whole, room), "what is shown")
     args = {"a": value, "b": value, "c": value}
     if not findings(compile_schema(whole, "the whole"), args):
         assert findings(shown, args) == []
@@ -74,7 +74,7 @@ def test_whatever_the_judge_takes_fits_what_is_shown(
 
 def test_a_schema_that_fits_is_shown_as_it_is() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    assert shown_schema(schema, 500) is schema
+    assert truncate_schema(schema, 500) is schema
 
 
 def _deep(levels: int) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _deep(levels: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("room", [300, 600, 900])
 def test_deep_levels_are_cut_and_said_to_be(room: int) -> None:
-    shown = shown_schema(_deep(30), room)
+    shown = truncate_schema(_deep(30), room)
     text = json.dumps(shown)
     assert len(text) <= room * 1.1
     assert "only part is shown" in text
@@ -100,19 +100,19 @@ def test_a_schema_that_contains_itself_ends() -> None:
         "properties": {"tree": {"$ref": "#/$defs/Tree"}, "filler": {"description": "x" * 900}},
         "$defs": {"Tree": tree, "Trees": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
     }
-    shown = shown_schema(whole, 700)
+    shown = truncate_schema(whole, 700)
     assert "$defs" not in shown
     assert shown["properties"]["tree"]["properties"]["name"] == {"type": "string"}
 
 
 def test_every_argument_is_named_however_little_room_there_is() -> None:
     whole = {"type": "object", "properties": {f"argument_{n}": {"type": "string", "enum": ["a"]} for n in range(200)}}
-    assert set(shown_schema(whole, 100)["properties"]) == set(whole["properties"])
+    assert set(truncate_schema(whole, 100)["properties"]) == set(whole["properties"])
 
 
 def test_a_long_list_of_options_becomes_a_word_on_them() -> None:
     options = [f"option-{n:03}" for n in range(300)]
     whole = {"type": "object", "properties": {"kind": {"type": "string", "enum": options}}}
-    shown = shown_schema(whole, 400)["properties"]["kind"]
+    shown = truncate_schema(whole, 400)["properties"]["kind"]
     assert "enum" not in shown
     assert shown["description"].startswith("One of 300: option-000")

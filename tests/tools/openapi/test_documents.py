@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from taoloop.dialects.prompt.tool_listing import describe
-from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.names import ToolNameMap
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.load import _plan
@@ -63,7 +63,7 @@ def test_every_operation_makes_a_valid_tool(shared: Path, name: str) -> None:
     assert len(loaded.problems) == (name in NO_SERVER)
     names = [one.name for one in loaded.tools]
     assert len(set(names)) == len(names)
-    wire = WireNames(names)
+    wire = ToolNameMap(names)
     for made in loaded.tools:
         schema = json.loads(json.dumps(made.card.input_schema))
         compile_schema(schema, made.name)

@@ -15,12 +15,12 @@ from tests.tools.openapi.documents import body, document, one, only, query, read
 from taoloop.errors import ConfigError, InvalidArguments, TaoError, ToolError, ToolSourceError
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.document.document import taken
+from taoloop.tools.openapi.document.document import fetch_document
 from taoloop.tools.openapi.http.credentials import chosen_alternative, oauth_schemes
 from taoloop.tools.openapi.http.request import build_request
 from taoloop.tools.openapi.load import LEAST_KEPT_BYTES
-from taoloop.tools.openapi.plan import packed, unpacked
-from taoloop.tools.openapi.planner import plan_of
+from taoloop.tools.openapi.plan import dump_plan, load_plan
+from taoloop.tools.openapi.planner import build_plan
 from taoloop.tools.openapi.schema.components import standalone_schema
 
 
@@ -234,8 +234,8 @@ def test_an_extension_with_the_word_of_schemas_is_kept(tmp_path: Path) -> None:
 )
 def test_empty_names_come_back_from_the_cache(told: dict[str, Any]) -> None:
     source = OpenapiSource(document=one(told, method="post"), cache=False)
-    plan = plan_of(source, taken(source))
-    again = unpacked(json.loads(json.dumps(packed(plan))), None)
+    plan = build_plan(source, fetch_document(source))
+    again = load_plan(json.loads(json.dumps(dump_plan(plan))), None)
     assert again is not None
     assert again == plan
 

@@ -9,7 +9,7 @@ import pytest
 from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document.operation import Operation, Reply
 from taoloop.tools.openapi.http.request import PreparedRequest
-from taoloop.tools.openapi.http.response import decode, error_code, failure, media_type, observation
+from taoloop.tools.openapi.http.response import decode, error_code, error_output, media_type, success_output
 
 PLAN = Operation(
     name="get_x",
@@ -36,14 +36,14 @@ def clean(text: str) -> str:
 
 
 def told(answered: EgressResponse) -> str:
-    output = observation(answered, clean)
+    output = success_output(answered, clean)
     assert output.form == "json"
     json.loads(output.text)
     return output.text
 
 
 def fault(answered: EgressResponse, *, is_repeatable: bool = True) -> Any:
-    return failure(PLAN, REQUEST, answered, clean, is_repeatable=is_repeatable)
+    return error_output(PLAN, REQUEST, answered, clean, is_repeatable=is_repeatable)
 
 
 def test_json_is_given_in_the_servers_own_digits_with_its_status() -> None:  # S1-61
@@ -90,7 +90,7 @@ def test_no_secret_comes_back() -> None:
 
 
 def test_a_secret_that_was_a_number_leaves_no_broken_json() -> None:
-    made = observation(answer(b'{"pin": 12345678}'), lambda text: text.replace("12345678", "[redacted]"))
+    made = success_output(answer(b'{"pin": 12345678}'), lambda text: text.replace("12345678", "[redacted]"))
     assert (made.form, made.text) == ("text", '{"status":200,"body":{"pin": [redacted]}}')
 
 

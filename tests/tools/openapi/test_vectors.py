@@ -12,7 +12,7 @@ import yaml
 from taoloop.errors import ConfigError, InvalidArguments
 from taoloop.serve.gateway.higress.openapi_source import api_source
 from taoloop.tools.openapi import openapi_tools
-from taoloop.tools.openapi.http.operation_call import Caller
+from taoloop.tools.openapi.http.operation_call import OperationCaller
 from taoloop.tools.openapi.http.request import PreparedRequest, build_request
 from taoloop.tools.tool import Tool
 
@@ -29,7 +29,7 @@ def tools(config: str) -> dict[str, Tool]:
 
 def request(tool: Tool, args: dict[str, Any]) -> PreparedRequest:
     caller = tool.handler
-    assert isinstance(caller, Caller)
+    assert isinstance(caller, OperationCaller)
     return build_request(caller.operation, tool.prepare(args).values, caller.api.source)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from taoloop.errors import TaoError
-from taoloop.tools.load_result import Loaded
+from taoloop.tools.load_result import LoadResult
 from taoloop.tools.sql import Database, sql_tools
 from taoloop.tools.tool import ToolContext
 
@@ -35,7 +35,7 @@ SHOP = """
 class Tools:
     """The tools of a database, called as a run calls them: arguments judged, the result as JSON."""
 
-    def __init__(self, loaded: Loaded, name: str = "shop") -> None:
+    def __init__(self, loaded: LoadResult, name: str = "shop") -> None:
         self.loaded, self.name = loaded, name
         self.by_name = {tool.name: tool for tool in loaded.tools}
 

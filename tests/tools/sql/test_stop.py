@@ -17,7 +17,7 @@ from taoloop import Agent, Limits
 from taoloop.core.events import Observed
 from taoloop.errors import ToolTimeout
 from taoloop.testing import ScriptedModel
-from taoloop.tools.sql.statement_timeout import Stop, in_thread
+from taoloop.tools.sql.statement_timeout import StatementTimeout, run_in_thread
 from taoloop.tools.tool import ToolContext
 
 ENDLESS_QUERY = "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r"
@@ -72,15 +72,15 @@ def test_a_statement_that_the_database_does_not_end_is_interrupted_from_outside(
     """As where a server has no time limit of its own."""
     interrupted = threading.Event()
 
-    def work(stop: Stop) -> bool:
+    def work(stop: StatementTimeout) -> bool:
         stop.arm(interrupted.set)
         return interrupted.wait(20)
 
-    assert asyncio.run(in_thread(work, 0.01)) is True
+    assert asyncio.run(run_in_thread(work, 0.01)) is True
 
 
 def test_an_interrupt_that_comes_too_early_is_not_lost() -> None:
-    stop, interrupted = Stop(10), threading.Event()
+    stop, interrupted = StatementTimeout(10), threading.Event()
     stop.now()
     stop.arm(interrupted.set)
     assert interrupted.is_set()
@@ -88,11 +88,11 @@ def test_an_interrupt_that_comes_too_early_is_not_lost() -> None:
 
 
 def test_what_the_work_raises_reaches_who_waits() -> None:
-    def work(_: Stop) -> None:
+    def work(_: StatementTimeout) -> None:
         raise ToolTimeout("late")
 
     with pytest.raises(ToolTimeout):
-        asyncio.run(in_thread(work, 1))
+        asyncio.run(run_in_thread(work, 1))
 
 
 def asking(statement: str) -> dict[str, Any]:

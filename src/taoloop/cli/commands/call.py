@@ -13,16 +13,16 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.agent_loading import Chosen, described_agent, tell_problems
-from taoloop.cli.approval_answers import person
-from taoloop.cli.database import database, make_private, telling_new_workspace
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.approval_prompt import confirmed
-from taoloop.cli.ui.stdio import owning_stdout, say
-from taoloop.cli.ui.terminal_text import one_line, visible
+from taoloop.cli.agent_loading import AgentOptions, agent_from_options_unloaded, print_load_problems
+from taoloop.cli.approval_answers import current_user
+from taoloop.cli.database import database, make_private, warn_if_workspace_is_new
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.approval_prompt import confirm
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr
+from taoloop.cli.ui.terminal_text import escape_invisible, one_line
 from taoloop.core.events import Observed
 from taoloop.core.policy import Policy
-from taoloop.core.search import near_names
+from taoloop.core.search import suggest_names
 from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import ConfigError, RunNotFound, UnknownName
@@ -68,12 +68,12 @@ def command(
     name: str, tools: tuple[str, ...], args_text: str, yes: bool, db: str | None, as_json: bool, **given: Any
 ) -> int:
     """Check the arguments, ask, and call."""
-    env = environment()
-    with owning_stdout() as stream:
-        named = options.several(tools) or ((name,) if given["agent"] is None else None)
+    env = load_environment()
+    with capture_stdout() as stream:
+        named = options.split_repeated(tools) or ((name,) if given["agent"] is None else None)
         try:
-            agent = described_agent(Chosen(tools=named, **given), env)
-            with telling_new_workspace(agent.workspace):
+            agent = agent_from_options_unloaded(AgentOptions(tools=named, **given), env)
+            with warn_if_workspace_is_new(agent.workspace):
                 agent, tool = _with_one(agent, None if ":" in name and named == (name,) else name)
         except UnknownName as error:
             raise _unknown(error, name, without_file=named == (name,)) from None
@@ -106,13 +106,13 @@ def _with_one(agent: Agent, name: str | None) -> tuple[Agent, Tool]:
     for source in sources:
         if found := next((one for one in source.loaded().tools if one.name == name), None):
             return replace(agent, tools=(found, *marks)), found
-    tell_problems(agent)
+    print_load_problems(agent)
     return agent, agent.toolbox.get(name)
 
 
 def _unknown(error: UnknownName, name: str, *, without_file: bool) -> UnknownName:
     """The error for a name that no tool has, with what may have been meant."""
-    near = near_names(name, error.known, at_most=1)
+    near = suggest_names(name, error.known, at_most=1)
     hints = [f"Did you mean {near[0]!r}?"] if near else []
     if without_file:
         hints.append("For a tool of a file add --tools FILE.yaml.")
@@ -145,7 +145,7 @@ def _agreed(tool: Tool, args: str) -> bool:
         return True
     shown = tier or "no tier: counts as destructive"
     call = f"{tool.name} [{shown}] {args}"
-    return confirmed(f"{visible(call)}\nCall it?")
+    return confirm(f"{escape_invisible(call)}\nCall it?")
 
 
 async def _called(agent: Agent, tool: Tool, args: str, place: Path) -> tuple[Result, str]:
@@ -166,7 +166,7 @@ async def _called(agent: Agent, tool: Tool, args: str, place: Path) -> tuple[Res
         repair_turns=0,
         early_reads=False,
         recover_on_start=False,
-        approve=_approver(person(None)),
+        approve=_approver(current_user(None)),
     )
     async with SqliteJournal(place) as journal:
         run_id = new_run_id(agent.clock.now())
@@ -191,7 +191,7 @@ async def _tell_doubt(journal: SqliteJournal, run_id: str, place: Path) -> None:
     for call in calls:
         if call.started_at is not None and call.observed is None:
             known = f"{call.requested.tool} was under way when it was stopped: it may have happened or not."
-            say(one_line(f"{known} Look before you repeat it. See: tao show {run_id} --db {place}"))
+            print_stderr(one_line(f"{known} Look before you repeat it. See: tao show {run_id} --db {place}"))
 
 
 def _approver(name: str) -> Any:
@@ -211,7 +211,9 @@ def _tell(stream: TextIO, tool: Tool, came: tuple[Result, str], place: Path, *, 
     result, output = came
     seen = _observed(result)
     if seen is None:
-        say(one_line(f"{tool.name} gave no outcome: {result.reason} See: tao show {result.run_id} --db {place}"))
+        print_stderr(
+            one_line(f"{tool.name} gave no outcome: {result.reason} See: tao show {result.run_id} --db {place}")
+        )
         return exits.OF_STATUS[result.status] or exits.FOUND
     fault = seen.error
     if as_json:
@@ -229,5 +231,5 @@ def _tell(stream: TextIO, tool: Tool, came: tuple[Result, str], place: Path, *, 
     elif seen.ok:
         stream.write(output + "\n")
     if fault is not None:
-        say(one_line(f"{tool.name} failed: {fault.code}: {fault.message} {fault.hint}"))
+        print_stderr(one_line(f"{tool.name} failed: {fault.code}: {fault.message} {fault.hint}"))
     return exits.OK if seen.ok else exits.FOUND

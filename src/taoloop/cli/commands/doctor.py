@@ -21,10 +21,10 @@ import taoloop
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
 from taoloop.cli.commands.models import default_reason
-from taoloop.cli.database import database, look
-from taoloop.cli.dotenv import ENV_FILE, environment
+from taoloop.cli.database import database, query_database
+from taoloop.cli.dotenv import ENV_FILE, load_environment
 from taoloop.cli.ui.event_view import console_for, write_rows
-from taoloop.cli.ui.stdio import owning_stdout
+from taoloop.cli.ui.stdio import capture_stdout
 from taoloop.errors import EnvFileError, TaoError
 from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.registry import default_spec, resolve_model
@@ -62,7 +62,7 @@ def command(db: str | None, as_json: bool) -> int:
         *_database(database(db, env)),
     ]
     checks.append(_model(env))
-    with owning_stdout() as stream:
+    with capture_stdout() as stream:
         if as_json:
             stream.writelines(json.dumps(asdict(check), ensure_ascii=False) + "\n" for check in checks)
         else:
@@ -73,7 +73,7 @@ def command(db: str | None, as_json: bool) -> int:
 
 def _env() -> tuple[Mapping[str, str], Check]:
     try:
-        env = environment()
+        env = load_environment()
     except EnvFileError as error:
         return os.environ, Check(name=ENV_FILE, state="fail", text=error.message, hint=error.hint)
     found = f"{Path.cwd() / ENV_FILE} is read" if Path(ENV_FILE).is_file() else "there is none in this folder"
@@ -169,7 +169,7 @@ def _database(path: Path) -> Iterator[Check]:
         folder = folder.parent
     try:
         if path.exists():
-            count = len(look(path, lambda journal: journal.runs(limit=1_000_000)))
+            count = len(query_database(path, lambda journal: journal.runs(limit=1_000_000)))
             yield Check(name="database", state="ok", text=f"{path}: {count} run{'' if count == 1 else 's'}")
         else:
             yield Check(name="database", state="ok", text=f"{path}: made by the first run")

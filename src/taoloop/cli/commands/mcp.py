@@ -21,14 +21,14 @@ from taoloop.cli.agent_loading import (
     DEFAULT_TOOLS,
     MEMORY_TOOLS,
     WORKSPACE_TOOLS,
-    Chosen,
-    chosen_agent,
+    AgentOptions,
+    agent_from_options,
     require_extra,
-    under_mock,
+    with_mock_model,
 )
 from taoloop.cli.database import database, make_private
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.stdio import owning_stdout, say
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.config.document import read_document
 from taoloop.config.import_attribute import load_attribute
 from taoloop.config.policy_file import load_policy
@@ -37,22 +37,22 @@ from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.policy import PROFILES, Policy
 from taoloop.errors import ConfigError, MissingExtra
 from taoloop.journals.base import Journal
-from taoloop.models.wrappers.build import split_spec
-from taoloop.policy import require_possible
+from taoloop.models.wrappers.build import split_specs
+from taoloop.policy import reject_unmatchable_rules
 from taoloop.runtime.after.recovery import orphans
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_setup import PAGING_TOOL
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.journal_pool import JOURNALS
 from taoloop.runtime.subagent import inner_agents
-from taoloop.runtime.tool_call_run import GivenCalls
+from taoloop.runtime.tool_call_run import ToolCallRuns
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from taoloop.serve.mcp.dispatcher import Desk
-    from taoloop.serve.mcp.exposed_tools import Offer
-    from taoloop.serve.mcp.http import Place
+    from taoloop.serve.mcp.dispatcher import CallDispatcher
+    from taoloop.serve.mcp.exposed_tools import ExposedTool
+    from taoloop.serve.mcp.http import ListenAddress
 
 _HELP = """Serve tools and agents to an MCP host, over standard input and output, or with --http over HTTP.
 
@@ -94,12 +94,12 @@ def command(sources: tuple[str, ...], http: str | None, allow_host: tuple[str, .
         )
     if allow_host and http is None:
         raise click.UsageError("--allow-host goes with --http HOST:PORT.")
-    env = environment()
-    with owning_stdout() as stream:
+    env = load_environment()
+    with capture_stdout() as stream:
         place = None if http is None else _place(http, allow_host, env)
         plan = _plan(sources, given, env)
         for problem in plan.problems:
-            say(problem)
+            print_stderr(problem)
         try:
             return asyncio.run(_serve(plan, place, stream))
         finally:
@@ -116,7 +116,7 @@ class _Plan:
     closing: list[Callable[[], None]] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
-    chosen: Chosen = field(default_factory=Chosen)
+    chosen: AgentOptions = field(default_factory=AgentOptions)
     db: Path = field(default_factory=Path)
     env: Mapping[str, str] = field(default_factory=dict)
     purpose: str = ""
@@ -131,7 +131,7 @@ class _Plan:
             close()
 
 
-def _place(http: str, names: Sequence[str], env: Mapping[str, str]) -> Place:
+def _place(http: str, names: Sequence[str], env: Mapping[str, str]) -> ListenAddress:
     from taoloop.serve.mcp.http import TOKEN_VARIABLE, place_of  # noqa: PLC0415  # loads a web server
 
     return place_of(http, token=env.get(TOKEN_VARIABLE), names=names)
@@ -143,7 +143,7 @@ def _plan(sources: Sequence[str], given: Mapping[str, Any], env: Mapping[str, st
     Raises:
         ConfigError: a source cannot be used, or there is nothing to serve.
     """
-    chosen = Chosen(
+    chosen = AgentOptions(
         model=given["model"],
         workspace=given["workspace"],
         memory=given["memory"],
@@ -179,7 +179,7 @@ def _plan(sources: Sequence[str], given: Mapping[str, Any], env: Mapping[str, st
     if not plan.tools and not plan.agents:
         raise ConfigError("There is nothing to serve.", hint="See above what is wrong with the sources.")
     if plan.tools:
-        require_possible(policy, {one.name: one.card for one in plan.tools})
+        reject_unmatchable_rules(policy, {one.name: one.card for one in plan.tools})
     for agent in plan.agents:
         _check(agent)
     return plan
@@ -220,24 +220,24 @@ def _take(plan: _Plan, source: str, named: list[Any]) -> None:
 
 
 def _agent(plan: _Plan, source: str) -> Agent:
-    named = chosen_agent(replace(plan.chosen, agent=source), plan.env)
+    named = agent_from_options(replace(plan.chosen, agent=source), plan.env)
     if named.journal is None:
         named = replace(named, journal=plan.db)
-    return under_mock(named, plan.chosen, plan.env)
+    return with_mock_model(named, plan.chosen, plan.env)
 
 
 def _check(agent: Agent) -> None:
     """Tell what is wrong with an agent before anything is served."""
     for one in (agent, *inner_agents(agent)):
-        for spec in split_spec(one.spec_for("").model):
+        for spec in split_specs(one.spec_for("").model):
             require_extra(spec)
 
 
-async def _serve(plan: _Plan, place: Place | None, stream: TextIO) -> int:
-    from taoloop.serve.mcp.dispatcher import Desk  # noqa: PLC0415  # loads the SDK
+async def _serve(plan: _Plan, place: ListenAddress | None, stream: TextIO) -> int:
+    from taoloop.serve.mcp.dispatcher import CallDispatcher  # noqa: PLC0415  # loads the SDK
     from taoloop.serve.mcp.server import make_server  # noqa: PLC0415  # likewise
 
-    desk = Desk(at_once=plan.at_once)
+    desk = CallDispatcher(at_once=plan.at_once)
     stop = _Stop()
     async with AsyncExitStack() as stack:
         stack.enter_context(stop.on_signals())
@@ -249,7 +249,7 @@ async def _serve(plan: _Plan, place: Place | None, stream: TextIO) -> int:
             else:
                 from taoloop.serve.mcp.http import serve_http  # noqa: PLC0415  # loads a web server
 
-                await serve_http(server, place, stop=stop.event, on_ready=lambda url: say(f"serving at {url}"))
+                await serve_http(server, place, stop=stop.event, on_ready=lambda url: print_stderr(f"serving at {url}"))
         finally:
             closing.cancel()
             await desk.close()
@@ -258,14 +258,14 @@ async def _serve(plan: _Plan, place: Place | None, stream: TextIO) -> int:
     return stop.code
 
 
-async def _close_on(stop: asyncio.Event, desk: Desk) -> None:
+async def _close_on(stop: asyncio.Event, desk: CallDispatcher) -> None:
     await stop.wait()
     await desk.close()
 
 
-async def _offers(plan: _Plan, desk: Desk, stack: AsyncExitStack) -> list[Offer]:
+async def _offers(plan: _Plan, desk: CallDispatcher, stack: AsyncExitStack) -> list[ExposedTool]:
     """The tools and agents with what they need: their journals stay open as long as the server."""
-    from taoloop.serve.mcp.exposed_tools import AgentOffer, ToolOffer  # noqa: PLC0415  # loads the SDK
+    from taoloop.serve.mcp.exposed_tools import AgentAsTool, CardTool  # noqa: PLC0415  # loads the SDK
 
     told: set[Path] = set()
 
@@ -279,10 +279,10 @@ async def _offers(plan: _Plan, desk: Desk, stack: AsyncExitStack) -> list[Offer]
                 await _tell_left(journal, path)
         return journal
 
-    offers: list[Offer] = []
+    offers: list[ExposedTool] = []
     if plan.tools:
         chosen = plan.chosen
-        calls = GivenCalls(
+        calls = ToolCallRuns(
             journal=await opened(plan.db),
             policy=plan.policy,
             approved_tiers=chosen.approved_tiers or (),
@@ -292,16 +292,18 @@ async def _offers(plan: _Plan, desk: Desk, stack: AsyncExitStack) -> list[Offer]
             origins=plan.origins,
             cards=[one.card for one in plan.tools],
         )
-        offers += [ToolOffer(tool=one, calls=calls, desk=desk) for one in plan.tools]
+        offers += [CardTool(tool=one, calls=calls, desk=desk) for one in plan.tools]
     for agent in plan.agents:
-        offers.append(AgentOffer(agent=agent, journal=await opened(agent.journal), desk=desk, purpose=plan.purpose))
+        offers.append(AgentAsTool(agent=agent, journal=await opened(agent.journal), desk=desk, purpose=plan.purpose))
     return offers
 
 
 async def _tell_left(journal: Journal, path: Path) -> None:
     """Say what a process that was killed has left in doubt. Nothing of it is gone on with here."""
     if count := len(await orphans(journal)):
-        say(f"{path}: {count} run(s) lost their process, maybe in the middle of a call; see: tao recover --dry-run")
+        print_stderr(
+            f"{path}: {count} run(s) lost their process, maybe in the middle of a call; see: tao recover --dry-run"
+        )
 
 
 async def _over_stdio(server: Any, stop: asyncio.Event, stream: TextIO) -> None:
@@ -309,7 +311,7 @@ async def _over_stdio(server: Any, stop: asyncio.Event, stream: TextIO) -> None:
     from taoloop.serve.mcp.stdio import serve_stdio  # noqa: PLC0415  # loads the SDK
 
     if sys.stdin.isatty():
-        say("serving over standard input and output; an MCP host is to start this command. Ctrl-C ends it.")
+        print_stderr("serving over standard input and output; an MCP host is to start this command. Ctrl-C ends it.")
     with _owning_stdin() as read_fd:
         await serve_stdio(server, read_fd, stream.fileno(), stop=stop)
 

@@ -10,9 +10,9 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.dotenv import environment
+from taoloop.cli.dotenv import load_environment
 from taoloop.cli.ui.event_view import console_for, write_rows
-from taoloop.cli.ui.stdio import owning_stdout
+from taoloop.cli.ui.stdio import capture_stdout
 from taoloop.errors import TaoError, UnknownName
 from taoloop.models.providers import (
     GENERAL_KEY_VAR,
@@ -49,9 +49,9 @@ class ModelState:
 @options.json_option("One JSON object per kind and line.")
 def command(as_json: bool) -> int:
     """Print the table."""
-    env = environment()
+    env = load_environment()
     states = model_states(env)
-    with owning_stdout() as stream:
+    with capture_stdout() as stream:
         if as_json:
             for state in states:
                 stream.write(json.dumps(asdict(state), ensure_ascii=False) + "\n")

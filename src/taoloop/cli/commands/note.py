@@ -6,12 +6,12 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.approval_answers import person, tell, write
+from taoloop.cli.approval_answers import current_user, print_answer, record_answer
 from taoloop.cli.database import database
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.stdio import owning_stdout, spoken
-from taoloop.cli.ui.texts import label
-from taoloop.runtime.approvals.inbox import note
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.stdio import capture_stdout, terminal_language
+from taoloop.cli.ui.texts import ui_text
+from taoloop.runtime.approvals.inbox import add_note
 
 _HELP = """Tell the run RUN_ID something. The model reads TEXT in its next turn; `tao resume` goes on with the run.
 
@@ -32,11 +32,13 @@ call) and `tao fork` (another decision or thought).
 @options.json_option("The new events as JSON, one per line.")
 def command(run_id: str, text: str, db: str | None, by: str | None, as_json: bool) -> int:
     """Write the remark down."""
-    path = database(db, environment())
-    with owning_stdout() as stream:
-        done, outer = write(path, run_id, lambda journal, found: note(journal, found, text, by=person(by)))
+    path = database(db, load_environment())
+    with capture_stdout() as stream:
+        done, outer = record_answer(
+            path, run_id, lambda journal, found: add_note(journal, found, text, by=current_user(by))
+        )
         if not as_json:
-            language = spoken(done.trace.agent.language, stream)
-            stream.write(label(language, "noted_now", run_id=done.trace.run_id) + "\n")
-        tell(stream, done, outer, db, as_json=as_json)
+            language = terminal_language(done.trace.agent.language, stream)
+            stream.write(ui_text(language, "noted_now", run_id=done.trace.run_id) + "\n")
+        print_answer(stream, done, outer, db, as_json=as_json)
     return exits.OK

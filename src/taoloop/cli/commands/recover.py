@@ -13,10 +13,10 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.agent_loading import Chosen, agent_of_run, under_mock
-from taoloop.cli.database import database, look
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.stdio import owning_stdout, say
+from taoloop.cli.agent_loading import AgentOptions, agent_of_run, with_mock_model
+from taoloop.cli.database import database, query_database
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.cli.ui.terminal_text import one_line
 from taoloop.core.trace import Trace
 from taoloop.journals.sqlite.journal import SqliteJournal
@@ -42,16 +42,16 @@ put before you: such a run waits (`tao settle`).
 @options.json_option("One JSON object per run and line.")
 def command(db: str | None, agent: str | None, after: float | None, dry_run: bool, as_json: bool) -> int:
     """Take up what was left behind, one run after the other."""
-    env = environment()
-    path, chosen = database(db, env), Chosen(agent=agent)
-    with owning_stdout() as stream:
+    env = load_environment()
+    path, chosen = database(db, env), AgentOptions(agent=agent)
+    with capture_stdout() as stream:
         if dry_run:
-            found = look(path, lambda journal: orphans(journal, silent_s=after))
+            found = query_database(path, lambda journal: orphans(journal, silent_s=after))
             for trace in found:
                 _tell(stream, as_json, trace.run_id, "running", trace.task)
             count, failed = len(found), 0
         else:
-            look(path, lambda journal: journal.runs(limit=1))  # a database that is not there is not made
+            query_database(path, lambda journal: journal.runs(limit=1))  # a database that is not there is not made
 
             def tell(one: Recovered) -> None:
                 _tell(stream, as_json, one.run_id, *outcome(one))
@@ -59,13 +59,13 @@ def command(db: str | None, agent: str | None, after: float | None, dry_run: boo
             done = asyncio.run(recover_with(path, chosen, env, tell, silent_s=after))
             count, failed = len(done), sum(one.error is not None and not one.elsewhere for one in done)
     if not count:
-        say(f"{path}: no run has lost its process.")
+        print_stderr(f"{path}: no run has lost its process.")
     return exits.FOUND if failed else exits.OK
 
 
 async def recover_with(
     path: Path,
-    chosen: Chosen,
+    chosen: AgentOptions,
     env: Mapping[str, str],
     tell: Callable[[Recovered], None],
     *,
@@ -79,7 +79,9 @@ async def recover_with(
         def agent_for(trace: Trace) -> Agent | None:
             if only is not None and not belongs_to(trace, only):
                 return None
-            agents.append(under_mock(replace(agent_of_run(trace.agent, chosen, env), journal=journal), chosen, env))
+            agents.append(
+                with_mock_model(replace(agent_of_run(trace.agent, chosen, env), journal=journal), chosen, env)
+            )
             return agents[-1]
 
         try:

@@ -18,30 +18,37 @@ import click
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
 from taoloop.cli.agent_loading import (
-    Chosen,
+    AgentOptions,
+    agent_from_options,
     agent_of_run,
-    chosen_agent,
     database_of,
-    limits_over,
-    model_remark,
+    merge_limits,
+    model_notice,
     require_extra,
-    under_mock,
+    with_mock_model,
 )
-from taoloop.cli.database import database, holder_of, left_behind, load_run, make_private, telling_new_workspace
-from taoloop.cli.dotenv import environment
-from taoloop.cli.signals import Stopper
-from taoloop.cli.ui.approval_prompt import Asker
+from taoloop.cli.database import (
+    count_orphaned_runs,
+    database,
+    holder_of,
+    load_run,
+    make_private,
+    warn_if_workspace_is_new,
+)
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.signals import SignalStopper
+from taoloop.cli.ui.approval_prompt import TerminalApprover
 from taoloop.cli.ui.event_view import LIMIT_OPTIONS, answer_command, resume_command, summary
 from taoloop.cli.ui.live_view import JsonView, LiveView
-from taoloop.cli.ui.stdio import OutputError, owning_stdout, say, spoken
+from taoloop.cli.ui.stdio import OutputError, capture_stdout, print_stderr, terminal_language
 from taoloop.cli.ui.terminal_text import one_line
-from taoloop.cli.ui.texts import label
+from taoloop.cli.ui.texts import ui_text
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.events import Event
 from taoloop.core.policy import PROFILES
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunHeld, RunNotResumable, TaoError
-from taoloop.models.wrappers.build import split_spec
+from taoloop.models.wrappers.build import split_specs
 from taoloop.runtime.after.recovery import Recovered
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.engine.clock import new_run_id
@@ -145,16 +152,16 @@ def command(
         raise click.UsageError(f"--resume goes on with the run as it was described; leave --{fixed[0]} away.")
     if len(words) > 1:
         raise click.UsageError(f"The task came as {len(words)} words; quote it: tao run {shlex.quote(' '.join(words))}")
-    env = environment()
+    env = load_environment()
     chosen = _chosen(given)
-    with owning_stdout() as stream:
+    with capture_stdout() as stream:
         asks = stream.isatty() and sys.stdin.isatty() and not as_json
         if words:
             session = _new(chosen, env, _task(words[0]), db, after)
-            session.see_to_the_left(env, recover=recover)
+            session.report_orphaned_runs(env, recover=recover)
         else:
             session = _resumed(chosen, env, resume or "", db, asks, take_over)
-        return session.go(stream, as_json=as_json, verbose=verbose)
+        return session.run(stream, as_json=as_json, verbose=verbose)
 
 
 class Session:
@@ -163,7 +170,7 @@ class Session:
     def __init__(self, agent: Agent, trace: Trace, language: str, db: str | None, **ask: Any) -> None:
         self.agent, self.trace, self.language, self._db, self._ask = agent, trace, language, db, ask
 
-    def go(self, stream: TextIO, *, as_json: bool, verbose: bool) -> int:
+    def run(self, stream: TextIO, *, as_json: bool, verbose: bool) -> int:
         """Run to the end or to a wait; returns the exit code."""
         view: JsonView | LiveView
         asks: LiveView | None = None
@@ -172,7 +179,7 @@ class Session:
         else:
             view = LiveView(stream, self.trace, language=self.language, raw=verbose)
             asks = view if stream.isatty() and sys.stdin.isatty() else None
-        agent = replace(self.agent, approve=None if asks is None else Asker(asks))
+        agent = replace(self.agent, approve=None if asks is None else TerminalApprover(asks))
 
         def listen(event: Event) -> None:
             self.trace.append(event)
@@ -180,22 +187,22 @@ class Session:
                 view.show(event)
 
         failure: TaoError | None = None
-        with Stopper(lambda: self._say("stopping")) as stopper:
+        with SignalStopper(lambda: self._say("stopping")) as stopper:
             try:
                 with view:
                     stopper.drive(lambda listener: self._run(agent, listener, view.hears), listen)
             except TaoError as error:
                 failure = error
-        code = self._tell(stopper, view, stream)
+        code = self._print_outcome(stopper, view, stream)
         if failure is not None:
             raise failure
         return code
 
-    def see_to_the_left(self, env: Mapping[str, str], *, recover: bool) -> None:
+    def report_orphaned_runs(self, env: Mapping[str, str], *, recover: bool) -> None:
         """Tell on standard error what dead processes left in the database; go on with it first where that is wished."""
         agent, journal = self.agent, self.agent.journal
         self.agent = replace(agent, recover_on_start=False)  # it is done here
-        if not isinstance(journal, str | Path) or not (left := left_behind(Path(journal))):
+        if not isinstance(journal, str | Path) or not (left := count_orphaned_runs(Path(journal))):
             return
         if recover or agent.recover_on_start:
             from taoloop.cli.commands.recover import outcome, recover_with  # noqa: PLC0415  # it is rarely asked for
@@ -204,14 +211,14 @@ class Session:
                 status, text = outcome(one)
                 self._say("recovered", run_id=one.run_id, status=status, text=one_line(text))
 
-            asyncio.run(recover_with(Path(journal), Chosen(), env, tell, only=agent))
-            left = left_behind(Path(journal))
+            asyncio.run(recover_with(Path(journal), AgentOptions(), env, tell, only=agent))
+            left = count_orphaned_runs(Path(journal))
         if left:
             where = "" if Path(journal) == database(None, env) else f" --db {shlex.quote(str(journal))}"
             self._say("left", n=left, command=f"tao recover{where}")
 
     def _say(self, name: str, **values: object) -> None:
-        say(label(spoken(self.language, sys.stderr), name, **values))
+        print_stderr(ui_text(terminal_language(self.language, sys.stderr), name, **values))
 
     async def _run(self, agent: Agent, listener: Listener, hears: DeltaListener | None) -> Result:
         try:
@@ -223,7 +230,7 @@ class Session:
                 await agent.bound_model.close()
                 await agent.close()
 
-    def _tell(self, stopper: Stopper, view: JsonView | LiveView, stream: TextIO) -> int:
+    def _print_outcome(self, stopper: SignalStopper, view: JsonView | LiveView, stream: TextIO) -> int:
         """The last lines, and the exit code."""
         trace = self.trace
         if stopper.code == exits.BROKEN_PIPE:
@@ -240,7 +247,7 @@ class Session:
         told = {"answer_first": answer_command(trace, self._db), "resume": command_line}
         for name, next_one in told.items():
             if next_one is not None and isinstance(view, LiveView):
-                view.pen.line(label(view.pen.language, name, command=next_one), "bold")
+                view.pen.line(ui_text(view.pen.language, name, command=next_one), "bold")
                 stream.flush()
             elif next_one is not None:
                 self._say(name, command=next_one)
@@ -249,24 +256,24 @@ class Session:
         return exits.FOUND if status == "running" else exits.OF_STATUS[status]
 
 
-def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None, after: str | None) -> Session:
+def _new(chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None) -> Session:
     place = database_of(chosen, env, db) if after is not None else None
     earlier = load_run(place, after) if place is not None and after is not None else None
     if earlier is None or chosen.agent is not None:
-        named = chosen_agent(chosen, env)
+        named = agent_from_options(chosen, env)
     else:
         named = replace(agent_of_run(earlier.agent, chosen, env), journal=place)
     if db is not None or named.journal is None:
         named = replace(named, journal=database(db, env))
-    agent = under_mock(named, chosen, env)
-    with telling_new_workspace(agent.workspace):
+    agent = with_mock_model(named, chosen, env)
+    with warn_if_workspace_is_new(agent.workspace):
         spec = agent.spec_for(task)  # whatever is wrong with the agent is told before anything is stored
         models = [spec.model, *(inner.spec_for(task).model for inner in inner_agents(agent))]
     for model in models:
-        for one in split_spec(model):
+        for one in split_specs(model):
             require_extra(one)
-    if remark := model_remark(named, agent, env, spoken(spec.language, sys.stderr)):
-        say(remark)
+    if remark := model_notice(named, agent, env, terminal_language(spec.language, sys.stderr)):
+        print_stderr(remark)
     if isinstance(agent.journal, str | Path):
         make_private(Path(agent.journal), expected=Path(agent.journal) == database(None, {}))
     trace = Trace(new_run_id(agent.clock.now()))
@@ -274,29 +281,29 @@ def _new(chosen: Chosen, env: Mapping[str, str], task: str, db: str | None, afte
 
 
 def _resumed(
-    chosen: Chosen, env: Mapping[str, str], given: str, db: str | None, asks: bool, take_over: bool
+    chosen: AgentOptions, env: Mapping[str, str], given: str, db: str | None, asks: bool, take_over: bool
 ) -> Session:
     path = database_of(chosen, env, db)
     trace = load_run(path, given)
     if trace.status == "completed":
         look = f"Start a new run, or look: tao show {trace.run_id}"
         raise RunNotResumable(f"The run {trace.run_id} is completed.", hint=look)
-    limits = limits_over(trace.limits, chosen.limits)
+    limits = merge_limits(trace.limits, chosen.limits)
     ended = trace.finished.limit if trace.finished is not None else None
     if ended in LIMIT_OPTIONS and getattr(limits, ended) == getattr(trace.limits, ended):
         raise ConfigError(
             f"The run {trace.run_id} has used up its {ended} of {getattr(limits, ended):g}.",
             hint=f"Give it more: {resume_command(trace, db)}",
         )
-    language = spoken(trace.agent.language, sys.stderr)
+    language = terminal_language(trace.agent.language, sys.stderr)
     named = replace(agent_of_run(trace.agent, chosen, env), journal=path)
-    agent = under_mock(named, chosen, env)
+    agent = with_mock_model(named, chosen, env)
     if agent is not named:
-        say(model_remark(named, agent, env, language))
+        print_stderr(model_notice(named, agent, env, language))
     if (holder := holder_of(path, trace.run_id)) is not None and asks and not take_over:
         number = "" if holder.process is None else f" ({holder.process})"
-        say(label(language, "held", run_id=trace.run_id, number=number))
-        take_over = click.confirm(label(language, "held_ask"), err=True)
+        print_stderr(ui_text(language, "held", run_id=trace.run_id, number=number))
+        take_over = click.confirm(ui_text(language, "held_ask"), err=True)
     if holder is not None and not take_over:
         raise RunHeld(
             f"Run {trace.run_id} was left alone: {holder} is at work on it.",
@@ -306,7 +313,7 @@ def _resumed(
     return Session(agent, trace, trace.agent.language, db, **ask)
 
 
-def _chosen(given: dict[str, Any]) -> Chosen:
+def _chosen(given: dict[str, Any]) -> AgentOptions:
     limits = {
         name: given[option]
         for name, option in (
@@ -318,14 +325,14 @@ def _chosen(given: dict[str, Any]) -> Chosen:
         )
         if given[option] is not None
     }
-    return Chosen(
+    return AgentOptions(
         agent=given["agent"],
         model=given["model"],
         fallback=given["fallback"] or None,
         dialect=given["dialect"],
         strategy=given["strategy"],
         language=given["lang"],
-        tools=options.several(given["tools"]),
+        tools=options.split_repeated(given["tools"]),
         workspace=given["workspace"],
         memory=given["memory"],
         output_schema=given["output_schema"],

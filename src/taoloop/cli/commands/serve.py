@@ -14,8 +14,8 @@ import click
 
 from taoloop.cli import options
 from taoloop.cli.database import database, make_private
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.stdio import say
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import ConfigError, MissingExtra
 from taoloop.runtime.journal_pool import JOURNALS
 
@@ -72,7 +72,7 @@ def command(file: str | None, **given: Any) -> int:
         return _show_new_key(given["new_key"])
     if file is None:
         raise click.UsageError("Name a FILE to serve, such as agent.yaml.")
-    env = environment()
+    env = load_environment()
     from taoloop.serve.gateway.config.load_config import load_config  # noqa: PLC0415  # the extra is there now
 
     load = partial(
@@ -88,14 +88,14 @@ def command(file: str | None, **given: Any) -> int:
     )
     config = load()
     if given["check"]:
-        from taoloop.serve.gateway.config.config_summary import describe  # noqa: PLC0415  # only for this
-        from taoloop.serve.gateway.server import require_safe  # noqa: PLC0415  # as above
+        from taoloop.serve.gateway.config.config_summary import config_summary  # noqa: PLC0415  # only for this
+        from taoloop.serve.gateway.server import require_keys_off_localhost  # noqa: PLC0415  # as above
 
-        click.echo(describe(config))
-        require_safe(config)
+        click.echo(config_summary(config))
+        require_keys_off_localhost(config)
         return 0
     for warning in config.warnings:
-        say(f"Warning: {warning}")
+        print_stderr(f"Warning: {warning}")
     path = config.db if config.db is not None else database(None, env)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_serve(config, path, load, given["log_format"], env))
@@ -104,16 +104,16 @@ def command(file: str | None, **given: Any) -> int:
 async def _serve(
     config: GatewayConfig, path: Path, load: Callable[[], GatewayConfig], log_format: Form, env: Mapping[str, str]
 ) -> int:
-    from taoloop.journals.costs import spending  # noqa: PLC0415  # as above
+    from taoloop.journals.costs import cost_rows  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.observe.otel import Telemetry  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.observe.request_log import request_log  # noqa: PLC0415  # as above
-    from taoloop.serve.gateway.quotas import Allowances  # noqa: PLC0415  # as above
-    from taoloop.serve.gateway.server import Process, require_safe  # noqa: PLC0415  # as above
+    from taoloop.serve.gateway.quotas import Quotas  # noqa: PLC0415  # as above
+    from taoloop.serve.gateway.server import GatewayServer, require_keys_off_localhost  # noqa: PLC0415  # as above
 
-    require_safe(config)
+    require_keys_off_localhost(config)
     make_private(path, expected=config.db is None)
     async with JOURNALS.use(path) as journal:
-        allowances = Allowances(config.limits, spent=await spending(journal, since=_midnight()))
+        allowances = Quotas(config.limits, spent=await cost_rows(journal, since=_midnight()))
         log = request_log(log_format, env=env, secrets=config.secrets)
         telemetry = Telemetry.from_env(env)
 
@@ -122,7 +122,7 @@ async def _serve(
             log.learn(changed.secrets)  # before anything is said of it
             return changed
 
-        process = Process(
+        process = GatewayServer(
             config,
             journal,
             load=load_anew,
@@ -135,7 +135,7 @@ async def _serve(
 
         def ready(url: str) -> None:
             _spare_the_collector()
-            say(f"Serving {', '.join(config.agents)} on {url}/v1")
+            print_stderr(f"Serving {', '.join(config.agents)} on {url}/v1")
 
         try:
             with log.listening():
@@ -195,9 +195,9 @@ def _show_new_key(name: str) -> int:
     from taoloop.serve.gateway.config.api_keys import new_key  # noqa: PLC0415  # the extra is there
 
     secret, key = new_key(name)
-    say("This is the key; it is shown once and kept nowhere:")
+    print_stderr("This is the key; it is shown once and kept nowhere:")
     click.echo(secret)
-    say("In the gateway file:\n")
+    print_stderr("In the gateway file:\n")
     click.echo(f"keys:\n  - name: {_in_yaml(key.name)}\n    digest: {key.digest}")
     return 0
 

@@ -12,12 +12,12 @@ import click
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
 from taoloop.cli.agent_loading import named_tools
-from taoloop.cli.dotenv import environment
+from taoloop.cli.dotenv import load_environment
 from taoloop.cli.mcp_changes import approve
 from taoloop.cli.ui.card_text import card_record, card_text, findings_text
 from taoloop.cli.ui.event_view import console_for
-from taoloop.cli.ui.stdio import owning_stdout, say
-from taoloop.cli.ui.terminal_text import clean, one_line
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr
+from taoloop.cli.ui.terminal_text import one_line, strip_control_codes
 from taoloop.config.agent_file import load_agent
 from taoloop.config.tool_file import is_tool_file, load_tools, tools_named
 from taoloop.core.cards.card_lint import lint
@@ -26,7 +26,7 @@ from taoloop.errors import ConfigError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.builtin.catalog import builtin_tools
-from taoloop.tools.load_result import Problem
+from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
@@ -76,14 +76,14 @@ def command(
     """Print or lint the cards."""
     if openapi is not None and (names or agent is not None or approving):
         raise click.UsageError("--openapi shows one document; leave NAMES and the other sources away.")
-    env = environment()
-    with owning_stdout() as stream:
+    env = load_environment()
+    with capture_stdout() as stream:
         if approving:
             plain = [name for name in names if not is_tool_file(name)]
             return approve(stream, _sources(names, agent, env), plain, yes=yes)
         found = _of_document(openapi) if openapi is not None else _found(names, agent, env)
         for problem in found.problems:
-            say(one_line(str(problem)))
+            print_stderr(one_line(str(problem)))
         if found.problems and not found.cards:
             raise ConfigError("There is no tool left.", hint="The lines before this one say what is wrong.")
         if not found.cards:
@@ -97,7 +97,7 @@ def command(
             console = console_for(stream)
             for card in found.cards:
                 text = findings_text(card, findings[card.name]) if linting else card_text(card)
-                console.print(clean(text), soft_wrap=not console.is_terminal)
+                console.print(strip_control_codes(text), soft_wrap=not console.is_terminal)
     return exits.FOUND if any(findings.values()) else exits.OK
 
 
@@ -106,7 +106,7 @@ class _Found:
     """What is to be shown, and what cannot be."""
 
     cards: tuple[ToolCard, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LoadProblem, ...] = ()
 
 
 def _found(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> _Found:
@@ -116,7 +116,7 @@ def _found(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> _
         builtin = tuple(tool.card for tool in builtin_tools(None).values())
         return _Found(tuple(_one(name, env) for name in plain) if plain else builtin)
     tools: list[Tool] = []
-    problems: list[Problem] = []
+    problems: list[LoadProblem] = []
     if agent is not None:
         made = load_agent(agent, env=env)
         problems += [problem for source in sources_in(made.tools) for problem in source.untold()]

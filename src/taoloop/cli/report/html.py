@@ -7,7 +7,7 @@ import hashlib
 import html
 
 from taoloop.cli.report.model import Part, Report
-from taoloop.cli.ui.terminal_text import visible
+from taoloop.cli.ui.terminal_text import escape_invisible
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --dim: #667079; --line: #dfe3e8; --back: #fff; --code: #f5f7f9;
@@ -89,7 +89,7 @@ def _text(name: str, text: str, form: str) -> str:
 
 
 def _inert(text: str) -> str:
-    return html.escape(visible(text.replace("\r\n", "\n").expandtabs(4)), quote=True)
+    return html.escape(escape_invisible(text.replace("\r\n", "\n").expandtabs(4)), quote=True)
 
 
 def _digest(style: str) -> str:

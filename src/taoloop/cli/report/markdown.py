@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from taoloop.cli.report.model import Part, Report
-from taoloop.cli.ui.terminal_text import one_line, visible
+from taoloop.cli.ui.terminal_text import escape_invisible, one_line
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@]|:(?=//))")
 
@@ -34,7 +34,7 @@ def _part(report: Report, part: Part) -> list[str]:
 def _fence(text: str) -> list[str]:
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return [f"{fence}text", visible(text.replace("\r\n", "\n").expandtabs(4)), fence]
+    return [f"{fence}text", escape_invisible(text.replace("\r\n", "\n").expandtabs(4)), fence]
 
 
 def _escaped(text: str) -> str:

@@ -13,14 +13,14 @@ from typing import Any
 
 import click
 
-from taoloop.cli.approval_answers import person
+from taoloop.cli.approval_answers import current_user
 from taoloop.cli.ui.approval_view import show_call, show_question
 from taoloop.cli.ui.live_view import LiveView
-from taoloop.cli.ui.texts import label
-from taoloop.core.cards.decimals import written_literals
+from taoloop.cli.ui.texts import ui_text
+from taoloop.core.cards.decimals import decimal_literals
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import InvalidArguments
-from taoloop.runtime.approvals.inbox import fitted
+from taoloop.runtime.approvals.inbox import validate_edited_args
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 
 _YES_IN_FULL = ("yes", "是", "允许")
@@ -38,12 +38,12 @@ _KEYS = {
 }
 
 
-class Asker:
+class TerminalApprover:
     """Answers the policy's questions by asking at the terminal."""
 
     def __init__(self, view: LiveView) -> None:
         self._view = view
-        self._by = person(None)
+        self._by = current_user(None)
         self._singly: set[tuple[str, str]] = set()  # calls that the person wants to decide one by one
 
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
@@ -53,7 +53,7 @@ class Asker:
                 return await (self._ask_what_happened(request) if request.doubt else self._ask(request))
             except asyncio.CancelledError:
                 if request.expires_at is not None and time.time() >= request.expires_at - 1:
-                    self._prompt("\n" + label(self._view.pen.language, "ask_too_late") + "\n")
+                    self._prompt("\n" + ui_text(self._view.pen.language, "ask_too_late") + "\n")
                 raise
 
     async def _ask(self, request: ApprovalRequest) -> ApprovalAnswer | None:
@@ -61,7 +61,7 @@ class Asker:
             request = replace(request, batch=())
         pen = self._view.pen
         show_question(pen, request, inner=request.run_id != self._view.run_id)
-        forget_typed()
+        discard_typeahead()
         args: Mapping[str, Any] | None = None
         digits: Mapping[str, str] | None = None
         on_offer = _on_offer(request)
@@ -73,7 +73,7 @@ class Asker:
                 case "later":
                     return None
                 case "no":
-                    self._prompt(label(pen.language, "ask_reason"))
+                    self._prompt(ui_text(pen.language, "ask_reason"))
                     note = (await _read_line() or "").strip()
                     return ApprovalAnswer(approved=False, by=self._by, note=note, batch=bool(request.batch))
                 case "edit":
@@ -98,15 +98,15 @@ class Asker:
                     )
                 case _:
                     again = "ask_grave" if request.grave else "ask_again"
-                    self._prompt(label(pen.language, again) + (" " if request.grave else ""))
+                    self._prompt(ui_text(pen.language, again) + (" " if request.grave else ""))
 
     async def _ask_what_happened(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         """The other question: of a call without an outcome, whether it happened. No letter of the first is taken."""
         pen = self._view.pen
         show_question(pen, request, inner=request.run_id != self._view.run_id)
-        forget_typed()
+        discard_typeahead()
         names = ("doubt_happened", "doubt_repeat", "doubt_leave", "ask_later")
-        self._prompt("   ".join(label(pen.language, name) for name in names))
+        self._prompt("   ".join(ui_text(pen.language, name) for name in names))
         while (line := await _read_line()) is not None:
             said = _meant(line, ("happened", "repeat", "leave", "later"), in_full=False)
             if said == "later":
@@ -114,7 +114,7 @@ class Asker:
             if said in ("happened", "repeat", "leave"):
                 note = ""
                 if said == "happened":
-                    self._prompt(label(pen.language, "doubt_note"))
+                    self._prompt(ui_text(pen.language, "doubt_note"))
                     note = (await _read_line() or "").strip()
                 return ApprovalAnswer(
                     approved=said == "happened",
@@ -122,12 +122,12 @@ class Asker:
                     note=note,
                     settle=said,  # type: ignore[arg-type]  # one of the three
                 )
-            self._prompt(label(pen.language, "ask_again"))
+            self._prompt(ui_text(pen.language, "ask_again"))
         return None
 
     async def _in_full(self) -> bool:
         """Whether the person types the whole word too, where one letter must not be enough."""
-        self._prompt(label(self._view.pen.language, "ask_grave") + " ")
+        self._prompt(ui_text(self._view.pen.language, "ask_grave") + " ")
         return (await _read_line() or "").strip().lower() in _YES_IN_FULL
 
     def _keys(self, request: ApprovalRequest, on_offer: tuple[str, ...]) -> str:
@@ -136,23 +136,23 @@ class Asker:
         names = [f"ask_{key}" for key in on_offer]
         if calls > 1:
             names[0] = "ask_yes_all"
-        parts = [label(language, name, n=calls) for name in names if not (request.grave and name == "ask_yes")]
-        head = label(language, "ask_grave") + "\n" if request.grave else ""
+        parts = [ui_text(language, name, n=calls) for name in names if not (request.grave and name == "ask_yes")]
+        head = ui_text(language, "ask_grave") + "\n" if request.grave else ""
         return head + "   ".join(parts)
 
     async def _edited(self, request: ApprovalRequest) -> tuple[Mapping[str, Any], Mapping[str, str]] | None:
         """Arguments that fit the tool, with their decimals as typed; None where the person left them as they are."""
         pen = self._view.pen
         while True:
-            self._prompt(label(pen.language, "ask_args"))
+            self._prompt(ui_text(pen.language, "ask_args"))
             line = (await _read_line() or "").strip()
             if not line:
                 return None
             try:
                 given = loads(line)
                 if request.card is None:
-                    return (dict(given), written_literals(given, (line,))) if isinstance(given, Mapping) else None
-                return fitted(request.card, given), written_literals(given, (line,))
+                    return (dict(given), decimal_literals(given, (line,))) if isinstance(given, Mapping) else None
+                return validate_edited_args(request.card, given), decimal_literals(given, (line,))
             except NotJsonError as error:
                 pen.line(f"JSON: {error}", "red")
             except InvalidArguments as error:
@@ -181,7 +181,7 @@ def _meant(line: str, on_offer: tuple[str, ...], *, in_full: bool) -> str:
     return next((key for key in on_offer if typed in _KEYS[key]), "")
 
 
-def forget_typed() -> None:
+def discard_typeahead() -> None:
     """Drop what was typed before the question stood there: it cannot be its answer."""
     try:
         import termios  # noqa: PLC0415  # not on every system
@@ -191,9 +191,9 @@ def forget_typed() -> None:
         termios.tcflush(0, termios.TCIFLUSH)
 
 
-def confirmed(question: str) -> bool:
+def confirm(question: str) -> bool:
     """Whether the person at the terminal says yes; Ctrl-C and the end of input leave the line."""
-    forget_typed()
+    discard_typeahead()
     try:
         return click.confirm(question, err=True)
     except click.Abort:

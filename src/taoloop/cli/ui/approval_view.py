@@ -9,9 +9,9 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from taoloop.cli.ui.event_view import Pen
-from taoloop.cli.ui.terminal_text import visible
-from taoloop.cli.ui.texts import label
+from taoloop.cli.ui.event_view import RowWriter
+from taoloop.cli.ui.terminal_text import escape_invisible
+from taoloop.cli.ui.texts import ui_text
 from taoloop.core.events import Source
 from taoloop.core.views.transcript import input_text
 from taoloop.policy.texts import translated
@@ -22,38 +22,40 @@ _RANKS = {"target": 0, "value": 2, "content": 3, "minor": 4}
 _REFERENCE = 1
 
 
-def show_question(pen: Pen, request: ApprovalRequest, *, inner: bool = False) -> None:
+def show_question(pen: RowWriter, request: ApprovalRequest, *, inner: bool = False) -> None:
     """The calls whole, and why it is asked. Nothing in them can hide or pass for a line of ours."""
     calls = (request, *request.batch)
     pen.gap()
-    title = label(pen.language, "doubt_title" if request.doubt else "ask_title", n=len(calls))
+    title = ui_text(pen.language, "doubt_title" if request.doubt else "ask_title", n=len(calls))
     pen.row("asking", title, style="bold yellow", body="bold")
     for one in calls:
         show_call(pen, one, inner=inner)
     if request.doubt:
-        pen.row("note", _on_one_line(shown(pen, request.doubt)))
+        pen.row("note", _on_one_line(printable(pen, request.doubt)))
         return
     pen.row(
         "ask_why",
-        label(pen.language, "semicolon").join(_on_one_line(shown(pen, reason)) for reason in _reasons(pen, request)),
+        ui_text(pen.language, "semicolon").join(
+            _on_one_line(printable(pen, reason)) for reason in _reasons(pen, request)
+        ),
     )
     if request.expires_at is not None:
-        pen.line("   " + label(pen.language, "ask_until", time=moment(request.expires_at)), "dim")
+        pen.line("   " + ui_text(pen.language, "ask_until", time=format_local_time(request.expires_at)), "dim")
 
 
-def _reasons(pen: Pen, request: ApprovalRequest) -> list[str]:
+def _reasons(pen: RowWriter, request: ApprovalRequest) -> list[str]:
     """Why it is asked, in the language of the terminal: a run in Chinese may be asked about where only ASCII shows."""
     tier = request.card.tier if request.card is not None else None
     return [translated(reason, pen.language, tool=request.tool, tier=tier) for reason in request.reasons]
 
 
 def show_call(
-    pen: Pen, request: ApprovalRequest, *, inner: bool = False, edited: Mapping[str, Any] | None = None
+    pen: RowWriter, request: ApprovalRequest, *, inner: bool = False, edited: Mapping[str, Any] | None = None
 ) -> None:
     """One call: the tool, then its arguments, those that say what it acts on first, each with its origin."""
     tier = f" [{request.card.tier}]" if request.card is not None and request.card.tier else ""
-    within = " · " + label(pen.language, "run", run_id=request.run_id) if inner else ""
-    pen.row("ask_tool", f"{_on_one_line(shown(pen, request.tool))}{tier} ({request.call_id}){within}")
+    within = " · " + ui_text(pen.language, "run", run_id=request.run_id) if inner else ""
+    pen.row("ask_tool", f"{_on_one_line(printable(pen, request.tool))}{tier} ({request.call_id}){within}")
     args = request.args if edited is None else edited
     for name in sorted(args, key=lambda name: _rank(request, name)):
         changed = edited is not None and (name not in request.args or request.args[name] != args[name])
@@ -61,35 +63,35 @@ def show_call(
         _argument(pen, name, args[name], None if changed else sources)
 
 
-def _argument(pen: Pen, name: str, value: Any, sources: Iterable[Source] | None) -> None:
+def _argument(pen: RowWriter, name: str, value: Any, sources: Iterable[Source] | None) -> None:
     """The value whole, and below it where it came from; None for what the person put there."""
-    head = _on_one_line(shown(pen, name))
-    text = shown(pen, value if isinstance(value, str) and "\n" in value else input_text([value])[1:-1])
+    head = _on_one_line(printable(pen, name))
+    text = printable(pen, value if isinstance(value, str) and "\n" in value else input_text([value])[1:-1])
     if "\n" in text or cell_len(f"   {head} = {text}") > pen.console.width:
         pen.line(f"   {head} =")
         _block(pen, text)
     else:
         pen.line(f"   {head} = {text}")
     if sources is None:
-        pen.line(f"      {label(pen.language, 'badge_edited')}", "green")
+        pen.line(f"      {ui_text(pen.language, 'badge_edited')}", "green")
         return
     for one in sources:
-        where = "" if one.arg == name else _on_one_line(shown(pen, one.arg)) + label(pen.language, "colon")
+        where = "" if one.arg == name else _on_one_line(printable(pen, one.arg)) + ui_text(pen.language, "colon")
         place = ""
         if one.snippet and one.call_id:
-            snippet = _on_one_line(shown(pen, one.snippet))
-            place = label(pen.language, "badge_from", call_id=one.call_id, snippet=snippet)
-        for line in _folded(pen, where + label(pen.language, f"badge_{one.badge}") + place, 6):
+            snippet = _on_one_line(printable(pen, one.snippet))
+            place = ui_text(pen.language, "badge_from", call_id=one.call_id, snippet=snippet)
+        for line in _folded(pen, where + ui_text(pen.language, f"badge_{one.badge}") + place, 6):
             pen.line(f"      {line}", _STYLES.get(one.badge, "dim"))
 
 
-def shown(pen: Pen, text: str) -> str:
+def printable(pen: RowWriter, text: str) -> str:
     """`visible`, with what the terminal's encoding lacks written out too: a person must see what they allow."""
     encoding = pen.console.encoding
-    return visible(text).encode(encoding, "backslashreplace").decode(encoding)
+    return escape_invisible(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def moment(at: float) -> str:
+def format_local_time(at: float) -> str:
     """A time of the journal in the person's own zone."""
     try:
         return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
@@ -97,14 +99,14 @@ def moment(at: float) -> str:
         return f"{at:g}"
 
 
-def _block(pen: Pen, text: str) -> None:
+def _block(pen: RowWriter, text: str) -> None:
     """The text between bars, also where a line of it is folded, so that none of it passes for a line of ours."""
     for line in text.split("\n"):
         for part in Text(line).wrap(pen.console, max(10, pen.console.width - 5), overflow="fold"):
             pen.line(f"   │ {part.plain}")
 
 
-def _folded(pen: Pen, text: str, indent: int) -> list[str]:
+def _folded(pen: RowWriter, text: str, indent: int) -> list[str]:
     """A line of a terminal as several, so that no part of it begins where our own lines do."""
     if not pen.console.is_terminal:
         return [text]

@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from taoloop.cli.ui.terminal_text import clean, one_line, shortened
-from taoloop.cli.ui.texts import label
+from taoloop.cli.ui.terminal_text import one_line, strip_control_codes, truncate
+from taoloop.cli.ui.texts import ui_text
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
@@ -93,7 +93,7 @@ def write_rows(console: Console, rows: Sequence[tuple[str, ...]], styles: Sequen
 
 
 @dataclass(slots=True)
-class Pen:
+class RowWriter:
     """Writes labelled rows. Texts are cleaned here, so nothing untrusted reaches the terminal as it came."""
 
     console: Console
@@ -101,12 +101,12 @@ class Pen:
 
     def row(self, name: str, text: str, *, style: str = "", body: str = "", mark: str = "") -> None:
         """A label and a text beside it; `mark` stands before the label (the number of the step)."""
-        shown = label(self.language, name)
-        content = clean(text).rstrip("\n")
+        shown = ui_text(self.language, name)
+        content = strip_control_codes(text).rstrip("\n")
         if not self.console.is_terminal:
             head = f"{mark} {shown}" if mark else f"  {shown}"
             first, *more = content.split("\n")
-            lines = [head + label(self.language, "colon") + first, *(f"    {line}".rstrip() for line in more)]
+            lines = [head + ui_text(self.language, "colon") + first, *(f"    {line}".rstrip() for line in more)]
             self.console.print(Text("\n".join(lines)), soft_wrap=True)
             return
         width = _LABEL_CELLS.get(self.language, 10)
@@ -124,7 +124,7 @@ class Pen:
 
     def line(self, text: str, style: str = "") -> None:
         """A line without a label."""
-        self.console.print(Text(clean(text), style), soft_wrap=not self.console.is_terminal)
+        self.console.print(Text(strip_control_codes(text), style), soft_wrap=not self.console.is_terminal)
 
     def gap(self) -> None:
         """An empty line, on a terminal only."""
@@ -136,7 +136,7 @@ class Pen:
 class EventWriter:
     """Writes the events of one run as they come. `raw` shows model outputs as they were, `whole` cuts nothing."""
 
-    pen: Pen
+    pen: RowWriter
     trace: Trace
     raw: bool = False
     whole: bool = False
@@ -173,7 +173,7 @@ class EventWriter:
             case Compacted() as fact:
                 name = "summarised" if fact.summary else "previewed"
                 sizes = {"before": fact.tokens_before, "after": fact.tokens_after}
-                text = label(pen.language, name, n=fact.through_step, **sizes)
+                text = ui_text(pen.language, name, n=fact.through_step, **sizes)
                 summary = f"\n{fact.summary}" if fact.summary and (self.raw or self.whole) else ""
                 pen.row("context", text + summary, style="yellow", body="dim")
             case ReadDropped(tool=tool, args=args, reason=reason):
@@ -181,20 +181,20 @@ class EventWriter:
                 pen.row("dropped", text, style="dim", body="dim")
             case InDoubt(call_id=call_id, reason=reason):
                 name = "in_doubt_timeout" if reason == TIMED_OUT else "in_doubt_no_outcome"
-                pen.row("in_doubt", label(pen.language, name, call_id=call_id), style="yellow", body="yellow")
+                pen.row("in_doubt", ui_text(pen.language, name, call_id=call_id), style="yellow", body="yellow")
             case DoubtSettled() as fact:
-                write_settled(pen, fact)
+                write_doubt_settled(pen, fact)
             case Noted(text=text):
                 pen.row("note", text, style="yellow", body="dim")
             case LimitReached(limit=limit, allowed=allowed, used=used):
-                text = label(pen.language, "limit_reached", limit=limit, used=used, allowed=allowed)
+                text = ui_text(pen.language, "limit_reached", limit=limit, used=used, allowed=allowed)
                 pen.row("limit", text, style="yellow", body="yellow")
             case _:
                 pass
 
     def _started(self, fact: RunStarted) -> None:
         agent = fact.agent
-        model = label(self.pen.language, "offline") if agent.model == "offline" else agent.model
+        model = ui_text(self.pen.language, "offline") if agent.model == "offline" else agent.model
         self.pen.line(f"{model} · {agent.strategy} · {agent.dialect} · {agent.language}", "dim")
         write_links(self.pen, fact)
         self.pen.row("task", fact.task, style="bold", body="bold")
@@ -212,7 +212,7 @@ class EventWriter:
         text = f"{fact.tool} {self._cut(input_text(fact.args))}"
         self.pen.row("action", text, style="cyan", body="cyan", mark="" if has_mark else str(fact.step))
         if fact.verdict == "deny" and fact.reasons:
-            self.pen.row("denied", label(self.pen.language, "semicolon").join(fact.reasons), style="yellow")
+            self.pen.row("denied", ui_text(self.pen.language, "semicolon").join(fact.reasons), style="yellow")
 
     def _observed(self, fact: Observed) -> None:
         call = self.trace.calls.get(fact.call_id)
@@ -221,9 +221,9 @@ class EventWriter:
         name = f"{call.requested.tool} → " if beside and call is not None else ""
         text = name + self._cut(observation_text(fact))
         if fact.artifact is not None:
-            text += "\n" + label(self.pen.language, "kept_as", n=fact.size_chars, ref=fact.artifact)
+            text += "\n" + ui_text(self.pen.language, "kept_as", n=fact.size_chars, ref=fact.artifact)
         if fact.child is not None:
-            text += "\n" + label(self.pen.language, "inner", run_id=fact.child)
+            text += "\n" + ui_text(self.pen.language, "inner", run_id=fact.child)
         if fact.ok:
             self.pen.row("observation", text, style="green")
         else:
@@ -243,28 +243,28 @@ class EventWriter:
         if self.whole:
             return text
         head = text[:_PREVIEW_CELLS]  # wide characters take two cells, so fewer of them fit
-        kept, left = shortened(text, _PREVIEW_CELLS * len(head) // max(cell_len(head), 1), _PREVIEW_LINES)
+        kept, left = truncate(text, _PREVIEW_CELLS * len(head) // max(cell_len(head), 1), _PREVIEW_LINES)
         if not left:
             return text
-        return f"{kept}\n{label(self.pen.language, 'more', n=left, run_id=self.trace.run_id)}"
+        return f"{kept}\n{ui_text(self.pen.language, 'more', n=left, run_id=self.trace.run_id)}"
 
 
-def write_links(pen: Pen, fact: RunStarted) -> None:
+def write_links(pen: RowWriter, fact: RunStarted) -> None:
     """The run that this one is part of, the one that it goes on after, and the one that it was branched off."""
     for name, run_id in (("part_of", fact.parent), ("goes_on", fact.after)):
         if run_id is not None:
-            pen.line(label(pen.language, name, run_id=run_id), "dim")
+            pen.line(ui_text(pen.language, name, run_id=run_id), "dim")
     if fact.forked_from is not None:
-        pen.line(label(pen.language, "forked", run_id=fact.forked_from, step=fact.forked_at), "dim")
+        pen.line(ui_text(pen.language, "forked", run_id=fact.forked_from, step=fact.forked_at), "dim")
 
 
-def write_approval(pen: Pen, trace: Trace, fact: ApprovalGiven | ApprovalRefused) -> None:
+def write_approval(pen: RowWriter, trace: Trace, fact: ApprovalGiven | ApprovalRefused) -> None:
     """Who allowed or refused a call, and what they said."""
     tier = trace.calls[fact.call_id].requested.tier
     if fact.by == "operator" and fact.note == f"tier {tier} was allowed ahead of time":
-        said = label(pen.language, "by_ahead", tier=tier)
+        said = ui_text(pen.language, "by_ahead", tier=tier)
     else:
-        who = label(pen.language, "by_user") if fact.by == "user" else label(pen.language, "by", by=fact.by)
+        who = ui_text(pen.language, "by_user") if fact.by == "user" else ui_text(pen.language, "by", by=fact.by)
         said = f"{who}: {fact.note}" if fact.note else who
     if isinstance(fact, ApprovalGiven):
         pen.row("approved", said, style="green")
@@ -272,13 +272,13 @@ def write_approval(pen: Pen, trace: Trace, fact: ApprovalGiven | ApprovalRefused
         pen.row("refused", said, style="yellow")
 
 
-def write_settled(pen: Pen, fact: DoubtSettled) -> None:
+def write_doubt_settled(pen: RowWriter, fact: DoubtSettled) -> None:
     """Who said of a call without an outcome whether it happened."""
-    text = label(pen.language, f"settled_{fact.happened}".lower(), call_id=fact.call_id)
+    text = ui_text(pen.language, f"settled_{fact.happened}".lower(), call_id=fact.call_id)
     pen.row("in_doubt", f"{text} ({fact.by}{': ' if fact.note else ''}{fact.note})", style="yellow", body="yellow")
 
 
-def write_end(pen: Pen, fact: Finished) -> None:
+def write_end(pen: RowWriter, fact: Finished) -> None:
     """The answer of a run, or why there is none."""
     if fact.answer is not None:
         pen.row("answer", fact.answer, style="bold green")
@@ -292,16 +292,16 @@ def summary(trace: Trace, language: str) -> str:
     """How the run stands and what it took, in one line."""
     parts = [
         trace.status,
-        label(language, "steps", n=trace.step_count),
-        label(language, "calls", n=trace.tool_calls),
+        ui_text(language, "steps", n=trace.step_count),
+        ui_text(language, "calls", n=trace.tool_calls),
     ]
     if trace.usage.total_tokens:
-        parts.append(label(language, "tokens", n=trace.usage.total_tokens))
+        parts.append(ui_text(language, "tokens", n=trace.usage.total_tokens))
         unknown = bool(trace.unpriced_calls)
         parts.append(
-            label(language, "cost_unknown") if unknown else label(language, "cost", usd=f"{trace.cost_usd:.6g}")
+            ui_text(language, "cost_unknown") if unknown else ui_text(language, "cost", usd=f"{trace.cost_usd:.6g}")
         )
-    parts += [label(language, "time", s=trace.wall_s), label(language, "run", run_id=trace.run_id)]
+    parts += [ui_text(language, "time", s=trace.wall_s), ui_text(language, "run", run_id=trace.run_id)]
     return " · ".join(parts)
 
 

@@ -12,10 +12,10 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from taoloop.cli.ui.event_view import EventWriter, Pen, console_for
-from taoloop.cli.ui.stdio import spoken
-from taoloop.cli.ui.terminal_text import clean, one_line
-from taoloop.cli.ui.texts import label
+from taoloop.cli.ui.event_view import EventWriter, RowWriter, console_for
+from taoloop.cli.ui.stdio import terminal_language
+from taoloop.cli.ui.terminal_text import one_line, strip_control_codes
+from taoloop.cli.ui.texts import ui_text
 from taoloop.core.codec import event_line
 from taoloop.core.events import Event
 from taoloop.core.message import Delta
@@ -26,7 +26,7 @@ _TAIL_CHARS, _TAIL_LINES = 2_000, 6  # of a reply while it is being written
 _QUIET_S = 0.3  # what is done sooner than this shows no spinner, so that quick steps do not flicker
 
 
-class View(Protocol):
+class RunView(Protocol):
     """Shows the events of a run, which are in its trace when they come.
 
     `hears`: what takes the pieces of a reply while the model writes it; None where nothing would show them.
@@ -71,8 +71,8 @@ class LiveView:
         self._trace = trace
         self._console = console_for(stream)
         self._stream = stream
-        language = spoken(language, stream)
-        self.pen = Pen(self._console, language)
+        language = terminal_language(language, stream)
+        self.pen = RowWriter(self._console, language)
         self._writer = EventWriter(self.pen, trace, raw=raw)
         self._busy = _Busy(language, trace, ascii_only=not self._console.encoding.lower().startswith("utf"))
         self._live: Live | None = None
@@ -164,9 +164,9 @@ class _Busy:
         doing = self._doing()
         if passed < _QUIET_S or not doing:
             return
-        if tail := [line for line in clean(self._text).splitlines() if line.strip()][-_TAIL_LINES:]:
+        if tail := [line for line in strip_control_codes(self._text).splitlines() if line.strip()][-_TAIL_LINES:]:
             yield Text("\n".join(tail), "dim", no_wrap=True, overflow="ellipsis")
-        seconds = f" {label(self._language, 'seconds', n=int(passed))}" if passed >= 1 else ""
+        seconds = f" {ui_text(self._language, 'seconds', n=int(passed))}" if passed >= 1 else ""
         self._spinner.update(text=Text(one_line(doing) + seconds, "dim"))
         yield self._spinner.render(console.get_time())
 
@@ -179,4 +179,4 @@ class _Busy:
         running = [call.requested.tool for call in pending if not call.needs_person]
         if running:
             return f"{', '.join(dict.fromkeys(running))}…"
-        return "" if trace.pending else label(self._language, "thinking")
+        return "" if trace.pending else ui_text(self._language, "thinking")

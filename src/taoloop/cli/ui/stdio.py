@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TextIO
 
-from taoloop.cli.ui.terminal_text import clean
+from taoloop.cli.ui.terminal_text import strip_control_codes
 from taoloop.errors import TaoError
-from taoloop.runtime.engine.stdout_capture import dividing_stdout
+from taoloop.runtime.engine.stdout_capture import redirect_stdout
 
 _PLAIN = "taoloop.plain"
 _SIGNS = {"…": "...", "·": "-", "–": "-", "→": "->", "≠": "!=", "│": "|", "“": '"', "”": '"', "。": "."}
@@ -68,14 +68,14 @@ def _narrow(char: str) -> str:
 codecs.register_error(_PLAIN, _plain)
 
 
-def open_missing() -> None:
+def reopen_closed_streams() -> None:
     """Put the null device where the process was started without a standard stream, so that no file takes its place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  # open to the end
 
 
-def spoken(language: str, stream: TextIO) -> str:
+def terminal_language(language: str, stream: TextIO) -> str:
     """The language in which to label things on `stream`: English where it has no Chinese characters."""
     try:
         "任务".encode(_encoding(stream))
@@ -85,7 +85,7 @@ def spoken(language: str, stream: TextIO) -> str:
 
 
 @contextmanager
-def owning_stdout() -> Iterator[TextIO]:
+def capture_stdout() -> Iterator[TextIO]:
     """The stream for what the command itself says.
 
     Meanwhile everything else that is written to standard output (imported code, child processes, C code) goes to
@@ -107,7 +107,7 @@ def owning_stdout() -> Iterator[TextIO]:
     try:
         with suppress(OSError):  # no standard error: then it stays as it is
             os.dup2(2, number)
-        with dividing_stdout():
+        with redirect_stdout():
             yield ours
     finally:
         told = isinstance(sys.exception(), OutputError)
@@ -121,9 +121,9 @@ def owning_stdout() -> Iterator[TextIO]:
             os.close(kept)
 
 
-def say(text: str) -> None:
+def print_stderr(text: str) -> None:
     """One line to the person on standard error, as `tao: …`."""
-    line = f"tao: {clean(text)}"
+    line = f"tao: {strip_control_codes(text)}"
     with suppress(OSError, ValueError):
         if sys.stderr.isatty():
             line = _folded(line)

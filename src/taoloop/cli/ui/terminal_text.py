@@ -20,7 +20,7 @@ _CONTROLS = re.compile(
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
-def clean(text: str) -> str:
+def strip_control_codes(text: str) -> str:
     """`text` without escape sequences, control characters and marks that reorder what is shown."""
     if text.isprintable():
         return text
@@ -30,10 +30,10 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """`clean` on one line."""
-    return " ".join(clean(text).split())
+    return " ".join(strip_control_codes(text).split())
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     r"""`text` with every character that would not show as itself written out (`\x1b`), but for newlines."""
     if text.isprintable():
         return text
@@ -42,7 +42,7 @@ def visible(text: str) -> str:
     )
 
 
-def shortened(text: str, max_chars: int, max_lines: int) -> tuple[str, int]:
+def truncate(text: str, max_chars: int, max_lines: int) -> tuple[str, int]:
     """The beginning of `text` within both bounds, and how many characters were left out."""
     kept = "\n".join(text.split("\n", max_lines)[:max_lines])[:max_chars]
     return kept, len(text) - len(kept)

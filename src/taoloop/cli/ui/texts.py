@@ -215,7 +215,7 @@ _ZH = {
 }
 
 
-def label(language: str, name: str, **values: object) -> str:
+def ui_text(language: str, name: str, **values: object) -> str:
     """The text called `name` in `language`; English where the language has none."""
     text = (_ZH if language == "zh" else _EN)[name]
     if "|" in text and "n" in values:

@@ -39,7 +39,7 @@ def has_float(value: Any) -> bool:
     return any(has_float(item) for item in value) if isinstance(value, list | tuple) else isinstance(value, float)
 
 
-def written_literals(args: Any, sources: Iterable[str]) -> dict[str, str]:
+def decimal_literals(args: Any, sources: Iterable[str]) -> dict[str, str]:
     """The texts of the decimals in `args` by JSON pointer, where they are more than the float itself would give.
 
     `sources` are the texts of a reply. An object in them that equals `args` is what was meant; where two such objects
@@ -78,7 +78,7 @@ def _equals(value: Any, args: Any, depth: int) -> list[Any]:
     return [match for item in inner for match in _equals(item, args, depth + 1)]
 
 
-def kept_literals(literals: Mapping[str, str], before: Any, after: Any) -> dict[str, str]:
+def carry_over_literals(literals: Mapping[str, str], before: Any, after: Any) -> dict[str, str]:
     """Those of the `literals` of `before` that mean the number at their place there, and in `after` too."""
     return {
         place: text

@@ -17,7 +17,7 @@ from typing import Any
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.core.decision import Call
 
-FIND = ToolCard(
+FIND_TOOL = ToolCard(
     name="find_tool",
     purpose="Find tools that are not listed here, by what they do. Gives at most 20 cards with their arguments.",
     use_when="No listed tool does what is needed.",
@@ -43,7 +43,7 @@ FIND = ToolCard(
     max_preview_chars=16_000,
 )
 
-DESCRIBE = ToolCard(
+DESCRIBE_TOOL = ToolCard(
     name="describe_tool",
     purpose="Show the card of one tool, or one argument of it at any depth, where only a part of it was shown.",
     use_when="A schema says that only part of it is shown, and the rest is needed.",
@@ -72,7 +72,7 @@ DESCRIBE = ToolCard(
     max_preview_chars=16_000,
 )
 
-CALL = ToolCard(
+CALL_TOOL = ToolCard(
     name="call_tool",
     purpose="Call a tool that find_tool gave, by its name; it cannot call anything else.",
     use_when="The tool was found and is not listed here itself.",
@@ -99,28 +99,28 @@ _IN_NAME, _IN_USE, _IN_ARGUMENT = 3.0, 1.0, 0.6
 _MOST_TEXT = 1_000
 
 
-def told(cards: Sequence[ToolCard]) -> Sequence[ToolCard]:
+def listed_cards(cards: Sequence[ToolCard]) -> Sequence[ToolCard]:
     """The cards that a prompt tells of; the same object where that is all of them."""
     return cards if all(card.listed for card in cards) else tuple(card for card in cards if card.listed)
 
 
-def meant(call: Call, cards: Sequence[ToolCard]) -> Call:
+def unwrap_call_tool(call: Call, cards: Sequence[ToolCard]) -> Call:
     """The call that a call stands for: of `call_tool` the one that it names, of any other itself."""
     args = call.args
-    if call.tool != CALL.name or not isinstance(args, Mapping) or CALL not in cards:
+    if call.tool != CALL_TOOL.name or not isinstance(args, Mapping) or CALL_TOOL not in cards:
         return call
     name, inner = args.get("name"), args.get("args")
-    if not isinstance(name, str) or not isinstance(inner, Mapping) or len(args) != 2 or name == CALL.name:
+    if not isinstance(name, str) or not isinstance(inner, Mapping) or len(args) != 2 or name == CALL_TOOL.name:
         return call
     return Call(tool=name, args=inner, ref=call.ref)
 
 
-def tells_cards(card: ToolCard | None) -> bool:
+def is_discovery_tool(card: ToolCard | None) -> bool:
     """Whether a tool only tells of the run's own tools."""
-    return card is not None and card.name in (FIND.name, DESCRIBE.name) and card in (FIND, DESCRIBE)
+    return card is not None and card.name in (FIND_TOOL.name, DESCRIBE_TOOL.name) and card in (FIND_TOOL, DESCRIBE_TOOL)
 
 
-def fitting_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:
+def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:
     """The cards that fit the words of a query, the best first; a word counts more the fewer cards have it."""
     index = [(card, _weights(card)) for card in cards]
     wanted = words(query)

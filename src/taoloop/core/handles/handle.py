@@ -51,7 +51,7 @@ def handle_of(call_id: str) -> str:
     return f"$obs{call_id.removeprefix('call_')}"
 
 
-def holds_handle(value: Any) -> bool:
+def contains_handle(value: Any) -> bool:
     """Whether a handle, or what was meant as one, stands in any text of a value."""
     return any(_SIGN.search(text) is not None for text in _texts(value))
 
@@ -78,7 +78,7 @@ def value_of(handle: str, find: Find) -> Any:
     return _found(match, find)
 
 
-def fill(value: Any, find: Find) -> Any:
+def substitute_handles(value: Any, find: Find) -> Any:
     """`value` with every handle replaced by what it stands for, once: what is filled in is not looked into again.
 
     The value itself where it holds no handle. Names of fields are left as they are.
@@ -87,20 +87,20 @@ def fill(value: Any, find: Find) -> Any:
         BadHandleError: a handle names nothing.
         TooLongError: it would become too long.
     """
-    return _fill(value, find, [MAX_FILLED_CHARS]) if holds_handle(value) else value
+    return _fill(value, find, [MAX_FILLED_CHARS]) if contains_handle(value) else value
 
 
-def masked(text: str, place: str) -> str:
+def mask_handles(text: str, place: str) -> str:
     """`text` with `place` for every handle: for readers to whom the observations of this run are nothing."""
     return _WITHIN.sub(lambda _: place, text) if _SIGN.search(text) else text
 
 
-def as_text(value: Any) -> str:
+def inline_text(value: Any) -> str:
     """A value as it stands within a longer text: a list of plain values with commas, other structures as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and value and not any(isinstance(one, list | dict) for one in value):
-        return ", ".join(map(as_text, value))
+        return ", ".join(map(inline_text, value))
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -119,11 +119,11 @@ def _fill_text(text: str, find: Find, room: list[int]) -> Any:
         return text
     if (match := _WHOLE.fullmatch(text.strip())) is not None:
         found = _found(match, find)
-        _take(room, as_text(found))
+        _take(room, inline_text(found))
         return found
 
     def put(match: re.Match[str]) -> str:
-        filled = as_text(_found(match, find))
+        filled = inline_text(_found(match, find))
         _take(room, filled)
         return filled
 

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import tells_cards
+from taoloop.core.cards.tool_search import is_discovery_tool
 from taoloop.core.events import ActionRequested, Fault, Observed
 from taoloop.core.handles.handle import handle_of
 from taoloop.core.policy import Policy
@@ -62,7 +62,7 @@ _OWN_TEXT = frozenset(
 _HANDLE_TEXT = frozenset({UNKNOWN_HANDLE, TOO_LONG})  # names only the handle
 
 
-def shown(
+def render_opaque(
     requested: ActionRequested,
     observed: Observed,
     card: ToolCard | None,
@@ -73,18 +73,18 @@ def shown(
     """The words for an observation. `refusal` is what a person said who refused the call, None if nobody did."""
     if not observed.ok or observed.error is not None:
         return _failure(requested, observed.error, card, policy, language, refusal)
-    if tells_cards(card) and requested.written is None:
+    if is_discovery_tool(card) and requested.written is None:
         return observed.output
     handle = handle_of(requested.call_id)
-    answer = shown_answer(requested, observed)
+    answer = reader_answer(requested, observed)
     if answer is not None:
         return f"{handle} = {answer}"
-    if gives_trusted_text(requested, policy):
+    if is_trusted_output(requested, policy):
         return f"{handle} = {observed.output}"
     return f"{handle}: {_shape_of(requested, observed, card)}"
 
 
-def shown_answer(requested: ActionRequested, observed: Observed) -> str | None:
+def reader_answer(requested: ActionRequested, observed: Observed) -> str | None:
     """The answer of a reader that the model may see: yes or no, or one of its own choices; None for any other."""
     if requested.tool != READER or not observed.ok or not isinstance(requested.args, Mapping):
         return None
@@ -94,14 +94,14 @@ def shown_answer(requested: ActionRequested, observed: Observed) -> str | None:
     return observed.output if isinstance(wanted, list) and observed.output in wanted else None
 
 
-def gives_trusted_text(requested: ActionRequested, policy: Policy) -> bool:
+def is_trusted_output(requested: ActionRequested, policy: Policy) -> bool:
     """Whether what a call gave may be read: the operator trusts the tool, and no foreign value went into the call."""
     if requested.written is not None or requested.tool == READER:
         return False
     return any(fnmatchcase(requested.tool, pattern) for pattern in policy.trusted_tools)
 
 
-def shape(schema: Any) -> str:
+def schema_signature(schema: Any) -> str:
     """The form that a JSON Schema describes, in one line, such as `{"items": [{"email": string}]}`."""
     root = schema if isinstance(schema, Mapping) else {}
     return _shape(root, root, 0, [_MOST_PARTS])
@@ -144,7 +144,7 @@ def _shape_of(requested: ActionRequested, observed: Observed, card: ToolCard | N
         return "text"
     if card is None or card.output_schema is None:
         return "JSON"
-    return shape(card.output_schema)
+    return schema_signature(card.output_schema)
 
 
 def _shape(rule: Any, root: Mapping[str, Any], depth: int, room: list[int]) -> str:

@@ -26,7 +26,7 @@ def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if len(value) >= SHORTEST and _NAMES.search(name)}
 
 
-def forms(value: str) -> list[str]:
+def encoded_forms(value: str) -> list[str]:
     """Every form of `value` that is looked for, the longest first, each once."""
     found = {value, *_escaped(value), *_percent(value), *_encoded(value.encode("utf-8", "replace"))}
     return sorted((form for form in found if len(form) >= SHORTEST), key=len, reverse=True)

@@ -16,7 +16,7 @@ Strength = Literal["", "box", "weak", "strong"]
 """What a name says of its value: nothing; that it holds secrets; that it may be one; that it is one."""
 
 
-def label(name: str) -> str:
+def redaction_label(name: str) -> str:
     """What stands in place of a secret."""
     return f"[redacted:{name}]"
 
@@ -142,7 +142,7 @@ def may_begin(word: str) -> bool:
     return not plain.isalpha() or any(head.startswith(plain) or plain.startswith(head) for head in _HEADS)
 
 
-def undecided_at(text: str) -> int:
+def partial_secret_at(text: str) -> int:
     """Where a secret may have begun that is not at its end yet; the length of the text if nowhere.
 
     For a text that is shown while it is being written: its last word is left to `may_begin`, private keys to whoever
@@ -150,7 +150,7 @@ def undecided_at(text: str) -> int:
     """
     found = len(text)
     for name in _NAME_OF_JSON.finditer(text):
-        if strength(name[1]):
+        if secret_name_strength(name[1]):
             found = name.end()
             break
     for begins, ends in _BEGINS:
@@ -174,7 +174,7 @@ def _closed(quote: str) -> re.Pattern[str]:
 def redact_patterns(text: str) -> str:
     """`text` without what looks like a secret."""
     if "-----BEGIN" in text:
-        text = _PEM.sub(label("private_key"), text)
+        text = _PEM.sub(redaction_label("private_key"), text)
     text = _VENDOR.sub(_vendor, text)
     if "://" in text:
         text = _URL.sub(_url, text)
@@ -189,7 +189,7 @@ def redact_patterns(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def strength(name: str) -> Strength:
+def secret_name_strength(name: str) -> Strength:
     """What the name of a field, header or variable says of its value."""
     if len(name) > 120:
         return ""
@@ -207,10 +207,10 @@ def is_secret(value: str, kind: Strength) -> bool:
     """Whether the value of a field is to be hidden, whose name has this strength."""
     if not kind or _PLACEHOLDER.fullmatch(value.strip()):
         return False
-    return len(value) >= _STRONG_LENGTH if kind == "strong" else opaque(value)
+    return len(value) >= _STRONG_LENGTH if kind == "strong" else looks_random(value)
 
 
-def opaque(value: str) -> bool:
+def looks_random(value: str) -> bool:
     """True for what no person would write as a word or a number: long enough, in one piece, of mixed characters."""
     if len(value) < _WEAK_LENGTH or any(char.isspace() for char in value):
         return False
@@ -225,7 +225,7 @@ def opaque(value: str) -> bool:
 def _vendor(found: re.Match[str]) -> str:
     token, name = found[0].rstrip(".-"), found.lastgroup or "secret"
     tail = found[0][len(token) :]
-    if name == "api_key" and not (opaque(token[3:]) or max(map(len, re.split("[-_]", token))) >= _LONG):
+    if name == "api_key" and not (looks_random(token[3:]) or max(map(len, re.split("[-_]", token))) >= _LONG):
         return found[0]  # sk-learn-and-other-words
     if name == "jwt" and min(map(len, token.split(".")[:2])) < _WEAK_LENGTH:
         return found[0]
@@ -233,7 +233,7 @@ def _vendor(found: re.Match[str]) -> str:
         return found[0]
     if name in ("slack_token", "pypi_token", "gitlab_token") and not any(char.isdigit() for char in token):
         return found[0]
-    return label(name) + tail
+    return redaction_label(name) + tail
 
 
 def _url(found: re.Match[str]) -> str:
@@ -241,19 +241,19 @@ def _url(found: re.Match[str]) -> str:
     if user.startswith("[redacted"):
         return found[0]
     if password is None:
-        return f"://{label('url_user')}@" if len(user) >= _LONG and opaque(user) else found[0]
+        return f"://{redaction_label('url_user')}@" if len(user) >= _LONG and looks_random(user) else found[0]
     if _PLACEHOLDER.fullmatch(password):
         return found[0]
-    return f"://{user}:{label('url_password')}@"
+    return f"://{user}:{redaction_label('url_password')}@"
 
 
 def _scheme(found: re.Match[str]) -> str:
     scheme, gap, token = found.groups()
     if scheme.lower() == "basic" and not _is_basic(token):
         return found[0]
-    if not opaque(token):
+    if not looks_random(token):
         return found[0]
-    return f"{scheme}{gap}{label(scheme.lower())}"
+    return f"{scheme}{gap}{redaction_label(scheme.lower())}"
 
 
 def _is_basic(token: str) -> bool:
@@ -268,16 +268,16 @@ def _authorization(found: re.Match[str]) -> str:
     first = rest.split(maxsplit=1)[0] if rest.strip() else ""
     if not first or _PLACEHOLDER.fullmatch(first):
         return found[0]
-    head = f"{found[0][:13]}{mark}{scheme or ''}{gap or ''}{label('authorization')}"
+    head = f"{found[0][:13]}{mark}{scheme or ''}{gap or ''}{redaction_label('authorization')}"
     if scheme is None:
-        return head + rest[len(first) :] if opaque(first) and not _CODE.fullmatch(first) else found[0]
+        return head + rest[len(first) :] if looks_random(first) and not _CODE.fullmatch(first) else found[0]
     if scheme.lower() in ("bearer", "basic", "token", "apikey", "api-key", "negotiate", "ntlm"):
         return head + rest[len(first) :] if not first.isalpha() or len(first) >= _LONG else found[0]
     return head if "=" in rest else found[0]  # parameters to the end of the line
 
 
 def _cookie(found: re.Match[str]) -> str:
-    return f"{found[0][:6]}{found[1]}{label('cookie')}" if "=" in found[2] else found[0]
+    return f"{found[0][:6]}{found[1]}{redaction_label('cookie')}" if "=" in found[2] else found[0]
 
 
 def _keyed(found: re.Match[str]) -> str:
@@ -299,7 +299,7 @@ def _keyed(found: re.Match[str]) -> str:
     if not hide or not text:
         return whole
     start = found.start("quoted" if quoted is not None else "bare") - found.start()
-    return f"{whole[:start]}{label(re.sub('[ -]', '_', name.lower()))}{tail}"
+    return f"{whole[:start]}{redaction_label(re.sub('[ -]', '_', name.lower()))}{tail}"
 
 
 def _before(found: re.Match[str]) -> str:
@@ -316,7 +316,7 @@ def _hides_bare(text: str, strong: bool, mark: str, name: str) -> bool:
     if _PLACEHOLDER.fullmatch(text) or _CODE.fullmatch(text) or (name.lower() == "pwd" and text[:1] in "/~.\\"):
         return False
     if not strong:
-        return opaque(text)
+        return looks_random(text)
     if text.replace("_", "").isalpha():  # a word: in `password=swordfish`, not in "password: the word that …"
         return mark == "=" and len(text) >= _LETTERS_LENGTH and "_" not in text and text.isascii()
     return len(text) >= _STRONG_LENGTH

@@ -21,23 +21,23 @@ from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, Fact, ModelReplied, RunStarted
-from taoloop.core.redaction.encodings import SHORTEST, forms
+from taoloop.core.redaction.encodings import SHORTEST, encoded_forms
 from taoloop.core.redaction.patterns import (
     LABEL,
     Strength,
     is_secret,
-    label,
     may_begin,
     may_hold,
+    partial_secret_at,
     redact_patterns,
-    strength,
-    undecided_at,
+    redaction_label,
+    secret_name_strength,
 )
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Fact)
 
-OURS = frozenset(
+RUNTIME_FIELDS = frozenset(
     {
         *("kind", "nonce", "run_id", "parent", "child", "after", "by_call_id", "call_id", "ref", "id", "digest"),
         *("idempotency_key", "artifact", "output_digest", "waiting_for", "tier", "tiers", "approved_tiers", "verdict"),
@@ -82,7 +82,12 @@ class Redactor:
 
     def __init__(self, secrets: Mapping[str, str] | Iterable[str] = (), *, patterns: bool = True) -> None:
         named = secrets.items() if isinstance(secrets, Mapping) else (("secret", value) for value in secrets)
-        found = {form: label(_name(name)) for name, value in named if len(value) >= SHORTEST for form in forms(value)}
+        found = {
+            form: redaction_label(_name(name))
+            for name, value in named
+            if len(value) >= SHORTEST
+            for form in encoded_forms(value)
+        }
         self._known = tuple(sorted(found.items(), key=lambda pair: -len(pair[0])))  # a longer one may hold a shorter
         self._forms = tuple(form for form, _ in self._known)
         self._spaced = _of_several_words(self._forms)
@@ -112,7 +117,7 @@ class Redactor:
         Whoever shows a text word by word must stop there until it is clear how it goes on.
         """
         looks = self._patterns and ("://" in text or may_hold(text))  # the `@` of a URL comes behind its password
-        found = undecided_at(text) if looks else len(text)
+        found = partial_secret_at(text) if looks else len(text)
         for form in self._spaced:
             at = max(0, len(text) - len(form) + 1)
             while (at := text.find(form[0], at, found)) >= 0:
@@ -161,7 +166,7 @@ class Redactor:
         try:
             return self._value(value, "")
         except RecursionError:
-            return label("too_deep")
+            return redaction_label("too_deep")
 
     def fact(self, fact: F) -> F:
         """The fact without secrets, in every field but those that taoloop makes itself (`OURS`)."""
@@ -248,7 +253,7 @@ class Redactor:
             return self._mapping(value, kind)
         if isinstance(value, list | tuple):
             if len(value) == _PAIR and isinstance(value[0], str) and isinstance(value[1], str):
-                kind = (strength(value[0]) if self._patterns else "") or kind  # a header as a pair
+                kind = (secret_name_strength(value[0]) if self._patterns else "") or kind  # a header as a pair
                 second = self._value(value[1], kind, value[0])
                 return value if second is value[1] else type(value)((value[0], second))
             items = [self._value(item, kind, name) for item in value]
@@ -265,7 +270,7 @@ class Redactor:
             if form in digits:
                 return shown
         named = kind == "strong" and self._patterns and len(digits) >= SHORTEST // 2
-        return label(_name(name)) if named else value
+        return redaction_label(_name(name)) if named else value
 
     def _mapping(self, value: Mapping[Any, Any], kind: Strength) -> Mapping[Any, Any]:
         changed, out = False, dict[Any, Any]()
@@ -275,9 +280,9 @@ class Redactor:
                 beside = value[key]
         for key, item in value.items():
             name = key if isinstance(key, str) else ""
-            inner = strength(name) if self._patterns else ""
+            inner = secret_name_strength(name) if self._patterns else ""
             if key == "value" and beside and self._patterns:
-                inner, name = strength(beside) or inner, beside
+                inner, name = secret_name_strength(beside) or inner, beside
             if isinstance(item, Mapping) and inner != "box":
                 inner = ""  # a schema of a password is no password
             new_key = self.text(key) if isinstance(key, str) else key
@@ -290,7 +295,7 @@ class Redactor:
         for form, shown in self._known:  # the better name, where it is known
             if value == form:
                 return shown
-        return label(_name(name))
+        return redaction_label(_name(name))
 
     def _object(self, value: Any) -> Any:
         """A frozen dataclass, a tuple of them, or a value inside one."""
@@ -317,13 +322,13 @@ def _of_several_words(forms: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def holds_label(value: Any) -> bool:
+def contains_redaction(value: Any) -> bool:
     """True where something in plain data was redacted: a call with such arguments must not be run as it stands."""
     if isinstance(value, str):
         return LABEL.search(value) is not None
     if isinstance(value, Mapping):
-        return any(holds_label(key) or holds_label(item) for key, item in value.items())
-    return isinstance(value, list | tuple) and any(holds_label(item) for item in value)
+        return any(contains_redaction(key) or contains_redaction(item) for key, item in value.items())
+    return isinstance(value, list | tuple) and any(contains_redaction(item) for item in value)
 
 
 def _gather(value: Any, parts: list[str]) -> None:
@@ -371,7 +376,7 @@ def _gather_dict(value: dict[Any, Any], parts: list[str]) -> None:
         if type(key) is not str or key == "value":  # beside a "name", perhaps
             parts.append(_json(value))
             return
-        parts.append(f"{key}:" if strength(key) else key)
+        parts.append(f"{key}:" if secret_name_strength(key) else key)
         if type(item) is str:
             parts.append(item)
         elif type(item) in _DIGITS:
@@ -400,7 +405,9 @@ def _fields(kind: type) -> tuple[str, ...]:
     """The fields of a dataclass that may hold what others wrote; none for any other type."""
     if not dataclasses.is_dataclass(kind):
         return ()
-    ours = OURS - {"purpose"} if kind is ToolCard else OURS  # a card's purpose is what its source says
+    ours = (
+        RUNTIME_FIELDS - {"purpose"} if kind is ToolCard else RUNTIME_FIELDS
+    )  # a card's purpose is what its source says
     return tuple(field.name for field in dataclasses.fields(kind) if field.name not in ours and _holds_text(field.type))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from taoloop.core.events import ApprovalRefused
-from taoloop.core.handles.opaque_observation import shown
-from taoloop.core.text import first_tokens, text_tokens
+from taoloop.core.handles.opaque_observation import render_opaque
+from taoloop.core.text import estimate_tokens, truncate_to_tokens
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView, Step
 from taoloop.core.views.transcript import input_text, observation_text, outcome_word
@@ -14,14 +14,14 @@ from taoloop.core.views.transcript import input_text, observation_text, outcome_
 _REASON, _INPUT, _OUTPUT = 30, 30, 40  # tokens of a line at most
 
 
-def steps_digest(trace: Trace, after: int, through: int, max_tokens: int) -> str:
+def summarise_steps(trace: Trace, after: int, through: int, max_tokens: int) -> str:
     """The steps above `after` up to `through`, one line for each call; the newest that fit, in their order."""
     return _newest(
         (line for step in reversed(trace.steps[after:through]) for line in reversed(_lines(trace, step))), max_tokens
     )
 
 
-def effects_digest(trace: Trace, through: int, max_tokens: int) -> str:
+def summarise_effects(trace: Trace, through: int, max_tokens: int) -> str:
     """The calls up to the step `through` that do not only read, one line for each; the newest that fit."""
     calls = (call for step in reversed(trace.steps[:through]) for call in reversed(step.calls))
     return _newest((_call_line(trace, call) for call in calls if _is_effect(trace, call)), max_tokens)
@@ -56,12 +56,12 @@ def _hidden(trace: Trace, call: CallView) -> str:
         return ""
     agent, requested = trace.agent, call.requested
     refusal = call.approval.note if isinstance(call.approval, ApprovalRefused) else None
-    return shown(requested, call.observed, trace.card(requested.tool), agent.policy, agent.language, refusal)
+    return render_opaque(requested, call.observed, trace.card(requested.tool), agent.policy, agent.language, refusal)
 
 
 def _short(text: str, max_tokens: int) -> str:
     line = " ".join(text[: 16 * max_tokens].split())
-    short = first_tokens(line, max_tokens)
+    short = truncate_to_tokens(line, max_tokens)
     return short if short == line else f"{short}…"
 
 
@@ -73,9 +73,9 @@ def _newest(lines: Iterator[str], max_tokens: int) -> str:
     kept: list[str] = []
     room = max_tokens
     for line in lines:
-        room -= text_tokens(line) + 1  # and its end
+        room -= estimate_tokens(line) + 1  # and its end
         if room < 0:
-            kept.append("…" if kept else f"{first_tokens(line, max_tokens)}…")
+            kept.append("…" if kept else f"{truncate_to_tokens(line, max_tokens)}…")
             break
         kept.append(line)
     return "\n".join(reversed(kept))

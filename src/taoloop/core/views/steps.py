@@ -60,12 +60,12 @@ class CallView:
     settled: DoubtSettled | None = None
     observed: Observed | None = None
 
-    def start(self, fact: ActionStarted, at: float) -> None:
+    def record_start(self, fact: ActionStarted, at: float) -> None:
         """Take in that an attempt began: what was in doubt of the one before is over."""
         self.attempts, self.started_at = fact.attempt, at
         self.doubt = self.settled = None
 
-    def lose(self, fact: InDoubt) -> None:
+    def record_doubt(self, fact: InDoubt) -> None:
         """Take in that the last attempt has no outcome."""
         self.doubt = fact
         self.timeouts += fact.reason == TIMED_OUT
@@ -134,9 +134,9 @@ class Steps:
             case ApprovalGiven() | ApprovalRefused() as fact:
                 self.calls[fact.call_id].approval = fact
             case ActionStarted() as fact:
-                self.calls[fact.call_id].start(fact, event.at)
+                self.calls[fact.call_id].record_start(fact, event.at)
             case InDoubt() as fact:
-                self.calls[fact.call_id].lose(fact)
+                self.calls[fact.call_id].record_doubt(fact)
             case DoubtSettled() as fact:
                 self.calls[fact.call_id].settled = fact
             case Observed() as fact:

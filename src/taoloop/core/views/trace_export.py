@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pydantic_core
 
-from taoloop.core.hash_chain import Linked, link, origin, sealed
+from taoloop.core.hash_chain import ChainedEvent, event_hash, genesis_hash, hashed_bytes
 from taoloop.errors import JournalCorrupt
 
 _HASH = "hash"
@@ -21,14 +21,14 @@ _RAW = "stored_body"
 _OURS = ("run_id", "seq", "at", "kind", _HASH)
 
 
-class Lines(NamedTuple):
+class ExportFile(NamedTuple):
     """What a file of lines holds."""
 
     run_id: str
-    rows: list[Linked]
+    rows: list[ChainedEvent]
 
 
-def to_line(run_id: str, row: Linked) -> str:
+def to_line(run_id: str, row: ChainedEvent) -> str:
     """One event as a line, without its end. A body that is no JSON object stands in `stored_body`, as a string."""
     fields = row.body.decode("utf-8", "replace")
     if not _is_object(row.body):
@@ -37,13 +37,13 @@ def to_line(run_id: str, row: Linked) -> str:
     return f"{_before(run_id, row.seq, row.at, row.kind)}{',' if inner else ''}{inner}{_after(row.link.hex())}"
 
 
-def from_lines(lines: Iterable[str]) -> Lines:
+def from_lines(lines: Iterable[str]) -> ExportFile:
     """The events in the lines of an export; empty lines are passed over.
 
     Raises:
         JournalCorrupt: a line is no event with a hash, or of another run than the first; the message says which line.
     """
-    rows: list[Linked] = []
+    rows: list[ChainedEvent] = []
     run_id: str | None = None
     before = b""
     for number, line in enumerate(lines, start=1):
@@ -52,7 +52,7 @@ def from_lines(lines: Iterable[str]) -> Lines:
         record = _record(number, text)
         if run_id is None:
             run_id = record["run_id"]
-            before = origin(run_id)
+            before = genesis_hash(run_id)
         elif record["run_id"] != run_id:
             raise JournalCorrupt(f"line {number} is of run {record['run_id']!r}, those before it of {run_id!r}.")
         row = _row(before, text, record)
@@ -60,7 +60,7 @@ def from_lines(lines: Iterable[str]) -> Lines:
         before = row.link
     if run_id is None:
         raise JournalCorrupt("there is no event in it.")
-    return Lines(run_id, rows)
+    return ExportFile(run_id, rows)
 
 
 def _record(number: int, text: str) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _record(number: int, text: str) -> dict[str, Any]:
     )
 
 
-def _row(before: bytes, text: str, record: dict[str, Any]) -> Linked:
+def _row(before: bytes, text: str, record: dict[str, Any]) -> ChainedEvent:
     """The event of a line, its body as the link has it if there is such a reading."""
     seq, at, kind, kept = int(record["seq"]), float(record["at"]), str(record["kind"]), bytes.fromhex(record[_HASH])
     bodies: list[bytes] = []
@@ -90,8 +90,8 @@ def _row(before: bytes, text: str, record: dict[str, Any]) -> Linked:
         bodies.append(pydantic_core.to_json(fields))
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
         bodies.append(json.dumps(fields).encode())
-    body = next((body for body in bodies if link(before, sealed(seq, at, kind, body)) == kept), bodies[0])
-    return Linked(seq, at, kind, body, kept)
+    body = next((body for body in bodies if event_hash(before, hashed_bytes(seq, at, kind, body)) == kept), bodies[0])
+    return ChainedEvent(seq, at, kind, body, kept)
 
 
 def _before(run_id: str, seq: int, at: float, kind: str) -> str:

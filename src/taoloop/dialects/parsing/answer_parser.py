@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from taoloop.dialects.parsing.json_decision import Asked, meant
+from taoloop.dialects.parsing.json_decision import ParsedCall, parse_decision_object
 from taoloop.dialects.parsing.json_repair import read_value
 from taoloop.dialects.parsing.labels import LABEL, label_kind
-from taoloop.dialects.parsing.parse_error import RefusedError
-from taoloop.dialects.parsing.parse_state import Place
-from taoloop.dialects.parsing.patterns import ASKED, EVENT, FENCE_LINE, HEAD, LINE_BRACE, MAX_OBJECTS
+from taoloop.dialects.parsing.parse_error import ReplyParseError
+from taoloop.dialects.parsing.parse_state import ReplyCursor
+from taoloop.dialects.parsing.patterns import EVENT, FENCE_LINE, LINE_BRACE, LINE_HEAD, MAX_OBJECTS, QUESTION_LABELS
 from taoloop.dialects.parsing.strict_json import NotJsonError
-from taoloop.dialects.parsing.tool_names import find_card
+from taoloop.dialects.parsing.tool_names import resolve_tool_name
 
 _ANSWER_CLOSE = re.compile(r"</(?:final[ _]?answer|answer|final)>", re.IGNORECASE)
 _IN_TAGS = re.compile(r"<(final[ _]?answer|answer|final)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
 
 
-class AnswerReader(Place):
+class AnswerReader(ReplyCursor):
     """The part of the reader that takes answers."""
 
     def final(self, start: int) -> int:
@@ -26,25 +26,27 @@ class AnswerReader(Place):
         end = self.answer_end(start)
         if self.text[start - 1 : start] == ">" and (close := _ANSWER_CLOSE.search(self.text, start, end)):
             self.answer(self.text[start : close.start()])
-            return self.after(close.end())
+            return self.mark_decision_end(close.end())
         body = self.text[start:end].strip()
         if not body and self.text[end : end + 1] == "<" and LABEL.match(self.text, end):
             return end  # the answer stands in tags of its own behind the label
         if (tagged := _IN_TAGS.fullmatch(body)) is not None:
             body = tagged[2].strip()
         if len(FENCE_LINE.findall(body)) % 2 and LABEL.search(body):
-            raise RefusedError("truncated", "The code block in the final answer is never closed.", body)
+            raise ReplyParseError("truncated", "The code block in the final answer is never closed.", body)
         body = _unmarked(body, self.opened)
         if body.casefold().rstrip(".") in ("none", "null", "n/a"):
-            raise RefusedError("bad_final", f"The final answer is {body!r}. Give the answer, or say what is missing.")
+            raise ReplyParseError(
+                "bad_final", f"The final answer is {body!r}. Give the answer, or say what is missing."
+            )
         if not self.json_answer and self._holds_call(body):
-            raise RefusedError("two_decisions", "A call stands in the final answer; give one or the other.", body)
+            raise ReplyParseError("two_decisions", "A call stands in the final answer; give one or the other.", body)
         self.answer(body if self.json_answer else _only_value(body))
-        return self.after(end)
+        return self.mark_decision_end(end)
 
     def final_input(self, start: int) -> int:
         """The answer in the input of an action that is called Final Answer: text, or JSON that holds it."""
-        position = self.gap(start)
+        position = self.skip_whitespace(start)
         sign = self.text[position : position + 1]
         if not sign or sign not in '"{“':
             return self.final(start)
@@ -52,13 +54,13 @@ class AnswerReader(Place):
             value = read_value(self.text, position)
         except NotJsonError as error:
             if sign == "{":
-                raise RefusedError("bad_json", f"The final answer is not valid JSON: {error}.") from None
+                raise ReplyParseError("bad_json", f"The final answer is not valid JSON: {error}.") from None
             return self.final(start)
         end = self.answer_end(value.end)
         if self.text[value.end : end].strip("`*} \n"):
             return self.final(start)
         self.answer(value.value)
-        return self.after(end)
+        return self.mark_decision_end(end)
 
     def answer_end(self, start: int) -> int:
         """Where an answer ends: at a label that no code block holds, or where another turn begins."""
@@ -79,10 +81,10 @@ class AnswerReader(Place):
         kind, word = label_kind(event), event.group().strip(" \t>#*_`-+•:：0123456789.)、").casefold()
         if kind == "input" or (kind == "action" and word in ("tool", "function", "tool name", "工具", "操作")):
             body = self.text[event.end() : self.line_end(event.end())]
-            head = HEAD.match(body)
-            return head is not None and find_card(head.group().strip(), self.cards) is not None
-        if kind == "turn" and word not in ASKED and not self._new_turn(event.start(), event.end()):
-            raise RefusedError("stray_text", f"It is not clear whether {event.group()!r} belongs to the answer.")
+            head = LINE_HEAD.match(body)
+            return head is not None and resolve_tool_name(head.group().strip(), self.cards) is not None
+        if kind == "turn" and word not in QUESTION_LABELS and not self._new_turn(event.start(), event.end()):
+            raise ReplyParseError("stray_text", f"It is not clear whether {event.group()!r} belongs to the answer.")
         return True
 
     def _new_turn(self, start: int, end: int) -> bool:
@@ -106,10 +108,12 @@ class AnswerReader(Place):
             if any(start < brace.start() < end for start, end in inside):
                 continue
             try:
-                found = meant(read_value(body, brace.end() - 1).value, self.cards)
-            except (NotJsonError, RefusedError):
+                found = parse_decision_object(read_value(body, brace.end() - 1).value, self.cards)
+            except (NotJsonError, ReplyParseError):
                 continue
-            if any(isinstance(one, Asked) and find_card(one.name, self.cards) is not None for one in found):
+            if any(
+                isinstance(one, ParsedCall) and resolve_tool_name(one.name, self.cards) is not None for one in found
+            ):
                 return True
         return False
 

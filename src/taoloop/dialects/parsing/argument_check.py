@@ -38,7 +38,7 @@ _SIZES: dict[str, type[str] | type[list[Any]] | type[dict[str, Any]]] = {
 }
 
 
-def fitted(args: Any, schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def coerce_and_validate(args: Any, schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The arguments after lossless corrections, and what does not fit (empty: they fit)."""
     if not isinstance(args, dict):
         return {}, "the arguments are no JSON object"

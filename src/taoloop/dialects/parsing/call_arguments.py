@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from taoloop.core.cards.coercion import schema_types
 from taoloop.core.decision import Call, excerpt
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
-from taoloop.dialects.parsing.json_repair import looks_like_json, read_value, read_whole, skip_surplus
-from taoloop.dialects.parsing.parse_error import RefusedError
-from taoloop.dialects.parsing.placeholders import is_placeholder, refuse_placeholders
-from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, same
-from taoloop.dialects.parsing.tool_names import MAX_NAME_CHARS, bare_name, find_card, is_nothing
+from taoloop.dialects.parsing.json_repair import looks_like_json, read_value, read_whole, skip_extra_closers
+from taoloop.dialects.parsing.parse_error import ReplyParseError
+from taoloop.dialects.parsing.placeholders import is_placeholder, reject_placeholders
+from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, json_equal
+from taoloop.dialects.parsing.tool_names import MAX_NAME_CHARS, bare_name, is_placeholder_name, resolve_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ _YAML_WORDS = frozenset({"null", "none", "yes", "no", "on", "off", "nan", "inf",
 _DEEPEST = 3
 
 
-def make_call(name: str, value: Any, cards: Sequence[ToolCard], *, given: bool = True, doubtful: bool = False) -> Call:
+def build_call(name: str, value: Any, cards: Sequence[ToolCard], *, given: bool = True, doubtful: bool = False) -> Call:
     """The call of the tool that `name` means. An unknown tool stays as it was written: the executor answers it.
 
     `given` False: there was no place for arguments. `doubtful`: brackets were missing or quotes not escaped, which
@@ -41,24 +41,24 @@ def make_call(name: str, value: Any, cards: Sequence[ToolCard], *, given: bool =
     Raises:
         RefusedError: nothing is named, or the arguments are incomplete, ambiguous or not filled in.
     """
-    card = find_card(name, cards)
+    card = resolve_tool_name(name, cards)
     tool = card.name if card is not None else _unknown(name)
     if doubtful and (card is None or not card.reads_only):
-        raise RefusedError(
+        raise ReplyParseError(
             "bad_json",
             f"The arguments of {tool!r} are not complete, or their quotes are not escaped; nothing was run.",
             dumps(value),
         )
     if not given or value is None:
         if card is not None and card.required:
-            raise RefusedError(
+            raise ReplyParseError(
                 "bad_action", f"The action {tool!r} has no input; it needs {', '.join(card.required)}.", name
             )
         value = {}
     args = _arguments(value, card, tool, cards)
     if card is not None and isinstance(args, dict):
         args = _decoded(args, card)
-    refuse_placeholders(args, tool, cards)
+    reject_placeholders(args, tool, cards)
     return Call(tool=tool, args=args)
 
 
@@ -78,15 +78,15 @@ def _listed(text: str, types: frozenset[str]) -> Any:
         inner = read_whole(text)
     except NotJsonError:
         return text
-    return text if inner.doubtful else inner.value
+    return text if inner.is_guess else inner.value
 
 
 def _unknown(name: str) -> str:
     plain = name if _is_plain(name) else bare_name(name) or name.strip()
-    if is_nothing(plain):
-        raise RefusedError("bad_action", f"The action {excerpt(name)!r} names no tool.", name)
+    if is_placeholder_name(plain):
+        raise ReplyParseError("bad_action", f"The action {excerpt(name)!r} names no tool.", name)
     if len(plain) > MAX_NAME_CHARS or "\n" in plain or is_placeholder(plain):
-        raise RefusedError("bad_action", f"This is no tool name: {excerpt(name)!r}.", name)
+        raise ReplyParseError("bad_action", f"This is no tool name: {excerpt(name)!r}.", name)
     return plain
 
 
@@ -97,12 +97,12 @@ def _is_plain(name: str) -> bool:
 def _arguments(value: Any, card: ToolCard | None, tool: str, cards: Sequence[ToolCard], depth: int = 0) -> Any:
     """Arguments out of a text that holds them, or out of one more wrapper; a bare value of the only parameter."""
     if depth > _DEEPEST:
-        raise RefusedError("bad_action", f"The arguments of {tool!r} are wrapped too often.", dumps(value))
+        raise ReplyParseError("bad_action", f"The arguments of {tool!r} are wrapped too often.", dumps(value))
     if isinstance(value, str):
         text = value.strip()
         if (text[:1] in ("{", "｛") and looks_like_json(text, 0)) or text.startswith('{\\"'):
             return _arguments(_inner(text, card, tool), card, tool, cards, depth + 1)
-        if card is not None and is_nothing(text):
+        if card is not None and is_placeholder_name(text):
             return {}
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and _takes_no_list(card):
         return _arguments(value[0], card, tool, cards, depth + 1)
@@ -116,9 +116,9 @@ def _inner(text: str, card: ToolCard | None, tool: str) -> Any:
     try:
         found = read_whole(text)
     except NotJsonError as error:
-        raise RefusedError("bad_json", f"The input of {tool!r} is not valid JSON: {error}.", text) from None
-    if found.doubtful and (card is None or not card.reads_only):
-        raise RefusedError("bad_json", f"The input of {tool!r} is not complete; nothing was run.", text)
+        raise ReplyParseError("bad_json", f"The input of {tool!r} is not valid JSON: {error}.", text) from None
+    if found.is_guess and (card is None or not card.reads_only):
+        raise ReplyParseError("bad_json", f"The input of {tool!r} is not complete; nothing was run.", text)
     return found.value
 
 
@@ -152,7 +152,7 @@ def _unwrapped(value: dict[str, Any], card: ToolCard | None, tool: str, cards: S
         return None
     if len(value) == 1:
         ((key, inner),) = value.items()
-        if isinstance(inner, dict) and find_card(key, cards) is card:
+        if isinstance(inner, dict) and resolve_tool_name(key, cards) is card:
             return inner
     plain = {plain_key(key): key for key in value}
     held = [key for word, key in plain.items() if word in ROLES["args"]]
@@ -166,8 +166,10 @@ def _unwrapped(value: dict[str, Any], card: ToolCard | None, tool: str, cards: S
         return None
     for key in named:
         other = value[key]
-        if not isinstance(other, str) or find_card(other, cards) is not card:
-            raise RefusedError("two_decisions", f"The input of {tool!r} names another tool: {excerpt(str(other))!r}.")
+        if not isinstance(other, str) or resolve_tool_name(other, cards) is not card:
+            raise ReplyParseError(
+                "two_decisions", f"The input of {tool!r} names another tool: {excerpt(str(other))!r}."
+            )
     return value[held[0]]
 
 
@@ -179,8 +181,8 @@ def input_value(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
     """
     text = raw.strip()
     if not text:
-        raise RefusedError("bad_action", f"The action {name!r} has an empty input.", raw)
-    if is_nothing(text):
+        raise ReplyParseError("bad_action", f"The action {name!r} has an empty input.", raw)
+    if is_placeholder_name(text):
         return text, False
     pairs = _pairs(text, card)
     if pairs is not None:
@@ -189,17 +191,17 @@ def input_value(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
     if text[0] == "[" and card is not None and sole is not None and "array" in _types(card, sole):
         return text, False
     if _MEMBER.match(text) or (text[0] == "[" and text[-1] == "]"):
-        raise RefusedError(
+        raise ReplyParseError(
             "bad_action", f"The input {excerpt(text)!r} of {name!r} is no JSON object, nor bare text.", text
         )
     if _quoted_whole(text):
         try:
             found = read_whole(text)
         except NotJsonError as error:
-            raise RefusedError("bad_json", f"The input of {name!r} is not valid JSON: {error}.", text) from None
-        return found.value, found.doubtful
+            raise ReplyParseError("bad_json", f"The input of {name!r} is not valid JSON: {error}.", text) from None
+        return found.value, found.is_guess
     if text[0] in _QUOTES and text.count(text[0]) % 2 and _QUOTES[text[0]] == text[0]:
-        raise RefusedError("bad_json", f"The input of {name!r} begins a text that never ends.", text)
+        raise ReplyParseError("bad_json", f"The input of {name!r} begins a text that never ends.", text)
     return text, False
 
 
@@ -247,11 +249,11 @@ def _pairs(text: str, card: ToolCard | None) -> tuple[Any, bool] | None:
     try:
         args, end, doubtful = read_pairs(text + ")", 0)
     except NotJsonError as error:
-        raise RefusedError(
+        raise ReplyParseError(
             "bad_action", f"The input {excerpt(text)!r} of {card.name!r} is no JSON object: {error}.", text
         ) from None
     if end != len(text) + 1:
-        raise RefusedError("bad_action", f"The input {excerpt(text)!r} of {card.name!r} is no JSON object.", text)
+        raise ReplyParseError("bad_action", f"The input {excerpt(text)!r} of {card.name!r} is no JSON object.", text)
     return args, doubtful
 
 
@@ -273,7 +275,7 @@ def read_pairs(text: str, position: int) -> tuple[dict[str, Any], int, bool]:
         if found.missing:
             raise NotJsonError("it stops in the middle", ended=True)
         name = key.group(1)
-        if name in args and not same(args[name], found.value):
+        if name in args and not json_equal(args[name], found.value):
             raise NotJsonError(f"the argument {name!r} stands twice with different values", final=True)
         args[name], doubtful = found.value, doubtful or found.requoted
         position = _skip(text, found.end)
@@ -298,7 +300,7 @@ def read_in_brackets(text: str, position: int, card: ToolCard | None) -> tuple[A
     if text.startswith("**", start):
         start = _skip(text, start + 2)
     found = read_value(text, start, call=True)
-    end = _skip(text, skip_surplus(text, found.end) if isinstance(found.value, dict) else found.end)
+    end = _skip(text, skip_extra_closers(text, found.end) if isinstance(found.value, dict) else found.end)
     if text.startswith((",", "，"), end):
         end = _skip(text, end + 1)
     if found.missing or not text.startswith((")", "）"), end):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from taoloop.dialects.parsing.json_repair import INVISIBLE
 from taoloop.dialects.parsing.labels import LABEL
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 
 if TYPE_CHECKING:
     from taoloop.core.message import ModelReply
@@ -75,14 +75,14 @@ def is_cut(reply: ModelReply) -> bool:
     return reply.finish_reason is not None and reply.finish_reason.lower() in _CUT
 
 
-def check_whole(reply: ModelReply) -> None:
+def reject_truncated(reply: ModelReply) -> None:
     """Refuse a reply that the provider says it cut.
 
     Raises:
         RefusedError: it was cut.
     """
     if is_cut(reply):
-        raise RefusedError(
+        raise ReplyParseError(
             "truncated",
             f"The reply was cut ({reply.finish_reason!r}); none of it was used. Answer shorter.",
             reply.text[-100:],
@@ -100,7 +100,7 @@ def clean(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise RefusedError("stray_text", "The reply holds characters that are no text.") from None
+            raise ReplyParseError("stray_text", "The reply holds characters that are no text.") from None
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     if "<" in text or "[" in text or "◁" in text:
@@ -108,7 +108,7 @@ def clean(text: str) -> str:
         text = drop_thinking(text)
         if (envelope := _ENVELOPE.fullmatch(text)) is not None:
             text = envelope[2].strip(EDGE)
-        text = drop_tail(text)
+        text = strip_end_tokens(text)
     if text.startswith(">"):
         text = _unquoted(text)
     role = _ROLE.match(text)
@@ -127,7 +127,7 @@ def _unquoted(text: str) -> str:
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines).strip(EDGE)
 
 
-def drop_tail(text: str) -> str:
+def strip_end_tokens(text: str) -> str:
     """`text` without the control tokens at its end."""
     if text.endswith((">", "]")):
         start = max(0, len(text) - 400)
@@ -173,7 +173,7 @@ def drop_thinking(text: str) -> str:
             kept.append(text[position : tag.start()])
             opened = True
     if opened:
-        raise RefusedError("truncated", "The thinking block was never closed, so there is no decision.", text[-100:])
+        raise ReplyParseError("truncated", "The thinking block was never closed, so there is no decision.", text[-100:])
     if not position:
         return text
     kept.append(text[position:])

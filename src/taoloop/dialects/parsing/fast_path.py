@@ -20,7 +20,7 @@ _LONGEST_ANSWER = 8
 _OPENS = ("[", "{")  # JSON in a text, if the schema wants a list or an object
 
 
-def quick_call(tool: str, source: str, reason: str, cards: Sequence[ToolCard]) -> Act | None:
+def canonical_call(tool: str, source: str, reason: str, cards: Sequence[ToolCard]) -> Act | None:
     """The call of a known tool with plain arguments in strict JSON; None for anything else."""
     args = quick_args(tool, source, cards)
     return None if args is None else Act(calls=(Call(tool=tool, args=args),), reason=reason)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.decision import excerpt
 from taoloop.dialects.parsing.json_repair import read_whole
-from taoloop.dialects.parsing.parse_error import RefusedError
-from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, same
-from taoloop.dialects.parsing.tool_names import find_card, is_final_name, is_nothing
+from taoloop.dialects.parsing.parse_error import ReplyParseError
+from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, json_equal
+from taoloop.dialects.parsing.tool_names import is_final_name, is_placeholder_name, resolve_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ _DEEPEST_WRAPPER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParsedCall:
     """A call as it was written: the name is not resolved, the arguments are whatever stood there.
 
     `given` says whether there was a place for arguments at all.
@@ -82,7 +82,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedAnswer:
     """An answer as it was written."""
 
     value: Any
@@ -90,16 +90,16 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Mused:
+class ParsedThought:
     """An object that holds nothing but a thought."""
 
     reason: str
 
 
-Meant = Asked | Said | Mused
+ParsedItem = ParsedCall | ParsedAnswer | ParsedThought
 
 
-def meant(value: Any, cards: Sequence[ToolCard], wrapped: int = 0) -> list[Meant]:
+def parse_decision_object(value: Any, cards: Sequence[ToolCard], wrapped: int = 0) -> list[ParsedItem]:
     """The decisions in a value; none if it is no decision at all. A list counts each of its objects.
 
     Raises:
@@ -110,22 +110,22 @@ def meant(value: Any, cards: Sequence[ToolCard], wrapped: int = 0) -> list[Meant
     if isinstance(value, list):
         if wrapped >= _DEEPEST_WRAPPER or not all(isinstance(item, dict) for item in value):
             return []
-        return [found for item in value for found in meant(item, cards, wrapped + 1)]
+        return [found for item in value for found in parse_decision_object(item, cards, wrapped + 1)]
     if not isinstance(value, dict) or not value:
         return []
     return _from_object(value, cards, wrapped)
 
 
-def _from_text(value: str, cards: Sequence[ToolCard], wrapped: int) -> list[Meant]:
+def _from_text(value: str, cards: Sequence[ToolCard], wrapped: int) -> list[ParsedItem]:
     if wrapped >= _DEEPEST_WRAPPER or value.lstrip()[:1] not in ("{", "["):
         return []
     try:
         inner = read_whole(value)
     except NotJsonError:
         return []
-    if inner.doubtful:
+    if inner.is_guess:
         return []
-    return meant(inner.value, cards, wrapped + 1)
+    return parse_decision_object(inner.value, cards, wrapped + 1)
 
 
 def is_observation(value: Any) -> bool:
@@ -146,7 +146,7 @@ def plain_key(key: str) -> str:
     return _SIGNS.sub("", key).casefold()
 
 
-def _from_object(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) -> list[Meant]:
+def _from_object(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) -> list[ParsedItem]:
     roles: dict[str, list[str]] = {role: [] for role in ROLES}
     others: list[str] = []
     kind = ""
@@ -164,11 +164,11 @@ def _from_object(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) 
     if inner is not None:
         return inner
     name = _tool_name(made, roles["tool"], cards)
-    if name is not None and _only_data(roles, kind) and find_card(name, cards) is None:
+    if name is not None and _only_data(roles, kind) and resolve_tool_name(name, cards) is None:
         return []  # such as {"name": "Alice", "age": 30}
     if name is None and not roles["final"] and not _is_final_kind(kind):
         if roles["thought"] and not others and not roles["args"]:
-            return [Mused(reason)]
+            return [ParsedThought(reason)]
         return _named_by_key(made, others, roles, reason, cards)
     return [_decision(made, roles, others, kind, name, reason, cards)]
 
@@ -188,7 +188,7 @@ def _is_final_kind(plain: str) -> bool:
     return plain in ("final", "finalanswer", "finish", "answer", "最终答案")
 
 
-def _wrapped(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) -> list[Meant] | None:
+def _wrapped(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) -> list[ParsedItem] | None:
     """The decisions in the one wrapper around them, None if there is no wrapper."""
     keys = [key for key in made if made[key] is not None and not _says_little(key, made[key])]
     if len(keys) != 1 or wrapped >= _DEEPEST_WRAPPER or plain_key(keys[0]) not in _WRAPPERS:
@@ -196,9 +196,9 @@ def _wrapped(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) -> l
     inner = made[keys[0]]
     if not isinstance(inner, dict | list) and not (isinstance(inner, str) and inner.lstrip()[:1] in ("{", "[")):
         return None
-    found = meant(inner, cards, wrapped + 1)
+    found = parse_decision_object(inner, cards, wrapped + 1)
     if not found and _ROLE_OF.get(plain_key(keys[0])) == "tool" and isinstance(inner, dict):
-        raise RefusedError("bad_action", f"The action {excerpt(dumps(inner))} names no tool.", dumps(made))
+        raise ReplyParseError("bad_action", f"The action {excerpt(dumps(inner))} names no tool.", dumps(made))
     return found or None
 
 
@@ -220,15 +220,17 @@ def _tool_name(made: dict[str, Any], keys: list[str], cards: Sequence[ToolCard])
         if value is None:
             continue
         if not isinstance(value, str):
-            raise RefusedError("bad_action", f"A tool's name must be a text, not {excerpt(dumps(value))}.", dumps(made))
+            raise ReplyParseError(
+                "bad_action", f"A tool's name must be a text, not {excerpt(dumps(value))}.", dumps(made)
+            )
         if value.strip() not in names:
             names.append(value.strip())
     if len(names) > 1:
-        known = [name for name in names if find_card(name, cards) is not None or is_final_name(name)]
+        known = [name for name in names if resolve_tool_name(name, cards) is not None or is_final_name(name)]
         verbs = [name for name in names if plain_key(name) in _VERBS]
         names = known if len(known) == 1 and len(verbs) == len(names) - 1 else names
     if len(names) > 1:
-        raise RefusedError("two_decisions", f"The object names two tools: {excerpt(', '.join(names))}.", dumps(made))
+        raise ReplyParseError("two_decisions", f"The object names two tools: {excerpt(', '.join(names))}.", dumps(made))
     return names[0] if names else None
 
 
@@ -238,12 +240,12 @@ def _named_by_key(
     roles: dict[str, list[str]],
     reason: str,
     cards: Sequence[ToolCard],
-) -> list[Meant]:
+) -> list[ParsedItem]:
     """`{"tool_name": {its arguments}}`: the only other key is a known tool."""
     if len(others) == 1 and not roles["args"] and not roles["observation"]:
-        card, value = find_card(others[0], cards), made[others[0]]
+        card, value = resolve_tool_name(others[0], cards), made[others[0]]
         if card is not None and isinstance(value, dict):
-            return [Asked(card.name, value, reason=reason)]
+            return [ParsedCall(card.name, value, reason=reason)]
     return []
 
 
@@ -255,33 +257,35 @@ def _decision(
     name: str | None,
     reason: str,
     cards: Sequence[ToolCard],
-) -> Meant:
+) -> ParsedItem:
     finals = [made[key] for key in roles["final"] if made[key] is not None]
     given = [made[key] for key in roles["args"]]
-    if (kind and not _is_final_kind(kind)) or (name is not None and find_card(name, cards) is not None):
+    if (kind and not _is_final_kind(kind)) or (name is not None and resolve_tool_name(name, cards) is not None):
         finals = [value for value in finals if not _is_not_given(value)]  # beside a call an empty answer is none
-    says_final = _is_final_kind(kind) or (name is not None and is_final_name(name) and find_card(name, cards) is None)
-    if name is not None and is_nothing(name) and (finals or name == ""):
+    says_final = _is_final_kind(kind) or (
+        name is not None and is_final_name(name) and resolve_tool_name(name, cards) is None
+    )
+    if name is not None and is_placeholder_name(name) and (finals or name == ""):
         name = None
     if says_final or (finals and name is None):
         return _answer(
             made, roles, others, finals, given, "" if says_final and is_final_name(name or "") else name, reason
         )
     if finals:
-        raise RefusedError(
+        raise ReplyParseError(
             "two_decisions",
             "An action and a final answer in one object, before the observation; nothing was run.",
             dumps(made),
         )
     if name is None:
-        raise RefusedError("no_decision", "The JSON object has neither an action nor a final.", dumps(made))
-    if not all(same(given[0], value) for value in given[1:]):
-        raise RefusedError("two_decisions", "The object has two different sets of arguments.", dumps(made))
+        raise ReplyParseError("no_decision", "The JSON object has neither an action nor a final.", dumps(made))
+    if not all(json_equal(given[0], value) for value in given[1:]):
+        raise ReplyParseError("two_decisions", "The object has two different sets of arguments.", dumps(made))
     _refuse_observed(made, roles)
     if others and not given:
-        return Asked(name, _flat(made, roles, others, name, cards), reason=reason)
+        return ParsedCall(name, _flat(made, roles, others, name, cards), reason=reason)
     _refuse_others(made, others)
-    return Asked(name, given[0] if given else None, given=bool(given), reason=reason)
+    return ParsedCall(name, given[0] if given else None, given=bool(given), reason=reason)
 
 
 def _answer(
@@ -292,19 +296,19 @@ def _answer(
     given: list[Any],
     name: str | None,
     reason: str,
-) -> Said:
+) -> ParsedAnswer:
     empty = next((value for value in given if value == {}), None)
     given = [value for value in given if value not in (None, {}, "")]
-    if name or (finals and given and not same(finals[0], given[0])):
-        raise RefusedError(
+    if name or (finals and given and not json_equal(finals[0], given[0])):
+        raise ReplyParseError(
             "two_decisions", "'final' excludes an action and its arguments; nothing was run.", dumps(made)
         )
     _refuse_observed(made, roles, first=True)
     _refuse_others(made, [key for key in others if plain_key(key) not in ("content", "text")])
     said = finals + given + [made[key] for key in others]
-    if not all(same(said[0], value) for value in said[1:]):
-        raise RefusedError("two_decisions", "Two different final answers in one object.", dumps(made))
-    return Said(said[0] if said else empty, reason)
+    if not all(json_equal(said[0], value) for value in said[1:]):
+        raise ReplyParseError("two_decisions", "Two different final answers in one object.", dumps(made))
+    return ParsedAnswer(said[0] if said else empty, reason)
 
 
 def _is_not_given(value: Any) -> bool:
@@ -315,11 +319,11 @@ def _flat(
     made: dict[str, Any], roles: dict[str, list[str]], others: list[str], name: str, cards: Sequence[ToolCard]
 ) -> dict[str, Any]:
     """Arguments that stand beside the name of the tool instead of under a key of their own."""
-    card = find_card(name, cards)
+    card = resolve_tool_name(name, cards)
     if card is None or any(key not in card.parameters for key in others):
         _refuse_others(made, others)
     if card is not None and any(key in card.parameters for role in roles.values() for key in role):
-        raise RefusedError("bad_action", f"It is not clear which keys are arguments of {name!r}.", dumps(made))
+        raise ReplyParseError("bad_action", f"It is not clear which keys are arguments of {name!r}.", dumps(made))
     return {key: made[key] for key in others}
 
 
@@ -329,7 +333,7 @@ def _refuse_observed(made: dict[str, Any], roles: dict[str, list[str]], *, first
     keys = list(made)
     decided = max((keys.index(key) for key in roles["tool"] + roles["args"]), default=len(keys))
     if filled and (first or keys.index(filled[0]) < decided or not roles["tool"]):
-        raise RefusedError(
+        raise ReplyParseError(
             "invented_observation",
             f"The key {filled[0]!r} is an observation that you wrote yourself; only the runtime writes observations.",
             dumps(made),
@@ -338,7 +342,7 @@ def _refuse_observed(made: dict[str, Any], roles: dict[str, list[str]], *, first
 
 def _refuse_others(made: dict[str, Any], others: list[str]) -> None:
     if others:
-        raise RefusedError(
+        raise ReplyParseError(
             "stray_text",
             f"The JSON object has keys that do not belong there: {excerpt(', '.join(others))}. "
             "Give the thought, the action and its input, or the final answer.",

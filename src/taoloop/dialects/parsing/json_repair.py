@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, NoReturn
 
-from taoloop.dialects.parsing.strict_json import MAX_DEPTH, NotJsonError, decode_at, same
+from taoloop.dialects.parsing.strict_json import MAX_DEPTH, NotJsonError, decode_at, json_equal
 
 INVISIBLE = "\u00ad\u061c\u180e\u200b-\u200f\u2060-\u2064\u202a-\u202e\u2066-\u2069\ufeff"
 
@@ -49,7 +49,7 @@ _LONGEST_NUMBER = 400
 _MOST_QUOTES = 40  # not escaped, in one string
 
 
-class Loose(NamedTuple):
+class RepairedJson(NamedTuple):
     """A value, where it ends, and what was repaired that a caller must decide on.
 
     `missing` counts the closing brackets that the text lacks at its end; `requoted` says that a string holds quotes
@@ -62,7 +62,7 @@ class Loose(NamedTuple):
     requoted: bool = False
 
     @property
-    def doubtful(self) -> bool:
+    def is_guess(self) -> bool:
         """Whether something was repaired that only a tool which reads may rest on."""
         return bool(self.missing) or self.requoted
 
@@ -78,7 +78,7 @@ def looks_like_json(text: str, position: int) -> bool:
     return _JSON_LIKE.match(text, position) is not None
 
 
-def read_value(text: str, position: int = 0, *, call: bool = False) -> Loose:
+def read_value(text: str, position: int = 0, *, call: bool = False) -> RepairedJson:
     """The value that begins at `position`; strict JSON is read as such. `call`: a `)` may follow it.
 
     Raises:
@@ -91,11 +91,11 @@ def read_value(text: str, position: int = 0, *, call: bool = False) -> Loose:
             if error.final:
                 raise
         else:
-            return Loose(value, end)
+            return RepairedJson(value, end)
     return read_loose(text, position, call=call)
 
 
-def read_loose(text: str, position: int = 0, *, call: bool = False) -> Loose:
+def read_loose(text: str, position: int = 0, *, call: bool = False) -> RepairedJson:
     """`read_value` without the strict attempt before it.
 
     Raises:
@@ -103,10 +103,10 @@ def read_loose(text: str, position: int = 0, *, call: bool = False) -> Loose:
     """
     reader = _Reader(text, position, ")）" if call else "")
     value = reader.value(0)
-    return Loose(value, reader.position, reader.missing, reader.requoted)
+    return RepairedJson(value, reader.position, reader.missing, reader.requoted)
 
 
-def read_whole(text: str) -> Loose:
+def read_whole(text: str) -> RepairedJson:
     """The value that all of `text` is, blanks and one closing bracket too many aside.
 
     Raises:
@@ -117,7 +117,7 @@ def read_whole(text: str) -> Loose:
         text = unescaped(text[start:])
         start = 0
     found = read_value(text, start)
-    end = skip_surplus(text, found.end)
+    end = skip_extra_closers(text, found.end)
     if match_end(SPACE, text, end) != len(text):
         raise NotJsonError(f"text follows the value at character {end + 1}")
     return found._replace(end=len(text))
@@ -133,7 +133,7 @@ def unescaped(text: str) -> str:
     return str(inner)
 
 
-def skip_surplus(text: str, position: int) -> int:
+def skip_extra_closers(text: str, position: int) -> int:
     """Behind one closing bracket too many, if there is one."""
     after = match_end(SPACE, text, position)
     return after + 1 if text[after : after + 1] in ("}", "]", "｝", "］") else position
@@ -180,7 +180,7 @@ class _Reader:
                 self.fail("a colon is missing")
             self.position += 1
             value = self.value(depth + 1)
-            if key in made and not same(made[key], value):
+            if key in made and not json_equal(made[key], value):
                 raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", final=True)
             made[key] = value
             if self.closes("}｝"):

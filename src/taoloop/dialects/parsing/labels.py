@@ -111,7 +111,7 @@ SPOKEN = re.compile(
 STUMP = re.compile(r"\n[ \t]*[>#*_`-]{0,4}[ \t]{0,2}(?P<stump>[a-z]{3,11}|[观觀][察测]?)[ \t]*\Z", re.IGNORECASE)
 
 
-def drop_stump(text: str) -> str:
+def strip_partial_label(text: str) -> str:
     """`text` without the stump of an observation label at its very end, as a stop sequence may leave it."""
     last = text.rfind("\n")
     match = STUMP.match(text, last) if last >= 0 and len(text) - last < 40 else None

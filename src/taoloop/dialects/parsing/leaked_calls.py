@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taoloop.core.cards.coercion import schema_types
 from taoloop.dialects.parsing.call_arguments import read_in_brackets
-from taoloop.dialects.parsing.json_decision import Asked, Meant, meant
-from taoloop.dialects.parsing.json_repair import looks_like_json, read_value, read_whole, skip_surplus
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.json_decision import ParsedCall, ParsedItem, parse_decision_object
+from taoloop.dialects.parsing.json_repair import looks_like_json, read_value, read_whole, skip_extra_closers
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError, dumps
-from taoloop.dialects.parsing.tool_names import find_card
+from taoloop.dialects.parsing.tool_names import resolve_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,20 +87,20 @@ CALLED = _CALLED
 """A call written as `name(`, perhaps in a list, or printed."""
 
 
-class Leaked(NamedTuple):
+class LeakedCall(NamedTuple):
     """One call as it leaked; `doubtful`: something at its end, or a quote in it, had to be repaired."""
 
-    meant: Meant
+    meant: ParsedItem
     doubtful: bool
 
 
-def read_leaks(text: str, position: int, cards: Sequence[ToolCard]) -> tuple[list[Leaked], int]:
+def parse_leaked_calls(text: str, position: int, cards: Sequence[ToolCard]) -> tuple[list[LeakedCall], int]:
     """The calls that begin at the mark at `position`, and where the last one ends.
 
     Raises:
         RefusedError: what stands between the marks is no complete call.
     """
-    found: list[Leaked] = []
+    found: list[LeakedCall] = []
     opened = position
     while True:
         position = _skip_marks(text, position)
@@ -108,11 +108,11 @@ def read_leaks(text: str, position: int, cards: Sequence[ToolCard]) -> tuple[lis
         try:
             position = _read_one(text, position, cards, found)
         except NotJsonError as error:
-            raise RefusedError("bad_json", f"The call in the text cannot be used: {error}.", text[opened:]) from None
+            raise ReplyParseError("bad_json", f"The call in the text cannot be used: {error}.", text[opened:]) from None
         if len(found) == before:
             break
     if not found:
-        raise RefusedError(
+        raise ReplyParseError(
             "bad_action", "The reply begins a tool call that names no tool, or is not complete.", text[opened:]
         )
     return found, position
@@ -126,7 +126,7 @@ def _skip_marks(text: str, position: int) -> int:
         position = mark.end()
 
 
-def _read_one(text: str, position: int, cards: Sequence[ToolCard], found: list[Leaked]) -> int:
+def _read_one(text: str, position: int, cards: Sequence[ToolCard], found: list[LeakedCall]) -> int:
     tagged = _TAGGED.match(text, position)
     if tagged is not None:
         return _tagged(text, tagged.end(), tagged.group("name"), cards, found)
@@ -153,29 +153,29 @@ def _read_one(text: str, position: int, cards: Sequence[ToolCard], found: list[L
     return position
 
 
-def _json_call(text: str, position: int, cards: Sequence[ToolCard], found: list[Leaked]) -> int:
+def _json_call(text: str, position: int, cards: Sequence[ToolCard], found: list[LeakedCall]) -> int:
     if text[position] != "[" and not looks_like_json(text, position):
         return position
     value = read_value(text, position)
-    calls = meant(value.value, cards)
+    calls = parse_decision_object(value.value, cards)
     if not calls:
         return position
-    found.extend(Leaked(call, value.doubtful) for call in calls)
-    return skip_surplus(text, value.end)
+    found.extend(LeakedCall(call, value.is_guess) for call in calls)
+    return skip_extra_closers(text, value.end)
 
 
-def _json_args(text: str, position: int, name: str, found: list[Leaked]) -> int:
+def _json_args(text: str, position: int, name: str, found: list[LeakedCall]) -> int:
     value = read_value(text, position)
-    found.append(Leaked(Asked(name, value.value), value.doubtful))
-    return skip_surplus(text, value.end)
+    found.append(LeakedCall(ParsedCall(name, value.value), value.is_guess))
+    return skip_extra_closers(text, value.end)
 
 
-def _tagged(text: str, position: int, name: str, cards: Sequence[ToolCard], found: list[Leaked]) -> int:
+def _tagged(text: str, position: int, name: str, cards: Sequence[ToolCard], found: list[LeakedCall]) -> int:
     """`<function=name>` with an object, or with parameters in tags of their own."""
     after = _blank(text, position)
     if text.startswith("{", after):
         return _json_args(text, after, name, found)
-    card = find_card(name, cards)
+    card = resolve_tool_name(name, cards)
     args: dict[str, Any] = {}
     while (parameter := _PARAMETER.match(text, after)) is not None:
         close = f"</{parameter.group('ns')}{parameter.group('tag')}>"
@@ -187,13 +187,13 @@ def _tagged(text: str, position: int, name: str, cards: Sequence[ToolCard], foun
     closed = text.startswith("</", after) or text.startswith("/>", position - 2)
     if not closed and after < len(text):
         raise NotJsonError("the call is not closed")
-    found.append(Leaked(Asked(name.strip(), args), not closed))
+    found.append(LeakedCall(ParsedCall(name.strip(), args), not closed))
     return after
 
 
-def _keyed(text: str, position: int, name: str, cards: Sequence[ToolCard], found: list[Leaked]) -> int:
+def _keyed(text: str, position: int, name: str, cards: Sequence[ToolCard], found: list[LeakedCall]) -> int:
     """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>`."""
-    card = find_card(name, cards)
+    card = resolve_tool_name(name, cards)
     args: dict[str, Any] = {}
     while (keyed := _KEYED.match(text, position)) is not None:
         end = text.find("</arg_value>", keyed.end())
@@ -202,16 +202,16 @@ def _keyed(text: str, position: int, name: str, cards: Sequence[ToolCard], found
         _add(args, keyed.group("key"), text[keyed.end() : end], card)
         position = end + len("</arg_value>")
     after = _blank(text, position)
-    found.append(Leaked(Asked(name, args), not text.startswith("</", after)))
+    found.append(LeakedCall(ParsedCall(name, args), not text.startswith("</", after)))
     return after
 
 
-def _called(text: str, called: re.Match[str], cards: Sequence[ToolCard], found: list[Leaked]) -> int:
+def _called(text: str, called: re.Match[str], cards: Sequence[ToolCard], found: list[LeakedCall]) -> int:
     """`name(key="value")`, perhaps several in a list."""
     listed = called.group().lstrip().startswith("[")
     name = called.group("name").removesuffix(".call")
-    args, end, doubtful = read_in_brackets(text, called.end(), find_card(name, cards))
-    found.append(Leaked(Asked(name, args), doubtful))
+    args, end, doubtful = read_in_brackets(text, called.end(), resolve_tool_name(name, cards))
+    found.append(LeakedCall(ParsedCall(name, args), doubtful))
     if "print(" in called.group() and text.startswith(")", _blank(text, end)):
         end = _blank(text, end) + 1
     end = _blank(text, end)
@@ -219,15 +219,15 @@ def _called(text: str, called: re.Match[str], cards: Sequence[ToolCard], found: 
         again = _CALLED.match(text, _blank(text, end + 1))
         if again is None:
             raise NotJsonError("a call is missing in the list")
-        args, end, doubtful = read_in_brackets(text, again.end(), find_card(again.group("name"), cards))
-        found.append(Leaked(Asked(again.group("name"), args), doubtful))
+        args, end, doubtful = read_in_brackets(text, again.end(), resolve_tool_name(again.group("name"), cards))
+        found.append(LeakedCall(ParsedCall(again.group("name"), args), doubtful))
         end = _blank(text, end)
     if listed and not text.startswith("]", end):
         raise NotJsonError("the list of calls is not closed", ended=end >= len(text))
     return end + listed
 
 
-def _escaped(text: str, escaped: re.Match[str], found: list[Leaked]) -> int:
+def _escaped(text: str, escaped: re.Match[str], found: list[LeakedCall]) -> int:
     """`call:name{key:<escape>text<escape>,other:5}`: an object whose texts stand between marks instead of quotes."""
     made: list[str] = []
     position, depth, quoted = escaped.end(), 0, ""
@@ -242,7 +242,7 @@ def _escaped(text: str, escaped: re.Match[str], found: list[Leaked]) -> int:
         quoted = mark if mark and not quoted else ""
         if not depth:
             value = read_whole("".join(made))
-            found.append(Leaked(Asked(escaped.group("name"), value.value), value.doubtful))
+            found.append(LeakedCall(ParsedCall(escaped.group("name"), value.value), value.is_guess))
             return position
     raise NotJsonError("the arguments are not closed", ended=True)
 

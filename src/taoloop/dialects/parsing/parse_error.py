@@ -5,7 +5,7 @@ from __future__ import annotations
 from taoloop.core.decision import Problem, excerpt
 
 
-class RefusedError(Exception):  # a signal between the readers, never seen outside of `read`
+class ReplyParseError(Exception):  # a signal between the readers, never seen outside of `read`
     """A reader gives up; `problem` is what `read` returns."""
 
     def __init__(self, code: str, message: str, part: str = "") -> None:

@@ -6,15 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from taoloop.core.decision import Call, excerpt
-from taoloop.dialects.parsing.call_arguments import make_call
-from taoloop.dialects.parsing.json_decision import Asked, Meant, Mused
-from taoloop.dialects.parsing.json_repair import Loose, match_end, read_value
+from taoloop.dialects.parsing.call_arguments import build_call
+from taoloop.dialects.parsing.json_decision import ParsedCall, ParsedItem, ParsedThought
+from taoloop.dialects.parsing.json_repair import RepairedJson, match_end, read_value
 from taoloop.dialects.parsing.labels import BARE_RESULT, INLINE_LABEL, LABEL, RESULT, SPOKEN
-from taoloop.dialects.parsing.parse_error import RefusedError
-from taoloop.dialects.parsing.patterns import CALL, GAP, LANGUAGE, MAX_PROSE, OWN_OUTPUT, SECOND_THOUGHT
+from taoloop.dialects.parsing.parse_error import ReplyParseError
+from taoloop.dialects.parsing.patterns import CALL, LANGUAGE, MAX_PROSE, OWN_OUTPUT, SECOND_THOUGHT, WHITESPACE
 from taoloop.dialects.parsing.placeholders import answer_text
-from taoloop.dialects.parsing.strict_json import NotJsonError, same
-from taoloop.dialects.parsing.tool_names import find_card, is_final_name
+from taoloop.dialects.parsing.strict_json import NotJsonError, json_equal
+from taoloop.dialects.parsing.tool_names import is_final_name, resolve_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ def first_line(text: str) -> str:
     return text.split("\n", 1)[0]
 
 
-class Draft:
+class ParseState:
     """The decision of a reply as it takes shape; whoever reads a part of the reply puts it here."""
 
     def __init__(self, cards: Sequence[ToolCard], *, json_answer: bool) -> None:
@@ -45,7 +45,7 @@ class Draft:
             self.found = new
             return
         if isinstance(old, Call) and isinstance(new, Call):
-            if old.tool == new.tool and same(old.args, new.args):
+            if old.tool == new.tool and json_equal(old.args, new.args):
                 return
             message = f"Two different actions in one reply, {old.tool!r} and {new.tool!r}; nothing was run."
         elif old == new:
@@ -54,34 +54,36 @@ class Draft:
             message = "Two different final answers in one reply."
         else:
             message = "An action and a final answer in one reply, before the observation was seen; nothing was run."
-        raise RefusedError("two_decisions", f"{message} Give exactly one decision.")
+        raise ReplyParseError("two_decisions", f"{message} Give exactly one decision.")
 
-    def means(self, one: Meant, *, doubtful: bool) -> None:
+    def apply(self, one: ParsedItem, *, doubtful: bool) -> None:
         """Take what an object or a leaked call says."""
         if one.reason and self.found is None and one.reason not in self.thoughts[-1:]:
             self.thoughts.append(one.reason)
-        if isinstance(one, Mused):
+        if isinstance(one, ParsedThought):
             return
-        if not isinstance(one, Asked):
+        if not isinstance(one, ParsedCall):
             self.answer(one.value)
-        elif is_final_name(one.name) and find_card(one.name, self.cards) is None:
+        elif is_final_name(one.name) and resolve_tool_name(one.name, self.cards) is None:
             self.answer(one.args)
         else:
-            self.decide(make_call(one.name, one.args, self.cards, given=one.given, doubtful=doubtful))
+            self.decide(build_call(one.name, one.args, self.cards, given=one.given, doubtful=doubtful))
 
     def answer(self, value: object) -> None:
         """Take an answer, which is a text or a value of JSON."""
         self.decide(answer_text(value, json_answer=self.json_answer))
 
-    def settle(self) -> None:
+    def finish_pending_action(self) -> None:
         """An action that got no input of its own is complete here."""
         if self.action is not None:
             name, self.action = self.action, None
-            if is_final_name(name) and find_card(name, self.cards) is None:
-                raise RefusedError("bad_final", "The final answer is empty. Give the answer, or say what is missing.")
-            self.decide(make_call(name, None, self.cards, given=False))
+            if is_final_name(name) and resolve_tool_name(name, self.cards) is None:
+                raise ReplyParseError(
+                    "bad_final", "The final answer is empty. Give the answer, or say what is missing."
+                )
+            self.decide(build_call(name, None, self.cards, given=False))
 
-    def usable(self) -> str:
+    def describe_readable(self) -> str:
         """Which part of the reply was readable."""
         parts = ["the thought"] if self.thoughts else []
         if isinstance(self.found, Call):
@@ -93,7 +95,7 @@ class Draft:
         return f" Usable before it: {' and '.join(parts)}." if parts else ""
 
 
-class Place(Draft):
+class ReplyCursor(ParseState):
     """A draft with the text that it is read from: what stands between two events belongs to what came before."""
 
     def __init__(self, text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> None:
@@ -108,17 +110,17 @@ class Place(Draft):
         self.echoed = False  # the label of the task stands before everything
         self.heard = ""  # a line before the decision that may be the words of somebody else
 
-    def value(self, position: int, name: str) -> Loose:
+    def value(self, position: int, name: str) -> RepairedJson:
         """The value at a position, which is the input of `name` (empty: an object in the open)."""
         try:
             return read_value(self.text, position)
         except NotJsonError as error:
             whose = f"The input of {name!r}" if name else "The JSON object"
-            raise RefusedError(
-                "bad_json", f"{whose} is not valid JSON: {error}.{self.usable()}", self.text[position:]
+            raise ReplyParseError(
+                "bad_json", f"{whose} is not valid JSON: {error}.{self.describe_readable()}", self.text[position:]
             ) from None
 
-    def after(self, position: int) -> int:
+    def mark_decision_end(self, position: int) -> int:
         """Behind a decision; a line there that gives the result of an action can only be invented."""
         self.kind, self.begin = "after", position
         inline = LABEL.match(self.text[position : position + 80].lstrip(" \t.,;"))
@@ -130,18 +132,18 @@ class Place(Draft):
             self.result = result.span() if result is not None else (-2, -2)
         return position
 
-    def gap(self, position: int) -> int:
+    def skip_whitespace(self, position: int) -> int:
         """Behind blanks and an opening fence, or the language that is left of one."""
-        position = match_end(GAP, self.text, position)
+        position = match_end(WHITESPACE, self.text, position)
         language = LANGUAGE.match(self.text, position)
-        return position if language is None or find_card(language["word"], self.cards) else language.end()
+        return position if language is None or resolve_tool_name(language["word"], self.cards) else language.end()
 
     def line_end(self, position: int) -> int:
         """The end of the line."""
         end = self.text.find("\n", position)
         return end if end >= 0 else len(self.text)
 
-    def close(self, end: int) -> None:
+    def end_segment(self, end: int) -> None:
         """The text up to `end` belongs to what came before it."""
         text = self.text[self.begin : end].strip()
         self.begin = end
@@ -150,7 +152,7 @@ class Place(Draft):
         speaks = self.kind in ("thought", "preamble", "turn") and (":" in text or "：" in text)
         result = BARE_RESULT.search(text) if speaks else None
         if result is not None and (self.kind == "thought" or self._is_told(text, result)):
-            raise RefusedError(
+            raise ReplyParseError(
                 "invented_observation",
                 f"The line {excerpt(result.group())!r} gives a result that you wrote yourself.",
                 text,
@@ -164,9 +166,9 @@ class Place(Draft):
         elif self.kind == "thought":
             self.afterthought = text.strip("`*_ \n")
         elif self.kind == "after":
-            self.behind(text)
+            self.check_trailing_text(text)
         elif self.kind == "action" and text.strip("`*~ \n") not in ("", "PAUSE"):
-            raise RefusedError(
+            raise ReplyParseError(
                 "stray_text",
                 f"The line {excerpt(first_line(text))!r} follows the action {self.action!r} without a label.",
                 text,
@@ -176,7 +178,7 @@ class Place(Draft):
         """Whether a line before everything gives a result; `Output:` may be the word for the decision itself."""
         return bool(text[result.end() :].strip()) and OWN_OUTPUT.search(result.group()) is None
 
-    def behind(self, text: str) -> None:
+    def check_trailing_text(self, text: str) -> None:
         """Prose behind a decision is let pass, unless it takes the decision back or goes on with it."""
         bare = text.strip("`*~_ \n")
         if (
@@ -186,11 +188,12 @@ class Place(Draft):
             or INLINE_LABEL.search(text)
             or self._calls_in(text)
         ):
-            raise RefusedError(
+            raise ReplyParseError(
                 "stray_text",
-                f"The text {excerpt(first_line(text))!r} follows the decision without a label.{self.usable()}",
+                f"The text {excerpt(first_line(text))!r} follows the decision without a label."
+                f"{self.describe_readable()}",
                 text,
             )
 
     def _calls_in(self, text: str) -> bool:
-        return any(find_card(call.group(1), self.cards) is not None for call in CALL.finditer(text))
+        return any(resolve_tool_name(call.group(1), self.cards) is not None for call in CALL.finditer(text))

@@ -9,7 +9,7 @@ from taoloop.dialects.parsing.json_repair import INVISIBLE
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.parsing.leaked_calls import OPENER
 
-TOLD = (  # a tag or a token that opens the turn of somebody else
+FOREIGN_TURN = (  # a tag or a token that opens the turn of somebody else
     r"<(?:observation|observe|tool_response|tool_result|tool_output|function_results?|function_response|result|output)\b[^<>\n]{0,80}>"
     r"|<[|｜](?:observation|tool▁outputs?▁begin|tool_response|tool_output|user|ipython|tool_result)[^<>|｜\n]{0,20}[|｜]?>"
     r"|<[|｜]im_start[|｜]>\s{0,2}(?:user|tool|system)|<\|start_header_id\|>(?:user|tool|ipython)|<start_of_turn>(?:user|tool)"
@@ -29,12 +29,12 @@ BEGINS = r"(?=<[|｜]?[\w/]|\[/?\w|functools|>>>)"
 
 EVENT = re.compile(
     rf"(?P<label>{LABEL.pattern})"
-    rf"|{BEGINS}(?:(?P<told>{TOLD}|{END_TOKEN.pattern})|(?P<leak>{OPENER}))"
+    rf"|{BEGINS}(?:(?P<told>{FOREIGN_TURN}|{END_TOKEN.pattern})|(?P<leak>{OPENER}))"
     rf"|(?P<fence>^[ \t]*+(?:>[ \t]?)?(?:```|~~~)[^\n`]*$)|(?P<brace>[{{｛])",
     re.IGNORECASE | re.MULTILINE,
 )
 FENCE_LINE = re.compile(r"^[ \t>]*+(?:```|~~~)", re.MULTILINE)
-GAP = re.compile(
+WHITESPACE = re.compile(
     rf"[\s{INVISIBLE}]*+(?:[*_]{{2}}[\s{INVISIBLE}]*+)?(?:(?:~~~|`{{1,5}})(?:\w[\w+.-]{{0,20}}(?=[\s{{\[]))?[\s{INVISIBLE}]*+(?:json\s++)?)?"
 )
 ANNOUNCED = re.compile(
@@ -42,7 +42,7 @@ ANNOUNCED = re.compile(
     r"(?:[ \t]++[^\s\"“”{}\[\]()<>`:：=]++){0,11}[ \t]{0,3}[:：](?=\s{0,8}[`{｛])"
 )
 """A few words and a colon before an object or a code fence."""
-ENCLOSED = re.compile(
+WRAPPED_JSON = re.compile(
     r"(?:\(|=|\$?JSON\b:?|<(?:json|action_input|input|args|arguments|parameters)>)\s{0,8}(?=[{｛])", re.IGNORECASE
 )
 """What may stand around an object in place of a fence."""
@@ -50,7 +50,7 @@ OBJECT = re.compile(rf"[\"'“]?[\[［]?[\s{INVISIBLE}]*+[{{｛]")
 LANGUAGE = re.compile(rf"(?P<word>json\w?)[ \t]*+:?[ \t]*+\n[\s{INVISIBLE}]*+(?=[\"'“\[［{{｛])", re.IGNORECASE)
 """The language of a code fence on a line of its own, where the fence got lost."""
 CLOSING = re.compile(rf"[\s{INVISIBLE}`~*;；。.]*+")
-ASKED = frozenset(
+QUESTION_LABELS = frozenset(
     {
         "question",
         "next question",
@@ -64,7 +64,7 @@ ASKED = frozenset(
 )
 PLAIN_ASKED = re.compile(r"^\W*(?:question|问题|問題)\W*$", re.IGNORECASE)
 """The label of the task, as a model may repeat it at the beginning."""
-CONSENT = re.compile(
+AGREEMENT = re.compile(
     r"\s*(?:yes|yeah|yep|ok|okay|sure|fine|please do|proceed|confirm(?:ed)?|approved?|agreed|granted)\b|.*\bgo ahead\b"
     r"|\s*(?:好|可以|是的|确认|同意|批准|没问题|行[,，。])",
     re.IGNORECASE,
@@ -73,7 +73,7 @@ CONSENT = re.compile(
 OWN_OUTPUT = re.compile(r"respon|output|returns?\b|ausgabe|salida|sortie|输出|响应|返回|回应", re.IGNORECASE)
 TOOL_ROLE = re.compile(r"\W*(?:tool|function|工具|函数)\W*", re.IGNORECASE)
 LINE_BRACE = re.compile(r"^[ \t>]*+\[?[ \t]*+\{", re.MULTILINE)
-HEAD = re.compile(r"[^:：(（\[{｛\n]*")
+LINE_HEAD = re.compile(r"[^:：(（\[{｛\n]*")
 CALL = re.compile(r"(?<![\w.])([^\W\d][\w.]{0,120})[ \t]{0,2}[(\[{]")
 SECOND_THOUGHT = re.compile(
     r"\b(?:actually|instead|correction|scratch that|sorry|oops|on second thoughts?|hold on|hmm+|my mistake|never ?mind"

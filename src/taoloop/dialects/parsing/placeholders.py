@@ -9,8 +9,8 @@ from typing import Any
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.handles.handle import is_handle
 from taoloop.core.handles.opaque_observation import READER
-from taoloop.dialects.parsing.cleanup import EDGE, drop_tail
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.cleanup import EDGE, strip_end_tokens
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError, compact, dumps, strings_in
 
 _PLACEHOLDER = re.compile(
@@ -43,7 +43,7 @@ def is_placeholder(text: str) -> bool:
     return _TEMPLATE.fullmatch(text) is not None
 
 
-def refuse_placeholders(args: Any, tool: str, cards: Sequence[ToolCard] = ()) -> None:
+def reject_placeholders(args: Any, tool: str, cards: Sequence[ToolCard] = ()) -> None:
     """Refuse arguments in which a place was left unfilled; a handle is none where `ask_about` is among the cards.
 
     Raises:
@@ -54,11 +54,11 @@ def refuse_placeholders(args: Any, tool: str, cards: Sequence[ToolCard] = ()) ->
             if len(text) <= _LONGEST and is_placeholder(text):
                 if is_handle(text) and any(card.name == READER for card in cards):
                     continue
-                raise RefusedError(
+                raise ReplyParseError(
                     "bad_action", f"The call of {tool!r} has the placeholder {text!r} where a value must be.", text
                 )
     except NotJsonError as error:
-        raise RefusedError("bad_json", f"The arguments of {tool!r} cannot be used: {error}.") from None
+        raise ReplyParseError("bad_json", f"The arguments of {tool!r} cannot be used: {error}.") from None
 
 
 def answer_text(value: Any, *, json_answer: bool = False) -> str:
@@ -75,11 +75,11 @@ def answer_text(value: Any, *, json_answer: bool = False) -> str:
         if isinstance(value, dict) and len(value) == 1:
             value = next(iter(value.values()))
     if isinstance(value, str):
-        text = drop_tail(value.strip(EDGE)).strip(EDGE)
+        text = strip_end_tokens(value.strip(EDGE)).strip(EDGE)
     else:
         text = "" if value is None else compact(value)
     if not text or value in ({}, []):
-        raise RefusedError("bad_final", "The final answer is empty. Give the answer, or say what is missing.", text)
+        raise ReplyParseError("bad_final", "The final answer is empty. Give the answer, or say what is missing.", text)
     if is_placeholder(text) and not is_handle(text):
-        raise RefusedError("bad_final", f"The final answer is only the placeholder {text!r}.", text)
+        raise ReplyParseError("bad_final", f"The final answer is only the placeholder {text!r}.", text)
     return text

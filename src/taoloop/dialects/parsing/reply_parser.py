@@ -13,25 +13,32 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.decision import Act, Answer, Call, Decision, excerpt
 from taoloop.dialects.parsing.action_parser import ActionReader
-from taoloop.dialects.parsing.json_decision import Mused, is_message, is_observation, meant
-from taoloop.dialects.parsing.json_repair import Loose, looks_like_json, match_end, read_value, skip_surplus, unescaped
-from taoloop.dialects.parsing.labels import FINAL_AHEAD, LABEL, drop_stump, label_kind
-from taoloop.dialects.parsing.leaked_calls import CALLED, read_leaks
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.json_decision import ParsedThought, is_message, is_observation, parse_decision_object
+from taoloop.dialects.parsing.json_repair import (
+    RepairedJson,
+    looks_like_json,
+    match_end,
+    read_value,
+    skip_extra_closers,
+    unescaped,
+)
+from taoloop.dialects.parsing.labels import FINAL_AHEAD, LABEL, label_kind, strip_partial_label
+from taoloop.dialects.parsing.leaked_calls import CALLED, parse_leaked_calls
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.parse_state import first_line
 from taoloop.dialects.parsing.patterns import (
+    AGREEMENT,
     CLOSING,
-    CONSENT,
     EVENT,
     FENCE_LINE,
-    HEAD,
+    LINE_HEAD,
     MAX_OBJECTS,
     MAX_PARTS,
     PLAIN_ASKED,
     TOOL_ROLE,
 )
-from taoloop.dialects.parsing.strict_json import NotJsonError, same
-from taoloop.dialects.parsing.tool_names import find_card, is_final_name
+from taoloop.dialects.parsing.strict_json import NotJsonError, json_equal
+from taoloop.dialects.parsing.tool_names import is_final_name, resolve_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +58,8 @@ def read_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool = False
         RefusedError: there is none, or none that may be believed.
     """
     if not text:
-        raise RefusedError("empty", "The reply is empty.")
-    text = drop_stump(text)
+        raise ReplyParseError("empty", "The reply is empty.")
+    text = strip_partial_label(text)
     if text.startswith('{\\"'):
         text = _without_escapes(text)
     if (fence := _FENCED_STRING.match(text)) is not None:
@@ -78,7 +85,7 @@ def _in_a_string(text: str) -> str:
     except NotJsonError:
         return text
     whole = isinstance(found.value, str) and found.end == len(text) and found.value.lstrip()[:1] in ("{", "[")
-    return found.value if whole and not found.doubtful else text
+    return found.value if whole and not found.is_guess else text
 
 
 class _Scan(ActionReader):
@@ -92,13 +99,13 @@ class _Scan(ActionReader):
             position = self.cut()
         if position >= 0:
             self._take_last_line(len(self.text))
-            self.close(len(self.text))
-            self.settle()
+            self.end_segment(len(self.text))
+            self.finish_pending_action()
         self._refuse_heard()
         if self.afterthought:
             line = first_line(self.afterthought)
-            raise RefusedError(
-                "stray_text", f"The thought {excerpt(line)!r} follows the decision.{self.usable()}", line
+            raise ReplyParseError(
+                "stray_text", f"The thought {excerpt(line)!r} follows the decision.{self.describe_readable()}", line
             )
         reason = "\n".join(self.thoughts)
         if isinstance(self.found, Call):
@@ -106,9 +113,9 @@ class _Scan(ActionReader):
         if self.found is not None:
             return Answer(text=self.found, reason=reason)
         code = "no_decision" if self.kind != "preamble" or self.thoughts or "{" in self.text else "stray_text"
-        raise RefusedError(
+        raise ReplyParseError(
             code,
-            f"The reply has neither an action nor a final answer: {excerpt(self.text)!r}.{self.usable()}",
+            f"The reply has neither an action nor a final answer: {excerpt(self.text)!r}.{self.describe_readable()}",
             self.text,
         )
 
@@ -116,34 +123,34 @@ class _Scan(ActionReader):
         """Take `[name(…)]`, or `name(…)` of a tool that reads, where it is the last line and has no label."""
         if self.found is not None or self.action is not None or self.kind not in ("preamble", "thought"):
             return
-        if (done := _FINISH_LINE.search(self.text, self.begin, end)) is not None and not find_card(
+        if (done := _FINISH_LINE.search(self.text, self.begin, end)) is not None and not resolve_tool_name(
             "finish", self.cards
         ):
-            self.close(done.start())
+            self.end_segment(done.start())
             self.finish(done["sign"], done.end())
             return
         for line in islice(_CALL_LINE.finditer(self.text, self.begin, end), MAX_OBJECTS):
-            card = find_card(line["name"], self.cards)
+            card = resolve_tool_name(line["name"], self.cards)
             if card is None or not (card.reads_only or line["list"]):
                 continue
             try:
-                leaked, last = read_leaks(self.text, line.start(), self.cards)
-            except RefusedError:
+                leaked, last = parse_leaked_calls(self.text, line.start(), self.cards)
+            except ReplyParseError:
                 return
             if last <= end <= match_end(CLOSING, self.text, last):
-                self.close(line.start())
+                self.end_segment(line.start())
                 for one in leaked:
-                    self.means(one.meant, doubtful=one.doubtful)
-                self.after(last)
+                    self.apply(one.meant, doubtful=one.doubtful)
+                self.mark_decision_end(last)
             return
 
     def _refuse_heard(self) -> None:
         """A call of a tool that writes may not rest on what somebody else is made to say before it."""
         if (self.heard or self.echoed) and isinstance(self.found, Call):
-            card = find_card(self.found.tool, self.cards)
+            card = resolve_tool_name(self.found.tool, self.cards)
             said = f" ({self.heard!r})" if self.heard else ""
             if card is None or (self.heard and not card.reads_only) or card.tier == "destructive":
-                raise RefusedError(
+                raise ReplyParseError(
                     "invented_observation",
                     f"Before the call of {self.found.tool!r} stand words of somebody else{said}; "
                     "nothing was run. Give only the thought and the action.",
@@ -154,34 +161,34 @@ class _Scan(ActionReader):
         """Take one event; the position to go on from, or -1 when nothing further may be believed."""
         self.parts += 1
         if self.parts > MAX_PARTS:
-            raise RefusedError("stray_text", f"The reply has more than {MAX_PARTS:,} parts; give one decision.")
+            raise ReplyParseError("stray_text", f"The reply has more than {MAX_PARTS:,} parts; give one decision.")
         what = event.lastgroup or ""
         start = event.start()
         if event["label"] is not None:
             return self.label(event)
         if what == "told":
-            return self.told(start, event.end())
+            return self.invented_turn(start, event.end())
         if what == "fence":
             return self.fence(event)
         if what == "brace":
             return self.brace(start)
-        self.close(start)
-        leaked, end = read_leaks(self.text, start, self.cards)
+        self.end_segment(start)
+        leaked, end = parse_leaked_calls(self.text, start, self.cards)
         for call in leaked:
-            self.means(call.meant, doubtful=call.doubtful)
-        return self.after(end)
+            self.apply(call.meant, doubtful=call.doubtful)
+        return self.mark_decision_end(end)
 
     def label(self, event: re.Match[str]) -> int:
         kind = label_kind(event)
         start, end = event.span()
         if kind == "observation" or (kind == "turn" and not self._echoes(event)):
-            return self.told(start, end)
+            return self.invented_turn(start, end)
         if kind == "action" and self._speaks(event):
-            return self.told(start, end)
-        self.close(start)
+            return self.invented_turn(start, end)
+        self.end_segment(start)
         if kind == "input":
             return self.input(end)
-        self.settle()
+        self.finish_pending_action()
         if kind == "action":
             return self.act(end)
         if kind == "final":
@@ -193,7 +200,7 @@ class _Scan(ActionReader):
     def _echoes(self, event: re.Match[str]) -> bool:
         """Whether a label only repeats that of the task, at the very beginning."""
         first = not self.text[: event.start()].strip() and PLAIN_ASKED.search(event.group()) is not None
-        return first and CONSENT.match(self.text, event.end(), self.line_end(event.end())) is None
+        return first and AGREEMENT.match(self.text, event.end(), self.line_end(event.end())) is None
 
     def _speaks(self, event: re.Match[str]) -> bool:
         """Whether a line behind a call is what the tool said, as in `tool: 3 rooms`, and no second call."""
@@ -202,24 +209,24 @@ class _Scan(ActionReader):
         said = self.text[event.end() : self.line_end(event.end())].strip(" \t*_`")
         return " " in said or said[:1] in ("{", "[", '"') or said.isnumeric()
 
-    def told(self, start: int, end: int) -> int:
+    def invented_turn(self, start: int, end: int) -> int:
         """An observation or a turn that the model wrote itself: nothing from here on is believed."""
         filled = self._filled(end)
         self._take_last_line(start)
-        self.close(start)
+        self.end_segment(start)
         if not filled:
             self.kind, self.begin = "after" if self.found is not None else "preamble", end
             return end
-        self.settle()
+        self.finish_pending_action()
         if self.found is None:
-            raise RefusedError(
+            raise ReplyParseError(
                 "invented_observation",
-                f"The reply goes on with an observation or a turn that you wrote yourself.{self.usable()} "
+                f"The reply goes on with an observation or a turn that you wrote yourself.{self.describe_readable()} "
                 "Only the runtime writes observations: stop after the action.",
                 self.text[start:],
             )
         if isinstance(self.found, Call) and self._finishes(end):
-            raise RefusedError(
+            raise ReplyParseError(
                 "invented_observation",
                 "You wrote the observation yourself and then a final answer on it; nothing was run. "
                 "Stop after the action and wait for the real observation.",
@@ -239,7 +246,7 @@ class _Scan(ActionReader):
         if FINAL_AHEAD.search(self.text, position):
             return True
         for label in LABEL.finditer(self.text, position):
-            named = self.text[label.end() : match_end(HEAD, self.text, label.end())]
+            named = self.text[label.end() : match_end(LINE_HEAD, self.text, label.end())]
             if label["final"] is not None or (label["action"] is not None and is_final_name(named)):
                 return True
         return False
@@ -248,29 +255,29 @@ class _Scan(ActionReader):
         """Nothing from an invented result on is believed."""
         start, end = self.result
         self.result = (-2, -2)
-        return self.told(start, end)
+        return self.invented_turn(start, end)
 
     def fence(self, event: re.Match[str]) -> int:
         """A code fence: its content is a decision, labelled lines, or code that is none of our business."""
         if self.kind == "after" or self.opened:
             self.opened = False
             return event.end()
-        start = self.gap(event.end())
+        start = self.skip_whitespace(event.end())
         close = FENCE_LINE.search(self.text, start)
         end = close.start() if close is not None else len(self.text)
         if self.text[start : start + 1] in ("{", "[", "｛"):
             return start if looks_like_json(self.text, self.text.find("{", start)) else end
         if self.action is None and CALLED.match(self.text, start):
-            self.close(event.start())
+            self.end_segment(event.start())
             self.begin = start
             if (called := self.calls(start, end)) is not None:
                 return called
         if self.action is None and self._reads_on(start, end):
             if close is not None and self._decides(close.end()):
-                raise RefusedError(
+                raise ReplyParseError(
                     "two_decisions", "Labels in a code block, and others behind it.", self.text[start:end]
                 )
-            self.close(event.start())
+            self.end_segment(event.start())
             self.begin = event.end()
             self.opened = True
             return event.end()
@@ -279,15 +286,17 @@ class _Scan(ActionReader):
     def calls(self, start: int, end: int) -> int | None:
         """Behind `name(…)` where that, or a list of such, is all that stands there; None if no tool is called."""
         call = CALLED.match(self.text, start)
-        if call is None or find_card(call.group("name").removesuffix(".call"), self.cards) is None:
+        if call is None or resolve_tool_name(call.group("name").removesuffix(".call"), self.cards) is None:
             return None
-        leaked, last = read_leaks(self.text, start, self.cards)
+        leaked, last = parse_leaked_calls(self.text, start, self.cards)
         behind = match_end(CLOSING, self.text, last)
         if behind < end and not self._reads_on(behind, end):
-            raise RefusedError("bad_action", "A program is no call of a tool; nothing was run.", self.text[start:end])
+            raise ReplyParseError(
+                "bad_action", "A program is no call of a tool; nothing was run.", self.text[start:end]
+            )
         for one in leaked:
-            self.means(one.meant, doubtful=one.doubtful)
-        return self.after(last)
+            self.apply(one.meant, doubtful=one.doubtful)
+        return self.mark_decision_end(last)
 
     def _reads_on(self, start: int, end: int) -> bool:
         event = EVENT.search(self.text, start, end)
@@ -299,30 +308,30 @@ class _Scan(ActionReader):
             return start + 1
         if self.action is not None and not self.text[self.begin : start].strip(" `*\n\tjson"):
             name, self.action = self.action, None
-            if is_final_name(name) and find_card(name, self.cards) is None:
+            if is_final_name(name) and resolve_tool_name(name, self.cards) is None:
                 self.action = name
                 return self.input(start)
-            return self.given(name, start)
+            return self.json_input(name, start)
         value = self.value(start, "")
         if is_message(value.value):
-            return self.told(start, start)
-        found = meant(value.value, self.cards)
+            return self.invented_turn(start, start)
+        found = parse_decision_object(value.value, self.cards)
         if not found and is_observation(value.value) and (self.found is not None or not self.thoughts):
-            return self.told(start, start)
-        decided = [one for one in found if not isinstance(one, Mused)]
+            return self.invented_turn(start, start)
+        decided = [one for one in found if not isinstance(one, ParsedThought)]
         if self.kind == "after" and not decided:
             self.repeated(value)
             return value.end
         if decided:
-            self.close(start)
-            self.settle()
+            self.end_segment(start)
+            self.finish_pending_action()
         for one in found:
-            self.means(one, doubtful=value.doubtful)
-        return self.after(skip_surplus(self.text, value.end)) if decided else value.end
+            self.apply(one, doubtful=value.is_guess)
+        return self.mark_decision_end(skip_extra_closers(self.text, value.end)) if decided else value.end
 
-    def repeated(self, value: Loose) -> None:
+    def repeated(self, value: RepairedJson) -> None:
         """An object behind a call is its arguments once more, or a second version of them."""
-        if isinstance(self.found, Call) and not same(self.found.args, value.value):
-            raise RefusedError(
+        if isinstance(self.found, Call) and not json_equal(self.found.args, value.value):
+            raise ReplyParseError(
                 "two_decisions", f"A second object follows the call of {self.found.tool!r}; nothing was run."
             )

@@ -97,7 +97,7 @@ def compact(value: Any) -> str:
     return _COMPACT.encode(value)
 
 
-def same(one: Any, other: Any) -> bool:
+def json_equal(one: Any, other: Any) -> bool:
     """Whether two JSON values are the same: true is not 1, and the order of keys does not matter."""
     if one is other:
         return True
@@ -145,7 +145,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         for key, value in pairs:
-            if not same(made[key], value):
+            if not json_equal(made[key], value):
                 raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", final=True)
     return made
 

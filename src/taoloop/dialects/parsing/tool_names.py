@@ -28,7 +28,7 @@ _EDGES = " \t\r\n`*\"'“”‘’「」【】[]()（）<>{}"
 _JOINTS = re.compile(r"[\s_-]+")
 
 
-def find_card(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
+def resolve_tool_name(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
     """The one card that `name` means, None if there is none or more than one.
 
     A name may differ by case, blanks, dashes and underscores, quotes and markup around it, a trailing `()` or dot,
@@ -72,7 +72,7 @@ def is_final_name(name: str) -> bool:
     return _JOINTS.sub("", bare_name(name[:60]).casefold()) in _FINAL_NAMES
 
 
-def is_nothing(text: str) -> bool:
+def is_placeholder_name(text: str) -> bool:
     """Whether a text only says that nothing is there: empty, none, null, n/a."""
     return text.strip().strip(_EDGES + ".。").casefold() in _NOTHING
 

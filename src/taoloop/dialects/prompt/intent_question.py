@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from taoloop.core.cards.coercion import coerce_args
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import fitting_cards, told
+from taoloop.core.cards.tool_search import listed_cards, rank_cards
 from taoloop.core.decision import Call
 from taoloop.core.events import Noted, Pinned
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.cleanup import drop_thinking
 from taoloop.dialects.parsing.json_repair import read_value
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.prompt.tool_listing import tool_block
 from taoloop.policy.provenance import GUARD
@@ -22,11 +22,11 @@ _MOST_CALLS = 50
 _MOST_LIKELY = 20  # of the tools that the prompt does not tell of
 
 
-def pin_prompt(trace: Trace) -> tuple[Message, ...]:
+def intent_prompt(trace: Trace) -> tuple[Message, ...]:
     """The question: the task, with what people added to it since, and the tools. No other text of the run."""
     prompts, agent = trace.agent.prompts, trace.agent
-    likely = fitting_cards(trace.task, (card for card in agent.tools if not card.listed), _MOST_LIKELY)
-    listed = tool_block((*told(agent.tools), *likely), prompts)
+    likely = rank_cards(trace.task, (card for card in agent.tools if not card.listed), _MOST_LIKELY)
+    listed = tool_block((*listed_cards(agent.tools), *likely), prompts)
     added = [event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD]
     task = "\n\n".join((trace.task, *added))
     return (
@@ -35,12 +35,12 @@ def pin_prompt(trace: Trace) -> tuple[Message, ...]:
     )
 
 
-def read_pin(text: str, cards: Sequence[ToolCard]) -> Pinned | None:
+def parse_intent(text: str, cards: Sequence[ToolCard]) -> Pinned | None:
     """The tools and calls that a reply names, as far as there are such tools; None for a reply that says nothing."""
     try:
         text = drop_thinking(text)
         value = read_value(text, text.index("{")).value
-    except (RefusedError, NotJsonError, ValueError):
+    except (ReplyParseError, NotJsonError, ValueError):
         return None
     if not isinstance(value, dict) or not isinstance(value.get("tools"), list):
         return None

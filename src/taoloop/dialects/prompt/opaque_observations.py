@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from taoloop.core.events import Fault, Observed
-from taoloop.core.handles.opaque_observation import shown
+from taoloop.core.handles.opaque_observation import render_opaque
 from taoloop.core.prompts import PromptSet
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 IN_DOUBT = "in_doubt"
 
 
-class Hiding:
+class OpaqueObservations:
     """Stands between the observations of a run and its prompt.
 
     `prompts` are those of the agent with the plain text for handles in place of the frame around untrusted data, so
@@ -34,7 +34,7 @@ class Hiding:
         self._refusals: dict[str, str] = {}
 
     @classmethod
-    def of(cls, agent: AgentSpec) -> Hiding | None:
+    def of(cls, agent: AgentSpec) -> OpaqueObservations | None:
         """The one for a run of this agent; None where observations are shown."""
         return cls(agent) if agent.policy.observations == "handles" else None
 
@@ -46,7 +46,7 @@ class Hiding:
         """The observation without anything that a tool, or who wrote its data, could have chosen."""
         agent, refusal = self._agent, self._refusals.get(requested.call_id)
         card = self._cards.get(requested.tool)
-        text = shown(requested, observed, card, agent.policy, agent.language, refusal)
+        text = render_opaque(requested, observed, card, agent.policy, agent.language, refusal)
         if observed.error is not None and observed.error.code == IN_DOUBT:  # which is never called a failure
             fault = Fault(code=IN_DOUBT, message=text.partition("\n")[2])
             return Observed(call_id=observed.call_id, ok=False, output="", error=fault)

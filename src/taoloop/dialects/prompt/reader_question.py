@@ -12,9 +12,9 @@ from taoloop.core.message import Message
 from taoloop.core.prompts import PromptSet
 from taoloop.dialects.parsing.cleanup import drop_thinking
 from taoloop.dialects.parsing.json_repair import read_value
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError
-from taoloop.dialects.prompt.untrusted_frame import neutral
+from taoloop.dialects.prompt.untrusted_frame import defuse_markers
 
 AnswerKind = Literal["text", "number", "date", "email", "yes_no"]
 
@@ -43,7 +43,7 @@ def question_prompt(
     prompts: PromptSet, nonce: str, question: str, wanted: AnswerKind | Sequence[str], contents: Mapping[str, str]
 ) -> tuple[Message, ...]:
     """The whole prompt: the rules of reading, and the question with the contents in the frame for untrusted data."""
-    parts = [f"[{handle}]\n{neutral(text, nonce)}" for handle, text in contents.items()]
+    parts = [f"[{handle}]\n{defuse_markers(text, nonce)}" for handle, text in contents.items()]
     asked = prompts.fill(
         "handles_question",
         question=question,
@@ -69,7 +69,7 @@ def read_answer(text: str, wanted: AnswerKind | Sequence[str]) -> Any:
     try:
         text = drop_thinking(text).strip()
         given = read_value(text, text.index("{")).value
-    except (RefusedError, NotJsonError, ValueError):
+    except (ReplyParseError, NotJsonError, ValueError):
         given = None
     value = given["answer"] if isinstance(given, dict) and "answer" in given else None if given else text
     if not isinstance(wanted, str):

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from taoloop.dialects.base import Dialect
 
 
-def form(prompts: PromptSet, dialect_name: str, *, tools: bool, reasons: bool) -> str:
+def output_format_prompt(prompts: PromptSet, dialect_name: str, *, tools: bool, reasons: bool) -> str:
     """The output form of a dialect: without `tools` only an answer, without `reasons` no thought."""
     thought = prompts.fill(f"thought_{dialect_name}") + "\n" if reasons else ""
     return prompts.fill(f"form_{dialect_name}{'' if tools else '_answer'}", thought=thought)
 
 
-def output_rule(prompts: PromptSet, schema: Mapping[str, Any] | None) -> str:
+def output_schema_prompt(prompts: PromptSet, schema: Mapping[str, Any] | None) -> str:
     """What the final answer of a run with an output schema must be; empty where answers are texts."""
     return "" if schema is None else prompts.fill("output", schema=dumps(schema))
 
@@ -47,7 +47,8 @@ def system_prompt(
     parts = {
         "role": prompts.fill("role"),
         "rules": prompts.fill(f"rules_{strategy_name}") + (f"\n{more_rules}" if more_rules else ""),
-        "form": form(prompts, dialect.name, tools=tools, reasons=reasons) + (f"\n\n{output}" if output else ""),
+        "form": output_format_prompt(prompts, dialect.name, tools=tools, reasons=reasons)
+        + (f"\n\n{output}" if output else ""),
         "instructions": prompts.fill("instructions", text=instructions.strip()) if instructions.strip() else "",
     }
     if tools and not dialect.native:

@@ -44,12 +44,12 @@ def observation_text(requested: ActionRequested, observed: Observed, prompts: Pr
         call=requested.call_id,
         status=outcome_word(observed),
         nonce=nonce,
-        content=neutral(content, nonce),
+        content=defuse_markers(content, nonce),
         note=note,
     )
 
 
-def neutral(text: str, nonce: str = "") -> str:
+def defuse_markers(text: str, nonce: str = "") -> str:
     """`text` with everything made harmless to see that could pass for something else in a prompt.
 
     Invisible and bidirectional characters become visible names, control tokens look-alikes, lines that begin
@@ -76,7 +76,7 @@ def _named(match: re.Match[str]) -> str:
 
 
 def _one_line(name: str, nonce: str) -> str:
-    return name if name.isidentifier() else neutral(" ".join(name[:128].split()), nonce)
+    return name if name.isidentifier() else defuse_markers(" ".join(name[:128].split()), nonce)
 
 
 def _failure(observed: Observed) -> str:

@@ -13,12 +13,18 @@ from taoloop.core.message import Delta
 from taoloop.dialects.parsing.cleanup import EDGE
 from taoloop.dialects.parsing.labels import LABEL, label_kind
 from taoloop.dialects.parsing.patterns import EVENT
-from taoloop.dialects.streaming.held_text import Guarded, closes_thinking, may_be_nothing, opens_thinking, seen
+from taoloop.dialects.streaming.held_text import (
+    HeldBackText,
+    closes_thinking,
+    may_be_placeholder,
+    normalise_line,
+    opens_thinking,
+)
 from taoloop.dialects.streaming.prose_answer import ProseAnswer
 from taoloop.dialects.streaming.stop_sequences import StopCutter, cut_at
 
 
-def beginning_of_answer(text: str, dialect: str, *, tools_offered: bool) -> str:
+def truncated_answer(text: str, dialect: str, *, tools_offered: bool) -> str:
     """The part of a reply of which it is certain that the final answer begins so; "" where there is none.
 
     It is what whoever hears the reply while it is written has of the answer by then.
@@ -27,7 +33,7 @@ def beginning_of_answer(text: str, dialect: str, *, tools_offered: bool) -> str:
     return stream.feed(Delta(kind="text", text=text))
 
 
-__all__ = ["AnswerStream", "StopCutter", "cut_at", "rest_of"]
+__all__ = ["AnswerStream", "StopCutter", "cut_at", "unsent_suffix"]
 
 _PROSE = ("text", "json", "fenced")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -45,7 +51,7 @@ _EMPTY_FENCE = re.compile(r"`{1,3}\w{0,20}\s*`{0,3}\s*")
 _PERSON = re.compile(r"user|human|用户", re.IGNORECASE)
 
 
-def rest_of(answer: str, given: str) -> tuple[str, bool]:
+def unsent_suffix(answer: str, given: str) -> tuple[str, bool]:
     """What is still to be sent of a final answer of which `given` was sent, and whether that was its beginning.
 
     Where it was not, all of the answer is still to be sent.
@@ -87,7 +93,7 @@ class AnswerStream:
         self._line: str | None = None  # the line at the end, once nothing more is given
         self._answer: _Answer = ProseAnswer()
         if self._dialect == "native":
-            self._answer = Guarded(lines=True, in_line=False, opening=_plain, ends=self._ends)
+            self._answer = HeldBackText(lines=True, in_line=False, opening=_plain, ends=self._ends)
 
     def feed(self, delta: Delta) -> str:
         """The next piece of the answer's text that is certain; empty for all else."""
@@ -185,7 +191,7 @@ class AnswerStream:
         if self._line is not None:
             lines[0] = self._line + lines[0][:_LONGEST_TAG]
         for number, line in enumerate(lines):
-            label = LABEL.match(seen(line)) if number or self._line is not None else None
+            label = LABEL.match(normalise_line(line)) if number or self._line is not None else None
             if label is not None and _is_decision(label.group()):
                 self._void()
         if len(lines) > 1 or self._line is not None:
@@ -229,7 +235,7 @@ def _plain(text: str) -> bool | None:
         or text.casefold().startswith(("finish[", "```tool_code"))
     ):
         return False
-    if may_be_nothing(text) or _OBJECT_BEGINS.fullmatch(text) or _EMPTY_FENCE.fullmatch(text):
+    if may_be_placeholder(text) or _OBJECT_BEGINS.fullmatch(text) or _EMPTY_FENCE.fullmatch(text):
         return None
     if _ROLE_BEGINS.fullmatch(text) or "finish[".startswith(text.casefold()):
         return None

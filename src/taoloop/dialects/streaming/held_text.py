@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from itertools import product
 
-from taoloop.dialects.parsing.cleanup import EDGE, drop_tail, drop_thinking
+from taoloop.dialects.parsing.cleanup import EDGE, drop_thinking, strip_end_tokens
 from taoloop.dialects.parsing.json_repair import INVISIBLE
 from taoloop.dialects.parsing.labels import LABEL
-from taoloop.dialects.parsing.parse_error import RefusedError
+from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.patterns import EVENT
 
 _MARKS = re.compile(
@@ -76,7 +76,7 @@ _TEMPLATES = (
 )
 
 
-def seen(line: str) -> str:
+def normalise_line(line: str) -> str:
     """A line as the reader takes it when it looks for a label: nothing invisible, and every blank is a blank."""
     return line if line.isascii() else _BLANKS.sub(" ", _UNSEEN.sub("", line))
 
@@ -107,7 +107,7 @@ def _behind(body: str, position: int) -> bool:
     return _goes_on(body[between.end() if between is not None else position :])
 
 
-def may_be_nothing(text: str) -> bool:
+def may_be_placeholder(text: str) -> bool:
     """Whether an answer that goes on may turn out to be none: a placeholder, a phrase of the prompt, `None`."""
     if len(text) > _LONGEST_PLACE:
         return False
@@ -144,7 +144,7 @@ _STUMP = re.compile(r"[\s>#*_`-]*(?:ob[a-z]{1,9}|[观觀][察测]?)\s*[<\[]", re
 _HOLD, _STOP = -1, -2
 
 
-class Guarded:
+class HeldBackText:
     """The answer in a text. `over`: nothing more will be given; `at`: the sign or label that ended it.
 
     `lines`: labels end it, and `in_line` says that it begins behind something else on its line. `ends` says whether a
@@ -202,7 +202,7 @@ class Guarded:
     def _judge(self, text: str, start: int) -> int:
         """Whether a line begins with a label: hold it, stop before it, or go on."""
         end = text.find("\n", start)
-        line = seen(text[start:] if end < 0 else text[start:end])
+        line = normalise_line(text[start:] if end < 0 else text[start:end])
         label = LABEL.match(line if end >= 0 else f"{line}\0") if end >= 0 or _COLONS.search(line) else None
         if label is None:
             if _STUMP.match(line if end < 0 else f"{line}<"):
@@ -279,7 +279,7 @@ class Guarded:
 def is_mark(tag: str) -> bool:
     """Whether a tag means something to the reader: thinking, a turn, a call, the end of an answer."""
     return (
-        drop_tail(tag) != tag
+        strip_end_tokens(tag) != tag
         or EVENT.match(tag) is not None
         or tag.casefold().startswith(("<start_of_turn", "<s>", "<bos>"))
         or opens_thinking(tag)
@@ -291,7 +291,7 @@ def opens_thinking(tag: str) -> bool:
     """Whether a tag opens a block of thinking."""
     try:
         drop_thinking(tag)
-    except RefusedError:
+    except ReplyParseError:
         return True
     return False
 
@@ -300,5 +300,5 @@ def closes_thinking(tag: str) -> bool:
     """Whether a tag closes a block of thinking."""
     try:
         return "x" not in drop_thinking(f"x\n{tag}\n")
-    except RefusedError:
+    except ReplyParseError:
         return False

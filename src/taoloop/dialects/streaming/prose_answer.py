@@ -10,7 +10,7 @@ import re
 
 from taoloop.dialects.parsing.labels import LABEL, label_kind
 from taoloop.dialects.parsing.tool_names import is_final_name
-from taoloop.dialects.streaming.held_text import Guarded, may_be_label, may_be_nothing, seen
+from taoloop.dialects.streaming.held_text import HeldBackText, may_be_label, may_be_placeholder, normalise_line
 from taoloop.dialects.streaming.json_answer import ObjectText
 
 _UNCLEAR = re.compile(
@@ -33,7 +33,7 @@ class ProseAnswer:
         self._passing = False  # it holds nothing that matters
         self._expects = "any"  # any line; the `object` of an action; the `input` of a final action
         self._object: ObjectText | None = None
-        self._answer: Guarded | None = None
+        self._answer: HeldBackText | None = None
 
     def feed(self, text: str) -> str:
         """The next piece of the answer; empty for all else."""
@@ -81,7 +81,7 @@ class ProseAnswer:
         if self._expects == "object":
             self.over = True
             return ""
-        shown = seen(raw)
+        shown = normalise_line(raw)
         label = None
         if ended:
             label = LABEL.match(shown)
@@ -166,20 +166,20 @@ class ProseAnswer:
     def _begin_object(self, text: str) -> str:
         self.over = self.over or self._expects == "input"
         self._object = ObjectText()
-        self._answer = Guarded(lines=False, opening=_in_string)
+        self._answer = HeldBackText(lines=False, opening=_in_string)
         return text
 
     def _begin_text(self, text: str) -> str:
-        self._answer = Guarded(lines=True, opening=_behind_label)
+        self._answer = HeldBackText(lines=True, opening=_behind_label)
         return text
 
 
 def _in_string(text: str) -> bool | None:
-    return None if may_be_nothing(text) else True
+    return None if may_be_placeholder(text) else True
 
 
 def _behind_label(text: str) -> bool | None:
     """An answer that is an object may be read as the value in it; what trims an odd blank depends on what follows."""
     if text[0] in "{｛" or text[0].isspace():
         return False
-    return None if may_be_nothing(text) else True
+    return None if may_be_placeholder(text) else True

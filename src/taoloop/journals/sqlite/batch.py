@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taoloop.core.codec import encode_fact
 from taoloop.core.events import Event, Fact, RunStarted
-from taoloop.core.hash_chain import HEAD_KINDS, link, origin, sealed
-from taoloop.core.text import well_formed
+from taoloop.core.hash_chain import HEAD_KINDS, event_hash, genesis_hash, hashed_bytes
+from taoloop.core.text import replace_surrogates
 from taoloop.errors import FenceLost, IllegalEvent, RunExists, RunNotFound
 from taoloop.journals.base import RUNNING, Artifact, Lease, status_after
 
@@ -83,7 +83,7 @@ class Begin(NamedTuple):
 Write = Create | Acquire | Append | Begin
 
 
-class Head(NamedTuple):
+class RunHead(NamedTuple):
     """Where a run stands: who may write, the seq of the next event, and the link of the last one."""
 
     fence: int
@@ -109,11 +109,11 @@ def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact])
             raise IllegalEvent(f"Run {run_id!r} expects event {expected}, not {seq}.")
         kind, body = fact.kind, encode_fact(fact)
         rows.append((run_id, seq, at, kind, fence, body.decode()))
-        contents.append(sealed(seq, at, kind, body))
+        contents.append(hashed_bytes(seq, at, kind, body))
         moves_head = moves_head or kind in HEAD_KINDS
         if status_after(fact) is not None:
             marks.append((at, fact))
-    kept = [(run_id, artifact.ref, artifact.form, well_formed(artifact.body)) for artifact in artifacts]
+    kept = [(run_id, artifact.ref, artifact.form, replace_surrogates(artifact.body)) for artifact in artifacts]
     return Append(run_id, fence, first, rows, contents, kept, marks, moves_head)
 
 
@@ -133,7 +133,7 @@ class Batch:
         "_taken",
     )
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, heads: dict[str, Head]) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, heads: dict[str, RunHead]) -> None:
         self._connection, self._path, self._heads = connection, path, heads
         self._created: dict[str, int] = {}
         self._anew: list[tuple[str]] = []
@@ -162,7 +162,7 @@ class Batch:
                         f"{self._path}: run {run_id!r} has gone on meanwhile.",
                         hint="Another process is at work on it; nothing was written.",
                     )
-                self._heads[run_id] = Head(head.fence + 1, head.next_seq, head.link)
+                self._heads[run_id] = RunHead(head.fence + 1, head.next_seq, head.link)
                 self._taken[run_id] = head.fence + 1
                 return Lease(run_id=run_id, fence=head.fence + 1)
             case Begin(run_id, append):
@@ -205,7 +205,7 @@ class Batch:
             self._anew.append((run_id,))
             self._artifacts = [row for row in self._artifacts if row[0] != run_id]
             self._taken.pop(run_id, None)
-        self._heads[run_id] = Head(fence, 0, origin(run_id))
+        self._heads[run_id] = RunHead(fence, 0, genesis_hash(run_id))
         self._created.pop(run_id, None)  # the order is that of creation
         self._created[run_id] = fence
         return Lease(run_id=run_id, fence=fence)
@@ -223,16 +223,16 @@ class Batch:
                 raise IllegalEvent(f"Run {run_id!r} expects event {head.next_seq}, not {append.first}.")
             last = head.link
             for row, content in zip(append.rows, append.contents, strict=True):
-                last = link(last, content)
+                last = event_hash(last, content)
                 self._events += row
                 self._events.append(last)
-            self._heads[run_id] = Head(head.fence, head.next_seq + len(append.rows), last)
+            self._heads[run_id] = RunHead(head.fence, head.next_seq + len(append.rows), last)
             if append.moves_head:
                 self._links[run_id] = last
         self._artifacts += append.artifacts
         self._marks += ((run_id, at, fact) for at, fact in append.marks)
 
-    def _head(self, run_id: str) -> Head:
+    def _head(self, run_id: str) -> RunHead:
         head = self._heads.get(run_id)
         if head is None:
             raise RunNotFound(f"{self._path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
@@ -243,7 +243,7 @@ class Batch:
         if isinstance(fact, RunStarted):
             self._connection.execute(
                 "UPDATE run SET status = ?, task = ?, agent = ?, started_at = ? WHERE id = ?",
-                (status, well_formed(fact.task), well_formed(fact.agent.name), at, run_id),
+                (status, replace_surrogates(fact.task), replace_surrogates(fact.agent.name), at, run_id),
             )
         else:
             self._connection.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
@@ -253,7 +253,7 @@ def _exists(path: Path, run_id: str) -> RunExists:
     return RunExists(f"{path}: there is a run {run_id!r} already.", hint="Choose another id, or resume that run.")
 
 
-class Heads:
+class RunHeads:
     """Where runs stand, as this connection left them: looked up anew as soon as anybody else writes to the file.
 
     `PRAGMA data_version` tells that, of any connection in any process (https://sqlite.org/pragma.html).
@@ -262,10 +262,10 @@ class Heads:
     __slots__ = ("_known", "_version")
 
     def __init__(self) -> None:
-        self._known: dict[str, Head] = {}
+        self._known: dict[str, RunHead] = {}
         self._version = -1
 
-    def of(self, connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, Head]:
+    def of(self, connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, RunHead]:
         """Those of the runs that exist; the transaction has begun. Who changes them and fails calls `forget`."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if version != self._version or len(self._known) > _HEADS_KEPT:
@@ -281,7 +281,7 @@ class Heads:
         self._known, self._version = {}, -1
 
 
-def look_up(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, Head]:
+def look_up(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, RunHead]:
     """Where the runs stand, of those that exist: one cheap statement for one run, one for many."""
     if len(run_ids) == 1:
         row = connection.execute(_HEAD, run_ids).fetchone()
@@ -291,10 +291,10 @@ def look_up(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str,
     return {run_id: _head(run_id, fence, seq, bytes.fromhex(link)) for run_id, fence, seq, link in found}
 
 
-def _head(run_id: str, fence: int, seq: int | None, link: object) -> Head:
+def _head(run_id: str, fence: int, seq: int | None, link: object) -> RunHead:
     if seq is None:
-        return Head(fence, 0, origin(run_id))
-    return Head(fence, seq + 1, link if isinstance(link, bytes) else b"")  # else somebody edited it
+        return RunHead(fence, 0, genesis_hash(run_id))
+    return RunHead(fence, seq + 1, link if isinstance(link, bytes) else b"")  # else somebody edited it
 
 
 @cache

@@ -49,7 +49,7 @@ _RETRY_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DatabaseFile:
     """Which file, and how it is opened.
 
     `synchronous` FULL: a commit survives a power cut; NORMAL: only the death of the process. `lock_timeout_s`:
@@ -64,7 +64,7 @@ class Place:
     read_only: bool = False
 
 
-class Opened(NamedTuple):
+class OpenedFile(NamedTuple):
     """Which file a connection has open. One that is removed stays open, and takes what is written with it."""
 
     path: str
@@ -72,7 +72,7 @@ class Opened(NamedTuple):
     node: int
 
     @classmethod
-    def at(cls, path: Path) -> Opened | None:
+    def at(cls, path: Path) -> OpenedFile | None:
         """The file that is there now; None where nobody can say."""
         absolute = os.path.abspath(path)  # noqa: PTH100  # the folder may be another one later
         try:
@@ -92,7 +92,7 @@ class Opened(NamedTuple):
         return found.st_ino != self.node or found.st_dev != self.device
 
 
-def open_database(place: Place, migrations: Sequence[Migration] = MIGRATIONS) -> sqlite3.Connection:
+def open_database(place: DatabaseFile, migrations: Sequence[Migration] = MIGRATIONS) -> sqlite3.Connection:
     """A connection in autocommit mode, usable from any thread (one at a time), to a file of the current version.
 
     A missing file and its folder are created, unless `read_only`.
@@ -107,7 +107,7 @@ def open_database(place: Place, migrations: Sequence[Migration] = MIGRATIONS) ->
         raise explain(error, place.path) from error
 
 
-def _open_to_write(place: Place, migrations: Sequence[Migration]) -> sqlite3.Connection:
+def _open_to_write(place: DatabaseFile, migrations: Sequence[Migration]) -> sqlite3.Connection:
     place.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # traces are private
     connection = _connect(place, "rwc")
     try:
@@ -125,7 +125,7 @@ def _open_to_write(place: Place, migrations: Sequence[Migration]) -> sqlite3.Con
     return connection
 
 
-def _open_to_read(place: Place, migrations: Sequence[Migration]) -> sqlite3.Connection:
+def _open_to_read(place: DatabaseFile, migrations: Sequence[Migration]) -> sqlite3.Connection:
     if not place.path.is_file():
         raise JournalError(
             f"{place.path}: there is no journal.",
@@ -154,7 +154,7 @@ def _open_to_read(place: Place, migrations: Sequence[Migration]) -> sqlite3.Conn
     return connection
 
 
-def _connect(place: Place, mode: str) -> sqlite3.Connection:
+def _connect(place: DatabaseFile, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{place.path.absolute().as_uri()}?mode={mode}",
         uri=True,

@@ -14,10 +14,10 @@ from taoloop.core.codec import decode_fact
 from taoloop.core.events import Event
 from taoloop.errors import JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow
-from taoloop.journals.costs import Spent, read_spending
+from taoloop.journals.costs import CostRow, read_spending
 from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
 from taoloop.journals.sqlite.errors import explain
-from taoloop.journals.sqlite.file import Opened, Place, Synchronous, default_path, open_database
+from taoloop.journals.sqlite.file import DatabaseFile, OpenedFile, Synchronous, default_path, open_database
 from taoloop.journals.sqlite.run_locks import holds_beside
 from taoloop.journals.sqlite.transaction import Transaction, begin
 from taoloop.journals.sqlite.verify import linked_rows, require_whole, verify
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from taoloop.core.hash_chain import ChainReport, Linked
+    from taoloop.core.hash_chain import ChainedEvent, ChainReport
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class SqliteJournal:
         read_only: bool = False,
     ) -> None:
         self.path = Path(path) if path is not None else default_path()
-        self._place = Place(
+        self._place = DatabaseFile(
             path=self.path,
             synchronous=synchronous,
             lock_timeout_s=lock_timeout_s,
@@ -80,7 +80,7 @@ class SqliteJournal:
         self.holds = holds_beside(self.path, self._read)
         self._reading = threading.Lock()  # around the connection that reads
         self._reader: sqlite3.Connection | None = None
-        self._read_from: Opened | None = None
+        self._read_from: OpenedFile | None = None
         self._closed = False
         self._process: int | None = None  # which uses it, from the first use on
 
@@ -159,7 +159,7 @@ class SqliteJournal:
         """
         return await self._read(partial(verify, self.path, run_id))
 
-    async def linked(self, run_id: str) -> list[Linked]:
+    async def linked(self, run_id: str) -> list[ChainedEvent]:
         """The events of a run as they are stored, with their links, readable or not; RunNotFound."""
         return await self._read(partial(linked_rows, self.path, run_id))
 
@@ -167,7 +167,7 @@ class SqliteJournal:
         """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
         return await self._read(partial(_runs, limit, status))
 
-    async def spending(self, since: float | None = None) -> list[Spent]:
+    async def spending(self, since: float | None = None) -> list[CostRow]:
         """What models cost from `since` on, by day, key and agent (`taoloop.journals.costs`)."""
         return await self._read(partial(read_spending, self.path, since))
 
@@ -223,7 +223,7 @@ class SqliteJournal:
                 self._reader.close()
                 self._reader = None
             if self._reader is None:
-                self._reader, self._read_from = open_database(self._place), Opened.at(self.path)
+                self._reader, self._read_from = open_database(self._place), OpenedFile.at(self.path)
             try:
                 return query(self._reader)
             except sqlite3.Error as error:

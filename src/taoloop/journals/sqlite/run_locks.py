@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from taoloop.journals.base import Lease
-from taoloop.journals.run_locks import Holder, is_new_fork
+from taoloop.journals.run_locks import LockHolder, is_unresumed_fork
 from taoloop.journals.sqlite.errors import explain
 
 try:
@@ -65,7 +65,7 @@ def _is_new(connection: sqlite3.Connection, run_id: str, origin: str | None) -> 
     if origin is None:
         return False
     found = connection.execute(_TAKEN_UP, (run_id,)).fetchone()
-    return found is not None and is_new_fork(origin, found[0])
+    return found is not None and is_unresumed_fork(origin, found[0])
 
 
 class _Read(Protocol):
@@ -74,12 +74,12 @@ class _Read(Protocol):
     def __call__(self, query: Callable[[sqlite3.Connection], T], /) -> Awaitable[T]: ...
 
 
-def holds_beside(path: Path, read: _Read) -> FileHolds | None:
+def holds_beside(path: Path, read: _Read) -> FileRunLocks | None:
     """The holds of the journal in the file `path`; None on a system without such locks."""
-    return FileHolds(path, read) if _HAS_LOCKS else None
+    return FileRunLocks(path, read) if _HAS_LOCKS else None
 
 
-class FileHolds:
+class FileRunLocks:
     """Who is at work on the runs of a database, over all processes of the machine."""
 
     def __init__(self, path: Path, read: _Read) -> None:
@@ -89,7 +89,7 @@ class FileHolds:
         self._used: _File | None = None
         self._looked_at = 0.0
 
-    async def holder(self, run_id: str) -> Holder | None:
+    async def holder(self, run_id: str) -> LockHolder | None:
         """Who holds the newest lease of a run; None: nobody."""
         row = await self._read(lambda connection: connection.execute(_FENCE, (run_id,)).fetchone())
         return None if row is None else self._holder(Lease(run_id=run_id, fence=row[0]))
@@ -138,7 +138,7 @@ class FileHolds:
             assert self._used is not None  # noqa: S101  # it was made
         return self._used
 
-    def _holder(self, lease: Lease) -> Holder | None:
+    def _holder(self, lease: Lease) -> LockHolder | None:
         try:
             with _GUARD:
                 file = _entered(self._path, like=None)
@@ -174,13 +174,13 @@ class _File:
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, byte)
             self._close_unused()
 
-    def holder(self, byte: int) -> Holder | None:
+    def holder(self, byte: int) -> LockHolder | None:
         if byte in self._held:
-            return Holder(process=os.getpid())
+            return LockHolder(process=os.getpid())
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, byte)
         except (BlockingIOError, PermissionError):
-            return Holder(process=self._process(byte))
+            return LockHolder(process=self._process(byte))
         else:
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, byte)
             return None

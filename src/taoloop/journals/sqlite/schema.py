@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from taoloop.core.hash_chain import link, origin, sealed
+from taoloop.core.hash_chain import event_hash, genesis_hash, hashed_bytes
 
 if TYPE_CHECKING:
     import sqlite3
@@ -73,12 +73,12 @@ def _seal(connection: sqlite3.Connection) -> None:
     """Give every event that is there a link, and every run its head. Linear; one event in memory at a time."""
     runs = connection.execute("SELECT id FROM run").fetchall()
     for (run_id,) in runs:
-        last, count = origin(run_id), 0
+        last, count = genesis_hash(run_id), 0
         rows = connection.execute(
             "SELECT rowid, seq, at, kind, body FROM event WHERE run_id = ? ORDER BY seq", (run_id,)
         )
         for rowid, seq, at, kind, body in rows.fetchall():
-            last, count = link(last, sealed(seq, at, kind, _bytes(body))), count + 1
+            last, count = event_hash(last, hashed_bytes(seq, at, kind, _bytes(body))), count + 1
             connection.execute("UPDATE event SET link = ? WHERE rowid = ?", (last, rowid))
         connection.execute("UPDATE run SET head = ?, sealed_later = ? WHERE id = ?", (last, count, run_id))
 

@@ -64,7 +64,7 @@ class Transaction:
 
     def __init__(self, path: Path, lease: Lease, raw: sqlite3.Connection, let_go: Callable[[], None]) -> None:
         self._path, self._lease, self._raw, self._let_go = path, lease, raw, let_go
-        self._guard = Guarded(raw)
+        self._guard = GuardedConnection(raw)
         self._over = False
 
     @property
@@ -108,7 +108,7 @@ class Transaction:
             self._let_go()
 
 
-class Guarded:
+class GuardedConnection:
     """A connection without what could break the journal's transaction; closed for good when that is over."""
 
     def __init__(self, raw: sqlite3.Connection) -> None:
@@ -117,12 +117,12 @@ class Guarded:
         self._refused = ""
         raw.set_authorizer(self._judge)
 
-    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Result:
+    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> StatementRows:
         """Run one statement."""
         own = dict(parameters) if isinstance(parameters, Mapping) else tuple(parameters)
         return self._run(lambda raw: raw.execute(sql, own))
 
-    def executemany(self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]) -> Result:
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]) -> StatementRows:
         """Run one statement with each of the parameters."""
         rows = list(parameters)  # read before the connection is taken: a generator may block, or use it too
         return self._run(lambda raw: raw.executemany(sql, rows))
@@ -139,7 +139,7 @@ class Guarded:
         """Take the connection back from the tool."""
         return _Closing(self)
 
-    def _run(self, work: Callable[[sqlite3.Connection], sqlite3.Cursor]) -> Result:
+    def _run(self, work: Callable[[sqlite3.Connection], sqlite3.Cursor]) -> StatementRows:
         with self._using:
             raw = self._raw
             if raw is None or not raw.in_transaction:
@@ -147,7 +147,7 @@ class Guarded:
             self._refused = ""
             try:
                 cursor = work(raw)
-                return Result(cursor.fetchall(), cursor.rowcount, cursor.lastrowid)
+                return StatementRows(cursor.fetchall(), cursor.rowcount, cursor.lastrowid)
             except sqlite3.DatabaseError as error:
                 if self._refused:
                     raise ToolError(f"A transactional tool may not {self._refused}.", code="transaction") from error
@@ -178,7 +178,7 @@ class Guarded:
 
 
 class _Closing:
-    def __init__(self, guard: Guarded) -> None:
+    def __init__(self, guard: GuardedConnection) -> None:
         self._guard = guard
 
     def __enter__(self) -> None:
@@ -188,7 +188,7 @@ class _Closing:
         return None
 
 
-class Result:
+class StatementRows:
     """The rows of one statement, read at once: no cursor leaves the guard."""
 
     def __init__(self, rows: list[Any], rowcount: int, lastrowid: int | None) -> None:

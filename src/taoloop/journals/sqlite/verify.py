@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from taoloop.core.codec import decode_fact
 from taoloop.core.events import Observed, RunStarted
-from taoloop.core.hash_chain import ChainReport, Flaw, Linked, check, origin
-from taoloop.core.text import well_formed
+from taoloop.core.hash_chain import ChainedEvent, ChainError, ChainReport, check, genesis_hash
+from taoloop.core.text import replace_surrogates
 from taoloop.errors import JournalCorrupt, JournalTampered, RunNotFound
 from taoloop.journals.base import RUNNING, status_after
 from taoloop.journals.sqlite import schema
@@ -23,7 +23,7 @@ _TELLS = frozenset({"run_started", "paused", "resumed", "finished"})
 """The kinds of events that the row of a run is made from."""
 
 
-def linked_rows(path: Path, run_id: str, connection: sqlite3.Connection) -> list[Linked]:
+def linked_rows(path: Path, run_id: str, connection: sqlite3.Connection) -> list[ChainedEvent]:
     """The events of a run as they are stored, readable or not.
 
     Raises:
@@ -34,7 +34,7 @@ def linked_rows(path: Path, run_id: str, connection: sqlite3.Connection) -> list
     rows = connection.execute(statement, (run_id,)).fetchall()
     if not rows and connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is None:
         raise RunNotFound(f"{path}: there is no run {run_id!r}.", hint="`tao runs` lists those that exist.")
-    return [Linked(seq, at, str(kind), _bytes(body), _bytes(link)) for seq, at, kind, body, link in rows]
+    return [ChainedEvent(seq, at, str(kind), _bytes(body), _bytes(link)) for seq, at, kind, body, link in rows]
 
 
 def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainReport:
@@ -48,14 +48,14 @@ def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainRepo
         rows = linked_rows(path, run_id, connection)
         if schema.version(connection) < schema.CHAINED:
             text = "the database is of an older taoloop that kept no hashes; any run that writes to it adds them"
-            return ChainReport(run_id=run_id, events=len(rows), head="", flaws=(Flaw(None, "unchained", text),))
+            return ChainReport(run_id=run_id, events=len(rows), head="", flaws=(ChainError(None, "unchained", text),))
         row = connection.execute(
             "SELECT status, task, agent, started_at, head, sealed_later FROM run WHERE id = ?", (run_id,)
         ).fetchone()
         if row is None:
-            flaws = [*check(run_id, rows), Flaw(None, "run_row", "the list of runs lacks this run")]
+            flaws = [*check(run_id, rows), ChainError(None, "run_row", "the list of runs lacks this run")]
             return ChainReport(run_id=run_id, events=len(rows), head=_hex(run_id, rows), flaws=tuple(flaws))
-        flaws = check(run_id, rows, _bytes(row[4]) or origin(run_id))
+        flaws = check(run_id, rows, _bytes(row[4]) or genesis_hash(run_id))
         flaws += _row_flaws(rows, row[:4])
         flaws += _artifact_flaws(run_id, rows, connection) if rows else ()  # a run that never began is begun anew
         return ChainReport(
@@ -80,8 +80,8 @@ def require_whole(path: Path, run_id: str, connection: sqlite3.Connection) -> No
         )
 
 
-def _hex(run_id: str, rows: Sequence[Linked]) -> str:
-    return (rows[-1].link if rows else origin(run_id)).hex()
+def _hex(run_id: str, rows: Sequence[ChainedEvent]) -> str:
+    return (rows[-1].link if rows else genesis_hash(run_id)).hex()
 
 
 def _bytes(value: Any) -> bytes:
@@ -89,7 +89,7 @@ def _bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
 
 
-def _row_flaws(rows: Sequence[Linked], stored: tuple[Any, ...]) -> Iterator[Flaw]:
+def _row_flaws(rows: Sequence[ChainedEvent], stored: tuple[Any, ...]) -> Iterator[ChainError]:
     """What the row of the run says otherwise than its events do."""
     status, task, agent, started_at = RUNNING, "", "", None
     try:
@@ -99,19 +99,21 @@ def _row_flaws(rows: Sequence[Linked], stored: tuple[Any, ...]) -> Iterator[Flaw
             fact = decode_fact(row.kind, row.body)
             status = status_after(fact) or status
             if isinstance(fact, RunStarted):
-                task, agent, started_at = well_formed(fact.task), well_formed(fact.agent.name), row.at
+                task, agent, started_at = replace_surrogates(fact.task), replace_surrogates(fact.agent.name), row.at
     except JournalCorrupt as error:
-        yield Flaw(row.seq, "unreadable", f"event {row.seq} ({row.kind}) cannot be read: {_line(error.message)}")
+        yield ChainError(row.seq, "unreadable", f"event {row.seq} ({row.kind}) cannot be read: {_line(error.message)}")
         return
     told = {"status": status, "task": task, "agent": agent}
     if started_at is not None:
         told["started_at"] = cast("Any", started_at)
     for name, value in zip(("status", "task", "agent", "started_at"), stored, strict=True):
         if name in told and told[name] != value:
-            yield Flaw(None, "run_row", f"the list of runs gives another {name} than the events do ({value!r:.80})")
+            yield ChainError(
+                None, "run_row", f"the list of runs gives another {name} than the events do ({value!r:.80})"
+            )
 
 
-def _artifact_flaws(run_id: str, rows: Sequence[Linked], connection: sqlite3.Connection) -> Iterator[Flaw]:
+def _artifact_flaws(run_id: str, rows: Sequence[ChainedEvent], connection: sqlite3.Connection) -> Iterator[ChainError]:
     """Artifacts that were edited, taken away, or added beside what the events name."""
     named: dict[str, tuple[int, str, str]] = {}
     for row in rows:
@@ -126,11 +128,11 @@ def _artifact_flaws(run_id: str, rows: Sequence[Linked], connection: sqlite3.Con
     for ref, form, body in connection.execute(statement, (run_id,)):
         seq, digest, kept_form = named.pop(ref, (None, "", ""))
         if seq is None:
-            yield Flaw(None, "artifact", f"no event names the artifact {ref!r}: it was added")
+            yield ChainError(None, "artifact", f"no event names the artifact {ref!r}: it was added")
         elif (digest and hashlib.sha256(_bytes(body)).hexdigest() != digest) or form != kept_form:
-            yield Flaw(seq, "artifact", f"the artifact {ref!r} is not the output that event {seq} names")
+            yield ChainError(seq, "artifact", f"the artifact {ref!r} is not the output that event {seq} names")
     for ref, (seq, _, _) in named.items():
-        yield Flaw(seq, "artifact", f"the artifact {ref!r} that event {seq} names is missing")
+        yield ChainError(seq, "artifact", f"the artifact {ref!r} that event {seq} names is missing")
 
 
 def _line(text: str) -> str:

@@ -17,9 +17,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from taoloop.errors import JournalError, TaoError
-from taoloop.journals.sqlite.batch import Batch, Heads, Write
+from taoloop.journals.sqlite.batch import Batch, RunHeads, Write
 from taoloop.journals.sqlite.errors import explain, gone, locked, primary_code
-from taoloop.journals.sqlite.file import Opened
+from taoloop.journals.sqlite.file import OpenedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,8 +67,8 @@ class Writer:
         self._closed = False
         self._turn = threading.Lock()  # around the connection: who holds it, writes
         self._connection: sqlite3.Connection | None = None
-        self._opened: Opened | None = None  # the file of the connection
-        self._heads = Heads()
+        self._opened: OpenedFile | None = None  # the file of the connection
+        self._heads = RunHeads()
         self._last_run = ""
         self._last_commit_s = math.inf
         self._held_s = 0.0  # how long commits have held up the event loop since it last had its turn
@@ -196,7 +196,7 @@ class Writer:
         if self._connection is None:
             self._connection = self._connect()
             self._connection.execute("PRAGMA busy_timeout = 0")  # `begin_immediate` waits, and only where it may
-            self._opened = Opened.at(self._path)
+            self._opened = OpenedFile.at(self._path)
         elif self._opened is not None and self._opened.is_gone():
             raise gone(self._path)
         connection = self._connection

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from taoloop.core.message import Message, ToolCallText
-from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.names import ToolNameMap
 
 CACHE = {"type": "ephemeral"}
 """Marks the end of a part of the prompt that the next request will begin with again."""
@@ -22,7 +22,7 @@ _NOT_OF_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 _OPENING = "(The conversation begins.)"
 
 
-def turns(messages: Sequence[Message], names: WireNames) -> tuple[str, list[dict[str, Any]]]:
+def turns(messages: Sequence[Message], names: ToolNameMap) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and the other messages as turns of user and assistant, the last block marked for caching.
 
     A system message further down stands in a user turn, so that what was sent before stays as it was.
@@ -47,7 +47,7 @@ def turns(messages: Sequence[Message], names: WireNames) -> tuple[str, list[dict
     return "\n\n".join(system), found
 
 
-def _blocks(message: Message, names: WireNames) -> list[dict[str, Any]]:
+def _blocks(message: Message, names: ToolNameMap) -> list[dict[str, Any]]:
     content = message.content
     if message.role == "tool":
         result: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(message.tool_call_id)}

@@ -12,8 +12,8 @@ from taoloop.dialects.prompt.tool_listing import describe
 from taoloop.models.anthropic.messages import CACHE, turns
 from taoloop.models.anthropic.replies import AnthropicStream, read_message
 from taoloop.models.http.provider_model import ProviderModel, StreamReader
-from taoloop.models.http.transport import Target
-from taoloop.models.openai.names import WireNames
+from taoloop.models.http.transport import HttpTarget
+from taoloop.models.openai.names import ToolNameMap
 
 DEFAULT_MAX_TOKENS = 16_384
 """The API wants a bound; this is the most that every current model can be asked for in one answer without a stream."""
@@ -33,12 +33,12 @@ class AnthropicModel(ProviderModel):
 
     _indispensable = frozenset({"max_tokens"})
 
-    def _target(self) -> Target:
+    def _target(self) -> HttpTarget:
         from taoloop.models.http.sdk_request import anthropic_target  # noqa: PLC0415  # only needed for a call
 
         return anthropic_target(self.endpoint)
 
-    def _body(self, request: ModelRequest, names: WireNames, *, streamed: bool) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
         untaken = self._untaken.parameters
         system, messages = turns(request.messages, names)
@@ -63,7 +63,7 @@ class AnthropicModel(ProviderModel):
     def _headers(self, body: Mapping[str, Any]) -> Mapping[str, str] | None:
         return _SAMPLING_VERSION if any(name in body for name in _SAMPLING) else None
 
-    def _tool(self, card: ToolCard, names: WireNames) -> dict[str, Any]:
+    def _tool(self, card: ToolCard, names: ToolNameMap) -> dict[str, Any]:
         schema = dict(card.input_schema)
         return {
             "name": names.outgoing(card.name),
@@ -83,8 +83,8 @@ class AnthropicModel(ProviderModel):
             return None
         return {"format": {"type": "json_schema", "schema": taken}}
 
-    def _read(self, value: Mapping[str, Any], names: WireNames) -> ModelReply:
+    def _read(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
         return read_message(value, names, self)
 
-    def _reader(self, names: WireNames, request: ModelRequest) -> StreamReader:
+    def _reader(self, names: ToolNameMap, request: ModelRequest) -> StreamReader:
         return AnthropicStream(self, names, request.on_delta)

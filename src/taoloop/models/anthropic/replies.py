@@ -14,7 +14,7 @@ from taoloop.models.http.lenient_json import parsed
 from taoloop.models.http.provider_model import ProviderModel
 from taoloop.models.http.reply_builder import Assembly
 from taoloop.models.http.sse import EventStream
-from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.openai.replies import count, word
 
 _FINISH_REASONS = {
@@ -30,7 +30,7 @@ _WRITTEN = "cache_creation_input_tokens"
 _READ = "cache_read_input_tokens"
 
 
-def read_message(value: Mapping[str, Any], names: WireNames, model: ProviderModel) -> ModelReply:
+def read_message(value: Mapping[str, Any], names: ToolNameMap, model: ProviderModel) -> ModelReply:
     """The reply in a whole message.
 
     Raises:
@@ -61,7 +61,7 @@ def read_message(value: Mapping[str, Any], names: WireNames, model: ProviderMode
 class AnthropicStream:
     """Reads the events of one streamed message. It is whole at `message_stop`."""
 
-    def __init__(self, model: ProviderModel, names: WireNames, on_delta: Callable[[Delta], None] | None) -> None:
+    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
         self._model = model
         self._assembly = Assembly(model.spec, names, on_delta)
         self._events = EventStream()

@@ -69,7 +69,7 @@ _STATUS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class ProviderError:
     """What a provider answered instead of a reply. `kind` is its type of error, `param` the parameter it blames."""
 
     status: int
@@ -86,7 +86,7 @@ class Refusal:
         return f"{self.code} {self.kind} {self.message}"
 
 
-def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Refusal:
+def parse_provider_error(status: int, body: bytes, headers: Mapping[str, str]) -> ProviderError:
     """The refusal in an answer of any form: the forms of OpenAI and Anthropic, of other servers, HTML, nothing."""
     retry_after_s = retry_after(headers)
     location = headers.get("location", "") if 300 <= status < 400 else ""
@@ -96,11 +96,11 @@ def read_refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Refusa
         text = body[:2000].decode("utf-8", "replace").strip()
         title = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
         said = title[1].strip() if title else text if not text.startswith("<") else ""
-        return Refusal(status=status, message=said, retry_after_s=retry_after_s, location=location)
+        return ProviderError(status=status, message=said, retry_after_s=retry_after_s, location=location)
     return refusal_in(value, status, retry_after_s, location)
 
 
-def refusal_in(value: Any, status: int, retry_after_s: float | None = None, location: str = "") -> Refusal:
+def refusal_in(value: Any, status: int, retry_after_s: float | None = None, location: str = "") -> ProviderError:
     """The refusal in a JSON value. In an answer of status 200, as in a stream, the value tells the true status."""
     error = value.get("error", value) if isinstance(value, dict) else value
     if not isinstance(error, dict):
@@ -112,7 +112,7 @@ def refusal_in(value: Any, status: int, retry_after_s: float | None = None, loca
     elif status == 200:
         status = next((_STATUS[word] for word in (kind, code) if word in _STATUS), 500)
     message = error.get("message") or error.get("detail") or error.get("msg") or error.get("error")
-    return Refusal(
+    return ProviderError(
         status=status,
         message=str(message or ""),
         code=code,
@@ -123,7 +123,7 @@ def refusal_in(value: Any, status: int, retry_after_s: float | None = None, loca
     )
 
 
-def error_of(refusal: Refusal, endpoint: Endpoint) -> ModelError:
+def error_of(refusal: ProviderError, endpoint: Endpoint) -> ModelError:
     """The error to raise. It names the variable of a key that is not accepted, and never shows a key."""
     spec = f"{endpoint.provider}:{endpoint.model}"
     said = clean(refusal.message, endpoint)
@@ -142,7 +142,7 @@ def clean(text: str, endpoint: Endpoint) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
-def _kind(refusal: Refusal, endpoint: Endpoint) -> tuple[type[ModelError], str, bool | None]:
+def _kind(refusal: ProviderError, endpoint: Endpoint) -> tuple[type[ModelError], str, bool | None]:
     """The class of the error, what to do, and whether this one differs from its class in being retryable."""
     status, words = refusal.status, refusal.words
     if status in (402, 429) or _QUOTA.search(words):

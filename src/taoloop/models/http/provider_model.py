@@ -10,16 +10,16 @@ from typing import Any, ClassVar, Protocol, Self
 from pydantic_core import PydanticSerializationError, to_json
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import told
+from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.message import Delta, ModelReply, Usage
 from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
-from taoloop.models.http.errors import error_of, read_refusal, refusal_in
+from taoloop.models.http.errors import error_of, parse_provider_error, refusal_in
 from taoloop.models.http.lenient_json import parsed
-from taoloop.models.http.reply_builder import Listening
-from taoloop.models.http.transport import Answer, Reader, Target, Wire
-from taoloop.models.http.unsupported_params import Untaken
-from taoloop.models.openai.names import WireNames
+from taoloop.models.http.reply_builder import DeltaNotifier
+from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport, Reader
+from taoloop.models.http.unsupported_params import UnsupportedParameters
+from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.pricing import cost_usd
 from taoloop.models.providers import Endpoint, endpoint, shown_address
 from taoloop.models.real_call_switch import require_allowed
@@ -76,8 +76,8 @@ class ProviderModel(ABC):
 
     def __init__(self, target: Endpoint) -> None:
         self.endpoint = target
-        self._untaken = Untaken(self._indispensable)
-        self._wire: Wire | None = None
+        self._untaken = UnsupportedParameters(self._indispensable)
+        self._wire: HttpTransport | None = None
         self._told: tuple[Any, Any, list[dict[str, Any]]] = ((), (), [])
         self._schema: tuple[Mapping[str, Any], str] | None = None
 
@@ -113,7 +113,7 @@ class ProviderModel(ABC):
             MissingExtra: the provider's SDK is not installed.
         """
         require_allowed(self.spec)
-        names = WireNames(card.name for card in (*request.trace.agent.tools, *request.tools))
+        names = ToolNameMap(card.name for card in (*request.trace.agent.tools, *request.tools))
         wire = self._connected()
         for lessons_left in reversed(range(_MOST_LESSONS)):
             streamed = request.on_delta is not None or self._untaken.whole_replies
@@ -134,7 +134,7 @@ class ProviderModel(ABC):
                 return reader.reply()
             if answer.ok:
                 return self._whole(answer, names, request)
-            refusal = read_refusal(answer.status, answer.body, answer.headers)
+            refusal = parse_provider_error(answer.status, answer.body, answer.headers)
             if not lessons_left or not self._untaken.learn(refusal, body, self._schema_text(request)):
                 raise error_of(refusal, self.endpoint)
         raise AssertionError("the last round returns or raises")
@@ -148,35 +148,35 @@ class ProviderModel(ABC):
             await self._wire.close()
 
     @abstractmethod
-    def _target(self) -> Target:
+    def _target(self) -> HttpTarget:
         """Where and how the official SDK would call."""
 
     @abstractmethod
-    def _body(self, request: ModelRequest, names: WireNames, *, streamed: bool) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         """The request as the API takes it."""
 
     @abstractmethod
-    def _tool(self, card: ToolCard, names: WireNames) -> dict[str, Any]:
+    def _tool(self, card: ToolCard, names: ToolNameMap) -> dict[str, Any]:
         """One tool as the API takes it."""
 
     @abstractmethod
-    def _read(self, value: Mapping[str, Any], names: WireNames) -> ModelReply:
+    def _read(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
         """The reply in a whole answer. A KeyError, TypeError or the like says that it is none."""
 
     @abstractmethod
-    def _reader(self, names: WireNames, request: ModelRequest) -> StreamReader:
+    def _reader(self, names: ToolNameMap, request: ModelRequest) -> StreamReader:
         """What reads a streamed reply."""
 
     def _headers(self, _body: Mapping[str, Any]) -> Mapping[str, str] | None:
         """Headers of this one request, over those of the SDK."""
         return None
 
-    def _connected(self) -> Wire:
+    def _connected(self) -> HttpTransport:
         if self._wire is None:
-            self._wire = Wire(self._target())
+            self._wire = HttpTransport(self._target())
         return self._wire
 
-    def _whole(self, answer: Answer, names: WireNames, request: ModelRequest) -> ModelReply:
+    def _whole(self, answer: HttpResponse, names: ToolNameMap, request: ModelRequest) -> ModelReply:
         try:
             value = parsed(answer.body)
         except ValueError as error:
@@ -212,7 +212,7 @@ class ProviderModel(ABC):
                 return cost
         return None
 
-    def _tools(self, request: ModelRequest, names: WireNames) -> tuple[list[dict[str, Any]], bool]:
+    def _tools(self, request: ModelRequest, names: ToolNameMap) -> tuple[list[dict[str, Any]], bool]:
         """The tools to tell, and whether none may be called."""
         cards = request.tools if request.native else ()
         closing = request.native and not cards and any(message.tool_calls for message in request.messages)
@@ -220,7 +220,7 @@ class ProviderModel(ABC):
             cards = request.trace.agent.tools
         every = request.trace.agent.tools
         if self._told[0] is not cards or self._told[1] is not every:  # the same for all turns of a run
-            self._told = (cards, every, [self._tool(card, names) for card in told(cards)])
+            self._told = (cards, every, [self._tool(card, names) for card in listed_cards(cards)])
         return self._told[2], closing
 
     def _wanted_schema(self, request: ModelRequest) -> Mapping[str, Any] | None:
@@ -248,7 +248,7 @@ def _encoded(body: Mapping[str, Any]) -> bytes:
         return json.dumps(body, default=str).encode()
 
 
-def _what_else(answer: Answer) -> str:
+def _what_else(answer: HttpResponse) -> str:
     """What an answer is that is no JSON, in a few words."""
     start = answer.body[:200].lstrip().lower()
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -264,7 +264,7 @@ def _what_else(answer: Answer) -> str:
 
 
 def _tell_whole(reply: ModelReply, request: ModelRequest) -> None:
-    listening = Listening(request.on_delta)
+    listening = DeltaNotifier(request.on_delta)
     if reply.thinking:
         listening.tell(Delta(kind="thinking", text=reply.thinking))
     if reply.text:

@@ -11,12 +11,12 @@ from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
 from taoloop.errors import ModelReplyUnreadable
 from taoloop.models.http.lenient_json import joined
 from taoloop.models.http.transport import MAX_REPLY_BYTES
-from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.names import ToolNameMap
 
 _LOG = logging.getLogger("taoloop")
 
 
-class Listening:
+class DeltaNotifier:
     """Passes deltas on. A listener that raises is logged and not called again for this reply."""
 
     __slots__ = ("_on_delta",)
@@ -47,8 +47,8 @@ class Assembly:
     providers may write several calls at once.
     """
 
-    def __init__(self, spec: str, names: WireNames, on_delta: Callable[[Delta], None] | None) -> None:
-        self._spec, self._names, self._listening = spec, names, Listening(on_delta)
+    def __init__(self, spec: str, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
+        self._spec, self._names, self._listening = spec, names, DeltaNotifier(on_delta)
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: list[_Call] = []

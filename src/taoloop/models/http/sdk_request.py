@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from taoloop.errors import MissingExtra, ModelAuthError, ModelError
-from taoloop.models.http.transport import Target
+from taoloop.models.http.transport import HttpTarget
 from taoloop.models.providers import AZURE_DEPLOYMENTS_VERSION, PROVIDERS, Endpoint, shown_address
 
 _CARRIED = re.compile(r"accept|accept-encoding|connection|content-length|host|transfer-encoding|x-stainless-.*")
@@ -28,11 +28,11 @@ _OF_OTHERS = ("authorization", "content-type", "user-agent")
 (OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS …) are meant for OpenAI."""
 
 
-class _SeenError(Exception):
+class _Captured(Exception):
     """The request was looked at; it goes no further."""
 
 
-class _Looking:
+class _CaptureTransport:
     """A transport of httpx and httpx2 that keeps the request and sends nothing."""
 
     def __init__(self) -> None:
@@ -41,13 +41,13 @@ class _Looking:
     def handle_request(self, request: Any) -> Any:
         """Keep the request."""
         self.request = request
-        raise _SeenError
+        raise _Captured
 
     def close(self) -> None:
         """Nothing to let go of."""
 
 
-def openai_target(endpoint: Endpoint) -> Target:
+def openai_target(endpoint: Endpoint) -> HttpTarget:
     """Where and how the OpenAI SDK asks for a chat completion.
 
     Raises:
@@ -73,7 +73,7 @@ def openai_target(endpoint: Endpoint) -> Target:
     return replace(made, headers={name: value for name, value in made.headers.items() if name in _OF_OTHERS})
 
 
-def anthropic_target(endpoint: Endpoint) -> Target:
+def anthropic_target(endpoint: Endpoint) -> HttpTarget:
     """Where and how the Anthropic SDK asks for a message.
 
     Raises:
@@ -87,10 +87,10 @@ def anthropic_target(endpoint: Endpoint) -> Target:
     return _target(endpoint, sdk, lambda http_client: sdk.Anthropic(**options, http_client=http_client), "/v1/messages")
 
 
-def _target(endpoint: Endpoint, sdk: Any, client_on: Callable[[Any], Any], path: str) -> Target:
+def _target(endpoint: Endpoint, sdk: Any, client_on: Callable[[Any], Any], path: str) -> HttpTarget:
     spec, address = f"{endpoint.provider}:{endpoint.model}", shown_address(endpoint.address)
     _require_sendable(endpoint)
-    looking = _Looking()
+    looking = _CaptureTransport()
     try:
         client = client_on(sdk.DefaultHttpxClient(transport=looking, trust_env=False))
         client.post(path, cast_to=object, body={"model": endpoint.model, "messages": []})
@@ -104,14 +104,14 @@ def _target(endpoint: Endpoint, sdk: Any, client_on: Callable[[Any], Any], path:
     headers = {name: value for name, value in request.headers.items() if not _CARRIED.fullmatch(name)}
     http = import_module(type(request).__module__.partition(".")[0])  # httpx2, or httpx with older SDKs
     tls = http.create_ssl_context if url.startswith("https:") else None
-    return Target(name=spec, address=address, url=url, headers=headers, proxy=_proxy(spec, url), tls=tls)
+    return HttpTarget(name=spec, address=address, url=url, headers=headers, proxy=_proxy(spec, url), tls=tls)
 
 
-def _named_target(endpoint: Endpoint) -> Target:
+def _named_target(endpoint: Endpoint) -> HttpTarget:
     """An address that is named whole: the key as a bearer token, and nothing else of anybody's."""
     spec = f"{endpoint.provider}:{endpoint.model}"
     _require_sendable(endpoint)
-    return Target(
+    return HttpTarget(
         name=spec,
         address=shown_address(endpoint.url),
         url=endpoint.url,

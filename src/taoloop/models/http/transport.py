@@ -33,7 +33,7 @@ _STREAM_BEGINS = (b"data:", b"event:", b":")  # some servers do not say in their
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class HttpTarget:
     """Where requests go: `name` and `address` for messages (no secrets), `url` and `headers` as they are sent.
 
     `proxy` is the proxy's address or None, `tls` makes the context in which certificates are checked.
@@ -61,7 +61,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpResponse:
     """What came back; `body` is empty where a stream was `streamed` to its reader; `headers` take any case."""
 
     status: int
@@ -75,14 +75,14 @@ class Answer:
         return 200 <= self.status < 300
 
 
-class Wire:
+class HttpTransport:
     """Sends requests to one target. Connections belong to an event loop, are kept for the next call, and end with it.
 
     A run in a loop of its own (`asyncio.run`) needs no `close`: when the loop shuts its async generators down, the
     connections go too.
     """
 
-    def __init__(self, target: Target, *, last_words_s: float = LAST_WORDS_S) -> None:
+    def __init__(self, target: HttpTarget, *, last_words_s: float = LAST_WORDS_S) -> None:
         self._target, self._last_words_s = target, last_words_s
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any, None]]] = (
             WeakKeyDictionary()
@@ -95,7 +95,7 @@ class Wire:
         timeout_s: float | None,
         headers: Mapping[str, str] | None = None,
         reader: Reader | None = None,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send `payload` and return the answer whatever its status. `headers` go over those of the target.
 
         An event stream goes to the `reader`, if there is one. `timeout_s` bounds the whole exchange, connecting at most
@@ -188,8 +188,8 @@ class Wire:
                 hint="Write it like https://HOST/v1, without a user or a key in it.",
             ) from error
 
-    async def _read(self, response: Any, reader: Reader | None) -> Answer:
-        answer = Answer(status=response.status, body=b"", headers=response.headers)
+    async def _read(self, response: Any, reader: Reader | None) -> HttpResponse:
+        answer = HttpResponse(status=response.status, body=b"", headers=response.headers)
         length = response.content_length
         pieces = response.content.iter_any()
         first = await anext(pieces, b"")
@@ -257,7 +257,7 @@ def _aiohttp() -> Any:
     return aiohttp
 
 
-def _is_stream(answer: Answer) -> bool:
+def _is_stream(answer: HttpResponse) -> bool:
     return answer.headers.get("content-type", "").lower().startswith("text/event-stream")
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from taoloop.models.http.errors import Refusal
+from taoloop.models.http.errors import ProviderError
 
 _DROPPABLE = ("temperature", "top_p", "stop", "stop_sequences", "max_tokens", "stream_options")
 _SCHEMAS = ("response_format", "output_config")
@@ -25,7 +25,7 @@ _STREAMS_ONLY = re.compile(  # Qwen's thinking models: "This model only support 
 _SCHEMA = re.compile(r"response_format|output_config|json_?schema|schema|grammar|structured output", re.IGNORECASE)
 
 
-class Untaken:
+class UnsupportedParameters:
     """What one model does not take.
 
     `schemas` are those that it refused while it takes others; `whole_replies` is True for a model that only streams.
@@ -38,7 +38,7 @@ class Untaken:
         self.parameters: frozenset[str] = frozenset()
         self.schemas: frozenset[str] = frozenset()
 
-    def learn(self, refusal: Refusal, body: Mapping[str, Any], schema: str | None) -> bool:
+    def learn(self, refusal: ProviderError, body: Mapping[str, Any], schema: str | None) -> bool:
         """Whether the refusal taught something, so that the same request can be made without it.
 
         Each lesson leaves out something that `body` has, so asking again comes to an end.
@@ -58,7 +58,7 @@ class Untaken:
         return False
 
 
-def _parameters(refusal: Refusal) -> frozenset[str]:
+def _parameters(refusal: ProviderError) -> frozenset[str]:
     """The parameters that a refusal names as unsupported; none for a refusal of another kind."""
     if _NOT_BOTH.search(refusal.message):
         return frozenset({"top_p"})
@@ -69,7 +69,7 @@ def _parameters(refusal: Refusal) -> frozenset[str]:
     return frozenset(name for name, pattern in _NAMED.items() if pattern.search(refusal.message))
 
 
-def _blames_schema(refusal: Refusal) -> bool:
+def _blames_schema(refusal: ProviderError) -> bool:
     if refusal.param:
         return refusal.param.startswith(_SCHEMAS) or "schema" in refusal.param
     return bool(_SCHEMA.search(f"{refusal.code} {refusal.message}"))

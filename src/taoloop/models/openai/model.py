@@ -10,8 +10,8 @@ from taoloop.core.message import Message, ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.dialects.prompt.tool_listing import describe
 from taoloop.models.http.provider_model import ProviderModel, StreamReader, is_strict
-from taoloop.models.http.transport import Target
-from taoloop.models.openai.names import WireNames
+from taoloop.models.http.transport import HttpTarget
+from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.openai.replies import OpenAIStream, read_completion
 
 
@@ -21,12 +21,12 @@ class OpenAIModel(ProviderModel):
     Where `max_tokens` is refused as unsupported, the model gets `max_completion_tokens` instead.
     """
 
-    def _target(self) -> Target:
+    def _target(self) -> HttpTarget:
         from taoloop.models.http.sdk_request import openai_target  # noqa: PLC0415  # only needed for a call
 
         return openai_target(self.endpoint)
 
-    def _body(self, request: ModelRequest, names: WireNames, *, streamed: bool) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
         untaken = self._untaken.parameters
         optional = {
@@ -49,7 +49,7 @@ class OpenAIModel(ProviderModel):
         body.update({name: value for name, value in optional.items() if value is not None and name not in untaken})
         return body
 
-    def _tool(self, card: ToolCard, names: WireNames) -> dict[str, Any]:
+    def _tool(self, card: ToolCard, names: ToolNameMap) -> dict[str, Any]:
         return {
             "type": "function",
             "function": {
@@ -59,10 +59,10 @@ class OpenAIModel(ProviderModel):
             },
         }
 
-    def _read(self, value: Mapping[str, Any], names: WireNames) -> ModelReply:
+    def _read(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
         return read_completion(value, names, self)
 
-    def _reader(self, names: WireNames, request: ModelRequest) -> StreamReader:
+    def _reader(self, names: ToolNameMap, request: ModelRequest) -> StreamReader:
         return OpenAIStream(self, names, request.on_delta)
 
 
@@ -72,7 +72,7 @@ def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": is_strict(schema)}}
 
 
-def _message(message: Message, names: WireNames) -> dict[str, Any]:
+def _message(message: Message, names: ToolNameMap) -> dict[str, Any]:
     body: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         body["tool_calls"] = [

@@ -10,7 +10,7 @@ _REFUSED = re.compile(r"[^a-zA-Z0-9_-]+")
 _LONGEST = 64
 
 
-class WireNames:
+class ToolNameMap:
     """The names of one request: `tools` are ours; `outgoing` takes any other name that a model has invented too.
 
     A name that the API takes stays as it is. Another gets one that no tool has, always the same for the same

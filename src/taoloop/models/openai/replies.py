@@ -14,7 +14,7 @@ from taoloop.models.http.lenient_json import parsed
 from taoloop.models.http.provider_model import ProviderModel
 from taoloop.models.http.reply_builder import Assembly
 from taoloop.models.http.sse import EventStream
-from taoloop.models.openai.names import WireNames
+from taoloop.models.openai.names import ToolNameMap
 
 _THINKING = ("reasoning_content", "reasoning")  # DeepSeek, Qwen, llama.cpp · vLLM, Ollama, OpenRouter
 _DONE = b"[DONE]"
@@ -22,7 +22,7 @@ _MOST_TOKENS = 10**12
 _LONGEST_REFUSAL = 500  # characters of the model's own words
 
 
-def read_completion(value: Mapping[str, Any], names: WireNames, model: ProviderModel) -> ModelReply:
+def read_completion(value: Mapping[str, Any], names: ToolNameMap, model: ProviderModel) -> ModelReply:
     """The reply in a whole chat completion.
 
     Raises:
@@ -63,7 +63,7 @@ class OpenAIStream:
     It is whole at `[DONE]`, or where its finish reason came and the server ended the stream without that line.
     """
 
-    def __init__(self, model: ProviderModel, names: WireNames, on_delta: Callable[[Delta], None] | None) -> None:
+    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
         self._model = model
         self._assembly = Assembly(model.spec, names, on_delta)
         self._events = EventStream()

@@ -8,7 +8,7 @@ from typing import cast
 
 from taoloop.errors import ConfigError
 from taoloop.models.base import Model
-from taoloop.models.real_call_switch import NeverAsked, is_set
+from taoloop.models.real_call_switch import ForbiddenModel, is_set
 from taoloop.models.registry import is_provider, resolve_model
 from taoloop.models.scripted import Reply, ScriptedModel
 from taoloop.models.settings import Rate, Retry
@@ -26,7 +26,7 @@ _LEFT_ALONE = (ScriptedModel, Retrying, Fallback)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class BuiltModel:
     """The model that answers, and those models behind it that were made here and are to be closed here."""
 
     model: Model
@@ -38,9 +38,9 @@ class Bound:
             await model.close()
 
 
-def bind(
+def build_model(
     model: Given, fallback: Others = (), *, retry: Retry, rate: Rate | None, env: Mapping[str, str] | None = None
-) -> Bound:
+) -> BuiltModel:
     """The model that answers for `model`, with those of `fallback` behind it.
 
     Models of providers and a caller's own are held to the `rate`, each on its own, and asked again as `retry` says.
@@ -59,22 +59,22 @@ def bind(
         if is_provider(made.spec) if made is not entry else not isinstance(made, _LEFT_ALONE):
             made = Retrying(made if rate is None else RateLimited(made, rate), retry)
         chain.append(made)
-    return Bound(model=chain[0] if len(chain) == 1 else Fallback(chain), owned=tuple(owned))
+    return BuiltModel(model=chain[0] if len(chain) == 1 else Fallback(chain), owned=tuple(owned))
 
 
-def joined_spec(*specs: str) -> str:
+def join_specs(*specs: str) -> str:
     """The spec of several models in their order, as it stands in a trace."""
     return BETWEEN.join(specs)
 
 
-def split_spec(spec: str) -> tuple[str, ...]:
+def split_specs(spec: str) -> tuple[str, ...]:
     """The specs in a spec that may name several models."""
     return tuple(part.strip() for part in spec.split(BETWEEN) if part.strip()) or (spec,)
 
 
 def _entries(model: Given) -> Iterator[Given]:
     if isinstance(model, str):
-        yield from split_spec(model)
+        yield from split_specs(model)
     else:
         yield model
 
@@ -83,7 +83,7 @@ def _others(fallback: Others) -> Iterator[str | Model]:
     entries = fallback if isinstance(fallback, list | tuple) else (fallback,)
     for entry in entries:
         if isinstance(entry, str) and entry.strip():
-            yield from split_spec(entry)
+            yield from split_specs(entry)
         elif callable(getattr(entry, "complete", None)):
             yield entry
         else:
@@ -93,7 +93,7 @@ def _others(fallback: Others) -> Iterator[str | Model]:
 def _made(entry: Given, env: Mapping[str, str] | None) -> Model:
     if entry is None or isinstance(entry, str):
         made = resolve_model(entry, env)
-        return NeverAsked(made) if env is not None and is_set(env) and is_provider(made.spec) else made
+        return ForbiddenModel(made) if env is not None and is_set(env) and is_provider(made.spec) else made
     if isinstance(entry, list | tuple):
         return ScriptedModel(entry)
     if not callable(getattr(entry, "complete", None)):

@@ -20,7 +20,7 @@ from taoloop.errors import (
     ScriptExhausted,
 )
 from taoloop.models.base import Model, is_language_model
-from taoloop.models.wrappers.retry import Streamed, complete_within, told
+from taoloop.models.wrappers.retry import RestartingStream, complete_within, with_message
 from taoloop.models.wrappers.waiting import REAL_PACE, Pace
 
 _LOG = logging.getLogger("taoloop")
@@ -75,7 +75,7 @@ class Fallback:
             ModelError: none did; says why, for each of them.
         """
         ends = None if request.timeout_s is None else self._pace.tick() + request.timeout_s
-        streamed = Streamed(request)
+        streamed = RestartingStream(request)
         failures: list[tuple[str, ModelError]] = []
         for waiting, model in zip(range(len(self._models), 0, -1), self._models, strict=True):
             left_s = None if ends is None else max(0.001, ends - self._pace.tick())
@@ -108,7 +108,7 @@ def _failed(failures: list[tuple[str, ModelError]]) -> ModelError:
     message = f"None of {len(failures)} models answered. {named}"
     last = failures[-1][1]
     if all(type(error) is type(last) for _, error in failures):
-        return told(last, message)
+        return with_message(last, message)
     retryable = any(error.retryable for _, error in failures)
     return ModelUnavailable(message, hint=last.hint, retryable=retryable)
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from taoloop.core.cards.tool_search import told
+from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.message import ModelReply
 from taoloop.core.model_request import ModelRequest
-from taoloop.core.text import message_tokens, text_tokens
+from taoloop.core.text import estimate_tokens, message_tokens
 from taoloop.dialects.prompt.tool_listing import compact, describe
 from taoloop.errors import (
     ModelAuthError,
@@ -26,7 +26,7 @@ SPAN_S = 60.0
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class Reservation:
     """The place of one call: its tokens (an estimate until they are known), and when it begins or has begun."""
 
     tokens: int
@@ -44,16 +44,16 @@ class RateWindow:
     def __init__(self, rate: Rate) -> None:
         self._requests = math.inf if rate.requests_per_minute is None else rate.requests_per_minute
         self._tokens = math.inf if rate.tokens_per_minute is None else rate.tokens_per_minute
-        self._places: list[Place] = []
+        self._places: list[Reservation] = []
 
-    def take(self, tokens: int, now: float) -> Place:
+    def take(self, tokens: int, now: float) -> Reservation:
         """The place of a new call, behind all others."""
-        place = Place(tokens)
+        place = Reservation(tokens)
         self._places.append(place)
         self._plan(now)
         return place
 
-    def begin(self, place: Place, now: float) -> float:
+    def begin(self, place: Reservation, now: float) -> float:
         """0 if the call begins now; else the seconds until it may, as things stand."""
         if place.start > now:
             return place.start - now
@@ -62,12 +62,12 @@ class RateWindow:
             self._plan(now)
         return 0.0
 
-    def settle(self, place: Place, tokens: int, now: float) -> None:
+    def settle(self, place: Reservation, tokens: int, now: float) -> None:
         """The call used so many tokens; those that wait are planned anew."""
         place.tokens = tokens
         self._plan(now)
 
-    def give_back(self, place: Place, now: float) -> None:
+    def give_back(self, place: Reservation, now: float) -> None:
         """The call will not be made."""
         if place in self._places:
             self._places.remove(place)
@@ -155,7 +155,7 @@ class RateLimited:
         """Close the model behind it."""
         await self._model.close()
 
-    async def _turn(self, request: ModelRequest) -> tuple[Place, float]:
+    async def _turn(self, request: ModelRequest) -> tuple[Reservation, float]:
         """Wait until the call may begin; its place, and the seconds waited."""
         tokens = 0 if self._rate.tokens_per_minute is None else estimated_tokens(request)
         asked = self._pace.tick()
@@ -178,12 +178,12 @@ class RateLimited:
             raise
         return place, self._pace.tick() - asked
 
-    def _settle(self, place: Place, tokens: int) -> None:
+    def _settle(self, place: Reservation, tokens: int) -> None:
         if self._rate.tokens_per_minute is not None:
             with self._lock:
                 self._window.settle(place, tokens, self._pace.tick())
 
-    def _begin(self, place: Place) -> float:
+    def _begin(self, place: Reservation) -> float:
         with self._lock:
             return self._window.begin(place, self._pace.tick())
 
@@ -192,7 +192,9 @@ def estimated_tokens(request: ModelRequest) -> int:
     """What a request may need, estimated: the prompt, the tools beside it, and the output that may come."""
     prompt = sum(message_tokens(message) for message in request.messages)
     if request.native:
-        prompt += sum(text_tokens(describe(card) + compact(card.input_schema)) for card in told(request.tools))
+        prompt += sum(
+            estimate_tokens(describe(card) + compact(card.input_schema)) for card in listed_cards(request.tools)
+        )
     return prompt + (request.max_output_tokens or EXPECTED_OUTPUT_TOKENS)
 
 

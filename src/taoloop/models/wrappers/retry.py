@@ -11,7 +11,7 @@ from taoloop.core.message import Delta, ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelError, ModelTimeout, ModelUnavailable
 from taoloop.models.base import Model, is_language_model
-from taoloop.models.http.reply_builder import Listening
+from taoloop.models.http.reply_builder import DeltaNotifier
 from taoloop.models.settings import Retry
 from taoloop.models.wrappers.waiting import REAL_PACE, Pace
 
@@ -31,7 +31,7 @@ async def complete_within(model: Model, request: ModelRequest, limit_s: float) -
         raise
 
 
-class Streamed:
+class RestartingStream:
     """Tells whoever watches a reply being written when it begins anew."""
 
     def __init__(self, request: ModelRequest) -> None:
@@ -42,7 +42,7 @@ class Streamed:
         """What was shown is void; nothing is said if nothing was shown."""
         if self._shown and self._listener is not None:
             self._shown = False
-            Listening(self._listener).tell(Delta(kind="restart"))
+            DeltaNotifier(self._listener).tell(Delta(kind="restart"))
 
     def _hear(self, delta: Delta) -> None:
         self._shown = True
@@ -50,7 +50,7 @@ class Streamed:
             self._listener(delta)
 
 
-def told(error: ModelError, message: str) -> ModelError:
+def with_message(error: ModelError, message: str) -> ModelError:
     """The same error (class, fields, hint) with another message."""
     made = copy.copy(error)
     made.message = message
@@ -94,7 +94,7 @@ class Retrying:
                 begin after the time of the request.
         """
         ends = None if request.timeout_s is None else self._pace.tick() + request.timeout_s
-        streamed = Streamed(request)
+        streamed = RestartingStream(request)
         attempt, window_s = 1, min(self._retry.first_wait_s, self._retry.max_wait_s)
         while True:
             left_s = None if ends is None else ends - self._pace.tick()
@@ -139,8 +139,8 @@ class Retrying:
         """The error to give up with; None if there is another attempt."""
         counted = f"After {attempt} attempts: {error.message}" if attempt > 1 else error.message
         if not error.retryable or attempt >= self._retry.attempts or (left_s is not None and left_s <= 0):
-            return told(error, counted)
+            return with_message(error, counted)
         if left_s is None or wait_s < left_s:
             return None
         who = "The provider asks for a wait" if error.retry_after_s is not None else "The next attempt is due after one"
-        return told(error, f"{counted} {who} of {wait_s:.1f} s, and {left_s:.1f} s are left.")
+        return with_message(error, f"{counted} {who} of {wait_s:.1f} s, and {left_s:.1f} s are left.")

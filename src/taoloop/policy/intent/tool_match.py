@@ -29,7 +29,7 @@ from taoloop.policy.intent.vocabulary import (
     VERBS,
     stem,
 )
-from taoloop.policy.value_match import plain
+from taoloop.policy.value_match import normalise_text
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SPOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
@@ -60,7 +60,7 @@ _PUTS = frozenset({"add", "put", "write", "append", "insert", "save", "store", "
 _CREATING = {"new": "create"}
 
 
-class Pins:
+class TaskIntent:
     """The words of a task, against which cards are held."""
 
     def __init__(self) -> None:
@@ -80,8 +80,10 @@ class Pins:
             self._requests += chinese_requests(text)
         self._unread.clear()
         tool = _tool(card.name, card.purpose)
-        name = plain(card.name)
-        if not tool.is_plain_verb and any(name in plain(text) and said_outright(text, name) for text in self._texts):
+        name = normalise_text(card.name)
+        if not tool.is_plain_verb and any(
+            name in normalise_text(text) and said_outright(text, name) for text in self._texts
+        ):
             return True
         if any(tool.agrees(one) for one in self._requests):
             return True
@@ -151,7 +153,7 @@ def _tool(name: str, purpose: str) -> _Tool:
     listed = [word for word in words if word in VERBS or word in _CREATING]
     verb = next((word for word in listed if word not in AMBIGUOUS), listed[0] if listed else "")
     if not verb:
-        opening = [stem(word) for word in _SPOKEN.findall(plain(purpose))[:2]]
+        opening = [stem(word) for word in _SPOKEN.findall(normalise_text(purpose))[:2]]
         verb = next((word for word in opening if word in VERBS), "")
     acts, signs = {verb} if verb else set(), set[str]()
     named = {_CREATING.get(verb, verb)}
@@ -171,7 +173,7 @@ def _tool(name: str, purpose: str) -> _Tool:
     kinds = frozenset().union(*(KIND_OF.get(word, frozenset()) for word in nouns), *_chinese_kinds(name))
     if not nouns and not kinds:
         kinds = frozenset().union(
-            *(KIND_OF.get(stem(word), frozenset()) for word in _SPOKEN.findall(plain(purpose))[:12]),
+            *(KIND_OF.get(stem(word), frozenset()) for word in _SPOKEN.findall(normalise_text(purpose))[:12]),
             *_chinese_kinds(purpose[:40]),
         )
     return _Tool(
@@ -181,7 +183,7 @@ def _tool(name: str, purpose: str) -> _Tool:
         kinds=kinds,
         head=head or kinds,
         makes=verb in _MAKES,
-        is_plain_verb=len(words) == 1 and plain(name).isascii() and words[0] in VERBS,
+        is_plain_verb=len(words) == 1 and normalise_text(name).isascii() and words[0] in VERBS,
     )
 
 

@@ -35,15 +35,15 @@ from taoloop.core.events import (
 from taoloop.core.limits import Limits
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import Step
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
-from taoloop.dialects.reply_events import reply_facts
+from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import ConfigError, IllegalEvent, JournalTampered, ReplayDiverged, RunNotFound
 from taoloop.journals.base import Artifact, Journal
-from taoloop.runtime.after.fork_edits import ONLY_CALL, Edits, Outcome
+from taoloop.runtime.after.fork_edits import ONLY_CALL, EditedObservation, Edits
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.engine.redaction import redactor_for
@@ -64,7 +64,7 @@ class Fork:
     artifacts: tuple[Artifact, ...] = ()
 
 
-async def branch(
+async def store_fork(
     journal: Journal,
     run_id: str,
     *,
@@ -95,7 +95,7 @@ async def branch(
     original = Trace(run_id, await journal.load(run_id))
     if max_steps is not None:
         limits = replace(limits or original.limits, max_steps=max_steps)
-    made = fork(
+    made = make_fork(
         original,
         at,
         _without_secrets(Edits.of(edit), redactor if redactor is not None else redactor_for(None, ())),
@@ -117,7 +117,7 @@ async def branch(
     return made.trace
 
 
-def fork(
+def make_fork(
     original: Trace,
     at: int,
     edits: Edits = Edits(),  # noqa: B008  # frozen
@@ -295,11 +295,11 @@ class _Branch:
         """The beginning of the fork: a run of its own, also where the original is part of another one."""
         edits, agent = self.edits, fact.agent
         if edits.instructions is not None:
-            agent = replace(agent, instructions=well_formed(edits.instructions))
+            agent = replace(agent, instructions=replace_surrogates(edits.instructions))
         started = replace(fact, agent=agent, parent=None, depth=0, forked_from=self.original.run_id, forked_at=self.at)
         if edits.task is None:
             return started
-        task = well_formed(edits.task)
+        task = replace_surrogates(edits.task)
         return replace(started, task=task, trusted=(task,) if fact.tainted else ())
 
     def _rewritten(self) -> ModelReplied | None:
@@ -335,7 +335,7 @@ class _Branch:
             )
         reply = replace(get_dialect(trace.agent.dialect).write(decision), model=EDITED, cost_usd=0.0)
         schema = trace.agent.output_schema
-        facts = reply_facts(effect, reply, latency_s, None if schema is None else answers_for(schema).check)
+        facts = reply_to_events(effect, reply, latency_s, None if schema is None else answers_for(schema).check)
         said, wrong = facts[0], getattr(facts[1], "message", "") if len(facts) > 1 else ""
         if not isinstance(said, ModelReplied) or not _is_same(said.decision, decision, structured=schema is not None):
             raise ConfigError(
@@ -344,7 +344,7 @@ class _Branch:
             )
         return [said]
 
-    def _outcomes(self) -> dict[str, Outcome]:
+    def _outcomes(self) -> dict[str, EditedObservation]:
         """The edited outcomes by the ids of their calls, each of them one that ran."""
         if not self.edits.outcomes:
             return {}
@@ -354,7 +354,7 @@ class _Branch:
                 hint="Edit the decision or an observation; a fork can be forked again.",
             )
         calls = {call.requested.call_id: call for call in self._step().calls}
-        found: dict[str, Outcome] = {}
+        found: dict[str, EditedObservation] = {}
         for given, outcome in self.edits.outcomes.items():
             call_id = next(iter(calls), "") if given == ONLY_CALL and len(calls) == 1 else given
             call = calls.get(call_id)
@@ -372,9 +372,9 @@ class _Branch:
             found[call_id] = outcome
         return found
 
-    def _observed(self, fact: Observed, outcome: Outcome) -> Observed:
+    def _observed(self, fact: Observed, outcome: EditedObservation) -> Observed:
         """The edited outcome. What the call took and used stays as it was: that is spent."""
-        text = well_formed(outcome.text)
+        text = replace_surrogates(outcome.text)
         kept = replace(fact, output="", form="text", error=None, artifact=None, size_chars=0, output_digest="")
         if outcome.code is not None:
             return replace(kept, ok=False, error=Fault(code=outcome.code, message=text))

@@ -26,7 +26,7 @@ _DECISIONS = ({"tool", "args"}, {"tool"}, {"calls"}, {"answer"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class EditedObservation:
     """What an observation is to say: an output, or with a `code` an error."""
 
     text: str
@@ -45,7 +45,7 @@ class Edits:
     instructions: str | None = None
     thought: str | None = None
     decision: Act | Answer | None = None
-    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    outcomes: Mapping[str, EditedObservation] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | Edits | None) -> Edits:
@@ -67,13 +67,13 @@ class Edits:
         if not str(given.get("task", "x")).strip():
             raise ConfigError("The edited task is empty.", hint="Say in a text what the agent should do.")
         decision = given.get("decision")
-        outcomes = {call: Outcome(text=text) for call, text in _by_call(given.get("observation"))}
+        outcomes = {call: EditedObservation(text=text) for call, text in _by_call(given.get("observation"))}
         for call, text in _by_call(given.get("error")):
             if call in outcomes:
                 raise ConfigError(f"{_named(call)} was given an observation and an error.", hint="Give one of them.")
             coded = _CODE.match(text)
             code, message = (coded[1], text[coded.end() :]) if coded else ("tool_error", text)
-            outcomes[call] = Outcome(text=message, code=code)
+            outcomes[call] = EditedObservation(text=message, code=code)
         return cls(
             task=given.get("task"),
             instructions=given.get("instructions"),

@@ -14,7 +14,7 @@ from taoloop.core.events import ActionStarted, DoubtSettled, InDoubt, Resumed
 from taoloop.core.trace import Trace
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow
-from taoloop.journals.run_locks import begins_as_fork, holds_of
+from taoloop.journals.run_locks import locks_of, starts_as_fork
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import require_resumable
@@ -54,7 +54,7 @@ class Recovered:
         return isinstance(self.error, RunHeld | FenceLost)
 
 
-def silence_s(trace: Trace) -> float:
+def max_silence_s(trace: Trace) -> float:
     """How long nothing may be heard of a running run whose process is alive and well.
 
     It writes an event when a call of the model or of a tool has ended, so that is as long as these may take.
@@ -76,7 +76,7 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
     among them: they are resumed with their parents; nor are forks that nobody has resumed yet.
     """
     now = time.time() if now is None else now
-    if (holds := holds_of(journal)) is not None:
+    if (holds := locks_of(journal)) is not None:
         traces = [Trace(run_id, await journal.load(run_id)) for run_id in await holds.left()]
         left = [trace for trace in traces if trace.status == "running"]  # none that ended elsewhere a moment ago
         return [trace for trace in left if silent_s is None or now - trace.events[-1].at > silent_s]
@@ -86,9 +86,9 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
         if silent_s is None and now - row.updated_at <= MARGIN_S:
             continue  # no run may be silent for less: its events need not be read
         trace = Trace(row.run_id, await journal.load(row.run_id))
-        if trace.started is None or trace.started.parent is not None or begins_as_fork(trace.events):
+        if trace.started is None or trace.started.parent is not None or starts_as_fork(trace.events):
             continue
-        if now - row.updated_at > (silence_s(trace) if silent_s is None else silent_s):
+        if now - row.updated_at > (max_silence_s(trace) if silent_s is None else silent_s):
             found.append(trace)
     return found
 
@@ -122,7 +122,7 @@ async def recover(
                     return None
                 require_alive(trace)
                 require_resumable(trace, agent.toolbox)
-                result = await agent.go_on(opened, trace, limits=trace.limits, at=len(trace), take_over=False)
+                result = await agent.continue_run(opened, trace, limits=trace.limits, at=len(trace), take_over=False)
                 recovered = Recovered(run_id=trace.run_id, result=result)
             except TaoError as error:
                 recovered = Recovered(run_id=trace.run_id, result=None, error=error)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from taoloop.core.action_requests import Check, Judge, request_calls
+from taoloop.core.action_requests import Check, Judge, judge_calls
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Answer, Call, Problem
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
@@ -31,18 +31,18 @@ from taoloop.core.events import (
     RunStarted,
     Verdict,
 )
-from taoloop.core.handles.handle import holds_handle
+from taoloop.core.handles.handle import contains_handle
 from taoloop.core.message import ModelReply
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.core.views.steps import PROBE
-from taoloop.dialects.reply_events import AnswerCheck, reply_facts
+from taoloop.dialects.reply_events import AnswerCheck, reply_to_events
 from taoloop.errors import ReplayDiverged
-from taoloop.runtime.output_type import BAD_ANSWER, Answers, answers_for
+from taoloop.runtime.output_type import BAD_ANSWER, OutputValidator, answers_for
 from taoloop.strategies import get_strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class ReplayedEvent:
     """What the replay decided at one event of the recorded run. `same` is False where the two differ."""
 
     recorded: Event
@@ -50,7 +50,7 @@ class Decided:
     same: bool
 
 
-def replay(trace: Trace) -> Iterator[Decided]:
+def replay(trace: Trace) -> Iterator[ReplayedEvent]:
     """Drive the strategy through a recorded run; yields one `Decided` for each recorded event, in order.
 
     The model's replies, the observations, the approvals and what people did are taken from the record; every
@@ -87,7 +87,7 @@ def replay(trace: Trace) -> Iterator[Decided]:
             raise ReplayDiverged(
                 f"Run {trace.run_id}, event {event.seq}: recorded {fact.kind}, but the replay decides {decided.kind}."
             )
-        yield Decided(recorded=event, decided=decided, same=decided == fact)
+        yield ReplayedEvent(recorded=event, decided=decided, same=decided == fact)
         again.append(Event(event.seq, event.at, fact))
 
 
@@ -104,7 +104,9 @@ def _from_outside(fact: Fact) -> bool:
     return isinstance(fact, RunStarted | Resumed | ReadDropped | Compensated)
 
 
-def _derive(again: Trace, event: Event, recorded: Trace, running: set[str], answers: Answers | None) -> list[Fact]:
+def _derive(
+    again: Trace, event: Event, recorded: Trace, running: set[str], answers: OutputValidator | None
+) -> list[Fact]:
     """The facts that the core derives at this place; none where the world has the word.
 
     Calls that the core lets run are added to `running`: their start and outcome are in the record.
@@ -125,10 +127,10 @@ def _derive(again: Trace, event: Event, recorded: Trace, running: set[str], answ
             )
             hides = recorded.agent.policy.observations == "handles"
             check = _recorded_answer(answers, event, recorded) if hides or answers is not None else None
-            return reply_facts(effect, reply, fact.latency_s, check)
+            return reply_to_events(effect, reply, fact.latency_s, check)
         case RequestCalls():
             requested: list[Fact] = []
-            request_calls(again, effect, _recorded_check(recorded), _recorded_judge(recorded), requested.append)
+            judge_calls(again, effect, _recorded_check(recorded), _recorded_judge(recorded), requested.append)
             return requested
         case Record(facts=facts):
             return list(facts)
@@ -146,12 +148,12 @@ def _derive(again: Trace, event: Event, recorded: Trace, running: set[str], answ
 def _with_values(finished: Finished, fact: Fact, recorded: Trace) -> Finished:
     """The end with the recorded answer, where values were filled into it: they may lie in the journal alone."""
     hides = recorded.agent.policy.observations == "handles"
-    if hides and isinstance(fact, Finished) and fact.answer is not None and holds_handle(finished.answer):
+    if hides and isinstance(fact, Finished) and fact.answer is not None and contains_handle(finished.answer):
         return replace(finished, answer=fact.answer)
     return finished
 
 
-def _recorded_answer(answers: Answers | None, replied: Event, recorded: Trace) -> AnswerCheck:
+def _recorded_answer(answers: OutputValidator | None, replied: Event, recorded: Trace) -> AnswerCheck:
     """Judges an answer by the run's schema; what a type refused beyond that is taken from the record.
 
     So is what was refused for its handles, whose values may lie in the journal alone.
@@ -159,7 +161,7 @@ def _recorded_answer(answers: Answers | None, replied: Event, recorded: Trace) -
     hides = recorded.agent.policy.observations == "handles"
 
     def check(answer: Answer) -> Answer | Problem:
-        by_record = answers is None or (hides and holds_handle(answer.text))
+        by_record = answers is None or (hides and contains_handle(answer.text))
         judged = answer if by_record or answers is None else answers.check(answer)
         after = recorded.events[replied.seq + 1 : replied.seq + 2]
         fact = after[0].fact if after else None

@@ -24,13 +24,22 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import observation_text
 from taoloop.errors import ConfigError, FenceLost, ModelError, PolicyError, RunNotFound
 from taoloop.journals.base import Journal, Lease
-from taoloop.journals.run_locks import holds_of
+from taoloop.journals.run_locks import locks_of
 from taoloop.policy import CodeRule
-from taoloop.runtime.after.undo_plan import Item, Tree, UndoPlan, is_open, load_tree, make_plan, undo_id, undos_of
+from taoloop.runtime.after.undo_plan import (
+    PlannedUndo,
+    RunTree,
+    UndoPlan,
+    is_open,
+    load_tree,
+    make_plan,
+    undo_id,
+    undos_of,
+)
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import require_free, take
+from taoloop.runtime.run_lock import acquire_run, require_unlocked
 from taoloop.strategies.undo import PLAN, UNDO, call_of, number_of
 from taoloop.tools.tool import Tool
 
@@ -53,12 +62,12 @@ _ZH = {
 }
 
 
-Heard = Callable[[str, Undo | None, Event], None]
+UndoListener = Callable[[str, Undo | None, Event], None]
 """Called with the id of a run that undoes, the entry of its plan that an event is about, and the event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undone:
+class UndoResult:
     """What an undo came to: the plan that was carried out, the plan as it is now, and the runs that did it."""
 
     before: UndoPlan
@@ -66,13 +75,13 @@ class Undone:
     runs: tuple[Result, ...] = ()
 
     @property
-    def undone(self) -> tuple[Item, ...]:
+    def undone(self) -> tuple[PlannedUndo, ...]:
         """What was undone this time, in this order."""
         done = {item.name for item in self.now.of("undone")}
         return tuple(item for item in self.before.todo if item.name in done)
 
     @property
-    def left(self) -> tuple[Item, ...]:
+    def left(self) -> tuple[PlannedUndo, ...]:
         """What is not undone, with the reason."""
         return (*self.now.todo, *self.now.left)
 
@@ -128,8 +137,8 @@ async def undo(
     approver: Approver | None = None,
     agreed: UndoPlan | None = None,
     take_over: bool = False,
-    on_event: Heard | None = None,
-) -> Undone:
+    on_event: UndoListener | None = None,
+) -> UndoResult:
     """Take back what a run did after the step `to_step`, the last effect first, until one cannot be taken back.
 
     Every compensation is put before `approver` (or the agent's own); without one the undo waits. `agreed` is a plan
@@ -142,7 +151,7 @@ async def undo(
         RunHeld: a process is at work on the run, on one inside or around it, or on an undo of it.
         JournalError: the journal cannot keep the trace.
     """
-    work = _Work(agent, journal, run_id, tools, approver, on_event, take_over)
+    work = _UndoSession(agent, journal, run_id, tools, approver, on_event, take_over)
     try:
         return await _undo(work, to_step, skip, again, agreed)
     finally:
@@ -150,8 +159,8 @@ async def undo(
 
 
 async def _undo(
-    work: _Work, to_step: int, skip: Collection[str], again: Collection[str], agreed: UndoPlan | None
-) -> Undone:
+    work: _UndoSession, to_step: int, skip: Collection[str], again: Collection[str], agreed: UndoPlan | None
+) -> UndoResult:
     agent, journal, run_id, tools = work.agent, work.journal, work.run_id, work.tools
     plan = await plan_undo(agent, journal, run_id, to_step=to_step, skip=skip, again=again, tools=tools)
     before = agreed or plan
@@ -166,10 +175,10 @@ async def _undo(
     tree = await work.look()
     await work.note_outcomes(tree)
     now = await make_plan(journal, tree, run_id, to_step, skip=skip)
-    return Undone(before=before, now=now, runs=tuple(work.results))
+    return UndoResult(before=before, now=now, runs=tuple(work.results))
 
 
-async def _tree(journal: Journal, agent: Agent, run_id: str, tools: Sequence[Tool]) -> Tree:
+async def _tree(journal: Journal, agent: Agent, run_id: str, tools: Sequence[Tool]) -> RunTree:
     trace = Trace(run_id, await journal.load(run_id))
     if trace.started is None:
         raise RunNotFound(f"The run {run_id} never began; there is nothing to undo.")
@@ -192,7 +201,7 @@ def _require_agreed(agreed: UndoPlan, plan: UndoPlan) -> None:
 
 
 @dataclass(slots=True)
-class _Work:
+class _UndoSession:
     """One process's work on undoing one run."""
 
     agent: Agent
@@ -200,12 +209,12 @@ class _Work:
     run_id: str
     tools: Sequence[Tool]
     approver: Approver | None
-    on_event: Heard | None
+    on_event: UndoListener | None
     take_over: bool
     results: list[Result] = field(default_factory=list)
     _held: dict[str, tuple[Trace, Lease]] = field(default_factory=dict)
 
-    async def look(self) -> Tree:
+    async def look(self) -> RunTree:
         """Everything as it is in the journal now."""
         return await _tree(self.journal, self.agent, self.run_id, self.tools)
 
@@ -218,7 +227,7 @@ class _Work:
         """Whether an earlier undo of this run is not over."""
         return any(map(is_open, await undos_of(self.journal, self.run_id)))
 
-    async def take(self, plan: UndoPlan) -> Tree:
+    async def take(self, plan: UndoPlan) -> RunTree:
         """Take every run that is to be undone: from here on no other worker can go on with it."""
         await self._require_alone(await self.look())
         for run_id in dict.fromkeys(item.run_id for item in plan.todo):
@@ -229,25 +238,25 @@ class _Work:
 
     async def _hold(self, run_id: str) -> tuple[Trace, Lease]:
         if run_id not in self._held:
-            lease = await take(self.journal, run_id, at=None, take_over=self.take_over)
-            if (holds := holds_of(self.journal)) is not None:
+            lease = await acquire_run(self.journal, run_id, at=None, take_over=self.take_over)
+            if (holds := locks_of(self.journal)) is not None:
                 holds.hold(lease)  # nobody resumes it meanwhile
             self._held[run_id] = Trace(run_id, await self.journal.load(run_id)), lease
         return self._held[run_id]
 
     def let_go(self) -> None:
         """Let others go on with the runs."""
-        if (holds := holds_of(self.journal)) is not None:
+        if (holds := locks_of(self.journal)) is not None:
             for _, lease in self._held.values():
                 holds.let_go(lease)
 
-    async def _require_alone(self, tree: Tree) -> None:
+    async def _require_alone(self, tree: RunTree) -> None:
         """Two undos with a run in common could compensate one call twice."""
         others = [trace for run_id, found in tree.undos.items() if run_id != self.run_id for trace in found]
         started = tree.places[self.run_id].trace.started
         while started is not None and started.parent is not None:
             if not self.take_over:
-                await require_free(self.journal, started.parent)
+                await require_unlocked(self.journal, started.parent)
             others += await undos_of(self.journal, started.parent)
             started = Trace(started.parent, await self.journal.load(started.parent)).started
         for other in others:
@@ -257,7 +266,7 @@ class _Work:
                     f"Run {other.run_id} is undoing {first}, and is not over.", hint=f"End that first: tao undo {first}"
                 )
 
-    async def settle(self, tree: Tree) -> None:
+    async def settle(self, tree: RunTree) -> None:
         """Bring to its end what an earlier undo has begun; one that has nothing under way is closed."""
         for old in tree.undos[self.run_id]:
             if not is_open(old):
@@ -266,7 +275,7 @@ class _Work:
                 driver = self._driver(tree, self._tools_of(old, tree))
                 listener = self._listener(old.run_id, old.started.undoes if old.started is not None else None)
                 self.results.append(
-                    await driver.go_on(
+                    await driver.continue_run(
                         self.journal,
                         old,
                         limits=old.limits,
@@ -276,7 +285,7 @@ class _Work:
                     )
                 )
                 continue
-            lease = await take(self.journal, old.run_id, at=None, take_over=self.take_over)
+            lease = await acquire_run(self.journal, old.run_id, at=None, take_over=self.take_over)
             trace = Trace(old.run_id, await self.journal.load(old.run_id))
             if trace.finished is None:
                 texts = _ZH if trace.agent.language == "zh" else _EN
@@ -284,7 +293,7 @@ class _Work:
                 await self.journal.append(lease, [Event(len(trace), self.agent.clock.now(), ended)])
         await self.note_outcomes(await self.look())
 
-    def _tools_of(self, old: Trace, tree: Tree) -> dict[str, Tool]:
+    def _tools_of(self, old: Trace, tree: RunTree) -> dict[str, Tool]:
         """The tools of a run that was begun by an earlier process, found as they were then."""
         plan = old.started.undoes if old.started is not None else None
         found: dict[str, Tool] = {}
@@ -306,7 +315,7 @@ class _Work:
             result = await driver.start(self.journal, trace, started, listener=listener, approver=self._surely)
         self.results.append(result)
 
-    def _started(self, tree: Tree, plan: UndoPlan) -> RunStarted:
+    def _started(self, tree: RunTree, plan: UndoPlan) -> RunStarted:
         undone = tree.places[self.run_id].trace
         spec, texts = undone.agent, _ZH if undone.agent.language == "zh" else _EN
         cards = tuple(tool.card for tool in plan.tools.values())
@@ -345,7 +354,7 @@ class _Work:
             return None
         return answer
 
-    def _driver(self, tree: Tree, tools: Any) -> Agent:
+    def _driver(self, tree: RunTree, tools: Any) -> Agent:
         """The agent that drives the undo: no model, and no tools but those that undo."""
         rules = [
             _denying(rule) for place in tree.places.values() if place.agent is not None for rule in place.agent.rules
@@ -374,7 +383,7 @@ class _Work:
 
     # What came of it, in the runs that were undone
 
-    async def note_outcomes(self, tree: Tree) -> None:
+    async def note_outcomes(self, tree: RunTree) -> None:
         """Write down in the undone runs what came of each compensation, as far as it does not stand there."""
         for old in tree.all_undos:
             plan = old.started.undoes if old.started is not None else None
@@ -421,7 +430,7 @@ def _stands(trace: Trace, by: str) -> bool:
 class _Noting:
     """Hears the events of a run that undoes, and notes each outcome where it belongs while the run goes on."""
 
-    def __init__(self, work: _Work, plan: Undoing | None, listener: Listener | None, run_id: str) -> None:
+    def __init__(self, work: _UndoSession, plan: Undoing | None, listener: Listener | None, run_id: str) -> None:
         self._work, self._plan, self._listener, self._run_id = work, plan, listener, run_id
         self._queue: asyncio.Queue[Observed | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
@@ -475,7 +484,7 @@ def _denying(rule: CodeRule) -> CodeRule:
     return denying
 
 
-def _asking(tree: Tree) -> Policy:
+def _asking(tree: RunTree) -> Policy:
     """The policy of an undo: what the operator denies stays denied, and everything else is put before a person.
 
     The profile is one in which nobody is asked whether a call in doubt has happened: that is for who plans anew.

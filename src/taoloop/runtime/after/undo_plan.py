@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
 from taoloop.core.events import ActionStarted, Compensated, Observed
-from taoloop.core.redaction.redactor import holds_label
+from taoloop.core.redaction.redactor import contains_redaction
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import observation_text
@@ -27,7 +27,7 @@ from taoloop.tools.tool import Tool
 if TYPE_CHECKING:
     from taoloop.runtime.agent import Agent
 
-Standing = Literal["undo", "undone", "cannot", "unknown", "skipped", "elsewhere"]
+UndoStatus = Literal["undo", "undone", "cannot", "unknown", "skipped", "elsewhere"]
 """What becomes of a call: it will be undone, was undone before, cannot be undone, may or may not have happened, is
 left alone because a person said so, or was made by the run that this one was forked from."""
 
@@ -37,7 +37,7 @@ UNCLEAR = frozenset({"in_doubt", "timeout", "exception", "invalid_output"})
 _NOTHING = object()
 
 
-class Place(NamedTuple):
+class RunNode(NamedTuple):
     """A run among those to be undone: its trace, its agent (None: gone), and what its tools are called in the plan."""
 
     trace: Trace
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class PlannedUndo:
     """One call of a run, and what becomes of it. `step` counts in the run that is undone.
 
     `name` is what a person calls it by: its call id, with its run before it where that is an inner one. `call` takes it
@@ -60,7 +60,7 @@ class Item:
     step: int
     tool: str
     args: Any
-    standing: Standing
+    standing: UndoStatus
     call: Call | None = None
     why: str = ""
 
@@ -72,29 +72,29 @@ class UndoPlan:
     run_id: str
     to_step: int
     language: str
-    items: tuple[Item, ...]
+    items: tuple[PlannedUndo, ...]
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False, compare=False)
 
-    def of(self, *standings: Standing) -> tuple[Item, ...]:
+    def of(self, *standings: UndoStatus) -> tuple[PlannedUndo, ...]:
         """The calls of which that becomes."""
         return tuple(item for item in self.items if item.standing in standings)
 
     @property
-    def todo(self) -> tuple[Item, ...]:
+    def todo(self) -> tuple[PlannedUndo, ...]:
         """What will be undone, in this order."""
         return self.of("undo")
 
     @property
-    def left(self) -> tuple[Item, ...]:
+    def left(self) -> tuple[PlannedUndo, ...]:
         """What stays done, or may have been done, whatever is undone."""
         return self.of("cannot", "unknown", "skipped")
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class RunTree:
     """A run with those inside it, and the runs that undid something of them, by the run that each was started for."""
 
-    places: Mapping[str, Place]
+    places: Mapping[str, RunNode]
     undos: Mapping[str, Sequence[Trace]]
     tools: Mapping[str, Tool]
 
@@ -103,7 +103,7 @@ class Tree:
         """Every run that undid something here."""
         return (trace for traces in self.undos.values() for trace in traces)
 
-    def tool(self, place: Place, name: str) -> Tool | None:
+    def tool(self, place: RunNode, name: str) -> Tool | None:
         """The code behind a compensation of a run's calls: the agent's own tool, one that was given, or a built-in."""
         agent = place.agent
         if agent is not None and name in agent.toolbox:
@@ -121,18 +121,18 @@ def is_open(undo: Trace) -> bool:
     return undo.finished is None or any(call.attempts for call in undo.pending.values())
 
 
-async def load_tree(journal: Journal, agent: Agent, trace: Trace, tools: Sequence[Tool] = ()) -> Tree:
+async def load_tree(journal: Journal, agent: Agent, trace: Trace, tools: Sequence[Tool] = ()) -> RunTree:
     """Everything in the journal that belongs to a run; `tools` are known beside those of the agents."""
-    places: dict[str, Place] = {}
+    places: dict[str, RunNode] = {}
     undos: dict[str, Sequence[Trace]] = {}
-    todo = [Place(trace, agent, "", None)]
+    todo = [RunNode(trace, agent, "", None)]
     while todo:
         place = todo.pop()
         run_id = place.trace.run_id
         places[run_id] = place
         undos[run_id] = await undos_of(journal, run_id)
         todo += [inner async for inner in _inner_runs(journal, place) if inner.trace.run_id not in places]
-    return Tree(places, undos, {one.name: one for one in tools})
+    return RunTree(places, undos, {one.name: one for one in tools})
 
 
 async def undos_of(journal: Journal, run_id: str) -> list[Trace]:
@@ -151,7 +151,7 @@ async def _loaded(journal: Journal, run_id: str) -> Trace | None:
     return Trace(run_id, events) if events else None
 
 
-async def _inner_runs(journal: Journal, place: Place) -> AsyncIterator[Place]:
+async def _inner_runs(journal: Journal, place: RunNode) -> AsyncIterator[RunNode]:
     trace = place.trace
     for step in trace.steps:
         for call in step.calls:
@@ -161,7 +161,7 @@ async def _inner_runs(journal: Journal, place: Place) -> AsyncIterator[Place]:
                 continue
             name = call.requested.tool
             outer = place.step or step.number
-            yield Place(inner, _agent_behind(place.agent, name), f"{place.prefix}{name}.", outer)
+            yield RunNode(inner, _agent_behind(place.agent, name), f"{place.prefix}{name}.", outer)
 
 
 def inner_run_of(trace: Trace, call: CallView) -> str | None:
@@ -191,7 +191,7 @@ class Attempt(NamedTuple):
     why: str = ""
 
 
-def attempts(tree: Tree) -> dict[tuple[str, str], Attempt]:
+def attempts(tree: RunTree) -> dict[tuple[str, str], Attempt]:
     """The last attempt at each call, by its run and id: from the runs that undid, and from what was noted of them."""
     found: dict[tuple[str, str], Attempt] = {}
     for place in tree.places.values():
@@ -218,7 +218,13 @@ def attempts(tree: Tree) -> dict[tuple[str, str], Attempt]:
 
 
 async def make_plan(
-    journal: Journal, tree: Tree, run_id: str, to_step: int, *, skip: Collection[str] = (), again: Collection[str] = ()
+    journal: Journal,
+    tree: RunTree,
+    run_id: str,
+    to_step: int,
+    *,
+    skip: Collection[str] = (),
+    again: Collection[str] = (),
 ) -> UndoPlan:
     """The plan for undoing everything after the step `to_step` of a run.
 
@@ -252,7 +258,7 @@ class _Making:
     """A plan while it is being made."""
 
     journal: Journal
-    tree: Tree
+    tree: RunTree
     run_id: str
     language: str
     tried: Mapping[tuple[str, str], Attempt]
@@ -260,7 +266,7 @@ class _Making:
     again: frozenset[str]
     tools: dict[str, Tool] = field(default_factory=dict)
 
-    async def items(self, place: Place, to_step: int = 0) -> AsyncIterator[Item]:
+    async def items(self, place: RunNode, to_step: int = 0) -> AsyncIterator[PlannedUndo]:
         """The calls of a run, the last effect first; those of a run inside it stand where it was called."""
         for call, step in _effects(place.trace, to_step):
             inner = inner_run_of(place.trace, call)
@@ -270,11 +276,11 @@ class _Making:
             else:
                 yield await self._item(place, call, place.step or step)
 
-    async def _item(self, place: Place, call: CallView, step: int) -> Item:
+    async def _item(self, place: RunNode, call: CallView, step: int) -> PlannedUndo:
         run_id, call_id = place.trace.run_id, call.requested.call_id
         name = call_id if run_id == self.run_id else f"{run_id}:{call_id}"
         standing, why, undoing = await self._standing(place, call, name)
-        return Item(
+        return PlannedUndo(
             name=name,
             run_id=run_id,
             call_id=call_id,
@@ -286,7 +292,7 @@ class _Making:
             why=why,
         )
 
-    async def _standing(self, place: Place, call: CallView, name: str) -> tuple[Standing, str, Call | None]:
+    async def _standing(self, place: RunNode, call: CallView, name: str) -> tuple[UndoStatus, str, Call | None]:
         attempt = self.tried.get((place.trace.run_id, call.requested.call_id))
         if attempt is not None and attempt.how == "done":
             return "undone", attempt.by, None
@@ -306,7 +312,7 @@ class _Making:
             return "undo", "", undoing
         return "undo", self._say("begun" if attempt.how == "open" else "tried", by=attempt.by, why=attempt.why), undoing
 
-    async def _undoing(self, place: Place, call: CallView, seen: Observed) -> Call | str:
+    async def _undoing(self, place: RunNode, call: CallView, seen: Observed) -> Call | str:
         """The call that takes this one back, or why there is none."""
         trace, agent, name = place.trace, place.agent, call.requested.tool
         now = agent.toolbox.get(name).card if agent is not None and name in agent.toolbox else None
@@ -349,7 +355,7 @@ class _Making:
                 args[name] = value
             elif name in card.required or kind != "args":
                 return self._say("missing", tool=card.name, name=name, source=source)
-        return self._say("redacted", tool=card.name) if holds_label(args) else args
+        return self._say("redacted", tool=card.name) if contains_redaction(args) else args
 
     async def _output(self, trace: Trace, seen: Observed) -> Any:
         """The whole output of a call, as data where it is JSON; nothing if the whole is not there as it was."""

@@ -11,19 +11,26 @@ from functools import partial
 from typing import Any, Literal
 
 from taoloop.core.events import DoubtSettled, Event, Fact, InDoubt
-from taoloop.core.redaction.redactor import Redactor, holds_label
+from taoloop.core.redaction.redactor import Redactor, contains_redaction
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
 from taoloop.errors import ConfigError, TaoError, ToolTimeout
 from taoloop.journals.base import Journal
-from taoloop.runtime.approvals.request import ApprovalRequest, Approver, understood
+from taoloop.runtime.approvals.request import ApprovalRequest, Approver, normalise_answer
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
-from taoloop.runtime.engine.stdout_capture import collecting
+from taoloop.runtime.engine.stdout_capture import capture_output
 from taoloop.runtime.engine.time_limit import within
-from taoloop.runtime.engine.tool_execution import Clean, Outcome, fault_of, is_going_on, is_ours, outcome_of
+from taoloop.runtime.engine.tool_execution import (
+    Clean,
+    Outcome,
+    fault_of,
+    is_own_cancellation,
+    is_still_running,
+    outcome_of,
+)
 from taoloop.runtime.engine.worker_threads import POOL
-from taoloop.tools.tool import Output, Probe, Tool, ToolContext
+from taoloop.tools.tool import Probe, Tool, ToolContext, ToolOutput
 from taoloop.tools.toolbox import Toolbox
 
 PROBE_S = 30.0
@@ -39,7 +46,7 @@ _HAPPENED: dict[Settling, bool | None] = {"happened": True, "repeat": False, "le
 _LOG = logging.getLogger("taoloop")
 
 
-async def look_into(
+async def run_probe(
     toolbox: Toolbox, call: CallView, args: Any, context: ToolContext, clock: Clock, clean: Clean | None = None
 ) -> tuple[DoubtSettled, Outcome | None]:
     """What the probe of the tool says of a call in doubt (with its real `args`), and the output if it has one.
@@ -48,19 +55,19 @@ async def look_into(
     where it is not still at work in a thread of this process.
     """
     call_id, began = call.requested.call_id, clock.tick()
-    going_on = is_going_on(context.idempotency_key)  # before the probe: afterwards it may just have happened
+    going_on = is_still_running(context.idempotency_key)  # before the probe: afterwards it may just have happened
     try:
         tool = toolbox.get(call.requested.tool)
         if tool.probe is None:
             return _settled(call_id, None, "the tool has no probe any more"), None
-        if args == call.args and holds_label(args):
+        if args == call.args and contains_redaction(args):
             return _settled(call_id, None, "its arguments were redacted, so the probe cannot be asked"), None
         timeout_s = min(tool.card.timeout_s, PROBE_S)
         values = tool.prepare(args).values
-        with collecting() as printed:
+        with capture_output() as printed:
             answer = await within(timeout_s, _ask_probe(tool.probe, values, context), _late)
     except BaseException as error:  # whatever a probe does, it has found nothing out
-        if is_ours(error):
+        if is_own_cancellation(error):
             raise
         return _settled(call_id, None, f"the probe failed: {fault_of(error, clean).message}"), None
     if answer is None:
@@ -78,7 +85,7 @@ async def look_into(
     )
 
 
-async def ask_about(approver: Approver, trace: Trace, call: CallView) -> DoubtSettled | None:
+async def ask_person(approver: Approver, trace: Trace, call: CallView) -> DoubtSettled | None:
     """What a person says of a call in doubt; None if there is no answer now.
 
     Running it again is never taken from a plain yes: that means that it happened. A plain no leaves it open.
@@ -91,7 +98,7 @@ async def ask_about(approver: Approver, trace: Trace, call: CallView) -> DoubtSe
         args=copy.deepcopy(call.args),  # what the approver does to it must not change what is repeated
         reasons=(),
         card=trace.card(requested.tool),
-        doubt=known_of(trace, call),
+        doubt=describe_doubt(trace, call),
     )
     try:
         answer: object = approver(question)
@@ -100,20 +107,20 @@ async def ask_about(approver: Approver, trace: Trace, call: CallView) -> DoubtSe
     except Exception:  # noqa: BLE001  # whatever an approver raises is no answer
         _LOG.exception("the approver of run %s failed at %s", trace.run_id, requested.call_id)
         return None
-    given = understood(answer, trace.run_id)
+    given = normalise_answer(answer, trace.run_id)
     if given is None:
         return None
     said: Settling = given.settle or ("happened" if given.approved is True else "leave")
-    return said_by(requested.call_id, said, given.by, given.note)
+    return doubt_settled_by(requested.call_id, said, given.by, given.note)
 
 
-def said_by(call_id: str, how: Settling, by: str = "user", note: str = "") -> DoubtSettled:
+def doubt_settled_by(call_id: str, how: Settling, by: str = "user", note: str = "") -> DoubtSettled:
     """A person's word on a call in doubt, as a fact."""
     by = "user" if by in ("", PROBE) else by  # nobody may pass for the probe
     return DoubtSettled(call_id=call_id, happened=_HAPPENED[how], by=by, note=note)
 
 
-def known_of(trace: Trace, call: CallView) -> str:
+def describe_doubt(trace: Trace, call: CallView) -> str:
     """What is known of a call in doubt, for a person, in the run's language."""
     texts = _TEXTS.get(trace.agent.language, _TEXTS["en"])
     at = datetime.fromtimestamp(call.started_at or 0.0, UTC)
@@ -124,7 +131,7 @@ def known_of(trace: Trace, call: CallView) -> str:
     return text
 
 
-async def settle(
+async def settle_doubt(
     journal: Journal,
     run_id: str,
     call_id: str,
@@ -151,7 +158,7 @@ async def settle(
     lease = await journal.acquire(run_id, at=len(seen))
     trace = Trace(run_id, await journal.load(run_id))
     call = _require_doubt(trace, call_id)
-    facts: list[Fact] = [said_by(call_id, how, by, note)]
+    facts: list[Fact] = [doubt_settled_by(call_id, how, by, note)]
     if call.doubt is None:  # its process died, and nobody has written that down yet
         facts.insert(0, InDoubt(call_id=call_id, reason=NO_OUTCOME))
     events: list[Event] = []
@@ -220,7 +227,7 @@ def _is_nothing(answer: Any) -> bool:
 
 
 def _with_output(
-    tool: Tool, call_id: str, answer: Any, outcome: Callable[[Tool, str, Output], Outcome]
+    tool: Tool, call_id: str, answer: Any, outcome: Callable[[Tool, str, ToolOutput], Outcome]
 ) -> tuple[DoubtSettled, Outcome | None]:
     """A call that happened, with the output that its probe has found."""
     try:

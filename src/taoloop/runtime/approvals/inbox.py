@@ -16,13 +16,13 @@ from taoloop.core.cards.coercion import coerce_args
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ApprovalGiven, Event, Fact, Finished, Noted, Resumed
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.errors import ConfigError, FenceLost, InvalidArguments, RunNotFound, RunNotResumable, TaoError
 from taoloop.journals.base import Journal
-from taoloop.runtime.approvals.questions import barring_rule, covered, open_calls, question, seconds_left
-from taoloop.runtime.approvals.request import OURS, ApprovalAnswer, ApprovalRequest, answer_fact
+from taoloop.runtime.approvals.questions import answered_calls, denying_rule, question, seconds_left, unanswered_calls
+from taoloop.runtime.approvals.request import RESERVED_NAMES, ApprovalAnswer, ApprovalRequest, answer_fact
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.tools.json_schema import compile_schema, findings, listed, plain
@@ -48,7 +48,7 @@ class ApprovalStale(TaoError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class AnswerRecorded:
     """A run with what was just added to it."""
 
     trace: Trace
@@ -57,11 +57,11 @@ class Answered:
     @property
     def is_complete(self) -> bool:
         """Whether no call of the run waits for a person any more."""
-        return not open_calls(self.trace)
+        return not unanswered_calls(self.trace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PendingApproval:
     """A call that waits for a person. `outer` is the run to resume, the outermost around it; `task` its own run's."""
 
     request: ApprovalRequest
@@ -69,7 +69,7 @@ class Waiting:
     outer: str
 
 
-async def answer(
+async def answer_approval(
     journal: Journal,
     run_id: str,
     call_id: str,
@@ -78,7 +78,7 @@ async def answer(
     digest: str | None = None,
     clock: Clock | None = None,
     redactor: Redactor | None = None,
-) -> Answered:
+) -> AnswerRecorded:
     """Answer the question about one call of a run that waits; `Agent.resume` then goes on with the run.
 
     `digest` is the call that the person looked at (or the beginning of it, 8 characters at least): an approval of
@@ -94,7 +94,7 @@ async def answer(
         ConfigError: an answer that is not on offer.
     """
     who = _name(given.by)
-    given = replace(given, by=who, note=well_formed(given.note))
+    given = replace(given, by=who, note=replace_surrogates(given.note))
     clock, clean = clock or SystemClock(), redactor if redactor is not None else redactor_for(None, ())
 
     def decide(trace: Trace) -> list[Fact]:
@@ -105,13 +105,13 @@ async def answer(
         answered = _judged(trace, call, given)
         if answered.args is not None and clean.value(answered.args) is not answered.args:
             raise InvalidArguments(_NOT_KEPT, hint="Answer where the run goes on, in one process, or refuse the call.")
-        others = [other for other in open_calls(trace) if _is_alike(trace, call, other, clock.now())]
-        return [answer_fact(one, said) for one, said in covered(answered, call, others)]
+        others = [other for other in unanswered_calls(trace) if _is_alike(trace, call, other, clock.now())]
+        return [answer_fact(one, said) for one, said in answered_calls(answered, call, others)]
 
     return await _add(journal, run_id, decide, clock, clean)
 
 
-async def note(
+async def add_note(
     journal: Journal,
     run_id: str,
     text: str,
@@ -119,7 +119,7 @@ async def note(
     by: str = "user",
     clock: Clock | None = None,
     redactor: Redactor | None = None,
-) -> Answered:
+) -> AnswerRecorded:
     """Say something to a run that waits or was stopped; the model reads it in its next turn, without secrets.
 
     What a person says counts as part of the task: values may be quoted from it. A run that had ended without being
@@ -133,7 +133,7 @@ async def note(
     """
     if not text.strip():
         raise ConfigError("The note is empty.", hint="Say in a text what the model should know.")
-    said = Noted(by=_name(by), text=well_formed(text.strip()))
+    said = Noted(by=_name(by), text=replace_surrogates(text.strip()))
 
     def decide(trace: Trace) -> list[Fact]:
         ended = trace.finished
@@ -150,9 +150,9 @@ async def note(
     return await _add(journal, run_id, decide, clock or SystemClock(), clean)
 
 
-async def waiting_calls(
+async def pending_approvals(
     journal: Journal, *, run_id: str | None = None, on_error: Callable[[str, TaoError], None] | None = None
-) -> list[Waiting]:
+) -> list[PendingApproval]:
     """Every call of this journal that waits for a person, the oldest run first; those of `run_id` and inside it alone.
 
     Runs inside others are among them. `on_error` hears of a run that cannot be read; without it that is raised.
@@ -163,7 +163,7 @@ async def waiting_calls(
             continue
         try:
             trace = Trace(row.run_id, await journal.load(row.run_id))
-            outer = await outermost(journal, trace)
+            outer = await outermost_run_id(journal, trace)
         except TaoError as error:
             if on_error is None:
                 raise
@@ -171,12 +171,13 @@ async def waiting_calls(
             continue
         if trace.paused is not None:
             found += [
-                Waiting(request=question(trace, call), task=trace.task, outer=outer) for call in open_calls(trace)
+                PendingApproval(request=question(trace, call), task=trace.task, outer=outer)
+                for call in unanswered_calls(trace)
             ]
     return found
 
 
-async def outermost(journal: Journal, trace: Trace) -> str:
+async def outermost_run_id(journal: Journal, trace: Trace) -> str:
     """The run that goes on when an inner run has its answers: the outermost around it, or the run itself."""
     run_id, parent = trace.run_id, trace.started.parent if trace.started is not None else None
     while parent is not None and run_id.startswith(f"{parent}."):
@@ -188,7 +189,7 @@ async def outermost(journal: Journal, trace: Trace) -> str:
     return run_id
 
 
-def fitted(card: ToolCard, args: Any) -> Mapping[str, Any]:
+def validate_edited_args(card: ToolCard, args: Any) -> Mapping[str, Any]:
     """Edited arguments as the tool takes them, by the schema of its card; lossless corrections are made.
 
     Raises:
@@ -214,7 +215,7 @@ def fitted(card: ToolCard, args: Any) -> Mapping[str, Any]:
 
 async def _add(
     journal: Journal, run_id: str, decide: Callable[[Trace], Sequence[Fact]], clock: Clock, clean: Redactor
-) -> Answered:
+) -> AnswerRecorded:
     """Add what `decide` says to a run that nobody is at work on. It is asked before the run is taken, and after."""
     lost: FenceLost | None = None
     for _ in range(_ATTEMPTS):
@@ -235,7 +236,7 @@ async def _add(
         except FenceLost as error:  # somebody else answers at the same time: look again
             lost = error
             continue
-        return Answered(trace=trace, events=tuple(events))
+        return AnswerRecorded(trace=trace, events=tuple(events))
     raise lost or FenceLost(f"Run {run_id!r} was taken by another worker.")
 
 
@@ -247,7 +248,7 @@ def _begun(trace: Trace) -> Trace:
 
 def _waiting_call(trace: Trace, call_id: str) -> CallView:
     run_id, call = trace.run_id, trace.calls.get(call_id)
-    waiting = ", ".join(call.requested.call_id for call in open_calls(trace))
+    waiting = ", ".join(call.requested.call_id for call in unanswered_calls(trace))
     hint = f"These wait: {waiting}." if waiting else "No call of this run waits for an answer."
     if call is None:
         raise NotWaiting(f"Run {run_id} has no call {call_id!r}.", hint=hint)
@@ -316,10 +317,10 @@ def _judged(trace: Trace, call: CallView, given: ApprovalAnswer) -> ApprovalAnsw
     card = request.card
     if card is None:
         raise InvalidArguments(f"Run {trace.run_id} has no tool {request.tool!r} that could take arguments.")
-    args = fitted(card, given.args)
+    args = validate_edited_args(card, given.args)
     same = call_digest(request.tool, args) == call_digest(request.tool, call.requested.args) and not given.digits
     edited = replace(given, args=None if same else args)
-    if (barred := barring_rule(trace, call, edited)) is not None:
+    if (barred := denying_rule(trace, call, edited)) is not None:
         raise InvalidArguments(f"{request.tool} ({request.call_id}): {barred}.")
     return edited
 
@@ -337,7 +338,7 @@ def _is_alike(trace: Trace, call: CallView, other: CallView, now: float) -> bool
 
 
 def _name(by: str) -> str:
-    name = well_formed(" ".join(by.split()))
-    if not name or name in OURS:
+    name = replace_surrogates(" ".join(by.split()))
+    if not name or name in RESERVED_NAMES:
         raise ConfigError(f"An answer cannot be by {by!r}.", hint="Name the person who answers.")
     return name

@@ -12,8 +12,8 @@ from taoloop.core.events import ActionRequested, Event, Paused
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
-from taoloop.policy import CodeRule, is_grave, judge, tainted
-from taoloop.policy.rules import Budgets, speaks_of
+from taoloop.policy import CodeRule, is_high_risk, judge, tainted
+from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver, ask
 from taoloop.runtime.engine.clock import Clock
 
@@ -33,7 +33,7 @@ _TEXTS = {
 }
 
 
-def open_calls(trace: Trace) -> list[CallView]:
+def unanswered_calls(trace: Trace) -> list[CallView]:
     """The calls of a run that have been asked about and have no answer."""
     return [call for call in trace.pending.values() if call.needs_person]
 
@@ -62,7 +62,7 @@ def question(trace: Trace, call: CallView) -> ApprovalRequest:
         card=card,
         sources=requested.sources,
         rule=requested.rule,
-        grave=is_grave(card, requested.sources),
+        grave=is_high_risk(card, requested.sources),
         policy=requested.policy,
         digest=requested.digest,
         since=since,
@@ -95,7 +95,7 @@ def seconds_left(trace: Trace, call_id: str, now: float) -> float | None:
     return timeout_s - max(0.0, now - since)
 
 
-def covered(answer: ApprovalAnswer, call: CallView, others: Iterable[CallView]) -> Answers:
+def answered_calls(answer: ApprovalAnswer, call: CallView, others: Iterable[CallView]) -> Answers:
     """The calls that an answer is for. What was edited is one call's; `rule` reaches the others of its tool at once."""
     found = [(call, answer)]
     if answer.args is not None:
@@ -108,7 +108,7 @@ def covered(answer: ApprovalAnswer, call: CallView, others: Iterable[CallView]) 
     return found
 
 
-def barring_rule(trace: Trace, call: CallView, answer: ApprovalAnswer, rules: tuple[CodeRule, ...] = ()) -> str | None:
+def denying_rule(trace: Trace, call: CallView, answer: ApprovalAnswer, rules: tuple[CodeRule, ...] = ()) -> str | None:
     """What is wrong with the edited arguments of an answer by the rules of the operator, which bind people too."""
     card, policy = trace.card(call.requested.tool), trace.agent.policy
     if answer.args is None or card is None:
@@ -137,7 +137,7 @@ def _denying(trace: Trace, policy: Policy, call: CallView, answer: ApprovalAnswe
     seen = tainted(trace) or call.requested.written is not None
     for rule in policy.rules:
         counts = rule.calls_over is not None or rule.total_over
-        if not speaks_of(rule, card, answer.args, tainted=seen) or (counts and not used.exceeded(rule, answer.args)):
+        if not rule_matches(rule, card, answer.args, tainted=seen) or (counts and not used.exceeded(rule, answer.args)):
             continue
         return rule.title if rule.verdict == "deny" else None
     return None
@@ -212,4 +212,4 @@ class Questions:
             why = "is grave" if request.grave else "needs a yes for each call"
             _LOG.warning("run %s: %s %s, so only this call is allowed", request.run_id, request.call_id, why)
             answer = replace(answer, scope="call")
-        return covered(answer, asked[0], asked[1:])
+        return answered_calls(answer, asked[0], asked[1:])

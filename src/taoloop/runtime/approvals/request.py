@@ -77,7 +77,7 @@ class ApprovalAnswer:
 
 _SETTLINGS = ("happened", "repeat", "leave")
 
-OURS = frozenset({"guard", "probe", TIMEOUT})
+RESERVED_NAMES = frozenset({"guard", "probe", TIMEOUT})
 """Who speaks where no person does: no answer may be signed like that."""
 
 _LOG = logging.getLogger("taoloop")
@@ -86,7 +86,7 @@ Approver = Callable[[ApprovalRequest], ApprovalAnswer | bool | Awaitable[Approva
 """Answers a question; None means "not now": the run then waits."""
 
 
-class OneByOne:
+class SerializedApprover:
     """An approver that is asked only while nobody else who shares the lock is: a person gets one question at a time."""
 
     def __init__(self, approver: Approver, asking: asyncio.Lock) -> None:
@@ -107,7 +107,7 @@ async def ask(approver: Approver, request: ApprovalRequest, timeout_s: float | N
     Raises:
         TimeoutError: there was no answer in time. Waiting for somebody else's question to be answered does not count.
     """
-    if isinstance(approver, OneByOne):
+    if isinstance(approver, SerializedApprover):
         async with approver.asking:
             return await ask(approver.approver, request, timeout_s)
     loop = asyncio.get_running_loop()
@@ -124,10 +124,10 @@ async def ask(approver: Approver, request: ApprovalRequest, timeout_s: float | N
         return None
     if timeout_s is not None and loop.time() - began > timeout_s:  # it blocked, so nothing could end it
         raise TimeoutError
-    return understood(answer, request.run_id)
+    return normalise_answer(answer, request.run_id)
 
 
-def understood(answer: object, run_id: str) -> ApprovalAnswer | None:
+def normalise_answer(answer: object, run_id: str) -> ApprovalAnswer | None:
     """What an approver gave, if it is an answer; anything else is logged, for it could not be kept."""
     if isinstance(answer, bool):
         return ApprovalAnswer(approved=answer)
@@ -142,7 +142,7 @@ def _is_on_offer(answer: ApprovalAnswer) -> bool:
     by, note, scope, settle = (getattr(answer, name) for name in ("by", "note", "scope", "settle"))
     return (
         isinstance(by, str)
-        and by not in OURS
+        and by not in RESERVED_NAMES
         and isinstance(note, str)
         and scope in get_args(ApprovalScope)
         and (settle is None or settle in _SETTLINGS)

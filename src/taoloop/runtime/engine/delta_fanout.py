@@ -16,7 +16,7 @@ One that raises is logged, hears no more of that reply, and the run goes on.
 _LOG = logging.getLogger("taoloop")
 
 
-class Hearing:
+class DeltaFanout:
     """Hands the pieces of one reply on, without a queue; `end` makes it deaf to a model that goes on all the same."""
 
     __slots__ = ("_listeners",)

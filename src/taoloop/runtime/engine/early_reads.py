@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.action_requests import call_digest
-from taoloop.core.cards.decimals import written_literals
+from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.decision import Act, Call
 from taoloop.core.effects import CallModel
 from taoloop.core.events import ActionRequested, Fact, ModelReplied, ReadDropped
-from taoloop.core.handles.handle import holds_handle
+from taoloop.core.handles.handle import contains_handle
 from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.message import Delta
 from taoloop.core.trace import Trace
@@ -25,10 +25,10 @@ from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import TaoError
 from taoloop.policy import CodeRule, judge
 from taoloop.runtime.engine.tool_execution import Outcome
-from taoloop.tools.tool import Prepared, Tool
+from taoloop.tools.tool import Tool, ValidatedArgs
 from taoloop.tools.toolbox import Toolbox
 
-Begin = Callable[[str, str, Tool, Prepared], Coroutine[Any, Any, Outcome]]
+Begin = Callable[[str, str, Tool, ValidatedArgs], Coroutine[Any, Any, Outcome]]
 """Runs a call: its id, its idempotency key, the tool and the arguments."""
 
 
@@ -64,11 +64,11 @@ class EarlyReads:
 
     def expect(self, effect: CallModel) -> list[Fact]:
         """A reply is about to be written. Gives what has to be said of reads that nobody took."""
-        left = self.drop("not_asked")
+        left = self.cancel_all("not_asked")
         self._effect, self._pieces, self._open = effect, {}, effect.request.native
         return left
 
-    def hear(self, delta: Delta) -> None:
+    def on_delta(self, delta: Delta) -> None:
         """Take one piece of the reply; begin the call that it completes, if that only reads."""
         if delta.kind == "restart":
             self._void += self._reads
@@ -86,12 +86,12 @@ class EarlyReads:
                 if begun is not None:
                     self._reads.append(begun)
 
-    def settle(self, facts: Sequence[Fact]) -> list[Fact]:
+    def reconcile(self, facts: Sequence[Fact]) -> list[Fact]:
         """Compare with what was read in the whole reply: keep the reads that it asks for, drop the others."""
         self._open = False
         replied = next((fact for fact in facts if isinstance(fact, ModelReplied)), None)
         if replied is None:
-            return self.drop("no_reply")
+            return self.cancel_all("no_reply")
         calls: tuple[Call, ...] = replied.decision.calls if isinstance(replied.decision, Act) else ()
         kept = 0
         for read, call in zip(self._reads, calls, strict=False):
@@ -103,14 +103,14 @@ class EarlyReads:
         reason = "rejected" if replied.decision is None else "not_asked"
         return [*self._voided(), *(read.dropped(replied.step, reason) for read in dropped)]
 
-    def take(self, requested: ActionRequested) -> asyncio.Task[Outcome] | None:
+    def claim(self, requested: ActionRequested) -> asyncio.Task[Outcome] | None:
         """The running read that does exactly this call, if there is one."""
         for number, read in enumerate(self._reads):
             if read.call_id == requested.call_id and read.judged == requested.digest:
                 return self._reads.pop(number).task
         return None
 
-    def drop(self, reason: str) -> list[Fact]:
+    def cancel_all(self, reason: str) -> list[Fact]:
         """Cancel everything that was not taken, and give what the trace has to say of it."""
         self._open = False
         reads, self._reads = self._reads, []
@@ -139,9 +139,9 @@ class EarlyReads:
             return None
         try:
             args = loads(text) if text.strip() else {}
-            if trace.agent.policy.observations == "handles" and (name == READER or holds_handle(args)):
+            if trace.agent.policy.observations == "handles" and (name == READER or contains_handle(args)):
                 return None  # its values are filled in once the decision is there
-            if tool.context_parameter is not None and written_literals(args, (text,)):
+            if tool.context_parameter is not None and decimal_literals(args, (text,)):
                 return None  # a tool may need its digits, which are found in the whole reply
             asked = call_digest(name, args)
             prepared = tool.prepare(args)

@@ -15,9 +15,9 @@ from taoloop.core.handles.handle import (
     MAX_FILLED_CHARS,
     BadHandleError,
     TooLongError,
-    as_text,
-    fill,
+    inline_text,
     numbers_in,
+    substitute_handles,
     value_of,
 )
 from taoloop.core.handles.opaque_observation import READER, TOO_LONG, UNKNOWN_HANDLE
@@ -26,7 +26,7 @@ from taoloop.dialects.parsing.strict_json import answer_values, dumps
 from taoloop.dialects.reply_events import AnswerCheck
 from taoloop.journals.base import Journal
 from taoloop.models.base import Model
-from taoloop.runtime.engine.observation_reader import Reading
+from taoloop.runtime.engine.observation_reader import ObservationReader
 from taoloop.runtime.output_type import BAD_ANSWER
 
 _TEXTS: dict[str, dict[str, str]] = {
@@ -47,7 +47,7 @@ _TEXTS: dict[str, dict[str, str]] = {
 }
 
 
-class Handles:
+class HandleResolver:
     """What the observations of one run hold, for the executor alone.
 
     `load` must have been called for a value before anything is filled into it: long outputs lie in the journal.
@@ -87,7 +87,7 @@ class Handles:
                     if isinstance(handle, str):
                         self._value_of(handle)
                 return args
-            filled = fill(args, self._find)
+            filled = substitute_handles(args, self._find)
         except BadHandleError as error:
             return self._fault(UNKNOWN_HANDLE, handle=error.handle)
         except TooLongError:
@@ -119,19 +119,19 @@ class Handles:
             return fact
         return fact if isinstance(filled, Problem) else replace(fact, answer=filled.text)
 
-    def reading(self, step: int, note: Callable[[Any], None], tick: Callable[[], float]) -> Reading:
+    def reading(self, step: int, note: Callable[[Any], None], tick: Callable[[], float]) -> ObservationReader:
         """What a call of the reader is lent: this run's model, and the values."""
-        return Reading(self._trace, self._model, step, note, tick, self.load, self._value_of)
+        return ObservationReader(self._trace, self._model, step, note, tick, self.load, self._value_of)
 
     def _filled_answer(self, answer: Answer) -> Answer | Problem:
         if self._check_answer is None:
-            return replace(answer, text=as_text(fill(answer.text, self._find)))
+            return replace(answer, text=inline_text(substitute_handles(answer.text, self._find)))
         if not numbers_in(answer.text):
             return self._check_answer(answer)
         values, _, _ = answer_values(answer.text)
         if not values:
             return self._check_answer(answer)
-        return self._check_answer(replace(answer, text=dumps(fill(values[0], self._find))))
+        return self._check_answer(replace(answer, text=dumps(substitute_handles(values[0], self._find))))
 
     def _find(self, number: int) -> Any:
         return self._values[number]

@@ -7,19 +7,19 @@ from typing import Any
 
 from taoloop.core.effects import CallModel
 from taoloop.core.events import Fact, Observed
-from taoloop.core.handles.handle import as_text
+from taoloop.core.handles.handle import inline_text
 from taoloop.core.model_request import ModelRequest
 from taoloop.core.preview import preview
 from taoloop.core.trace import Trace
 from taoloop.dialects.prompt.reader_question import answer_schema, question_prompt, read_answer
-from taoloop.dialects.reply_events import reply_facts
+from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import ModelError, ToolError
 from taoloop.models.base import Model
 
 _MOST_CHARS, _CHARS_PER_TOKEN = 200_000, 2
 
 
-class Reading:
+class ObservationReader:
     """What a call of `ask_about` is lent. Its model call is a fact of the run (`purpose` read) before its observation.
 
     It stands where a call of an agent has its `Inside`.
@@ -64,7 +64,7 @@ class Reading:
         began = self._tick()
         try:
             reply = await self._model.complete(request)
-            facts = reply_facts(CallModel(request=request, step=self._step), reply, self._tick() - began)
+            facts = reply_to_events(CallModel(request=request, step=self._step), reply, self._tick() - began)
         except ModelError as error:
             raise ToolError(str(error), code="reader_failed") from error
         for fact in facts:
@@ -84,4 +84,4 @@ class Reading:
 
     def _content(self, handle: str, room: int) -> str:
         value = self._value_of(handle)
-        return preview(as_text(value), "text" if isinstance(value, str) else "json", room).text
+        return preview(inline_text(value), "text" if isinstance(value, str) else "json", room).text

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast
 
-from taoloop.core.cards.tool_search import CALL
+from taoloop.core.cards.tool_search import CALL_TOOL
 from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, ApprovalGiven, Fact, ModelReplied
 from taoloop.core.message import Delta
@@ -92,7 +92,7 @@ class RealArguments:
             case ModelReplied(decision=Act(calls=before)), ModelReplied(decision=Act(calls=after)):
                 for one, other in zip(before, after, strict=True):
                     self._pair(other.args, one.args)
-                    if one.tool == CALL.name and isinstance(one.args, Mapping) and isinstance(other.args, Mapping):
+                    if one.tool == CALL_TOOL.name and isinstance(one.args, Mapping) and isinstance(other.args, Mapping):
                         self._pair(other.args.get("args"), one.args.get("args"))  # it stands for the call in it
             case ActionRequested(args=before_args), ActionRequested(args=after_args):
                 self._pair(after_args, before_args)

@@ -11,7 +11,7 @@ from typing import TextIO
 KEPT_CHARS = 2_000
 
 
-class Printed:
+class CapturedOutput:
     """The beginning of what one call printed, and how much it was."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Printed:
         return text if self.total <= KEPT_CHARS else f"{text}\n[… {self.total - self.kept:,} more characters printed]"
 
 
-_current: contextvars.ContextVar[Printed | None] = contextvars.ContextVar("taoloop_printed", default=None)
+_current: contextvars.ContextVar[CapturedOutput | None] = contextvars.ContextVar("taoloop_printed", default=None)
 
 
 class _Divider:
@@ -61,7 +61,7 @@ class _Divider:
 
 
 @contextmanager
-def dividing_stdout() -> Iterator[None]:
+def redirect_stdout() -> Iterator[None]:
     """While this is entered, what tool calls print goes into their observations and not to the terminal.
 
     For programs that own their standard output, such as the command line; the library itself never touches it.
@@ -74,7 +74,7 @@ def dividing_stdout() -> Iterator[None]:
         sys.stdout = real
 
 
-class collecting:  # noqa: N801  # used like a function: `with collecting() as printed`
+class capture_output:  # noqa: N801  # used like a function: `with collecting() as printed`
     """Collect what is printed in this context, and in threads started with a copy of it.
 
     Outside `dividing_stdout` nothing is collected, and what tools print goes where the program's output goes.
@@ -82,12 +82,12 @@ class collecting:  # noqa: N801  # used like a function: `with collecting() as p
 
     __slots__ = ("_token",)
 
-    def __enter__(self) -> Printed:
+    def __enter__(self) -> CapturedOutput:
         """Begin; gives what will hold the text."""
-        self._token: contextvars.Token[Printed | None] | None = None
+        self._token: contextvars.Token[CapturedOutput | None] | None = None
         if type(sys.stdout) is not _Divider:
             return NOTHING
-        printed = Printed()
+        printed = CapturedOutput()
         self._token = _current.set(printed)
         return printed
 
@@ -97,5 +97,5 @@ class collecting:  # noqa: N801  # used like a function: `with collecting() as p
             _current.reset(self._token)
 
 
-NOTHING = Printed()
+NOTHING = CapturedOutput()
 """What was collected where nothing is collected."""

@@ -14,14 +14,14 @@ from typing import Any
 from taoloop.core.events import Fault, Observed
 from taoloop.core.fast_dataclass import maker
 from taoloop.core.preview import preview
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 from taoloop.errors import HandedOver, TaoError, ToolTimeout
 from taoloop.journals.base import Artifact
 from taoloop.runtime.engine.clock import Clock
-from taoloop.runtime.engine.stdout_capture import Printed, collecting
+from taoloop.runtime.engine.stdout_capture import CapturedOutput, capture_output
 from taoloop.runtime.engine.time_limit import within
 from taoloop.runtime.engine.worker_threads import POOL
-from taoloop.tools.tool import Output, Tool, ToolContext
+from taoloop.tools.tool import Tool, ToolContext, ToolOutput
 
 _observed = maker(Observed)
 
@@ -52,7 +52,7 @@ class Outcome:
 _outcome = maker(Outcome)
 
 
-async def act(
+async def execute_tool(
     tool: Tool,
     values: Mapping[str, Any],
     call_id: str,
@@ -69,7 +69,7 @@ async def act(
     and an async one that gave no result in time from then on.
     """
     began, is_done = clock.tick(), False
-    with collecting() as printed:
+    with capture_output() as printed:
         try:
             result = _begin(tool, values, context, key)
             if tool.is_async or inspect.iscoroutine(result):
@@ -77,7 +77,7 @@ async def act(
             is_done = True
             output = tool.render(result)
         except BaseException as error:  # every error of a tool is an observation
-            if is_ours(error):
+            if is_own_cancellation(error):
                 raise
             fault = fault_of(error, clean)
             observed = Observed(
@@ -95,10 +95,10 @@ async def act(
 
 
 def outcome_of(
-    tool: Tool, call_id: str, output: Output, latency_s: float, printed: Printed, clean: Clean | None = None
+    tool: Tool, call_id: str, output: ToolOutput, latency_s: float, printed: CapturedOutput, clean: Clean | None = None
 ) -> Outcome:
     """The outcome of a call that gave `output`: an observation with as much of it as the model is to see."""
-    text = well_formed(output.text)
+    text = replace_surrogates(output.text)
     if clean is not None:
         text = clean(text)
     limit = tool.card.max_preview_chars
@@ -137,14 +137,14 @@ def fault_of(error: BaseException, clean: Clean | None = None) -> Fault:
     return Fault(code="exception", message=_bounded(f"{name}: {text}" if text else name, clean))
 
 
-def _printed(printed: Printed, clean: Clean | None) -> str:
+def _printed(printed: CapturedOutput, clean: Clean | None) -> str:
     if not printed.total:
         return ""
-    text = well_formed(str(printed))
+    text = replace_surrogates(str(printed))
     return text if clean is None else clean(text)
 
 
-def is_going_on(key: str) -> bool:
+def is_still_running(key: str) -> bool:
     """Whether a call with this key may be at work, though nobody waits for it.
 
     It is in a thread of this process that has not come to its end, or it is async, and gave no result in time here.
@@ -204,7 +204,7 @@ def _late(tool: Tool, key: str, timeout_s: float | None) -> ToolTimeout:
     )
 
 
-def is_ours(error: BaseException) -> bool:
+def is_own_cancellation(error: BaseException) -> bool:
     """True for a cancellation of this task, and for Ctrl-C; False where the tool itself raised such a thing."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
@@ -213,7 +213,7 @@ def is_ours(error: BaseException) -> bool:
 
 
 def _bounded(text: str, clean: Clean | None = None) -> str:
-    text = well_formed(text)
+    text = replace_surrogates(text)
     if clean is not None:
         text = clean(text)  # before it is cut: half of a secret is not known as one
     if len(text) <= MAX_MESSAGE_CHARS:

@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 from taoloop.errors import ToolDefinitionError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource
-from taoloop.serve.gateway.config.host_overrides import Services
-from taoloop.tools.load_result import Loaded
+from taoloop.serve.gateway.config.host_overrides import HostOverrides
+from taoloop.tools.load_result import LoadResult
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.http.operation_call import Api, Caller
+from taoloop.tools.openapi.http.operation_call import ApiClient, OperationCaller
 from taoloop.tools.openapi.http.request import server_of
 from taoloop.tools.tool import Tool
 
 
-def moved_agent(agent: Agent, services: Services, env: Mapping[str, str] | None) -> Agent:
+def apply_host_overrides(agent: Agent, services: HostOverrides, env: Mapping[str, str] | None) -> Agent:
     """The agent with its calls to hosts that have another place going there.
 
     Models of providers go there by the variables of their addresses. Tools keep the path behind the host.
@@ -30,17 +30,17 @@ def moved_agent(agent: Agent, services: Services, env: Mapping[str, str] | None)
     return replace(agent, env=variables, tools=tuple(_moved_entry(one, services) for one in agent.tools))
 
 
-def _moved_entry(entry: Any, services: Services) -> Any:
+def _moved_entry(entry: Any, services: HostOverrides) -> Any:
     if not isinstance(entry, ToolSource):
         return _moved_tool(entry, services, {}) if isinstance(entry, Tool) else entry
 
     settings = entry.settings
     fetched = _moved_document(settings, services) if isinstance(settings, OpenapiSource) else None
 
-    def load() -> Loaded:
-        apis: dict[str, Api] = {}
+    def load() -> LoadResult:
+        apis: dict[str, ApiClient] = {}
         found = entry.loaded() if fetched is None else openapi_tools(fetched)
-        return Loaded(tools=tuple(_moved_tool(one, services, apis) for one in found.tools), problems=found.problems)
+        return LoadResult(tools=tuple(_moved_tool(one, services, apis) for one in found.tools), problems=found.problems)
 
     return ToolSource(
         entry.location,
@@ -52,7 +52,7 @@ def _moved_entry(entry: Any, services: Services) -> Any:
     )
 
 
-def _moved_document(source: OpenapiSource, services: Services) -> OpenapiSource | None:
+def _moved_document(source: OpenapiSource, services: HostOverrides) -> OpenapiSource | None:
     """The source with its document fetched elsewhere; None where that stays."""
     if "\n" in source.document or "://" not in source.document:
         return None
@@ -60,9 +60,9 @@ def _moved_document(source: OpenapiSource, services: Services) -> OpenapiSource 
     return None if moved == source.document else replace(source, document=moved)
 
 
-def _moved_tool(tool: Tool, services: Services, apis: dict[str, Api]) -> Tool:
+def _moved_tool(tool: Tool, services: HostOverrides, apis: dict[str, ApiClient]) -> Tool:
     caller = tool.handler
-    if not isinstance(caller, Caller):
+    if not isinstance(caller, OperationCaller):
         return tool
     try:
         address = server_of(caller.operation, caller.api.source)
@@ -73,5 +73,5 @@ def _moved_tool(tool: Tool, services: Services, apis: dict[str, Api]) -> Tool:
         return tool
     source = caller.api.source
     headers = {**source.headers, **services.host_header(address, urlsplit(address).hostname or "")}
-    api = apis.setdefault(address, Api(replace(source, base_url=moved, headers=headers), clock=caller.api.clock))
+    api = apis.setdefault(address, ApiClient(replace(source, base_url=moved, headers=headers), clock=caller.api.clock))
     return replace(tool, handler=replace(caller, api=api))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from taoloop.core.events import Event, ModelReplied
 from taoloop.core.message import Delta
-from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, rest_of
+from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, unsent_suffix
 
 _BREAK = "\n\n"
 
@@ -39,7 +39,7 @@ class AnswerPieces:
         """Whether anything went out."""
         return bool(self._given or self._before)
 
-    def hear(self, delta: Delta) -> str:
+    def on_delta(self, delta: Delta) -> str:
         """Take a piece of a reply; gives what can be sent of it."""
         if self._holds or delta.kind == "progress":
             return ""
@@ -48,7 +48,7 @@ class AnswerPieces:
             self._turn()
         return self._sent(text)
 
-    def heed(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Take an event: a reply that is whole is followed by another one, or by the end."""
         if isinstance(event.fact, ModelReplied):
             decision = event.fact.decision
@@ -58,12 +58,12 @@ class AnswerPieces:
                 self._turn()
             self._stream = self._fresh()
 
-    def rest(self, answer: str) -> str:
+    def finish(self, answer: str) -> str:
         """What is still to be sent, now that the whole answer is known."""
         held = ""
         if self._rejected and not self._given and answer.startswith(self._rejected):  # a reply that was cut
             self._given, held, self._before = self._rejected, self._before.removesuffix(_BREAK), ""
-        more, fits = rest_of(answer, self._given)
+        more, fits = unsent_suffix(answer, self._given)
         if not fits and self.has_sent:
             self._turn()
         return held + self._sent(more) + self._cutter.flush()

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from taoloop.runtime.engine.clock import random_hex
-from taoloop.serve.gateway.errors import Refusal, RequestRefused
+from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
 from taoloop.serve.gateway.observe.metrics import OTHER
-from taoloop.serve.gateway.request_context import Visit, failure
+from taoloop.serve.gateway.request_context import RequestContext, failure
 from taoloop.serve.gateway.routes.chat import chat_completions
-from taoloop.serve.gateway.routes.openapi_document import contract
+from taoloop.serve.gateway.routes.openapi_document import openapi_document
 from taoloop.serve.gateway.routes.responses import responses
 from taoloop.serve.gateway.routes.runs import approve, run
 
 if TYPE_CHECKING:
-    from taoloop.serve.gateway.snapshot import Standing
+    from taoloop.serve.gateway.snapshot import ConfigSnapshot
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
-Handler = Callable[[Visit], Awaitable[web.StreamResponse]]
+Handler = Callable[[RequestContext], Awaitable[web.StreamResponse]]
 
 
 class Gateway:
@@ -36,11 +36,11 @@ class Gateway:
     """
 
     def __init__(
-        self, standing: Standing, on_visit: Callable[[Visit, int], None] = lambda _visit, _status: None
+        self, standing: ConfigSnapshot, on_visit: Callable[[RequestContext, int], None] = lambda _visit, _status: None
     ) -> None:
         self.standing, self._on_visit = standing, on_visit
         self.is_ready = False
-        self._under_way: dict[asyncio.Task[Any] | None, Visit] = {}
+        self._under_way: dict[asyncio.Task[Any] | None, RequestContext] = {}
         self.app = web.Application(middlewares=[self._in_openai_form])
         for method, path, handler in ROUTES:
             handle = self._handled(path, handler)
@@ -63,7 +63,7 @@ class Gateway:
     def _handled(self, route: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             standing = self.standing
-            visit = Visit(request, standing, _request_id(request))
+            visit = RequestContext(request, standing, _request_id(request))
             visit.is_ready = self.is_ready
             standing.enter()
             task = asyncio.current_task()
@@ -81,10 +81,10 @@ class Gateway:
 
         return handle
 
-    async def _answered(self, visit: Visit, handler: Handler) -> web.StreamResponse:
+    async def _answered(self, visit: RequestContext, handler: Handler) -> web.StreamResponse:
         try:
             return await handler(visit)
-        except RequestRefused as error:
+        except ApiErrorRaised as error:
             visit.refused(error.refusal)
             return refused(error.refusal, visit.headers)
         except (web.HTTPException, ConnectionError):
@@ -92,7 +92,7 @@ class Gateway:
         except asyncio.CancelledError:
             if not visit.is_cut:
                 raise
-            refusal = visit.end_told()
+            refusal = visit.shutdown_error()
         except Exception as error:  # noqa: BLE001  # a bug must not take the reason to the client
             refusal = failure(error, visit.request_id)
         visit.refused(refusal)
@@ -105,21 +105,21 @@ class Gateway:
         """What the framework itself refuses (an unknown path, a wrong method), in the form of all other errors."""
         try:
             return await handler(request)
-        except RequestRefused as error:
+        except ApiErrorRaised as error:
             return refused(error.refusal)
         except web.HTTPException as error:
             refusal = _no_route(request, error)
             headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
             if request.match_info.http_exception is None:  # it has come to a route, which tells of it
                 return refused(refusal, headers)
-            visit = Visit(request, self.standing, _request_id(request))
+            visit = RequestContext(request, self.standing, _request_id(request))
             visit.refused(refusal)
             self.standing.metrics.request(OTHER, refusal.status, time.perf_counter() - visit.began)
             self._on_visit(visit, refusal.status)
             return refused(refusal, visit.headers | headers)
 
 
-def refused(refusal: Refusal, headers: dict[str, str] | None = None) -> web.Response:
+def refused(refusal: ApiError, headers: dict[str, str] | None = None) -> web.Response:
     """A refusal as a response."""
     return web.Response(
         status=refusal.status,
@@ -129,12 +129,12 @@ def refused(refusal: Refusal, headers: dict[str, str] | None = None) -> web.Resp
     )
 
 
-def _no_route(request: web.Request, error: web.HTTPException) -> Refusal:
+def _no_route(request: web.Request, error: web.HTTPException) -> ApiError:
     messages = {
         404: f"Unknown request URL: {request.method} {request.path}. {_way_out(request.path)}",
         405: f"Not allowed to {request.method} on {request.path}.",
     }
-    return Refusal(
+    return ApiError(
         status=error.status,
         message=messages.get(error.status, error.reason),
         code={404: "unknown_url", 405: "method_not_allowed"}.get(error.status),
@@ -158,13 +158,13 @@ def _request_id(request: web.Request) -> str:
 # The small routes
 
 
-async def models(visit: Visit) -> web.Response:
+async def models(visit: RequestContext) -> web.Response:
     """`GET /v1/models`: the agents that this key may use."""
     data = [model_part(served.name) for served in visit.may_use()]
     return web.json_response({"object": "list", "data": data}, headers=visit.headers)
 
 
-async def model(visit: Visit) -> web.Response:
+async def model(visit: RequestContext) -> web.Response:
     """`GET /v1/models/{model}`."""
     served = visit.served(visit.request.match_info["model"])
     return web.json_response(model_part(served.name), headers=visit.headers)
@@ -178,26 +178,26 @@ def model_part(name: str) -> dict[str, object]:
 _STARTED = int(time.time())
 
 
-async def healthz(visit: Visit) -> web.Response:
+async def healthz(visit: RequestContext) -> web.Response:
     """`GET /healthz`: the process lives."""
     return web.json_response({"status": "ok"}, headers=visit.headers)
 
 
-async def readyz(visit: Visit) -> web.Response:
+async def readyz(visit: RequestContext) -> web.Response:
     """`GET /readyz`: 200 while requests are taken, 503 before that and at the end."""
     status = 200 if visit.is_ready else 503
     return web.json_response({"status": "ready" if visit.is_ready else "not ready"}, status=status)
 
 
-async def metrics(visit: Visit) -> web.Response:
+async def metrics(visit: RequestContext) -> web.Response:
     """`GET /metrics`, for Prometheus."""
     page, content_type = visit.standing.metrics.expose(visit.request.headers.get("accept", ""))
     return web.Response(body=page, headers={"Content-Type": content_type})
 
 
-async def openapi(visit: Visit) -> web.Response:
+async def openapi(visit: RequestContext) -> web.Response:
     """`GET /openapi.json`."""
-    return web.json_response(contract(), headers=visit.headers)
+    return web.json_response(openapi_document(), headers=visit.headers)
 
 
 ROUTES: list[tuple[str, str, Handler]] = [

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.trace import Trace
 from taoloop.errors import Refused, TaoError
-from taoloop.runtime.approvals.questions import open_calls
+from taoloop.runtime.approvals.questions import unanswered_calls
 from taoloop.serve.gateway.client_tools import open_calls_of_client
-from taoloop.serve.gateway.run_service import Wish
+from taoloop.serve.gateway.run_service import RunRequest
 
 if TYPE_CHECKING:
     from taoloop.core.events import Event
     from taoloop.journals.base import RunRow
-    from taoloop.serve.gateway.snapshot import Standing
+    from taoloop.serve.gateway.snapshot import ConfigSnapshot
 
 _LOG = logging.getLogger("taoloop.gateway")
 
@@ -28,15 +28,15 @@ EVERY_S = 1.0
 _MOST = 1_000
 
 
-class Waker:
+class AutoResumer:
     """Looks for waiting runs of this gateway that have all their answers, and drives them on.
 
     A run is loaded again only after something was added to it, or to a run inside it, or the configuration was changed.
     """
 
-    def __init__(self, standing: Callable[[], Standing]) -> None:
+    def __init__(self, standing: Callable[[], ConfigSnapshot]) -> None:
         self._standing = standing
-        self._under: Standing | None = None
+        self._under: ConfigSnapshot | None = None
         self._seen: dict[str, int] = {}  # how many events a run had, with those inside it, that still waited
         self._driving: dict[str, asyncio.Task[None]] = {}
         self._trouble = ""
@@ -105,7 +105,7 @@ class Waker:
         if served is None or (standing.config.keys and not may):
             _LOG.warning("run %s was answered; its key or agent is served no more, so it is left: tao resume", run_id)
             return
-        wish = Wish(served=served, run=run_id, owner=labels["key"])
+        wish = RunRequest(served=served, run=run_id, owner=labels["key"])
         try:
             turn = standing.allowances.enter(key)
         except Refused:  # there is no place now; it is tried again at the next look
@@ -151,4 +151,4 @@ def _outer(row: RunRow) -> str:
 def _is_open(trace: Trace) -> bool:
     """Whether a run still waits for somebody: for a word, or for what became of a call."""
     in_doubt = any(call.doubt is not None and call.settled is None for call in trace.pending.values())
-    return bool(open_calls(trace)) or in_doubt
+    return bool(unanswered_calls(trace)) or in_doubt

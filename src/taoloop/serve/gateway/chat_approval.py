@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from taoloop.core.events import Resumed
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
-from taoloop.runtime.approvals.inbox import answer
+from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
 
 if TYPE_CHECKING:
     from taoloop.core.redaction.redactor import Redactor
     from taoloop.journals.base import Journal
-    from taoloop.runtime.approvals.inbox import Waiting
+    from taoloop.runtime.approvals.inbox import PendingApproval
 
 Word = Literal["yes", "no"]
 
@@ -106,7 +106,7 @@ _TEXTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ApprovalReply:
     """What a client's next message means for what waits, and which question it answers.
 
     `is_whole`: it was a whole word, which takes more thought than an `ok`. The question is the one with this `code`
@@ -120,7 +120,7 @@ class Said:
     turn: int | None = None
 
 
-def code_of(waiting: Iterable[Waiting]) -> str:
+def question_code(waiting: Iterable[PendingApproval]) -> str:
     """Stands for exactly these calls, each asked about at its moment.
 
     So an answer reaches what its person was shown, and nothing that waits by now in its place. The moments, down to
@@ -130,16 +130,16 @@ def code_of(waiting: Iterable[Waiting]) -> str:
     return sha256(repr(sorted(asked)).encode()).hexdigest()[:16]
 
 
-def turn_of(trace: Trace) -> int:
+def resume_count(trace: Trace) -> int:
     """How often a run was gone on with; it asks other questions each time."""
     return sum(isinstance(event.fact, Resumed) for event in trace.events)
 
 
-def answers_this(said: Said, trace: Trace, waiting: Sequence[Waiting]) -> bool:
+def matches_question(said: ApprovalReply, trace: Trace, waiting: Sequence[PendingApproval]) -> bool:
     """Whether it is an answer to what waits now. `waiting` was read before `trace`."""
     if said.word == "yes" and not said.is_whole and any(one.request.grave for one in waiting):
         return False
-    return said.turn == turn_of(trace) if said.turn is not None else said.code == code_of(waiting)
+    return said.turn == resume_count(trace) if said.turn is not None else said.code == question_code(waiting)
 
 
 def not_used(language: str) -> str:
@@ -147,7 +147,7 @@ def not_used(language: str) -> str:
     return _TEXTS.get(language, _TEXTS["en"])["other"]
 
 
-def waiting_text(run_id: str, waiting: Sequence[Waiting], doubts: Sequence[CallView], language: str) -> str:
+def waiting_text(run_id: str, waiting: Sequence[PendingApproval], doubts: Sequence[CallView], language: str) -> str:
     """What waits and where: the content of an answer. `meant_run` finds the run in it again.
 
     Values are shown whole, and as code: a chat window must not load a picture that a model put into one.
@@ -158,29 +158,34 @@ def waiting_text(run_id: str, waiting: Sequence[Waiting], doubts: Sequence[CallV
         lines += [texts["head"], *(_line(one, texts) for one in waiting), "", texts["how"]]
     if doubts:
         lines += [texts["doubt"], *(f"- {_call(call.requested.tool, call.args)}" for call in doubts)]
-    return "\n".join([*lines, "", texts["run"].format(run=run_id, code=code_of(waiting))])
+    return "\n".join([*lines, "", texts["run"].format(run=run_id, code=question_code(waiting))])
 
 
-def meant_run(content: str) -> tuple[str, str] | None:
+def parse_waiting_run(content: str) -> tuple[str, str] | None:
     """The run that an earlier answer said to be waiting, and the code of what it waits for (empty: it has none)."""
     found = _RUN.search(content)
     return (found[1], found[2] or "") if found is not None else None
 
 
-def understood(text: str) -> Said:
+def parse_approval_reply(text: str) -> ApprovalReply:
     """What a person's words mean: yes, no with a reason, or words of their own, which refuse and are the reason."""
     head, *rest = _SPLIT.split(text.strip(), maxsplit=1)
     word = head.strip(" .!。！`'\"“”").casefold().replace(" ", "_")
     note = rest[0].strip() if rest else ""
     if word in _YES and not note:
-        return Said(word="yes", is_whole=word in _WHOLE)
+        return ApprovalReply(word="yes", is_whole=word in _WHOLE)
     if word in _NO:
-        return Said(word="no", note=note)
-    return Said(word="no", note=text.strip())
+        return ApprovalReply(word="no", note=note)
+    return ApprovalReply(word="no", note=text.strip())
 
 
 async def answer_all(
-    journal: Journal, waiting: Sequence[Waiting], said: Said, *, by: str, redactor: Redactor | None = None
+    journal: Journal,
+    waiting: Sequence[PendingApproval],
+    said: ApprovalReply,
+    *,
+    by: str,
+    redactor: Redactor | None = None,
 ) -> None:
     """Answer these calls. What is in doubt is not among them.
 
@@ -191,10 +196,10 @@ async def answer_all(
         given = ApprovalAnswer(approved=said.word == "yes", by=by, note=said.note)
         request = one.request
         digest = request.digest if given.approved else None
-        await answer(journal, request.run_id, request.call_id, given, digest=digest, redactor=redactor)
+        await answer_approval(journal, request.run_id, request.call_id, given, digest=digest, redactor=redactor)
 
 
-def _line(one: Waiting, texts: Mapping[str, str]) -> str:
+def _line(one: PendingApproval, texts: Mapping[str, str]) -> str:
     reasons, why = _MARKUP.sub(r"\\\g<0>", _seen(texts["and"].join(one.request.reasons))), texts["why"]
     return f"- {_call(one.request.tool, one.request.args)}" + (why.format(reasons=reasons) if reasons else "")
 

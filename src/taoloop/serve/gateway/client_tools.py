@@ -17,7 +17,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.errors import ConfigError, HandedOver, ToolError
 from taoloop.serve.gateway.errors import invalid, invalid_field
-from taoloop.serve.gateway.schema.chat import OfferedFunction, OfferedTool
+from taoloop.serve.gateway.schema.chat import ClientTool, OfferedFunction
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool, ToolContext
 
@@ -39,11 +39,11 @@ _NOW = {
 class Choice:
     """The tools of the client that are `offered`, and whether one of them `must` be called."""
 
-    offered: tuple[OfferedTool, ...] = ()
+    offered: tuple[ClientTool, ...] = ()
     must: bool = False
 
 
-def chosen(choice: str | Mapping[str, Any] | None, tools: Sequence[OfferedTool]) -> Choice:
+def chosen(choice: str | Mapping[str, Any] | None, tools: Sequence[ClientTool]) -> Choice:
     """What a `tool_choice` makes of the client's tools.
 
     Raises:
@@ -76,13 +76,13 @@ def now_text(names: Sequence[str], language: str) -> str:
     return _NOW.get(language, _NOW["en"]).format(names=", ".join(names))
 
 
-def _some(tools: Sequence[OfferedTool], *, must: bool) -> Choice:
+def _some(tools: Sequence[ClientTool], *, must: bool) -> Choice:
     if not tools:
         raise invalid("`tool_choice` asks for a call, and there are no `tools`.", "tool_choice")
     return Choice(offered=tuple(tools), must=must)
 
 
-def _named(wanted: Sequence[Any], tools: Sequence[OfferedTool]) -> list[OfferedTool]:
+def _named(wanted: Sequence[Any], tools: Sequence[ClientTool]) -> list[ClientTool]:
     names = []
     for one in wanted:
         inner = one.get("function", one) if isinstance(one, Mapping) else None
@@ -97,7 +97,7 @@ _ID = re.compile(r"(?P<call>call_\d+)\.(?P<run>\d{8}-\d{6}-[0-9a-f]{8})")
 
 
 def client_tools(
-    offered: Sequence[OfferedTool],
+    offered: Sequence[ClientTool],
     taken: Collection[str],
     outputs: Mapping[str, str] | None = None,
     *,
@@ -142,12 +142,12 @@ def client_tools(
     return tools
 
 
-def outside_id(run_id: str, call_id: str) -> str:
+def client_call_id(run_id: str, call_id: str) -> str:
     """The id under which a client knows a call."""
     return f"{call_id}.{run_id}"
 
 
-def inside_ids(outside: str) -> tuple[str, str] | None:
+def parse_call_id(outside: str) -> tuple[str, str] | None:
     """Run and call of such an id; None if it is none of this server's."""
     found = _ID.fullmatch(outside)
     return (found["run"], found["call"]) if found is not None else None
@@ -157,7 +157,7 @@ def call_parts(run_id: str, calls: Sequence[CallView]) -> list[dict[str, Any]]:
     """Calls as they stand in an answer."""
     return [
         {
-            "id": outside_id(run_id, call.requested.call_id),
+            "id": client_call_id(run_id, call.requested.call_id),
             "type": "function",
             "function": {
                 "name": call.requested.tool,
@@ -174,10 +174,10 @@ def open_calls_of_client(trace: Trace) -> list[CallView]:
     return [call for call in trace.pending.values() if call.requested.tool in names and not call.needs_person]
 
 
-def offered_in(trace: Trace) -> list[OfferedTool]:
+def client_tools_of(trace: Trace) -> list[ClientTool]:
     """The tools that the client brought along when the run began."""
     return [
-        OfferedTool(
+        ClientTool(
             type="function",
             function=OfferedFunction(name=card.name, description=card.purpose, parameters=dict(card.input_schema)),
         )

@@ -16,7 +16,7 @@ UNKNOWN_KEY = "authentication_error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class ApiError:
     """Why a request has no answer. `retry_after_s` says when another try makes sense (None: it does not)."""
 
     status: int
@@ -40,27 +40,27 @@ class Refusal:
         return {"Retry-After": str(max(1, round(self.retry_after_s + 0.499)))}
 
 
-class RequestRefused(TaoError):
+class ApiErrorRaised(TaoError):
     """A request to the gateway gets no answer; `refusal` is what its client is told."""
 
     code = "request_refused"
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: ApiError) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
 
 
-def invalid(message: str, param: str | None = None, code: str | None = "invalid_value") -> RequestRefused:
+def invalid(message: str, param: str | None = None, code: str | None = "invalid_value") -> ApiErrorRaised:
     """A request that no server could answer: names the field."""
-    return RequestRefused(Refusal(status=400, message=message, param=param, code=code))
+    return ApiErrorRaised(ApiError(status=400, message=message, param=param, code=code))
 
 
-def missing(param: str) -> RequestRefused:
+def missing(param: str) -> ApiErrorRaised:
     """A field that is not there."""
     return invalid(f"Missing required parameter: `{param}`.", param, "missing_required_parameter")
 
 
-def invalid_field(param: str, why: str) -> RequestRefused:
+def invalid_field(param: str, why: str) -> ApiErrorRaised:
     """A field that holds something of no use."""
     told = why if f"`{param}" in why else f"Invalid value for `{param}`: {why}"
     return invalid(told, param, "invalid_value")
@@ -88,19 +88,19 @@ _TOLD = ("model_context_overflow", "model_content_refused", "unreadable")
 """What a client can do something about, and so is told in full. All else may name addresses and files of the server."""
 
 
-def of_filter(run_id: str) -> Refusal:
+def error_for_filtered_reply(run_id: str) -> ApiError:
     """What a client is told where the model's provider cut its replies for their content, and nothing was left."""
     what = _FAILURES["model_content_refused"][2]
-    return Refusal(status=400, message=f"{what[0].upper()}{what[1:]} (run {run_id}).", code="content_filter")
+    return ApiError(status=400, message=f"{what[0].upper()}{what[1:]} (run {run_id}).", code="content_filter")
 
 
-def of_failure(finished: Finished, run_id: str) -> Refusal:
+def error_for_failed_run(finished: Finished, run_id: str) -> ApiError:
     """What a client is told of a run that its model ended. The trace has the whole reason."""
     code = finished.error or ("unreadable" if finished.status == "unreadable" else "model_error")
     status, kind, what = _FAILURES.get(code, (502, SERVER, "the model failed"))
     why = f": {finished.reason.rstrip('.')}" if code in _TOLD else ""
     codes = {"model_context_overflow": "context_length_exceeded", "model_content_refused": "content_filter"}
-    return Refusal(
+    return ApiError(
         status=status,
         message=f"{what[0].upper()}{what[1:]}{why} (run {run_id}).",
         kind=kind,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from limits import RateLimitItem
 
     from taoloop.core.events import Event
-    from taoloop.journals.costs import Spent
+    from taoloop.journals.costs import CostRow
 
 _DAY_S = 86_400
 
@@ -28,7 +28,7 @@ _RETRY_S = 1.0
 """What a client is told to wait for a place: nobody knows when a run will end."""
 
 
-class Allowances:
+class Quotas:
     """Counts what keys use, and refuses who has used up what it may.
 
     Windows are moving: no span of 60 seconds holds more requests than a key may make. Tokens are known only after a
@@ -44,7 +44,7 @@ class Allowances:
         MissingExtra: the library `limits` is not installed.
     """
 
-    def __init__(self, limits: ServerLimits, *, spent: Iterable[Spent] = (), clock: Clock | None = None) -> None:
+    def __init__(self, limits: ServerLimits, *, spent: Iterable[CostRow] = (), clock: Clock | None = None) -> None:
         try:
             from limits.strategies import (  # noqa: PLC0415  # optional, and only a server needs it
                 MovingWindowRateLimiter,
@@ -89,7 +89,7 @@ class Allowances:
         """Hold new limits from here on; what was used stays counted. Limits of keys come with the keys themselves."""
         self._limits = limits
 
-    def enter(self, key: ApiKey | None) -> Turn:
+    def enter(self, key: ApiKey | None) -> QuotaUse:
         """Begin a run for a key (None: for nobody in particular), which must `leave` in the end.
 
         Raises:
@@ -102,7 +102,7 @@ class Allowances:
             self._check_tokens(key)
             self._take_request(key)
         self._running[name] += 1
-        return Turn(self, key)
+        return QuotaUse(self, key)
 
     def _check_places(self, key: ApiKey | None) -> None:
         limits = self._limits
@@ -173,13 +173,13 @@ class Allowances:
         return int(self._clock.now() // _DAY_S)
 
 
-class Turn:
+class QuotaUse:
     """One run of a key, from `Allowances.enter` to `leave`. Also a context that leaves by itself.
 
     Give it the events of the run (`on_event`), or `book` by hand what was used; not both.
     """
 
-    def __init__(self, allowances: Allowances, key: ApiKey | None) -> None:
+    def __init__(self, allowances: Quotas, key: ApiKey | None) -> None:
         self._allowances, self._key, self._left = allowances, key, False
 
     def book(self, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:

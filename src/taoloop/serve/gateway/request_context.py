@@ -16,14 +16,14 @@ from taoloop.core.events import Event
 from taoloop.errors import JournalError, JournalFull, JournalLocked, Refused, TaoError
 from taoloop.serve.gateway.config.api_keys import presented_in
 from taoloop.serve.gateway.config.origins import is_foreign, page_refused
-from taoloop.serve.gateway.errors import LIMITED, SERVER, UNKNOWN_KEY, Refusal, RequestRefused
+from taoloop.serve.gateway.errors import LIMITED, SERVER, UNKNOWN_KEY, ApiError, ApiErrorRaised
 from taoloop.serve.gateway.http.http_io import read_body
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent
     from taoloop.serve.gateway.observe.otel import RunSpans
-    from taoloop.serve.gateway.run_service import Answered, Service, Wish
-    from taoloop.serve.gateway.snapshot import Standing
+    from taoloop.serve.gateway.run_service import RunRequest, RunResponse, Service
+    from taoloop.serve.gateway.snapshot import ConfigSnapshot
 
 _FIELD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Names of fields that can stand in a header; a client can call a field whatever it likes."""
@@ -35,21 +35,21 @@ _JOURNAL_RETRY_S = 5.0
 _CODES = {"runs": "server_busy", "requests": "rate_limit_exceeded", "tokens": "rate_limit_exceeded"}
 
 
-class Visit:
+class RequestContext:
     """One request, from its key to its line in the log.
 
     `config` and all that belongs to it stay those that were valid when the request came.
     """
 
-    def __init__(self, request: web.Request, standing: Standing, request_id: str) -> None:
+    def __init__(self, request: web.Request, standing: ConfigSnapshot, request_id: str) -> None:
         self.request, self.standing, self.request_id = request, standing, request_id
         self.headers: dict[str, str] = {"x-request-id": request_id}
         self.began = time.perf_counter()
         self.first_s: float | None = None
         self.agent_name = ""
         self.run_id = ""
-        self.answered: Answered | None = None
-        self.refusal: Refusal | None = None
+        self.answered: RunResponse | None = None
+        self.refusal: ApiError | None = None
         self.is_abandoned = False
         self.is_cut = False
         self.is_ready = True
@@ -82,8 +82,8 @@ class Visit:
             if self._key is None:
                 said = "no API key" if presented is None else "an unknown API key"
                 message = f"The request has {said}. Send `Authorization: Bearer KEY`."
-                refusal = Refusal(status=401, message=message, kind=UNKNOWN_KEY, code="invalid_api_key")
-                raise RequestRefused(refusal)
+                refusal = ApiError(status=401, message=message, kind=UNKNOWN_KEY, code="invalid_api_key")
+                raise ApiErrorRaised(refusal)
         return self._key
 
     async def body(self) -> bytes:
@@ -106,7 +106,7 @@ class Visit:
         found, key = self.config.find(model), self.key
         if found is None or (key is not None and key.agents and found.name not in key.agents):
             message = f"The model `{model[:200]}` does not exist or you do not have access to it. See GET /v1/models."
-            raise RequestRefused(Refusal(status=404, message=message, param="model", code="model_not_found"))
+            raise ApiErrorRaised(ApiError(status=404, message=message, param="model", code="model_not_found"))
         self.agent_name = found.name
         return found
 
@@ -128,8 +128,8 @@ class Visit:
         except Refused as error:
             metrics.refused(error.why)
             kind, code = (LIMITED, _CODES.get(error.why, "insufficient_quota"))
-            raise RequestRefused(
-                Refusal(status=429, message=error.message, kind=kind, code=code, retry_after_s=error.retry_after_s)
+            raise ApiErrorRaised(
+                ApiError(status=429, message=error.message, kind=kind, code=code, retry_after_s=error.retry_after_s)
             ) from None
         began, model = time.perf_counter(), served.agent.bound_model.spec
         with turn:
@@ -152,7 +152,7 @@ class Visit:
         if names:
             self.headers["x-taoloop-ignored"] = ",".join(name for name in names if _FIELD.fullmatch(name))[:500]
 
-    def begin(self, wish: Wish, fresh: str) -> str:
+    def begin(self, wish: RunRequest, fresh: str) -> str:
         """The id of the run that answers; from here on it stands in headers and logs."""
         self.run_id = wish.run or fresh
         self.headers["x-taoloop-run-id"] = self.run_id
@@ -163,7 +163,7 @@ class Visit:
             self._hears.append(self._spans.on_event)
         return self.run_id
 
-    def heard(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Count what happens in the run."""
         for hear in self._hears:
             hear(event)
@@ -173,31 +173,31 @@ class Visit:
         if self.first_s is None:
             self.first_s = time.perf_counter() - self.began
 
-    def done(self, answered: Answered) -> Answered:
+    def finish(self, answered: RunResponse) -> RunResponse:
         """Keep what came of it."""
         self.answered = answered
         self.refusal = answered.refusal
         return answered
 
-    def refused(self, refusal: Refusal) -> None:
+    def refused(self, refusal: ApiError) -> None:
         """The stream ended with an error."""
         self.refusal = refusal
 
-    def end_told(self) -> Refusal:
+    def shutdown_error(self) -> ApiError:
         """What the client is told when the server ends before the answer. The cancellation of its task ends here."""
         if (task := asyncio.current_task()) is not None:
             task.uncancel()
         kept = f"; the run can be resumed (run {self.run_id})" if self.run_id else ""
-        return Refusal(
+        return ApiError(
             status=503, message=f"The server ended before the answer{kept}.", kind=SERVER, code="run_stopped"
         )
 
-    def left(self) -> None:
+    def client_left(self) -> None:
         """The client went away."""
         self.is_abandoned = True
 
 
-def failure(error: Exception, request_id: str) -> Refusal:
+def failure(error: Exception, request_id: str) -> ApiError:
     """What a client is told of a bug or a journal out of order: where to look, and nothing else. The log has it all."""
     if not isinstance(error, TaoError):
         _LOG.error("request %s failed", request_id, exc_info=error)
@@ -205,8 +205,8 @@ def failure(error: Exception, request_id: str) -> Refusal:
         _LOG.error("request %s: %s: %s", request_id, type(error).__name__, error)
     if isinstance(error, (JournalLocked, JournalFull)) or type(error) is JournalError:
         message = f"The server cannot keep its runs at the moment; its log has the reason under {request_id}."
-        return Refusal(status=503, message=message, kind=SERVER, code=error.code, retry_after_s=_JOURNAL_RETRY_S)
-    return Refusal(
+        return ApiError(status=503, message=message, kind=SERVER, code=error.code, retry_after_s=_JOURNAL_RETRY_S)
+    return ApiError(
         status=500,
         message=f"The server failed; its log has the reason under {request_id}.",
         kind=SERVER,

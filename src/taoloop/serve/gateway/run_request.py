@@ -7,22 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from taoloop.runtime.agent_setup import language_of
-from taoloop.serve.gateway.chat_approval import Said, meant_run, understood
-from taoloop.serve.gateway.chat_messages import BadMessages, asked
-from taoloop.serve.gateway.client_tools import chosen, inside_ids
+from taoloop.serve.gateway.chat_approval import ApprovalReply, parse_approval_reply, parse_waiting_run
+from taoloop.serve.gateway.chat_messages import InvalidMessages, parse_messages
+from taoloop.serve.gateway.client_tools import chosen, parse_call_id
 from taoloop.serve.gateway.config.model import ApiKey, ServedAgent
-from taoloop.serve.gateway.errors import DENIED, Refusal, RequestRefused, invalid, invalid_field, missing
-from taoloop.serve.gateway.run_service import Wish
+from taoloop.serve.gateway.errors import DENIED, ApiError, ApiErrorRaised, invalid, invalid_field, missing
+from taoloop.serve.gateway.run_service import RunRequest
 from taoloop.serve.gateway.schema.chat import ChatMessage, ChatRequest
 
 
-def go_on_after(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def continue_message(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What a run is told that begins with results of tools, in the language of the user's last words."""
     words = next((str(one.get("content")) for one in reversed(messages) if one["role"] == "user"), "")
     return {"role": "user", "content": "请继续。" if language_of(words) == "zh" else "Go on."}
 
 
-def chat_wish(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> Wish:
+def chat_run_request(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> RunRequest:
     """What a chat request wants of an agent.
 
     Raises:
@@ -30,18 +30,18 @@ def chat_wish(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> 
     """
     owner = key.name if key is not None else ""
     going_on = results_of(request.messages)
-    if going_on is None and (waited := waited_for(request.messages)) is not None:
+    if going_on is None and (waited := pending_run(request.messages)) is not None:
         run_id, said = waited
         require_may_approve(key)
-        return Wish(served=served, run=run_id, said=said, owner=owner)
+        return RunRequest(served=served, run=run_id, said=said, owner=owner)
     messages: list[Mapping[str, Any]] = [message.model_dump(exclude_none=True) for message in request.messages]
     try:
-        found = asked(messages if going_on is None else [*messages, go_on_after(messages)])
-    except BadMessages as error:
+        found = parse_messages(messages if going_on is None else [*messages, continue_message(messages)])
+    except InvalidMessages as error:
         raise invalid_field(error.param, str(error)) from None
     labels = labels_of(served, owner, "chat", request.user)
     choice = chosen(request.tool_choice, request.tools or ())
-    wish = Wish(
+    wish = RunRequest(
         served=served,
         task=found.question,
         history=found.history,
@@ -56,10 +56,10 @@ def chat_wish(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> 
         owner=owner,
         labels=labels,
     )
-    return wish if going_on is None else with_results(wish, *going_on)
+    return wish if going_on is None else with_tool_results(wish, *going_on)
 
 
-def with_results(wish: Wish, run_id: str, outputs: Mapping[str, str]) -> Wish:
+def with_tool_results(wish: RunRequest, run_id: str, outputs: Mapping[str, str]) -> RunRequest:
     """The wish to go on with a run that waits for these results; `wish` itself is what begins where it cannot."""
     return replace(wish, run=run_id, outputs=outputs, anew=wish)
 
@@ -78,7 +78,7 @@ def require_may_approve(key: ApiKey | None) -> None:
     """
     if key is not None and not key.may_approve:
         message = "This key may not answer what waits for a person. Whoever runs the server can: `tao approvals`."
-        raise RequestRefused(Refusal(status=403, message=message, kind=DENIED, code="approval_not_allowed"))
+        raise ApiErrorRaised(ApiError(status=403, message=message, kind=DENIED, code="approval_not_allowed"))
 
 
 def results_of(
@@ -101,7 +101,7 @@ def results_of(
         if message.role != "tool":
             break
         param = f"{place}[{index}].{id_name}"
-        ids = inside_ids(message.tool_call_id or "")
+        ids = parse_call_id(message.tool_call_id or "")
         if ids is None:
             raise invalid(f"`{param}` is the id of no tool call that this server gave.", param)
         runs.add(ids[0])
@@ -116,12 +116,14 @@ def results_of(
     return runs.pop(), outputs
 
 
-def waited_for(messages: Sequence[ChatMessage]) -> tuple[str, Said] | None:
+def pending_run(messages: Sequence[ChatMessage]) -> tuple[str, ApprovalReply] | None:
     """The run that the last answer said to be waiting, and what the client says to it."""
     if len(messages) < 2 or messages[-1].role != "user" or messages[-2].role != "assistant":
         return None
-    meant, words = meant_run(text_of(messages[-2])), text_of(messages[-1])
-    return (meant[0], replace(understood(words), code=meant[1])) if meant is not None and words.strip() else None
+    meant, words = parse_waiting_run(text_of(messages[-2])), text_of(messages[-1])
+    return (
+        (meant[0], replace(parse_approval_reply(words), code=meant[1])) if meant is not None and words.strip() else None
+    )
 
 
 def text_of(message: ChatMessage) -> str:

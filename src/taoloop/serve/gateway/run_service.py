@@ -12,27 +12,34 @@ from typing import TYPE_CHECKING, Any, Literal
 from taoloop.core.events import ActionRequested, ModelReplied, RunStarted
 from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.message import Message, Usage
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
-from taoloop.dialects.streaming.answer_stream import beginning_of_answer
+from taoloop.dialects.streaming.answer_stream import truncated_answer
 from taoloop.errors import ConfigError, FenceLost, RunHeld, RunNotAnswered, RunNotFound, RunNotResumable, UnknownName
 from taoloop.runtime.agent_setup import FINDERS, PAGING_TOOL
-from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, waiting_calls
-from taoloop.runtime.chat import earlier_turns, is_foreign
+from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, pending_approvals
+from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
-from taoloop.runtime.output_type import Answers
+from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.chat_approval import Said, answer_all, answers_this, not_used, waiting_text
+from taoloop.serve.gateway.chat_approval import ApprovalReply, answer_all, matches_question, not_used, waiting_text
 from taoloop.serve.gateway.client_tools import (
     call_parts,
     client_tools,
+    client_tools_of,
     must_text,
     now_text,
-    offered_in,
     open_calls_of_client,
 )
-from taoloop.serve.gateway.errors import SERVER, Refusal, RequestRefused, invalid, of_failure, of_filter
-from taoloop.serve.gateway.higress.json_response import reshaped
+from taoloop.serve.gateway.errors import (
+    SERVER,
+    ApiError,
+    ApiErrorRaised,
+    error_for_failed_run,
+    error_for_filtered_reply,
+    invalid,
+)
+from taoloop.serve.gateway.higress.json_response import rewrite_as_json
 
 if TYPE_CHECKING:
     from taoloop.core.agent_spec import AgentSpec
@@ -41,7 +48,7 @@ if TYPE_CHECKING:
     from taoloop.runtime.engine.delta_fanout import DeltaListener
     from taoloop.runtime.runner import Listener
     from taoloop.serve.gateway.config.model import ServedAgent
-    from taoloop.serve.gateway.schema.chat import OfferedTool
+    from taoloop.serve.gateway.schema.chat import ClientTool
     from taoloop.tools.tool import Tool
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
@@ -61,7 +68,7 @@ _GRACE_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class RunRequest:
     """What one request wants of an agent.
 
     Either it begins a run for `task`, with the `history` of the conversation or `after` an earlier run; or it goes on
@@ -79,23 +86,23 @@ class Wish:
     after: str | None = None
     run: str | None = None
     outputs: Mapping[str, str] = field(default_factory=dict)
-    said: Said | None = None
+    said: ApprovalReply | None = None
     temperature: float | None = None
     top_p: float | None = None
     token_limit: int | None = None
     schema: Mapping[str, Any] | None = None
     schema_param: str = "response_format.json_schema.schema"
-    tools: tuple[OfferedTool, ...] = ()
+    tools: tuple[ClientTool, ...] = ()
     tool_param: str = "tools[{}].function"
     must_call: bool = False
     one_call: bool = False
-    anew: Wish | None = None
+    anew: RunRequest | None = None
     owner: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class RunResponse:
     """What came of a request. `refusal` is there where the run's end is an error for the client."""
 
     run_id: str
@@ -105,7 +112,7 @@ class Answered:
     usage: Usage
     agent: Mapping[str, Any]
     tool_calls: tuple[Mapping[str, Any], ...] = ()
-    refusal: Refusal | None = None
+    refusal: ApiError | None = None
 
 
 class _OtherQuestion(Exception):  # no error: the client is shown what waits
@@ -124,8 +131,8 @@ class Service:
         self._specs: dict[int, tuple[AgentSpec, AgentSpec]] = {}  # those of the agents, which live as long as this
 
     async def answer(
-        self, wish: Wish, run_id: str, *, on_event: Listener | None = None, on_delta: DeltaListener | None = None
-    ) -> Answered:
+        self, wish: RunRequest, run_id: str, *, on_event: Listener | None = None, on_delta: DeltaListener | None = None
+    ) -> RunResponse:
         """Do what a request wants, within the time that a run may take. A cancellation stops the run.
 
         Raises:
@@ -139,8 +146,8 @@ class Service:
                     else self._go_on(wish, wish.run, on_event, on_delta)
                 )
                 if wish.must_call and result.status == "completed":
-                    return await self._insisted(wish, result, on_event)
-                return await self._shaped(wish, result, on_event)
+                    return await self._force_tool_call(wish, result, on_event)
+                return await self._with_json_answer(wish, result, on_event)
         except _OtherQuestion as error:
             answered = await self._answered(Result.of(error.trace))
             return replace(answered, content=f"{not_used(error.trace.agent.language)}\n\n{answered.content}")
@@ -148,12 +155,12 @@ class Service:
             if wish.run is None:
                 raise
             message = f"Run {wish.run} cannot go on now: {error.message} {error.hint}".strip()
-            raise RequestRefused(Refusal(status=409, message=message, code=error.code, param="messages")) from None
+            raise ApiErrorRaised(ApiError(status=409, message=message, code=error.code, param="messages")) from None
         except TimeoutError:
             message = f"The run took longer than {self._run_timeout_s:g} s and was stopped (run {wish.run or run_id})."
-            raise RequestRefused(Refusal(status=504, message=message, kind=SERVER, code="run_timeout")) from None
+            raise ApiErrorRaised(ApiError(status=504, message=message, kind=SERVER, code="run_timeout")) from None
 
-    async def meant(self, wish: Wish) -> Wish:
+    async def resolve_request(self, wish: RunRequest) -> RunRequest:
         """The wish, or the one to begin anew, where results come with tools that their run does not know.
 
         Raises:
@@ -161,22 +168,22 @@ class Service:
         """
         if wish.anew is None or wish.run is None:
             return wish
-        trace = await self.own(wish.owner, wish.run, wish.served.name)
+        trace = await self.load_owned_run(wish.owner, wish.run, wish.served.name)
         return wish.anew if trace.paused is not None and _is_for_another(wish, trace) else wish
 
     async def _begin(
-        self, wish: Wish, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
+        self, wish: RunRequest, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
     ) -> Result:
         agent, history, untrusted = wish.served.agent, wish.history, False
         if wish.after is not None:
-            await self.own(wish.owner, wish.after)
+            await self.load_owned_run(wish.owner, wish.after)
             try:
-                history, untrusted = await earlier_turns(self.journal, wish.after, handles=agent.hides)
+                history, untrusted = await load_history(self.journal, wish.after, handles=agent.hides_observations)
             except RunNotAnswered as error:
                 raise invalid(f"{error.message} {error.hint}", "previous_response_id") from None
         else:
             try:
-                untrusted = is_foreign(history, handles=agent.hides)
+                untrusted = has_untrusted_turns(history, handles=agent.hides_observations)
             except ConfigError as error:
                 raise invalid(error.message, "input" if wish.labels.get("via") == "responses" else "messages") from None
         if wish.tools:
@@ -184,7 +191,7 @@ class Service:
         if wish.schema is not None:
             agent = _with(agent, schema=wish.schema, param=wish.schema_param)
         started = RunStarted(
-            task=well_formed(wish.task),
+            task=replace_surrogates(wish.task),
             agent=self._spec(wish, agent),
             nonce=new_nonce(),
             history=history,
@@ -195,32 +202,32 @@ class Service:
         return await agent.start(self.journal, Trace(run_id), started, listener=on_event, on_delta=on_delta)
 
     async def _go_on(
-        self, wish: Wish, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
+        self, wish: RunRequest, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
     ) -> Result:
         """Go on with a run that waits. One that somebody else went on with meanwhile gives what it has by now."""
-        await self.own(wish.owner, run_id, wish.served.name)
-        waiting = await waiting_calls(self.journal, run_id=run_id) if wish.said is not None else []
-        trace = await self.own(wish.owner, run_id, wish.served.name)
+        await self.load_owned_run(wish.owner, run_id, wish.served.name)
+        waiting = await pending_approvals(self.journal, run_id=run_id) if wish.said is not None else []
+        trace = await self.load_owned_run(wish.owner, run_id, wish.served.name)
         if trace.status == "completed" or trace.status in _CUT_SHORT:
             return Result.of(trace)
         if trace.agent.policy.version != wish.served.agent.spec_for(trace.task).policy.version:
             raise ApprovalStale("The policy of the agent was changed since it began.", hint="Ask anew.")
         if wish.said is not None and waiting and trace.paused is not None:
-            if not answers_this(wish.said, trace, waiting):
+            if not matches_question(wish.said, trace, waiting):
                 raise _OtherQuestion(trace)
             with suppress(ApprovalStale):  # its time is over: the run goes on with that, for it counts as a no
                 await answer_all(self.journal, waiting, wish.said, by=wish.owner or "client")
-            trace = await self.own(wish.owner, run_id)
+            trace = await self.load_owned_run(wish.owner, run_id)
             if trace.status == "completed":  # by whoever looks for runs that have their answers
                 return Result.of(trace)
-        agent = self._as_it_was(wish, trace)
+        agent = self._original_agent(wish, trace)
         limits = replace(trace.limits, max_wall_s=trace.wall_s + self._run_timeout_s)
         return await agent.resume(run_id, limits=limits, on_event=on_event, on_delta=on_delta)
 
-    def _as_it_was(self, wish: Wish, trace: Trace) -> Agent:
+    def _original_agent(self, wish: RunRequest, trace: Trace) -> Agent:
         """The agent with the client's tools that the run began with, which know the results that the client gives."""
         agent = wish.served.agent
-        own = offered_in(trace)
+        own = client_tools_of(trace)
         if not own:
             return agent
         awaited = {call.requested.call_id for call in open_calls_of_client(trace)}
@@ -230,7 +237,7 @@ class Service:
             raise invalid(message, "messages")
         return _with(agent, client_tools(own, _taken(agent), outputs))
 
-    async def own(self, owner: str, run_id: str, agent: str | None = None) -> Trace:
+    async def load_owned_run(self, owner: str, run_id: str, agent: str | None = None) -> Trace:
         """The trace of a run that this client began, with this agent where one is named.
 
         Raises:
@@ -240,14 +247,14 @@ class Service:
         try:
             trace = Trace(run_id, await self.journal.load(run_id))
         except RunNotFound:
-            raise RequestRefused(Refusal(status=404, message=unknown, code="run_not_found")) from None
+            raise ApiErrorRaised(ApiError(status=404, message=unknown, code="run_not_found")) from None
         started = trace.started
         labels = started.labels if started is not None else {}
         if labels.get("key") != owner or agent not in (None, labels.get("agent")):
-            raise RequestRefused(Refusal(status=404, message=unknown, code="run_not_found"))
+            raise ApiErrorRaised(ApiError(status=404, message=unknown, code="run_not_found"))
         return trace
 
-    def _spec(self, wish: Wish, agent: Agent) -> AgentSpec:
+    def _spec(self, wish: RunRequest, agent: Agent) -> AgentSpec:
         """The agent's description with what this request wants otherwise."""
         spec = self._bounded(agent.spec_for(wish.task), keep=agent is wish.served.agent)
         changes: dict[str, Any] = {}
@@ -273,11 +280,11 @@ class Service:
             self._specs[id(spec)] = (spec, bounded)
         return bounded
 
-    async def _shaped(self, wish: Wish, result: Result, on_event: Listener | None) -> Answered:
+    async def _with_json_answer(self, wish: RunRequest, result: Result, on_event: Listener | None) -> RunResponse:
         """The answer, written anew where the file of the agent says so and the client asked for no form of its own."""
         if result.status != "completed" or wish.served.reshape is None or result.trace.agent.output_schema is not None:
             return await self._answered(result, one_call=wish.one_call)
-        made = await reshaped(wish.served, self.journal, result, on_event)
+        made = await rewrite_as_json(wish.served, self.journal, result, on_event)
         told = await self._answered(made if made.status == "completed" else result)
         usage = _sum(result.usage, made.usage)
         agent = {**_agent_part(result), "reshaped": made.run_id}
@@ -285,11 +292,11 @@ class Service:
             rejected = made.trace.last_rejected
             why = made.reason if rejected is None else rejected.message
             message = f"The answer could not be written as JSON that fits: {why}"
-            refusal = Refusal(status=502, message=message, kind=SERVER, code="json_answer_failed")
+            refusal = ApiError(status=502, message=message, kind=SERVER, code="json_answer_failed")
             return replace(told, run_id=result.run_id, trace=result.trace, usage=usage, agent=agent, refusal=refusal)
         return replace(told, run_id=result.run_id, trace=result.trace, usage=usage, agent=agent)
 
-    async def _insisted(self, wish: Wish, result: Result, on_event: Listener | None) -> Answered:
+    async def _force_tool_call(self, wish: RunRequest, result: Result, on_event: Listener | None) -> RunResponse:
         """The call that the client asked for, of an agent that answered in words: a run after that one is told so."""
         names = [one.function.name for one in wish.tools]
         task = now_text(names, result.trace.agent.language)
@@ -300,13 +307,13 @@ class Service:
         if made.status != "completed":
             return told
         message = f"The model answered in words and called none of {', '.join(names)} (run {made.run_id})."
-        return replace(told, refusal=Refusal(status=502, message=message, kind=SERVER, code="tool_not_called"))
+        return replace(told, refusal=ApiError(status=502, message=message, kind=SERVER, code="tool_not_called"))
 
-    async def _answered(self, result: Result, *, one_call: bool = False) -> Answered:
+    async def _answered(self, result: Result, *, one_call: bool = False) -> RunResponse:
         """The end of a run, or that it waits, in the client's terms."""
         trace, made = (
             result.trace,
-            Answered(
+            RunResponse(
                 run_id=result.run_id,
                 trace=result.trace,
                 content=result.answer or result.reason,
@@ -324,23 +331,23 @@ class Service:
             if text:
                 return replace(made, content=text, finish_reason=why)
             if why == "content_filter":
-                return replace(made, refusal=of_filter(result.run_id))
+                return replace(made, refusal=error_for_filtered_reply(result.run_id))
         if result.status in ("model_failed", "unreadable") and trace.finished is not None:
-            return replace(made, refusal=of_failure(trace.finished, result.run_id))
+            return replace(made, refusal=error_for_failed_run(trace.finished, result.run_id))
         if result.status == "stopped":
             message = f"The run was stopped before it had an answer (run {result.run_id})."
-            return replace(made, refusal=Refusal(status=503, message=message, kind=SERVER, code="run_stopped"))
+            return replace(made, refusal=ApiError(status=503, message=message, kind=SERVER, code="run_stopped"))
         reply = trace.last_reply
         return replace(made, finish_reason=_why_it_ended(reply) or "stop") if reply is not None else made
 
-    async def _waiting(self, result: Result, made: Answered, *, one_call: bool) -> Answered:
+    async def _waiting(self, result: Result, made: RunResponse, *, one_call: bool) -> RunResponse:
         trace = result.trace
         if calls := open_calls_of_client(trace):
             calls = calls[:1] if one_call else calls  # the others wait in the run until this one is answered
             reason = trace.last_reply.decision.reason if trace.last_reply and trace.last_reply.decision else ""
             parts = tuple(call_parts(result.run_id, calls))
             return replace(made, content=reason, finish_reason="tool_calls", tool_calls=parts)
-        waiting = await waiting_calls(self.journal, run_id=result.run_id)
+        waiting = await pending_approvals(self.journal, run_id=result.run_id)
         doubts = [call for call in trace.pending.values() if call.doubt is not None]
         pending = [
             {"run_id": one.request.run_id, "call_id": one.request.call_id, "tool": one.request.tool} for one in waiting
@@ -364,12 +371,12 @@ def _with(
     if schema is None:
         return made
     try:
-        return replace(made, output_type=Answers(schema).schema)
+        return replace(made, output_type=OutputValidator(schema).schema)
     except ConfigError as error:
         raise invalid(f"`{param}` is of no use: {error.message}", param, "invalid_json_schema") from None
 
 
-def _is_for_another(wish: Wish, trace: Trace) -> bool:
+def _is_for_another(wish: RunRequest, trace: Trace) -> bool:
     """Whether results come with tools that their run does not know: a client that goes on as another agent of its own.
 
     Not where the run has changed something: one that begins anew would not see that, and might do it again.
@@ -397,7 +404,7 @@ def _cut_reply(trace: Trace) -> tuple[str, FinishReason] | None:
     why = _why_it_ended(reply) if reply is not None else None
     if reply is None or why is None:
         return None
-    return beginning_of_answer(reply.text, trace.agent.dialect, tools_offered=bool(trace.agent.tools)), why
+    return truncated_answer(reply.text, trace.agent.dialect, tools_offered=bool(trace.agent.tools)), why
 
 
 def _agent_part(result: Result) -> dict[str, Any]:

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from taoloop.config.document import Stamp, files_read, stamp_of
+from taoloop.config.document import Stamp, file_stamp, track_files
 from taoloop.errors import ConfigError, TaoError
 from taoloop.serve.gateway.app import Gateway
-from taoloop.serve.gateway.auto_resume import Waker
-from taoloop.serve.gateway.http.bad_connections import ConnectionLog, Runner
+from taoloop.serve.gateway.auto_resume import AutoResumer
+from taoloop.serve.gateway.http.bad_connections import GatewayRunner, QuietConnectionLog
 from taoloop.serve.gateway.observe.metrics import Metrics
-from taoloop.serve.gateway.quotas import Allowances
-from taoloop.serve.gateway.snapshot import Standing
-from taoloop.serve.gateway.unpriced_budgets import void_budgets
+from taoloop.serve.gateway.quotas import Quotas
+from taoloop.serve.gateway.snapshot import ConfigSnapshot
+from taoloop.serve.gateway.unpriced_budgets import unenforceable_budgets
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
     from taoloop.serve.gateway.config.model import GatewayConfig
     from taoloop.serve.gateway.observe.otel import Telemetry
-    from taoloop.serve.gateway.request_context import Visit
+    from taoloop.serve.gateway.request_context import RequestContext
 
 _LOG = logging.getLogger("taoloop.gateway")
 
@@ -45,7 +45,7 @@ IDLE_S = 75.0
 """How long a connection may bring no whole header of a request; longer than proxies keep theirs open (60 s)."""
 
 
-def require_safe(config: GatewayConfig) -> None:
+def require_keys_off_localhost(config: GatewayConfig) -> None:
     """Refuse to serve everybody who can reach an address of another machine's network.
 
     Raises:
@@ -64,7 +64,7 @@ def require_safe(config: GatewayConfig) -> None:
         )
 
 
-class Process:
+class GatewayServer:
     """One gateway from its start to its end.
 
     `load` reads the configuration anew; what it raises leaves the old one in force.
@@ -76,9 +76,9 @@ class Process:
         journal: Journal,
         *,
         load: Callable[[], GatewayConfig],
-        allowances: Allowances,
+        allowances: Quotas,
         telemetry: Telemetry | None = None,
-        on_visit: Callable[[Visit, int], None] = lambda _visit, _status: None,
+        on_visit: Callable[[RequestContext, int], None] = lambda _visit, _status: None,
         say: Callable[[str], None] = _LOG.warning,
         idle_s: float = IDLE_S,
     ) -> None:
@@ -97,16 +97,16 @@ class Process:
             ConfigError: the address cannot be listened on, or an agent cannot be what the file says.
         """
         config = self.gateway.standing.config
-        require_safe(config)
+        require_keys_off_localhost(config)
         await asyncio.to_thread(self.gateway.standing.warm_up)
         for name in config.services.unused():
             self._say(f"{config.path.name}: {name}: no model and no OpenAPI tool is at this host.")
         self._warn_of_budgets(config)
-        runner = Runner(
+        runner = GatewayRunner(
             self.gateway.app,
             handler_cancellation=True,
             access_log=None,
-            logger=ConnectionLog(_LOG),
+            logger=QuietConnectionLog(_LOG),
             keepalive_timeout=self._idle_s,
             shutdown_timeout=_LONG_S,  # this process counts the time itself, and tells who is cut off
             max_line_size=_MAX_HEADER,
@@ -114,7 +114,7 @@ class Process:
         )
         await runner.setup()
         site = web.TCPSite(runner, config.host, config.port, reuse_address=True, backlog=1024)
-        waker = Waker(lambda: self.gateway.standing)
+        waker = AutoResumer(lambda: self.gateway.standing)
         watching = asyncio.gather(self._watch(), waker.watch())
         try:
             try:
@@ -137,7 +137,7 @@ class Process:
             await self._end(runner, waker)
             await self.gateway.standing.retire()
 
-    async def _end(self, runner: web.AppRunner, waker: Waker) -> None:
+    async def _end(self, runner: web.AppRunner, waker: AutoResumer) -> None:
         """Take no more requests, and give runs under way their time; what is left then, or in a hurry, is stopped."""
         shutdown_s = self.gateway.standing.config.limits.shutdown_s
         ending = asyncio.gather(runner.cleanup(), waker.end(shutdown_s))
@@ -188,7 +188,7 @@ class Process:
         tried: dict[Path, Stamp] = {}
 
         def load() -> GatewayConfig:
-            with files_read() as files:
+            with track_files() as files:
                 try:
                     return self._load()
                 finally:
@@ -196,7 +196,7 @@ class Process:
 
         try:
             config = await asyncio.to_thread(load)
-            require_safe(config)
+            require_keys_off_localhost(config)
             new = self._standing(config)
             await asyncio.to_thread(new.warm_up)
         except Exception as error:  # noqa: BLE001  # whatever it is must not end the server, nor all later changes
@@ -223,15 +223,15 @@ class Process:
         return tried
 
     def _warn_of_budgets(self, config: GatewayConfig) -> None:
-        for warning in void_budgets(config):
+        for warning in unenforceable_budgets(config):
             self._say(warning)
 
-    def _standing(self, config: GatewayConfig) -> Standing:
-        return Standing(config, self._journal, self._allowances, self._metrics, self._telemetry)
+    def _standing(self, config: GatewayConfig) -> ConfigSnapshot:
+        return ConfigSnapshot(config, self._journal, self._allowances, self._metrics, self._telemetry)
 
 
 def _stamps(files: tuple[Path, ...]) -> Mapping[Path, Stamp]:
-    return {path: stamp_of(path) for path in files}
+    return {path: file_stamp(path) for path in files}
 
 
 def _url(host: str, runner: web.AppRunner) -> str:

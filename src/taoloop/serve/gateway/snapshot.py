@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from taoloop.models.http.sdk_request import load_sdk
-from taoloop.models.wrappers.build import split_spec
+from taoloop.models.wrappers.build import split_specs
 from taoloop.serve.gateway.config.api_keys import KeyRing
 from taoloop.serve.gateway.run_service import Service
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import GatewayConfig
     from taoloop.serve.gateway.observe.metrics import Metrics
     from taoloop.serve.gateway.observe.otel import Telemetry
-    from taoloop.serve.gateway.quotas import Allowances
+    from taoloop.serve.gateway.quotas import Quotas
 
 _LOG = logging.getLogger("taoloop.gateway")
 
 
-class Standing:
+class ConfigSnapshot:
     """One configuration with its agents, bound to the journal. What counts over time belongs to all of them.
 
     Requests keep the one that they began with; when it is replaced, its agents are closed after the last of them.
@@ -31,7 +31,7 @@ class Standing:
         self,
         config: GatewayConfig,
         journal: Journal,
-        allowances: Allowances,
+        allowances: Quotas,
         metrics: Metrics,
         telemetry: Telemetry | None = None,
     ) -> None:
@@ -53,7 +53,7 @@ class Standing:
         for served in self.config.agents.values():
             for language in ("", "你好"):
                 served.agent.spec_for(language)
-            for spec in split_spec(served.agent.bound_model.spec):
+            for spec in split_specs(served.agent.bound_model.spec):
                 load_sdk(spec.partition(":")[0])
             _ = served.agent.toolbox
 

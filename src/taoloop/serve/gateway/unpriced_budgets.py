@@ -10,14 +10,14 @@ from taoloop.errors import ConfigError
 from taoloop.models.pricing import is_priced
 from taoloop.models.providers import PROVIDERS, endpoint
 from taoloop.models.registry import is_provider
-from taoloop.models.wrappers.build import split_spec
+from taoloop.models.wrappers.build import split_specs
 
 if TYPE_CHECKING:
     from taoloop.runtime.agent import Agent
     from taoloop.serve.gateway.config.model import GatewayConfig
 
 
-def void_budgets(config: GatewayConfig) -> Iterator[str]:
+def unenforceable_budgets(config: GatewayConfig) -> Iterator[str]:
     """A sentence for each model that a key with a budget may use, and whose price nobody knows."""
     for name, served in config.agents.items():
         keys = [key.name for key in config.keys if key.usd_per_day is not None and name in (key.agents or (name,))]
@@ -32,7 +32,7 @@ def void_budgets(config: GatewayConfig) -> Iterator[str]:
 
 def _unpriced(agent: Agent) -> Iterator[str]:
     env = os.environ if agent.env is None else agent.env
-    for spec in split_spec(agent.bound_model.spec):
+    for spec in split_specs(agent.bound_model.spec):
         kind, _, name = spec.partition(":")
         if not is_provider(spec) or kind not in PROVIDERS:
             continue

@@ -31,7 +31,7 @@ from taoloop.serve.mcp.elicitation import (
     BY,
     MAX_QUESTIONS,
     TOO_MANY,
-    Asking,
+    ElicitationApprover,
     answer_of,
     can_ask,
     elicitation,
@@ -62,7 +62,7 @@ Ctx = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult
 
 
-class Work(Protocol):
+class CallTask(Protocol):
     """What one call asks for, as a run that can be begun, gone on with, and told about."""
 
     async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
@@ -82,7 +82,7 @@ class Work(Protocol):
         ...
 
 
-class Desk:
+class CallDispatcher:
     """Serves calls. One desk per server; it is closed when the server ends."""
 
     def __init__(self, *, at_once: int = AT_ONCE, question_s: float = QUESTION_S, clock: Clock | None = None) -> None:
@@ -91,10 +91,10 @@ class Desk:
         self._running: set[asyncio.Task[Any]] = set()
         self._giving_up: set[asyncio.Task[None]] = set()
         self._asked_now = 0
-        self._open: dict[str, tuple[Work, asyncio.TimerHandle]] = {}
+        self._open: dict[str, tuple[CallTask, asyncio.TimerHandle]] = {}
         self._closed = False
 
-    async def serve(self, ctx: Ctx, params: types.CallToolRequestParams, work: Work) -> Answer:
+    async def serve(self, ctx: Ctx, params: types.CallToolRequestParams, work: CallTask) -> Answer:
         """Do the work of one call; the result, or the questions that the person at the host has to answer first."""
         try:
             async with _Progress(ctx) as progress:
@@ -110,9 +110,9 @@ class Desk:
             _LOG.exception("a call of %r could not be served", params.name)
             return results.failed("internal", _FAULT.format(type(error).__name__), "")
 
-    async def _begun(self, ctx: Ctx, work: Work, listener: Listener) -> Answer:
+    async def _begun(self, ctx: Ctx, work: CallTask, listener: Listener) -> Answer:
         run_id = new_run_id(self._clock.now())
-        asking = Asking()
+        asking = ElicitationApprover()
         approver: Approver = asking
         if not can_ask(ctx):
             approver = refuse
@@ -122,23 +122,27 @@ class Desk:
         return await self._settled(ctx, work, result, asking, listener)
 
     async def _gone_on(
-        self, ctx: Ctx, work: Work, run_id: str, answers: Mapping[str, ApprovalAnswer], listener: Listener
+        self, ctx: Ctx, work: CallTask, run_id: str, answers: Mapping[str, ApprovalAnswer], listener: Listener
     ) -> Answer:
-        asking = Asking(answers)
+        asking = ElicitationApprover(answers)
         result = await self._again(work, run_id, asking, listener)
         return await self._settled(ctx, work, result, asking, listener)
 
-    async def _settled(self, ctx: Ctx, work: Work, result: Result, asking: Asking, listener: Listener) -> Answer:
+    async def _settled(
+        self, ctx: Ctx, work: CallTask, result: Result, asking: ElicitationApprover, listener: Listener
+    ) -> Answer:
         """The result, once the run's questions are answered, or the questions where the host asks between two calls."""
         while result.status == "waiting" and asking.open:
             if is_modern(ctx):
                 return self._questions(work, result.run_id, asking)
             answers = await self._asked(ctx, work, result.run_id, asking)
-            asking = Asking(answers)
+            asking = ElicitationApprover(answers)
             result = await self._again(work, result.run_id, asking, listener)
         return await work.told(result)
 
-    async def _again(self, work: Work, run_id: str, asking: Asking, listener: Listener | None) -> Result:
+    async def _again(
+        self, work: CallTask, run_id: str, asking: ElicitationApprover, listener: Listener | None
+    ) -> Result:
         try:
             return await self._drive(lambda: work.go_on(run_id, asking, listener))
         except (asyncio.CancelledError, TaoError):
@@ -147,7 +151,7 @@ class Desk:
 
     # Questions between two calls (2026-07-28)
 
-    def _questions(self, work: Work, run_id: str, asking: Asking) -> types.InputRequiredResult:
+    def _questions(self, work: CallTask, run_id: str, asking: ElicitationApprover) -> types.InputRequiredResult:
         keys = list(asking.open)[:MAX_QUESTIONS]
         names = {f"question_{number}": key for number, key in enumerate(keys, 1)}
         timer = asyncio.get_running_loop().call_later(self._question_s, self._expire, run_id)
@@ -174,12 +178,12 @@ class Desk:
         if (found := self._open.pop(run_id, None)) is not None:
             self._leave(found[0], run_id)
 
-    def _leave(self, work: Work, run_id: str) -> None:
+    def _leave(self, work: CallTask, run_id: str) -> None:
         task = asyncio.create_task(self._give_up(work, run_id))
         self._giving_up.add(task)
         task.add_done_callback(self._giving_up.discard)
 
-    async def _give_up(self, work: Work, run_id: str) -> None:
+    async def _give_up(self, work: CallTask, run_id: str) -> None:
         try:
             await work.give_up(run_id)
         except TaoError as error:
@@ -187,7 +191,9 @@ class Desk:
 
     # Questions while the call waits (the handshake era)
 
-    async def _asked(self, ctx: Ctx, work: Work, run_id: str, asking: Asking) -> dict[str, ApprovalAnswer]:
+    async def _asked(
+        self, ctx: Ctx, work: CallTask, run_id: str, asking: ElicitationApprover
+    ) -> dict[str, ApprovalAnswer]:
         answers: dict[str, ApprovalAnswer] = {}
         answered = False
         self._asked_now += 1

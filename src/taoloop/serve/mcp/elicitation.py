@@ -64,7 +64,7 @@ def key_of(request: ApprovalRequest) -> str:
     return f"{request.run_id}/{request.call_id}"
 
 
-class Asking:
+class ElicitationApprover:
     """An approver that gives the answers it has, and keeps the questions that it has none for."""
 
     def __init__(self, answers: Mapping[str, ApprovalAnswer] | None = None) -> None:

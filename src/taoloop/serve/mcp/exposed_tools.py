@@ -13,7 +13,7 @@ from mcp.server import ServerRequestContext
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import RunStarted
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.errors import InvalidArguments
 from taoloop.journals.base import Journal
@@ -23,10 +23,10 @@ from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import require_resumable
 from taoloop.runtime.runner import Listener
-from taoloop.runtime.subagent import sends_unasked, tier_of
-from taoloop.runtime.tool_call_run import GivenCalls
+from taoloop.runtime.subagent import egress_without_approval, tier_of
+from taoloop.runtime.tool_call_run import ToolCallRuns
 from taoloop.serve.mcp import call_results as results
-from taoloop.serve.mcp.dispatcher import Answer, Desk
+from taoloop.serve.mcp.dispatcher import Answer, CallDispatcher
 from taoloop.tools.tool import Tool, require_name
 
 MAX_TASK_CHARS = 100_000
@@ -37,7 +37,7 @@ TIER_KEY = "taoloop/tier"
 _MOST_NAMED = 12
 
 
-class Offer(Protocol):
+class ExposedTool(Protocol):
     """One tool of the server: how it is listed, and what a call of it does."""
 
     @property
@@ -54,12 +54,12 @@ class Offer(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolOffer:
+class CardTool:
     """A tool with a card. Each call is a run of its own."""
 
     tool: Tool
-    calls: GivenCalls
-    desk: Desk
+    calls: ToolCallRuns
+    desk: CallDispatcher
 
     @property
     def listed(self) -> types.Tool:
@@ -76,7 +76,7 @@ class _Call:
     """One call of a tool, as work of the desk."""
 
     tool: Tool
-    calls: GivenCalls
+    calls: ToolCallRuns
     args: Mapping[str, Any]
 
     async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
@@ -158,7 +158,7 @@ _TASK = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentOffer:
+class AgentAsTool:
     """An agent as one tool: it takes a task and gives the answer.
 
     The task comes from the host's model, and counts as the task of the agent's user: values in it count as the user's
@@ -167,7 +167,7 @@ class AgentOffer:
 
     agent: Agent
     journal: Journal
-    desk: Desk
+    desk: CallDispatcher
     purpose: str = ""
 
     @property
@@ -200,7 +200,7 @@ class AgentOffer:
                 "required": ["run_id", "status", "answer", "reason", "steps"],
             },
             tier=tier_of(self.agent),
-            egress=sends_unasked(self.agent),
+            egress=egress_without_approval(self.agent),
         )
 
     async def call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Answer:
@@ -231,13 +231,15 @@ class _Run:
     task: str
 
     async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
-        started = RunStarted(task=well_formed(self.task), agent=self.agent.spec_for(self.task), nonce=new_nonce())
+        started = RunStarted(
+            task=replace_surrogates(self.task), agent=self.agent.spec_for(self.task), nonce=new_nonce()
+        )
         return await self.agent.start(self.journal, Trace(run_id), started, listener=listener, approver=approver)
 
     async def go_on(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         trace = Trace(run_id, await self.journal.load(run_id))
         require_resumable(trace, self.agent.toolbox)
-        return await self.agent.go_on(
+        return await self.agent.continue_run(
             self.journal,
             trace,
             limits=trace.limits,

@@ -38,7 +38,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class ListenAddress:
     """Where the server listens, and who may speak to it.
 
     `host` is an address or `localhost`, `port` 0 takes a free one. `token` must come with every request; without one
@@ -111,7 +111,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def place_of(given: str, *, token: str | None, names: Sequence[str] = ()) -> Place:
+def place_of(given: str, *, token: str | None, names: Sequence[str] = ()) -> ListenAddress:
     """The place that `HOST:PORT`, `:PORT` or `PORT` names.
 
     Raises:
@@ -123,11 +123,11 @@ def place_of(given: str, *, token: str | None, names: Sequence[str] = ()) -> Pla
         raise ConfigError(
             f"--http {given!r} is no address to listen on.", hint="Write HOST:PORT, such as 127.0.0.1:8000."
         )
-    return Place(host=host, port=int(port), token=token or None, names=tuple(names))
+    return ListenAddress(host=host, port=int(port), token=token or None, names=tuple(names))
 
 
 async def serve_http(
-    server: Server[Any], place: Place, *, stop: asyncio.Event, on_ready: Callable[[str], None] = lambda _: None
+    server: Server[Any], place: ListenAddress, *, stop: asyncio.Event, on_ready: Callable[[str], None] = lambda _: None
 ) -> None:
     """Serve until `stop` is set. `on_ready` is told the URL once connections are taken.
 
@@ -170,7 +170,7 @@ async def serve_http(
             await serving
 
 
-def _listen(place: Place) -> socket.socket:
+def _listen(place: ListenAddress) -> socket.socket:
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     listener = socket.socket(
         family, socket.SOCK_STREAM, socket.IPPROTO_TCP

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 import taoloop
 from taoloop.errors import ConfigError
 from taoloop.serve.mcp.dispatcher import QUESTION_S, Answer
-from taoloop.serve.mcp.exposed_tools import Offer
+from taoloop.serve.mcp.exposed_tools import ExposedTool
 
 NAME = "taoloop"
 
@@ -29,7 +29,7 @@ PAGE = 200
 
 
 def make_server(
-    offers: Sequence[Offer],
+    offers: Sequence[ExposedTool],
     *,
     instructions: str = INSTRUCTIONS,
     question_s: float = QUESTION_S,
@@ -60,8 +60,8 @@ def make_server(
 class _Catalogue:
     """The offers by name."""
 
-    def __init__(self, offers: Sequence[Offer]) -> None:
-        self._offers: dict[str, Offer] = {}
+    def __init__(self, offers: Sequence[ExposedTool]) -> None:
+        self._offers: dict[str, ExposedTool] = {}
         self._listed: list[types.Tool] = []
         for offer in offers:
             listed = offer.listed

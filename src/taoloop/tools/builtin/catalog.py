@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from taoloop.core.search import near_names
+from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, ToolError, UnknownName
 from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
@@ -60,7 +60,7 @@ def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
     """
     if name not in tools:
         known = tuple(one for one in tools if one not in UNDOING)
-        near = near_names(name, known, at_most=1)
+        near = suggest_names(name, known, at_most=1)
         raise UnknownName("tool", name, known, hint=f"Did you mean {near[0]!r}?" if near else "")
     if name in UNDOING:
         raise ConfigError(

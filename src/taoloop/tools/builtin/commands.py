@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.tools.function import tool
 from taoloop.tools.sandbox.limits import Bound, SandboxLimits
-from taoloop.tools.sandbox.process import Ended
+from taoloop.tools.sandbox.process import ProcessResult
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
 from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.workspace import Workspace
@@ -26,7 +26,7 @@ _ERRORS = (
 )
 
 
-class Ran(TypedDict):
+class ProgramResult(TypedDict):
     """What a program gave back.
 
     `exit_code` is null where a limit ended it; `limit` says which. `cut` names streams of which the middle is missing.
@@ -67,7 +67,7 @@ def command_tools(sandbox: Sandbox) -> dict[str, Tool]:
 
 
 def _python_tool(sandbox: Sandbox) -> Tool:
-    async def run_python(code: str) -> Ran:
+    async def run_python(code: str) -> ProgramResult:
         """Run it; the card says the rest.
 
         Args:
@@ -89,7 +89,7 @@ def _python_tool(sandbox: Sandbox) -> Tool:
 
 
 def _command_tool(sandbox: Sandbox) -> Tool:
-    async def run_command(command: str) -> Ran:
+    async def run_command(command: str) -> ProgramResult:
         """Run it; the card says the rest.
 
         Args:
@@ -112,7 +112,7 @@ def _command_tool(sandbox: Sandbox) -> Tool:
 
 def _made(
     sandbox: Sandbox,
-    function: Callable[[str], Awaitable[Ran]],
+    function: Callable[[str], Awaitable[ProgramResult]],
     *,
     does: str,
     use_when: str,
@@ -149,8 +149,8 @@ def _place(sandbox: Sandbox) -> str:
     )
 
 
-def _told(ended: Ended, limits: SandboxLimits) -> Ran:
-    told: Ran = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
+def _told(ended: ProcessResult, limits: SandboxLimits) -> ProgramResult:
+    told: ProgramResult = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
     if ended.cut:
         told["cut"] = list(ended.cut)
     if ended.limit is not None:

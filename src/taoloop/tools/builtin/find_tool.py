@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import CALL, DESCRIBE, FIND, fitting_cards, summary_of
-from taoloop.core.search import near_names
+from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, rank_cards, summary_of
+from taoloop.core.search import suggest_names
 from taoloop.errors import ToolError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool
@@ -19,12 +19,12 @@ _MOST_NAMES = 60
 _MOST_STEPS = 40
 
 
-def finding_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+def tool_search_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     """The tools that must stand beside these: none where all of them are told, and told whole."""
     unlisted = [tool for tool in tools if not tool.card.listed]
-    beside = [tool_from_card(DESCRIBE, _Describe(tools))] if unlisted or any(t.whole_schema for t in tools) else []
+    beside = [tool_from_card(DESCRIBE_TOOL, _Describe(tools))] if unlisted or any(t.whole_schema for t in tools) else []
     if unlisted:
-        beside = [tool_from_card(FIND, _Find(unlisted)), *beside, tool_from_card(CALL, _call)]
+        beside = [tool_from_card(FIND_TOOL, _Find(unlisted)), *beside, tool_from_card(CALL_TOOL, _call)]
     return tuple(beside)
 
 
@@ -33,7 +33,7 @@ class _Find:
         self._cards = tuple(tool.card for tool in tools)
 
     def __call__(self, query: str, limit: int = 5) -> Any:
-        found = fitting_cards(query, self._cards, limit)
+        found = rank_cards(query, self._cards, limit)
         if not found:
             names = [card.name for card in self._cards]
             more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -48,7 +48,7 @@ class _Describe:
     def __call__(self, name: str, argument: str = "") -> Any:
         tool = self._tools.get(name)
         if tool is None:
-            near = ", ".join(near_names(name, self._tools))
+            near = ", ".join(suggest_names(name, self._tools))
             raise ToolError(
                 f"There is no tool called {name[:80]!r}.", code="unknown_tool", hint=f"Near: {near}." if near else ""
             )
@@ -74,9 +74,9 @@ def _shown(card: ToolCard) -> Mapping[str, Any]:
 
 
 def _cut(schema: Mapping[str, Any], most_bytes: int) -> Mapping[str, Any]:
-    from taoloop.tools.openapi.schema.truncation import shown_schema  # noqa: PLC0415  # loads what reads documents
+    from taoloop.tools.openapi.schema.truncation import truncate_schema  # noqa: PLC0415  # loads what reads documents
 
-    return shown_schema(schema, most_bytes)
+    return truncate_schema(schema, most_bytes)
 
 
 def _inner(rule: Any, step: str, root: Mapping[str, Any], argument: str) -> Any:

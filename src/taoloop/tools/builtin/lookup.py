@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
-from taoloop.core.search import near_names
+from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.function import tool
 from taoloop.tools.tool import Tool
@@ -124,9 +124,9 @@ def _near(table: Any, key: str) -> tuple[str, ...]:
         keys.append(found)
         if len(keys) == _MOST_SUGGESTED:
             break
-    near = near_names(key, keys)
+    near = suggest_names(key, keys)
     if not near and "." in key:
-        near = near_names(key.rpartition(".")[2], keys)
+        near = suggest_names(key.rpartition(".")[2], keys)
     return near or (tuple(keys[:5]) if len(keys) <= 5 else ())
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taoloop.errors import ToolError
-from taoloop.tools.fts_words import TOKENIZER, index_words, query_words
+from taoloop.tools.fts_words import TOKENIZER, index_terms, query_terms
 
 MAX_TEXT_CHARS = 4_000
 MAX_TOPIC_CHARS = 100
@@ -85,7 +85,7 @@ class Notes:
                 "INSERT INTO note (text, topic, at, run_id, call_id) VALUES (?, ?, ?, ?, ?)",
                 (text, topic, at, run_id, call_id),
             )
-            words = " ".join(index_words(f"{topic}\n{text}"))
+            words = " ".join(index_terms(f"{topic}\n{text}"))
             database.execute("INSERT INTO note_words (rowid, words) VALUES (?, ?)", (added.lastrowid, words))
             database.execute("COMMIT")
             return int(added.lastrowid or 0)
@@ -98,7 +98,7 @@ class Notes:
         """
         with self._open() as database:
             rows: list[tuple[int, str, str, float, str, str]] = []
-            if words := query_words(query):
+            if words := query_terms(query):
                 matching = " OR ".join(f'"{word}"' for word in words)
                 rows = database.execute(_BY_WORDS, (matching, limit)).fetchall()
             if not rows and (text := query.strip()):

@@ -8,7 +8,7 @@ import pydantic_core
 from pydantic import Field
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
-from taoloop.core.search import PointerError, find_text, follow_pointer
+from taoloop.core.search import PointerError, find_text, resolve_json_pointer
 from taoloop.errors import ToolError
 from taoloop.tools.function import tool
 from taoloop.tools.tool import ToolContext  # `tool` reads the annotations
@@ -101,7 +101,7 @@ def _at(whole: str, pointer: str) -> str:
     except ValueError:
         raise ToolError("This output is not JSON.", code="not_json", hint="Leave the pointer away.") from None
     try:
-        value = follow_pointer(document, pointer)
+        value = resolve_json_pointer(document, pointer)
     except PointerError as error:
         raise ToolError(str(error), code="bad_pointer") from None
     return value if isinstance(value, str) else pydantic_core.to_json(value).decode()

@@ -9,7 +9,7 @@ from importlib import resources
 from zoneinfo import ZoneInfo
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
-from taoloop.core.search import near_names
+from taoloop.core.search import suggest_names
 from taoloop.errors import ToolError
 from taoloop.tools.function import tool
 from taoloop.tools.tool import Tool
@@ -98,8 +98,10 @@ def _suggestions(name: str) -> tuple[str, ...]:
     by_city = {zone.rpartition("/")[2].replace("_", " ").casefold(): zone for zone in sorted(_zone_names(), key=len)}
     if folded in by_city:
         return (by_city[folded],)
-    cities = tuple(by_city[city] for city in near_names(folded, by_city, at_most=3))
-    return tuple(dict.fromkeys((*near_names(wanted.replace(" ", "_"), sorted(_zone_names()), at_most=3), *cities)))[:3]
+    cities = tuple(by_city[city] for city in suggest_names(folded, by_city, at_most=3))
+    return tuple(dict.fromkeys((*suggest_names(wanted.replace(" ", "_"), sorted(_zone_names()), at_most=3), *cities)))[
+        :3
+    ]
 
 
 time_now = time_now_tool()

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taoloop.errors import ToolError
-from taoloop.tools.documents.index import Index, Stored, passages
-from taoloop.tools.documents.isolated_parser import Foreign, ForeignError
+from taoloop.tools.documents.index import Index, IndexedPassage, passages
+from taoloop.tools.documents.isolated_parser import ForeignError, IsolatedParser
 from taoloop.tools.documents.readers import ID_LENGTH, read_document
 from taoloop.tools.documents.settings import DocumentFolder
-from taoloop.tools.workspace.confined_dir import Beneath
+from taoloop.tools.workspace.confined_dir import ConfinedDirectory
 
 _CITATION = re.compile(rf"\s*[\[【(（]?\s*(?:doc\s*[:：]\s*)?([0-9a-z]{{{ID_LENGTH}}})\s*[\]】)）]?\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class CitedPassage:
     """Where a passage stands. `line` and `page` count from 1, 0 where there is none; `heading` the outermost first.
 
     For text and Markdown, `path.read_bytes().decode(encoding, "replace")[start:end]` is `text`. For HTML and PDF,
@@ -42,7 +42,7 @@ class Located:
         return f"{self.path}:{self.line}" if self.line else str(self.path)
 
 
-def locate(folder: DocumentFolder, citation: str) -> Located:
+def locate(folder: DocumentFolder, citation: str) -> CitedPassage:
     """Read the cited passage (`[doc:ID]`, `doc:ID` or `ID`) from its file.
 
     Raises:
@@ -51,13 +51,13 @@ def locate(folder: DocumentFolder, citation: str) -> Located:
         ConfigError: the folder cannot be opened.
     """
     index = Index(folder)
-    known = stored(index, citation)
+    known = indexed_passage(index, citation)
     parts = tuple(known.file.split("/"))
-    beneath = Beneath(folder.folder)
+    beneath = ConfinedDirectory(folder.folder)
     try:
         with beneath.regular_file(parts) as (fd, _), os.fdopen(os.dup(fd), "rb") as file:
             data = file.read(folder.max_file_bytes)
-        with Foreign(folder.max_file_s, folder.max_memory_bytes) as foreign:
+        with IsolatedParser(folder.max_file_s, folder.max_memory_bytes) as foreign:
             document = read_document(known.file, data, folder, foreign)
     except FileNotFoundError:
         raise _changed(known, "the file is gone") from None
@@ -69,7 +69,7 @@ def locate(folder: DocumentFolder, citation: str) -> Located:
         beneath.close()
     for one in document.passages:
         if one.id == known.id:
-            return Located(
+            return CitedPassage(
                 path=folder.folder / known.file,
                 file=known.file,
                 line=one.line,
@@ -83,7 +83,7 @@ def locate(folder: DocumentFolder, citation: str) -> Located:
     raise _changed(known, "the file has changed and holds this passage no more")
 
 
-def stored(index: Index, citation: str) -> Stored:
+def indexed_passage(index: Index, citation: str) -> IndexedPassage:
     """The passage that a citation names, as the index has it.
 
     Raises:
@@ -107,9 +107,9 @@ def no_passage(citation: str) -> ToolError:
     )
 
 
-def _changed(known: Stored, why: str) -> ToolError:
+def _changed(known: IndexedPassage, why: str) -> ToolError:
     return ToolError(f"{known.file}: {why}.", code="document_changed", hint="Search again.")
 
 
-def _unreadable(known: Stored, why: str) -> ToolError:
+def _unreadable(known: IndexedPassage, why: str) -> ToolError:
     return ToolError(f"{known.file}: it cannot be read: {why}.", code="document_unreadable", hint="Look at the file.")

@@ -68,7 +68,7 @@ def from_blob(blob: bytes) -> array[float]:
     return _swapped(array("f", blob))
 
 
-def signs(vector: Sequence[float]) -> int:
+def sign_bits(vector: Sequence[float]) -> int:
     """One bit per number: whether it is above zero."""
     return int("".join("1" if number > 0 else "0" for number in vector), 2)
 
@@ -85,7 +85,7 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     return math.fsum(map(mul, one, other))
 
 
-def fused(orders: Iterable[Sequence[int]]) -> dict[int, float]:
+def reciprocal_rank_fusion(orders: Iterable[Sequence[int]]) -> dict[int, float]:
     """Several orders of passages as one: each gives a passage 1 / (60 + its rank), and the sums decide.
 
     Only ranks count, so that scores of different kinds need no common scale. The best comes first.

@@ -17,7 +17,7 @@ from pathlib import Path
 from taoloop.errors import ToolError
 from taoloop.tools.documents.readers import READER, Document
 from taoloop.tools.documents.settings import DocumentFolder, writable
-from taoloop.tools.fts_words import TOKENIZER, index_words
+from taoloop.tools.fts_words import TOKENIZER, index_terms
 
 BUSY_S = 10.0
 
@@ -66,7 +66,7 @@ SELECT passage.number, passage.id, file.path, passage.ordinal, passage.start, pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class IndexedPassage:
     """A passage as the index has it; `file` is the path in the folder, the rest as in `Passage`."""
 
     number: int
@@ -82,7 +82,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class IndexedFile:
     """A file as it was read: its bytes' digest, and by `stamp` and `read_ns` whether it may have changed since.
 
     `message` is empty for a file that could be read, else why it could not; `notes` what of it could not.
@@ -195,7 +195,7 @@ class Index:
         )
 
 
-def replace_file(database: sqlite3.Connection, seen: Seen, document: Document | None) -> bool:
+def replace_file(database: sqlite3.Connection, seen: IndexedFile, document: Document | None) -> bool:
     """Put what was read of a file in place of what was known of it; False if another process read it later."""
     with _transaction(database):
         known = database.execute("SELECT number, read_ns FROM file WHERE path = ?", (seen.path,)).fetchone()
@@ -225,7 +225,7 @@ def replace_file(database: sqlite3.Connection, seen: Seen, document: Document | 
     return True
 
 
-def same_file(database: sqlite3.Connection, seen: Seen) -> None:
+def same_file(database: sqlite3.Connection, seen: IndexedFile) -> None:
     """A file was looked at again and has not changed."""
     database.execute(
         "UPDATE file SET stamp = ?, read_ns = ? WHERE path = ? AND digest = ?",
@@ -242,11 +242,11 @@ def remove_file(database: sqlite3.Connection, path: str) -> None:
             _changed(database)
 
 
-def files(database: sqlite3.Connection) -> dict[str, Seen]:
+def files(database: sqlite3.Connection) -> dict[str, IndexedFile]:
     """The files that were read, by path."""
     rows = database.execute("SELECT path, stamp, read_ns, digest, readable, notes, hint FROM file")
     return {
-        path: Seen(
+        path: IndexedFile(
             path=path,
             stamp=stamp,
             read_ns=read_ns,
@@ -269,11 +269,11 @@ def generation(database: sqlite3.Connection) -> int:
     return int(_about(database, "generation") or 0)
 
 
-def passages(database: sqlite3.Connection, where: str, values: Iterable[object]) -> list[Stored]:
+def passages(database: sqlite3.Connection, where: str, values: Iterable[object]) -> list[IndexedPassage]:
     """The passages for which a condition (of ours, with `?` for values) holds."""
     rows = database.execute(_PASSAGE + where, tuple(values))
     return [
-        Stored(
+        IndexedPassage(
             number=number,
             id=name,
             file=path,
@@ -325,7 +325,7 @@ def _drop(database: sqlite3.Connection, number: int, path: str) -> None:
 def _words(path: str, heading: str, text: str) -> tuple[str, str]:
     """What a passage is found by: the words of its headings and of the file's name, which count twice, and its own."""
     name = path.rpartition("/")[2].rpartition(".")[0]
-    return " ".join(index_words(f"{name}\n{heading}")), " ".join(index_words(text))
+    return " ".join(index_terms(f"{name}\n{heading}")), " ".join(index_terms(text))
 
 
 def _changed(database: sqlite3.Connection) -> None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from taoloop.errors import ToolError
-from taoloop.tools.documents.embedding import Embedder, signs, to_blob, vectors_of
+from taoloop.tools.documents.embedding import Embedder, sign_bits, to_blob, vectors_of
 from taoloop.tools.documents.index import (
     Index,
-    Seen,
+    IndexedFile,
     add_vectors,
     embedded_by,
     files,
@@ -25,11 +25,11 @@ from taoloop.tools.documents.index import (
     replace_file,
     same_file,
 )
-from taoloop.tools.documents.isolated_parser import Foreign, ForeignError
+from taoloop.tools.documents.isolated_parser import ForeignError, IsolatedParser
 from taoloop.tools.documents.readers import kind_of, read_document
 from taoloop.tools.documents.settings import DocumentFolder, writable
-from taoloop.tools.load_result import Problem
-from taoloop.tools.workspace.confined_dir import Beneath, Parts, check_regular
+from taoloop.tools.load_result import LoadProblem
+from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Parts, check_regular
 
 _MAX_DEPTH = 32
 _TOO_DEEP = f"it lies more than {_MAX_DEPTH} folders deep"
@@ -76,7 +76,7 @@ class Update:
 
     read: int
     removed: int
-    problems: tuple[Problem, ...]
+    problems: tuple[LoadProblem, ...]
 
 
 def update(index: Index, clock: Callable[[], float] = time.monotonic) -> Update:
@@ -87,11 +87,11 @@ def update(index: Index, clock: Callable[[], float] = time.monotonic) -> Update:
         ToolError: the index cannot be used.
     """
     settings = index.settings
-    beneath = Beneath(settings.folder)
+    beneath = ConfinedDirectory(settings.folder)
     try:
         with (
             index.open() as database,
-            Foreign(settings.max_file_s, settings.max_memory_bytes) as foreign,
+            IsolatedParser(settings.max_file_s, settings.max_memory_bytes) as foreign,
         ):
             index.made_anew(database)
             return _Updater(settings, beneath, database, foreign, clock).run()
@@ -105,14 +105,14 @@ class _Updater:
     def __init__(
         self,
         settings: DocumentFolder,
-        beneath: Beneath,
+        beneath: ConfinedDirectory,
         database: sqlite3.Connection,
-        foreign: Foreign,
+        foreign: IsolatedParser,
         clock: Callable[[], float],
     ) -> None:
         self._settings, self._beneath, self._database, self._foreign = settings, beneath, database, foreign
         self._clock, self._deadline = clock, clock() + settings.max_index_s
-        self._problems: list[Problem] = []
+        self._problems: list[LoadProblem] = []
         self._read = self._untold = 0
 
     def run(self) -> Update:
@@ -161,12 +161,12 @@ class _Updater:
         """Whether a file is to be read, by its name."""
         return kind_of(parts[-1]) is not None and self._settings.takes(parts)
 
-    def _look(self, one: _Found, known: Seen | None) -> None:
+    def _look(self, one: _Found, known: IndexedFile | None) -> None:
         """Read a file unless it is certainly as it was."""
         if known is not None and known.stamp == one.stamp and one.changed_ns + _YOUNG_NS < known.read_ns:
             self._repeat(known)
             return
-        seen = Seen(path=one.path, stamp=one.stamp, read_ns=time.time_ns(), digest="")
+        seen = IndexedFile(path=one.path, stamp=one.stamp, read_ns=time.time_ns(), digest="")
         document = None
         try:
             data = self._bytes(one)
@@ -235,7 +235,7 @@ class _Updater:
                 some = without[first : first + _AT_ONCE]
                 vectors = vectors_of(embedder, [text for _, text in some])
                 rows = (
-                    (number, signs_blob(signs(vector)), to_blob(vector))
+                    (number, signs_blob(sign_bits(vector)), to_blob(vector))
                     for (number, _), vector in zip(some, vectors, strict=True)
                 )
                 add_vectors(self._database, embedder.name, rows)
@@ -243,7 +243,7 @@ class _Updater:
             self._say("", error.message, error.hint)
         return 0
 
-    def _repeat(self, seen: Seen) -> None:
+    def _repeat(self, seen: IndexedFile) -> None:
         """Say what is wrong with a file, also where an earlier look found it out."""
         if seen.message:
             self._say(seen.path, _sentence(seen.message), seen.hint)
@@ -274,7 +274,7 @@ class _Updater:
             self._untold += 1
             return
         source = str(self._settings.folder / path) if path else str(self._settings.folder)
-        self._problems.append(Problem(source=_line(source), place="", message=_line(message), hint=hint))
+        self._problems.append(LoadProblem(source=_line(source), place="", message=_line(message), hint=hint))
 
 
 def signs_blob(value: int) -> bytes:
@@ -282,7 +282,7 @@ def signs_blob(value: int) -> bytes:
     return value.to_bytes((value.bit_length() + 7) // 8)
 
 
-def _entries(beneath: Beneath, parts: Parts) -> Iterator[tuple[Parts, os.stat_result | None, str]]:
+def _entries(beneath: ConfinedDirectory, parts: Parts) -> Iterator[tuple[Parts, os.stat_result | None, str]]:
     """Everything below a folder, sorted, without what is hidden; no status for a folder that cannot be opened."""
     try:
         with beneath.folder(parts) as fd, os.scandir(fd) as scanned:

@@ -35,7 +35,7 @@ class ForeignError(Exception):
         self.message, self.hint, self.again = message, hint, again
 
 
-class Foreign:
+class IsolatedParser:
     """The child, started at the first file. Use it in a `with`, from one thread."""
 
     def __init__(self, max_file_s: float, max_memory_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,7 +43,7 @@ class Foreign:
         self._child: subprocess.Popen[bytes] | None = None
         self._rest = b""
 
-    def __enter__(self) -> Foreign:
+    def __enter__(self) -> IsolatedParser:
         """Nothing is started yet."""
         return self
 

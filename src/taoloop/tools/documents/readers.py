@@ -13,7 +13,7 @@ from typing import Literal
 from taoloop.tools.documents.chunking import Piece, line_starts, split
 from taoloop.tools.documents.decode import NotTextError, decode, decode_html
 from taoloop.tools.documents.html import source_lines
-from taoloop.tools.documents.isolated_parser import MAX_CHARS, Foreign, ForeignError
+from taoloop.tools.documents.isolated_parser import MAX_CHARS, ForeignError, IsolatedParser
 from taoloop.tools.documents.settings import DocumentFolder
 
 READER = 2
@@ -75,7 +75,7 @@ def kind_of(name: str) -> Kind | None:
     return _KINDS.get(suffix.lower()) if dot and stem else None
 
 
-def read_document(path: str, data: bytes, settings: DocumentFolder, foreign: Foreign) -> Document:
+def read_document(path: str, data: bytes, settings: DocumentFolder, foreign: IsolatedParser) -> Document:
     """The passages of a file; `path` is its place in the folder and a part of every id.
 
     Raises:
@@ -95,7 +95,7 @@ def read_document(path: str, data: bytes, settings: DocumentFolder, foreign: For
     return document
 
 
-def _read_text(path: str, kind: Kind, data: bytes, settings: DocumentFolder, _foreign: Foreign) -> Document:
+def _read_text(path: str, kind: Kind, data: bytes, settings: DocumentFolder, _foreign: IsolatedParser) -> Document:
     text, encoding, broken = decode(data, settings.encoding)
     notes = [f"{broken} of its characters are broken"] if broken else []
     if len(text) > MAX_CHARS:
@@ -108,7 +108,7 @@ def _read_text(path: str, kind: Kind, data: bytes, settings: DocumentFolder, _fo
     return Document(kind=kind, encoding=encoding, title=title, passages=tuple(passages), notes=tuple(notes))
 
 
-def _read_html(path: str, kind: Kind, data: bytes, settings: DocumentFolder, foreign: Foreign) -> Document:
+def _read_html(path: str, kind: Kind, data: bytes, settings: DocumentFolder, foreign: IsolatedParser) -> Document:
     source, encoding, broken = decode_html(data, settings.encoding)
     pages, title, notes = foreign.read(kind, source.encode("utf-8", "replace"), 1)
     text = pages[0][1] if pages else ""
@@ -121,7 +121,7 @@ def _read_html(path: str, kind: Kind, data: bytes, settings: DocumentFolder, for
     return Document(kind=kind, encoding=encoding, title=title, passages=tuple(passages), notes=tuple(notes))
 
 
-def _read_pdf(path: str, kind: Kind, data: bytes, settings: DocumentFolder, foreign: Foreign) -> Document:
+def _read_pdf(path: str, kind: Kind, data: bytes, settings: DocumentFolder, foreign: IsolatedParser) -> Document:
     pages, title, notes = foreign.read(kind, data, settings.max_pages)
     ids, passages = _Ids(path), []
     for number, text in pages:

@@ -21,13 +21,13 @@ from taoloop.tools.documents.embedding import (
     Embedder,
     cosine,
     from_blob,
-    fused,
     nearest_signs,
-    signs,
+    reciprocal_rank_fusion,
+    sign_bits,
     vectors_of,
 )
-from taoloop.tools.documents.index import Index, Stored, embedded, generation, passages
-from taoloop.tools.fts_words import query_words
+from taoloop.tools.documents.index import Index, IndexedPassage, embedded, generation, passages
+from taoloop.tools.fts_words import query_terms
 
 _MANY = 3_000  # passages that the words of one search may stand in, together
 _COMMON_SHARE = 0.25  # a word in more of the passages than that says little
@@ -52,7 +52,7 @@ _ASKING = frozenset(
 class Hit:
     """A passage that was found, and how well it fits: only for comparison with others of the same search."""
 
-    passage: Stored
+    passage: IndexedPassage
     score: float
 
 
@@ -101,7 +101,7 @@ class Search:
             return self._known
 
     def _by_words(self, database: sqlite3.Connection, known: _Known, query: str, limit: int) -> dict[int, float]:
-        asked = query_words(query)
+        asked = query_terms(query)
         words = ([word for word in asked if word not in _ASKING] or asked)[:_MOST_WORDS]
         counts = {word: self._count(database, known, word) for word in words}
         telling, left = _telling(counts, known.size)
@@ -140,14 +140,14 @@ class Search:
         if known.signs is None:
             rows = database.execute("SELECT number, signs FROM vector")
             known.signs = {number: int.from_bytes(blob) for number, blob in rows}
-        near = {*nearest_signs(signs(wanted), known.signs), *list(order)[:CANDIDATES]}
+        near = {*nearest_signs(sign_bits(wanted), known.signs), *list(order)[:CANDIDATES]}
         marks = ",".join("?" * len(near))
         rows = database.execute(f"SELECT number, vector FROM vector WHERE number IN ({marks})", tuple(near))  # noqa: S608  # question marks
         angles = {
             number: cosine(wanted, vector) for number, blob in rows if len(vector := from_blob(blob)) == len(wanted)
         }
         by_meaning = sorted((number for number in angles if angles[number] > 0), key=lambda number: -angles[number])
-        return fused((list(order)[:_ORDER], by_meaning[:_ORDER]))
+        return reciprocal_rank_fusion((list(order)[:_ORDER], by_meaning[:_ORDER]))
 
 
 def _telling(counts: Mapping[str, int], size: int) -> tuple[list[str], list[str]]:

@@ -13,13 +13,13 @@ from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import ConfigError, ToolError, ToolSourceError
-from taoloop.tools.documents.citations import no_passage, stored
-from taoloop.tools.documents.index import BUSY_S, Index, Stored, passages
+from taoloop.tools.documents.citations import indexed_passage, no_passage
+from taoloop.tools.documents.index import BUSY_S, Index, IndexedPassage, passages
 from taoloop.tools.documents.index_update import update
 from taoloop.tools.documents.search import Search
 from taoloop.tools.documents.settings import DocumentFolder, writable
 from taoloop.tools.function import tool
-from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
 
 MOST_FOUND = 20
@@ -58,7 +58,7 @@ class Documents:
         self._clock, self._looked = clock, clock()
         self._lock = threading.Lock()
 
-    def look(self) -> tuple[Problem, ...]:
+    def look(self) -> tuple[LoadProblem, ...]:
         """Look through the folder; gives what is wrong with its documents.
 
         Raises:
@@ -81,7 +81,7 @@ class Documents:
         hits = self._search.find(query, limit)
         return [FoundPassage(**_shown(hit.passage), score=hit.score) for hit in hits if self._takes(hit.passage)]
 
-    def _takes(self, passage: Stored) -> bool:
+    def _takes(self, passage: IndexedPassage) -> bool:
         """Whether the settings permit its file: others, or an earlier version, may have filled the same index."""
         return self.settings.takes(tuple(passage.file.split("/")))
 
@@ -93,7 +93,7 @@ class Documents:
 
     def read(self, citation: str, around: int) -> list[Passage]:
         """A passage and its neighbours in the same document, in the order of the document."""
-        wanted = stored(self.index, citation)
+        wanted = indexed_passage(self.index, citation)
         with self.index.open() as database:
             found = passages(
                 database,
@@ -105,7 +105,7 @@ class Documents:
         return [_shown(one) for one in found]
 
 
-def document_tools(folder: DocumentFolder) -> Loaded:
+def document_tools(folder: DocumentFolder) -> LoadResult:
     """`search_documents` and `read_passage` on a folder; its index is brought up to date first.
 
     A document that cannot be read is a problem of the result; the others are found all the same.
@@ -116,7 +116,7 @@ def document_tools(folder: DocumentFolder) -> Loaded:
     return load(Documents(folder))
 
 
-def load(documents: Documents) -> Loaded:
+def load(documents: Documents) -> LoadResult:
     """The same, for documents that are made already."""
     root = documents.settings.folder
     source = writable(str(root))
@@ -131,14 +131,14 @@ def load(documents: Documents) -> Loaded:
     except ToolError as error:
         if not error.retryable:
             raise ToolSourceError(error.message, source=source, hint=error.hint) from error
-        problems = (Problem(source=source, place="", message=error.message, hint=error.hint),)
+        problems = (LoadProblem(source=source, place="", message=error.message, hint=error.hint),)
     except ConfigError as error:
         cause = error.__cause__
         why = cause.strerror if isinstance(cause, OSError) else error.message.rstrip(".")
         raise ToolSourceError(
             f"the folder cannot be opened: {why}.", source=source, hint="Permit reading it."
         ) from error
-    return Loaded(tools=_tools(documents), problems=problems)
+    return LoadResult(tools=_tools(documents), problems=problems)
 
 
 def _tools(documents: Documents) -> tuple[Tool, Tool]:
@@ -201,7 +201,7 @@ def _tools(documents: Documents) -> tuple[Tool, Tool]:
     return search_documents, read_passage
 
 
-def _shown(stored_passage: Stored) -> Passage:
+def _shown(stored_passage: IndexedPassage) -> Passage:
     one = stored_passage
     shown = Passage(cite=f"[doc:{one.id}]", file=one.file, text=one.text)
     if one.page:

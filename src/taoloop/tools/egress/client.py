@@ -110,10 +110,10 @@ class EgressClient:
             MissingExtra: the HTTP client is not installed.
         """
         transport = await self._transport()
-        from taoloop.tools.egress.redirects import Exchange  # noqa: PLC0415  # needs httpx2, which is there by now
+        from taoloop.tools.egress.redirects import RedirectingRequest  # noqa: PLC0415  # needs httpx2, which is there by now
 
         limit_s = self._timeout_s if timeout_s is None else timeout_s
-        exchange = Exchange(
+        exchange = RedirectingRequest(
             transport,
             max_bytes=self._max_bytes if max_bytes is None else max_bytes,
             max_redirects=self._max_redirects if follow else None,

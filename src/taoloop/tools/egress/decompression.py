@@ -38,7 +38,7 @@ def require_known_coding(headers: httpx2.Headers, place: str) -> list[str]:
     return codings
 
 
-async def unpacked(response: httpx2.Response, place: str) -> AsyncGenerator[bytes, None]:
+async def decompress(response: httpx2.Response, place: str) -> AsyncGenerator[bytes, None]:
     """The body of an answer, decompressed, in pieces of at most 1 MB.
 
     Raises:

@@ -14,7 +14,7 @@ import httpx2
 
 from taoloop.errors import EgressFailed, EgressRefused
 from taoloop.tools.egress.client import EgressResponse
-from taoloop.tools.egress.decompression import ENCODINGS, require_known_coding, unpacked
+from taoloop.tools.egress.decompression import ENCODINGS, decompress, require_known_coding
 from taoloop.tools.egress.transport import CONNECT_TIMEOUT_S, CheckedTransport
 from taoloop.tools.egress.urls import (
     media_type,
@@ -38,7 +38,7 @@ _HARMLESS = frozenset(("accept", "accept-language", "user-agent"))  # go to anot
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
-class Exchange:
+class RedirectingRequest:
     """One request with its redirects, and the answer.
 
     `host` is what the header `Host` says, if not the host of the address; never at another origin. `place` is the host
@@ -142,7 +142,7 @@ class Exchange:
             )
         kept, size, is_cut = [], 0, False
         try:
-            async with aclosing(unpacked(response, self.place)) as pieces:
+            async with aclosing(decompress(response, self.place)) as pieces:
                 async for piece in pieces:
                     room = self._max_bytes - size
                     is_cut = len(piece) > room
@@ -192,7 +192,7 @@ class Exchange:
 class _Body(httpx2.AsyncByteStream):
     """A body that tells its exchange when it is read, which is once the head of the request is out."""
 
-    def __init__(self, body: bytes, exchange: Exchange) -> None:
+    def __init__(self, body: bytes, exchange: RedirectingRequest) -> None:
         self._body, self._exchange = body, exchange
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

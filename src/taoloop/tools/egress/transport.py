@@ -17,7 +17,7 @@ import httpx2
 
 from taoloop.errors import EgressFailed, EgressRefused
 from taoloop.tools.egress.addresses import Resolver
-from taoloop.tools.egress.decompression import require_known_coding, unpacked
+from taoloop.tools.egress.decompression import decompress, require_known_coding
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.egress.urls import media_type, no_user, port_of, reason_of, require_sendable
 
@@ -162,7 +162,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
-        async with aclosing(unpacked(self._response, self._host)) as pieces:
+        async with aclosing(decompress(self._response, self._host)) as pieces:
             async for piece in pieces:
                 size += len(piece)
                 if size > self._max_bytes:

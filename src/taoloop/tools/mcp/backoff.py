@@ -16,7 +16,7 @@ _PATIENCE_S = 5.0  # a pause up to this is waited out; above it, the server coun
 _SETTLED_S = 30.0  # after this a connection counts as good, and the next pause is the first again
 
 
-class Pauses:
+class ReconnectBackoff:
     """How often a server failed in a row, and when the next try is due."""
 
     def __init__(self) -> None:

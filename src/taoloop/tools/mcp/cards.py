@@ -26,7 +26,7 @@ ERRORS = (
 )
 
 
-def own_names(server: str, tools: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
+def model_tool_names(server: str, tools: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
     """Names for the model: `server.tool`, with what providers refuse replaced, at most 64 signs, all different.
 
     A name that had to be changed and is not alone ends with a digest of the server's own. The order of `tools` has no
@@ -62,7 +62,7 @@ def card_of(server: McpServer, definition: Definition, name: str) -> ToolCard:
     if len(json.dumps(input_schema)) > MAX_SCHEMA_CHARS:
         raise SchemaError(f"it is longer than {MAX_SCHEMA_CHARS:,} characters")
     hints = raw.get("annotations") or {}
-    tier = raised(server.tier_of(definition.name), hints)
+    tier = stricter_tier(server.tier_of(definition.name), hints)
     return ToolCard(
         name=name,
         purpose=_purpose(raw, definition.name),
@@ -75,7 +75,7 @@ def card_of(server: McpServer, definition: Definition, name: str) -> ToolCard:
     )
 
 
-def raised(given: Tier | None, hints: Mapping[str, Any]) -> Tier | None:
+def stricter_tier(given: Tier | None, hints: Mapping[str, Any]) -> Tier | None:
     """The tier of the configuration, or what a server's hints say where that is worse; None where nobody said any."""
     if hints.get("destructiveHint") is True and hints.get("readOnlyHint") is not True:
         said: Tier = "destructive"

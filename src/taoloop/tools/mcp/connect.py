@@ -16,7 +16,7 @@ from taoloop.tools.mcp.stdio import StdioTransport
 if TYPE_CHECKING:
     from mcp import Client
 
-    from taoloop.tools.mcp.message_filter import Sieved
+    from taoloop.tools.mcp.message_filter import FilteredTransport
     from taoloop.tools.mcp.settings import McpServer
 
 _HTTP_READ_S = 300.0  # streams are silent for long; requests have limits of their own
@@ -52,7 +52,7 @@ async def make_transport(
     return streamable_http_client(server.url, http_client=client, max_sse_event_size=server.max_message_bytes)
 
 
-def make_client(server: McpServer, hooks: Hooks, transport: Sieved, on_change: Callable[[], None]) -> Client:
+def make_client(server: McpServer, hooks: Hooks, transport: FilteredTransport, on_change: Callable[[], None]) -> Client:
     """The SDK's client, not yet entered. `on_change` is called at a notice that the list of tools changed."""
     import mcp_types  # noqa: PLC0415  # optional
     from mcp import Client  # noqa: PLC0415  # optional and heavy
@@ -72,7 +72,7 @@ def make_client(server: McpServer, hooks: Hooks, transport: Sieved, on_change: C
     )
 
 
-def check_era(server: McpServer, client: Client) -> None:
+def check_protocol_version(server: McpServer, client: Client) -> None:
     """Refuse a server that does not speak the revision that was asked for.
 
     Raises:
@@ -87,7 +87,7 @@ def check_era(server: McpServer, client: Client) -> None:
         )
 
 
-async def hear_changes(client: Client, on_change: Callable[[], None]) -> None:
+async def listen_for_changes(client: Client, on_change: Callable[[], None]) -> None:
     """In the stateless era: wait for notices that the list of tools changed, as long as the server gives them."""
     from mcp import MCPError  # noqa: PLC0415  # optional
     from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost  # noqa: PLC0415  # likewise

@@ -15,11 +15,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taoloop.errors import McpFailed, McpLost, TaoError, ToolTimeout
-from taoloop.tools.mcp.backoff import Pauses
-from taoloop.tools.mcp.connect import Hooks, check_era, hear_changes, make_client, make_transport
-from taoloop.tools.mcp.errors import breaks_connection, is_unsent, leaves, not_answered, not_reached, told_of
+from taoloop.tools.mcp.backoff import ReconnectBackoff
+from taoloop.tools.mcp.connect import Hooks, check_protocol_version, listen_for_changes, make_client, make_transport
+from taoloop.tools.mcp.errors import breaks_connection, describe, is_unsent, leaf_errors, not_answered, not_reached
 from taoloop.tools.mcp.listing import Definition, Listing, list_all, listed_tools
-from taoloop.tools.mcp.message_filter import Sieved
+from taoloop.tools.mcp.message_filter import FilteredTransport
 from taoloop.tools.mcp.stdio import StdioTransport
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Connection:
         self._cause: BaseException | None = None
         self._status = 0
         self._spoken: str | None = None
-        self._pauses = Pauses()
+        self._pauses = ReconnectBackoff()
         self._listing: Listing | None = None
         self._listed_at, self._stale = 0.0, True
         self._list_lock = asyncio.Lock()
@@ -278,12 +278,12 @@ class Connection:
                 client = self._client_of(transport, stop)
                 async with asyncio.timeout(self.server.start_timeout_s):
                     await stack.enter_async_context(client)
-                check_era(self.server, client)
+                check_protocol_version(self.server, client)
                 self._spoken = client.protocol_version
                 began = time.monotonic()
                 self._client, self._starting, self._stale = client, None, True
                 started.set_result(client)
-                listener = asyncio.create_task(hear_changes(client, self._mark_stale))
+                listener = asyncio.create_task(listen_for_changes(client, self._mark_stale))
                 try:
                     await stop.wait()
                 finally:
@@ -298,7 +298,7 @@ class Connection:
                 _LOG.debug("%s: closing", self.server.shown, exc_info=True)
                 if self._stop is stop:
                     self._cause = error
-                    self._why = self._why or "; ".join(dict.fromkeys(map(told_of, leaves(error))))
+                    self._why = self._why or "; ".join(dict.fromkeys(map(describe, leaf_errors(error))))
                 return
             self._pauses.ended(0.0)
             words = transport.said if isinstance(transport, StdioTransport) else ""
@@ -310,7 +310,7 @@ class Connection:
             if self._stop is stop:
                 self._let_go(why)
 
-        sieved = Sieved(transport, ended, lambda: self._spoken)
+        sieved = FilteredTransport(transport, ended, lambda: self._spoken)
         return make_client(self.server, self._hooks, sieved, self._mark_stale)
 
     def _closed(self) -> McpFailed:

@@ -52,11 +52,11 @@ def not_reached(server: McpServer, error: BaseException, said: str, words: str =
 
     `said`: why it ended, if it did; `words`: what it wrote to its standard error, if it did not.
     """
-    found = list(leaves(error))
+    found = list(leaf_errors(error))
     for one in found:
         if isinstance(one, TaoError):
             return one if isinstance(one, McpFailed) else _away(server, f"{one.message}", one.hint)
-    told = "; ".join(dict.fromkeys(told_of(one) for one in found))
+    told = "; ".join(dict.fromkeys(describe(one) for one in found))
     if any(_is_timeout(one) for one in found):
         told = f"it gave no answer within {server.start_timeout_s:g} s{words}"
     if said:
@@ -78,14 +78,14 @@ def not_answered(
 
     `status`: that of HTTP, if it is known; 0 if not.
     """
-    found = next(leaves(error))
+    found = next(leaf_errors(error))
     if isinstance(found, TaoError):
         return found
     code = _code(found)
     if _is_timeout(found):
         return ToolTimeout(f"{server.shown} gave no answer to {what} within {timeout_s:g} s.", retryable=False)
     if _is_closed(found) or _is_of_old_session(found) or (code is None and _is_broken(found)):
-        reason = said or told_of(found)
+        reason = said or describe(found)
         return McpLost(f"{server.shown} went away during {what}: {reason}.", hint=_AGAIN)
     if code is not None and (told := _unreadable(str(found), status)):
         return McpLost(
@@ -94,7 +94,7 @@ def not_answered(
         )
     if code is not None and _WANTS_INPUT.search(str(found)):
         return McpFailed(
-            f"{server.shown} asks for input during {what}, which nobody can give here: {told_of(found)}.",
+            f"{server.shown} asks for input during {what}, which nobody can give here: {describe(found)}.",
             code="needs_input",
             retryable=False,
             hint="Use another tool, or other arguments.",
@@ -102,22 +102,22 @@ def not_answered(
     if code is not None:
         shown = f"HTTP status {status}" if str(found) == _NO_WORD else f"code {code}"
         return McpFailed(
-            f"{server.shown} refuses {what}: {told_of(found)} ({shown}).",
+            f"{server.shown} refuses {what}: {describe(found)} ({shown}).",
             code="server_refused",
             retryable=False,
             hint="It has no such method." if code == _NOT_SUPPORTED else "",
         )
     return InvalidOutput(
-        f"{server.shown} answered {what} with what is no result: {told_of(found)}.",
+        f"{server.shown} answered {what} with what is no result: {describe(found)}.",
         hint="The call was carried out; do not repeat it only because of this.",
     )
 
 
-def leaves(error: BaseException) -> Iterator[BaseException]:
+def leaf_errors(error: BaseException) -> Iterator[BaseException]:
     """The errors in a group, or the error itself."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
-            yield from leaves(inner)
+            yield from leaf_errors(inner)
     else:
         yield error
 
@@ -130,13 +130,13 @@ def is_unsent(error: BaseException) -> bool:
     closed = anyio.ClosedResourceError | anyio.BrokenResourceError | httpx2.ConnectError | httpx2.ConnectTimeout
     return all(
         isinstance(one, closed) or (isinstance(one, EgressFailed) and not one.was_sent) or _is_of_old_session(one)
-        for one in leaves(error)
+        for one in leaf_errors(error)
     )
 
 
 def breaks_connection(error: BaseException) -> bool:
     """Whether a connection is of no more use after this error."""
-    return any(_is_closed(one) or _is_broken(one) or _is_of_old_session(one) for one in leaves(error))
+    return any(_is_closed(one) or _is_broken(one) or _is_of_old_session(one) for one in leaf_errors(error))
 
 
 def _is_of_old_session(error: BaseException) -> bool:
@@ -182,7 +182,7 @@ def _away(server: McpServer, told: str, hint: str) -> ToolError:
     return McpFailed(f"{server.shown} cannot be reached{place}: {told}", code="server_away", retryable=True, hint=hint)
 
 
-def told_of(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     import pydantic  # noqa: PLC0415  # heavy
 
     if isinstance(error, pydantic.ValidationError):

@@ -14,12 +14,12 @@ from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import ConfigError, TaoError, ToolDefinitionError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import Validator, compile_schema
-from taoloop.tools.load_result import Loaded, Problem
-from taoloop.tools.mcp.cards import card_of, own_names
+from taoloop.tools.load_result import LoadProblem, LoadResult
+from taoloop.tools.mcp.cards import card_of, model_tool_names
 from taoloop.tools.mcp.connection import Connection
 from taoloop.tools.mcp.errors import require_sdk
 from taoloop.tools.mcp.listing import Definition, Listing
-from taoloop.tools.mcp.loop_thread import Resident, served, served_sync
+from taoloop.tools.mcp.loop_thread import LoopThread, run_in_loop, run_in_loop_sync
 from taoloop.tools.mcp.pins import Change, Pins
 from taoloop.tools.mcp.resources import NAMES, prompt_tools, resource_tools
 from taoloop.tools.mcp.results import output_of
@@ -31,7 +31,7 @@ _LOG = logging.getLogger("taoloop.mcp")
 _APPROVE = "Look at the change, and approve it to have the tool back: `tao tools FILE --approve-changes`."
 
 
-def mcp_tools(server: McpServer) -> Loaded:
+def mcp_tools(server: McpServer) -> LoadResult:
     """The tools of one MCP server. Starts it or connects to it, and blocks until it has answered.
 
     A server that is away is a problem, and so is a tool that cannot be used, or that is not as it was approved. At the
@@ -43,12 +43,12 @@ def mcp_tools(server: McpServer) -> Loaded:
     """
     require_sdk(server)
     try:
-        listing, has_resources, has_prompts = served_sync(lambda held: _seen(held, server))
+        listing, has_resources, has_prompts = run_in_loop_sync(lambda held: _seen(held, server))
     except TaoError as error:
         message = Redactor(server.secrets, patterns=False).text(error.message).removeprefix(f"{server.shown} ")
-        return Loaded(problems=(Problem(source=server.shown, place="", message=message, hint=error.hint),))
+        return LoadResult(problems=(LoadProblem(source=server.shown, place="", message=message, hint=error.hint),))
     waiting = Pins(server).compare(listing.definitions)
-    problems = [Problem(source=server.shown, place="tools", message=f"{text}.") for text in listing.problems]
+    problems = [LoadProblem(source=server.shown, place="tools", message=f"{text}.") for text in listing.problems]
     problems += [_pending(server, one) for one in waiting if server.offers(one.tool)]
     problems += _unmatched(server, listing)
     tools: dict[str, Tool] = {}
@@ -58,7 +58,7 @@ def mcp_tools(server: McpServer) -> Loaded:
         tools |= {one.name: one for one in prompt_tools(server)}
     disabled = {one.tool for one in waiting}
     offered = [name for name in listing.definitions if server.offers(name) and name not in disabled]
-    for name, own in own_names(server.name, offered, frozenset(tools)).items():
+    for name, own in model_tool_names(server.name, offered, frozenset(tools)).items():
         if listing.definitions[name].needs_task:
             problems.append(_left_out(server, name, "it can only be called as a task, which is not offered here."))
             continue
@@ -67,7 +67,7 @@ def mcp_tools(server: McpServer) -> Loaded:
         except (SchemaError, ConfigError) as error:
             problems.append(_unusable(server, name, error))
     found = (replace(tool, secrets=server.secrets) for tool in tools.values())
-    return Loaded(tools=tuple(found), problems=tuple(problems))
+    return LoadResult(tools=tuple(found), problems=tuple(problems))
 
 
 def pending_changes(server: McpServer) -> tuple[Change, ...]:
@@ -79,7 +79,7 @@ def pending_changes(server: McpServer) -> tuple[Change, ...]:
         ToolSourceError: the file of approved tools cannot be read or written.
     """
     require_sdk(server)
-    listing = served_sync(lambda held: held.connection(server).listing(fresh=True))
+    listing = run_in_loop_sync(lambda held: held.connection(server).listing(fresh=True))
     return tuple(Pins(server).compare(listing.definitions))
 
 
@@ -113,7 +113,7 @@ def tool_of(server: McpServer, definition: Definition, name: str) -> Tool:
             with contextlib.suppress(RuntimeError):  # the loop of the call is closed: nobody watches any more
                 loop.call_soon_threadsafe(tell, line)
 
-        result = await served(
+        result = await run_in_loop(
             lambda held: held.connection(server).call(
                 definition, args, is_read=is_read, timeout_s=server.timeout_s, heard=heard
             )
@@ -137,7 +137,7 @@ def _judge(card: ToolCard) -> Validator | None:
         return None
 
 
-async def _seen(held: Resident, server: McpServer) -> tuple[Listing, bool, bool]:
+async def _seen(held: LoopThread, server: McpServer) -> tuple[Listing, bool, bool]:
     connection = held.connection(server)
     listing = await connection.listing(fresh=True)
     has = connection.capabilities
@@ -163,12 +163,12 @@ async def _any(connection: Connection, *methods: str) -> bool:
     return False
 
 
-def _pending(server: McpServer, change: Change) -> Problem:
+def _pending(server: McpServer, change: Change) -> LoadProblem:
     message = f"{str(change).removeprefix(change.tool).strip()}; it is not offered."
-    return Problem(source=server.shown, place=change.tool, message=message, hint=_APPROVE)
+    return LoadProblem(source=server.shown, place=change.tool, message=message, hint=_APPROVE)
 
 
-def _unmatched(server: McpServer, listing: Listing) -> list[Problem]:
+def _unmatched(server: McpServer, listing: Listing) -> list[LoadProblem]:
     """Names in the settings that the server has no tool for: a slip there could leave a tool with the wrong tier."""
     known = {*listing.definitions, *NAMES}
     said: dict[str, Callable[[McpServer], Iterable[str]]] = {
@@ -177,17 +177,17 @@ def _unmatched(server: McpServer, listing: Listing) -> list[Problem]:
         "sends_out": lambda one: one.sends_out,
     }
     return [
-        Problem(source=server.shown, place=f"{place}.{name}", message="it has no tool of this name.")
+        LoadProblem(source=server.shown, place=f"{place}.{name}", message="it has no tool of this name.")
         for place, names in said.items()
         for name in names(server)
         if name not in known and not set(name) & set("*?[")
     ]
 
 
-def _unusable(server: McpServer, tool: str, error: Exception) -> Problem:
+def _unusable(server: McpServer, tool: str, error: Exception) -> LoadProblem:
     reason = error.message if isinstance(error, TaoError) else f"its input schema cannot be used: {error}."
     return _left_out(server, tool, reason)
 
 
-def _left_out(server: McpServer, tool: str, reason: str) -> Problem:
-    return Problem(source=server.shown, place=tool, message=reason, hint="The tool is left out.")
+def _left_out(server: McpServer, tool: str, reason: str) -> LoadProblem:
+    return LoadProblem(source=server.shown, place=tool, message=reason, hint="The tool is left out.")

@@ -24,7 +24,7 @@ T = TypeVar("T")
 _CLOSE_S = 8.0  # for all servers together to end
 
 
-class Resident:
+class LoopThread:
     """The loop with its thread, and the connections in it by the key of their settings."""
 
     def __init__(self) -> None:
@@ -81,19 +81,21 @@ class Resident:
 
 
 _lock = threading.Lock()
-_current: list[Resident] = []
-_of_parents: list[Resident] = []  # of the process that this one was forked from: to collect them would end its servers
+_current: list[LoopThread] = []
+_of_parents: list[
+    LoopThread
+] = []  # of the process that this one was forked from: to collect them would end its servers
 
 
-def resident() -> Resident:
+def resident() -> LoopThread:
     """The loop of this process, begun at the first use."""
     with _lock:
         if not _current:
-            _current.append(Resident())
+            _current.append(LoopThread())
         return _current[0]
 
 
-async def served(make: Callable[[Resident], Coroutine[Any, Any, T]]) -> T:
+async def run_in_loop(make: Callable[[LoopThread], Coroutine[Any, Any, T]]) -> T:
     """Run what `make` gives in the resident loop, from any other; a cancellation is passed on."""
     held = resident()
     result, error = await asyncio.wrap_future(held.submit(make(held)))
@@ -102,7 +104,7 @@ async def served(make: Callable[[Resident], Coroutine[Any, Any, T]]) -> T:
     return result  # type: ignore[return-value]  # without an error there is a result
 
 
-def served_sync(make: Callable[[Resident], Coroutine[Any, Any, T]]) -> T:
+def run_in_loop_sync(make: Callable[[LoopThread], Coroutine[Any, Any, T]]) -> T:
     """The same for a thread without an event loop; Ctrl-C is passed on."""
     held = resident()
     future = held.submit(make(held))
@@ -119,13 +121,13 @@ def served_sync(make: Callable[[Resident], Coroutine[Any, Any, T]]) -> T:
 def close_server(server: McpServer) -> None:
     """End the connection of these settings, and the program if one was started. The next call opens it again."""
 
-    async def close(held: Resident) -> None:
+    async def close(held: LoopThread) -> None:
         connection = held.connections.pop(server.key, None)
         if connection is not None:
             await connection.close()
 
     if _current:
-        served_sync(close)
+        run_in_loop_sync(close)
 
 
 def close_all() -> None:

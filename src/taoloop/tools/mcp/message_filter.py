@@ -34,7 +34,7 @@ MAX_ENTRIES = 2_000
 
 
 @dataclass(slots=True)
-class Meter:
+class RateMeter:
     """How much a server may still say unasked: `burst` at once, `per_s` in the long run."""
 
     burst: float = _BURST
@@ -56,7 +56,7 @@ class Meter:
         return False
 
 
-class Sieved:
+class FilteredTransport:
     """A transport whose messages pass through the sieve. `on_end` is called once no more will come, with a reason.
 
     `version` gives the revision of the protocol once it is agreed on.
@@ -78,7 +78,7 @@ class _Reading:
 
     def __init__(self, inner: Any, on_end: Callable[[str], None], version: Callable[[], str | None]) -> None:
         self._inner, self._on_end, self._version = inner, on_end, version
-        self._meter = Meter()
+        self._meter = RateMeter()
 
     @property
     def last_context(self) -> Any:
@@ -102,7 +102,7 @@ class _Reading:
                 if message.method == "notifications/message":
                     continue  # its log is for the people who run it
             elif isinstance(message, mcp_types.JSONRPCResponse):
-                message.result = sifted(message.result, self._version())
+                message.result = filter_list(message.result, self._version())
             return item
 
     async def aclose(self) -> None:
@@ -129,7 +129,7 @@ class _Reading:
         await self.aclose()
 
 
-def sifted(result: dict[str, Any], version: str | None) -> dict[str, Any]:
+def filter_list(result: dict[str, Any], version: str | None) -> dict[str, Any]:
     """A result without the entries of lists that are none; in `_meta`: why, and each tool as it came."""
     found = next((key for key in _LISTS if isinstance(result.get(key), list)), None)
     if found is None or version is None or "content" in result or "contents" in result:

@@ -9,7 +9,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.mcp.cards import ERRORS
 from taoloop.tools.mcp.connection import Connection
-from taoloop.tools.mcp.loop_thread import served
+from taoloop.tools.mcp.loop_thread import run_in_loop
 from taoloop.tools.mcp.results import messages_of, resource_of
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.tool import Tool
@@ -133,7 +133,7 @@ def _tool(
 
 
 async def _served(server: McpServer, ask: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
-    return await served(lambda held: ask(held.connection(server)))
+    return await run_in_loop(lambda held: ask(held.connection(server)))
 
 
 def _answer(problems: list[str], **lists: list[Any]) -> dict[str, Any]:

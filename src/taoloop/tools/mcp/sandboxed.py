@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from taoloop.errors import ConfigError
 from taoloop.tools.sandbox.limits import SandboxLimits
-from taoloop.tools.sandbox.mounts import GROUP, PASSWD, WORKSPACE, House, checked_readable
+from taoloop.tools.sandbox.mounts import GROUP, PASSWD, WORKSPACE, SandboxMounts, checked_readable
 from taoloop.tools.sandbox.sandbox import require_sandbox
 from taoloop.tools.sandbox.seccomp import seccomp_filter
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _OWN = ("PATH", "HOME", "TMPDIR")  # the sandbox has its own
 
 
-def boxed(
+def sandboxed_command(
     argv: Sequence[str], sandbox: McpSandbox, env: Mapping[str, str], given: ExitStack
 ) -> tuple[list[str], list[int], dict[str, str]]:
     """The command line that runs `argv` in the sandbox, the descriptors that it takes, and its environment.
@@ -33,7 +33,7 @@ def boxed(
     workspace = None if sandbox.workspace is None else sandbox.workspace.absolute()
     if workspace is not None and not workspace.is_dir():
         raise ConfigError(f"The workspace {str(workspace)!r} is no folder.", hint="Make it, or name another.")
-    house = House(
+    house = SandboxMounts(
         workspace=workspace,
         readable=checked_readable(sandbox.readable),
         network=sandbox.network,

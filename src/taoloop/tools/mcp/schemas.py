@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from taoloop.dialects.prompt.untrusted_frame import neutral
+from taoloop.dialects.prompt.untrusted_frame import defuse_markers
 
 MAX_DESCRIPTION_CHARS = 600
 MAX_SCHEMA_CHARS = 60_000
@@ -122,5 +122,5 @@ _CHANGES: tuple[Callable[[dict[str, Any]], None], ...] = (_definitions, _tuples,
 
 def bounded(text: str, at_most: int) -> str:
     """A text of a server for a prompt: harmless to see, without what could pass for the frame, and cut."""
-    text = neutral(text.strip())
+    text = defuse_markers(text.strip())
     return text if len(text) <= at_most else f"{text[:at_most].rstrip()} …"

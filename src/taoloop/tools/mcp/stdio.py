@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taoloop.errors import ConfigError, McpFailed, ToolError
-from taoloop.tools.mcp.sandboxed import boxed
+from taoloop.tools.mcp.sandboxed import sandboxed_command
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -98,7 +98,7 @@ class StdioTransport:
                     argv[0] = shutil.which(argv[0]) or argv[0]
                 fds: list[int] = []
                 if server.sandbox is not None:
-                    argv, fds, env = boxed(argv, server.sandbox, env, given)
+                    argv, fds, env = sandboxed_command(argv, server.sandbox, env, given)
                 return await asyncio.create_subprocess_exec(
                     *argv,
                     stdin=PIPE,

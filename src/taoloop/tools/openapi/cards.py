@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, ExampleCard, Tier, ToolCard
-from taoloop.core.handles.opaque_observation import shape
+from taoloop.core.handles.opaque_observation import schema_signature
 from taoloop.dialects.prompt.tool_listing import describe
 from taoloop.tools.openapi.document.operation import Body, Operation, Parameter
 from taoloop.tools.openapi.document.operation_reader import takes_key
@@ -17,7 +17,7 @@ from taoloop.tools.openapi.http.response import RETRIED, error_code
 from taoloop.tools.openapi.names import own_name_told
 from taoloop.tools.openapi.schema.flattening import plain_object
 from taoloop.tools.openapi.schema.property_renames import with_word
-from taoloop.tools.openapi.selection import is_meant, meaning
+from taoloop.tools.openapi.selection import best_match, matches
 from taoloop.tools.openapi.settings import OpenapiSource
 
 _TIERS: Mapping[str, Tier] = {
@@ -78,7 +78,7 @@ def _within(card: ToolCard) -> ToolCard:
 
 def tier_of(operation: Operation, source: OpenapiSource) -> Tier:
     """What a call can do: as the operator says, else as the document says, else by the method."""
-    if (entry := meaning(operation, source.tiers)) is not None:
+    if (entry := best_match(operation, source.tiers)) is not None:
         return source.tiers[entry]
     told = operation.extensions.get("x-tier")
     for tier in TIERS:
@@ -89,7 +89,7 @@ def tier_of(operation: Operation, source: OpenapiSource) -> Tier:
 
 def needs_approval(operation: Operation, source: OpenapiSource) -> bool:
     """Whether a person must allow each call: as the operator says, or the document."""
-    return is_meant(operation, source.approval) or operation.extensions.get("x-approval") in ("required", True)
+    return matches(operation, source.approval) or operation.extensions.get("x-approval") in ("required", True)
 
 
 def input_schema(operation: Operation, source: OpenapiSource) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _returned(operation: Operation) -> str:
     """The form of the answer in one line; empty where the document does not say, or it is too long."""
     for reply in operation.replies:
         if reply.status[:1] == "2" and reply.schema is not None:
-            form = shape(reply.schema)
+            form = schema_signature(reply.schema)
             if form in ("…", "{…}", "object", "[…]"):
                 return ""
             return form if len(form) <= _MOST_RETURNS else ""

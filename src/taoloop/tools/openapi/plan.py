@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
-from taoloop.tools.load_result import Problem
+from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi.document.operation import Body, Encoding, Operation, Parameter, Reply, Scheme
 from taoloop.tools.openapi.settings import OpenapiSource
 
@@ -89,7 +89,7 @@ class Plan:
     """The tools that a document gives. `files` are the other files that were read for it, with their digests."""
 
     tools: tuple[PlannedTool, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LoadProblem, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -107,7 +107,7 @@ def key_of(source: OpenapiSource, data: bytes, uri: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass") + b"\0" + data).hexdigest()[:40]
 
 
-def packed(plan: Plan) -> dict[str, Any]:
+def dump_plan(plan: Plan) -> dict[str, Any]:
     """A plan as JSON; a component that many operations use stands there once."""
     table = _Table()
     tools = [
@@ -130,7 +130,7 @@ def packed(plan: Plan) -> dict[str, Any]:
     }
 
 
-def unpacked(kept: Any, folder: Path | None) -> Plan | None:
+def load_plan(kept: Any, folder: Path | None) -> Plan | None:
     """The plan again; None where it is not one, or another file has changed since."""
     try:
         if any(folder is None or _digest(folder / name) != digest for name, digest in kept["files"].items()):
@@ -139,7 +139,7 @@ def unpacked(kept: Any, folder: Path | None) -> Plan | None:
         return Plan(
             tools=tuple(_tool(one, components) for one in kept["tools"]),
             problems=tuple(
-                Problem(source=kept["source"], place=place, message=message, hint=hint)
+                LoadProblem(source=kept["source"], place=place, message=message, hint=hint)
                 for place, message, hint in kept["problems"]
             ),
             files=kept["files"],

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from taoloop.core.search import near_names
+from taoloop.core.search import suggest_names
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.settings import OpenapiSource
 
@@ -16,7 +16,7 @@ _NAMING = ("operations", "approval", "idempotency", "tiers")
 
 
 @dataclass(slots=True)
-class Named:
+class SeenNames:
     """Everything in a document that settings can name, chosen or not, as it is read."""
 
     operations: list[tuple[str, str]] = field(default_factory=list)
@@ -27,12 +27,12 @@ class Named:
     """The parameters and the fields of bodies, by their names on the wire."""
 
 
-def unmatched(source: OpenapiSource, named: Named, schemes: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+def unused_settings(source: OpenapiSource, named: SeenNames, schemes: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """For each entry of the settings that nothing of the document answers to: the setting, what is wrong, the hint."""
     names = tuple(dict.fromkeys(one for pair in named.operations for one in pair if one))
     for setting in _NAMING:
         for entry in getattr(source, setting):
-            if not any(is_named(name, operation_id, (entry,)) for name, operation_id in named.operations):
+            if not any(matches_name(name, operation_id, (entry,)) for name, operation_id in named.operations):
                 yield setting, f"No operation is called {entry[:80]!r}.", _instead(entry, names)
     tags = {tag.casefold() for tag in named.tags}
     for entry in source.tags:
@@ -51,24 +51,24 @@ def unmatched(source: OpenapiSource, named: Named, schemes: Iterable[str]) -> It
 
 
 def _instead(entry: str, known: Sequence[str]) -> str:
-    near = near_names(entry, known, at_most=1)
+    near = suggest_names(entry, known, at_most=1)
     if near:
         return f"Did you mean {near[0]!r}?"
     more = " …" if len(known) > _MOST_LISTED else ""
     return f"There is: {', '.join(known[:_MOST_LISTED])}{more}." if known else "There is none at all."
 
 
-def is_meant(operation: Operation, names: Iterable[str]) -> bool:
+def matches(operation: Operation, names: Iterable[str]) -> bool:
     """Whether one of these names, operation ids or patterns of them (`list_*`) means the operation."""
-    return is_named(operation.name, operation.operation_id, names)
+    return matches_name(operation.name, operation.operation_id, names)
 
 
-def is_named(name: str, operation_id: str, names: Iterable[str]) -> bool:
+def matches_name(name: str, operation_id: str, names: Iterable[str]) -> bool:
     """`is_meant` for the name and the id of an operation (which may be empty)."""
     return any(fnmatchcase(name, one) or (operation_id != "" and fnmatchcase(operation_id, one)) for one in names)
 
 
-def is_chosen(operation: Operation, source: OpenapiSource) -> bool:
+def is_selected(operation: Operation, source: OpenapiSource) -> bool:
     """Whether the operator's choice takes the operation: every narrowing that is given must hold.
 
     A deprecated one must be asked for, by `include_deprecated` or by its name.
@@ -77,7 +77,7 @@ def is_chosen(operation: Operation, source: OpenapiSource) -> bool:
         return False
     if source.methods and operation.method not in {method.upper() for method in source.methods}:
         return False
-    if source.operations and not is_meant(operation, source.operations):
+    if source.operations and not matches(operation, source.operations):
         return False
     if source.pattern:
         place = f"{operation.name} {operation.operation_id} {operation.method} {operation.path}"
@@ -86,12 +86,12 @@ def is_chosen(operation: Operation, source: OpenapiSource) -> bool:
     return not operation.deprecated or source.include_deprecated or _named(operation, source.operations)
 
 
-def meaning(operation: Operation, table: Collection[str]) -> str | None:
+def best_match(operation: Operation, table: Collection[str]) -> str | None:
     """The most special entry of a table that means the operation: its name or id itself before a pattern."""
     for name in (operation.name, operation.operation_id):
         if name and name in table:
             return name
-    fitting = [entry for entry in table if is_meant(operation, (entry,))]
+    fitting = [entry for entry in table if matches(operation, (entry,))]
     return max(fitting, key=len) if fitting else None
 
 

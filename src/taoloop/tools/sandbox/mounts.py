@@ -50,7 +50,7 @@ class Interpreter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
+class SandboxMounts:
     """What the sandbox is furnished with: `workspace` None gives an empty folder that is gone afterwards."""
 
     workspace: Path | None

@@ -17,12 +17,12 @@ from typing import Any, Literal
 
 from taoloop.errors import ToolError
 from taoloop.tools.sandbox.limits import Bound, SandboxLimits
-from taoloop.tools.sandbox.mounts import GROUP, PASSWD, House
+from taoloop.tools.sandbox.mounts import GROUP, PASSWD, SandboxMounts
 from taoloop.tools.sandbox.seccomp import seccomp_filter
-from taoloop.tools.sandbox.usage import Watch
+from taoloop.tools.sandbox.usage import UsageWatch
 
 
-class Kept:
+class BoundedOutput:
     """The beginning and the end of a stream of bytes, at most `limit` of them; `total` counts all."""
 
     __slots__ = ("_end", "_head", "_tail", "total")
@@ -66,7 +66,7 @@ Stream = Literal["stdout", "stderr"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ProcessResult:
     """How a program ended: `exit_code` is None where a limit ended it; `took_s` is wall time without the start."""
 
     exit_code: int | None
@@ -96,7 +96,7 @@ class SandboxProcess:
     def __init__(
         self,
         bwrap: str,
-        house: House,
+        house: SandboxMounts,
         limits: SandboxLimits,
         *,
         argv: tuple[str, ...],
@@ -116,13 +116,13 @@ class SandboxProcess:
             self._stopped = True
             self._kill()
 
-    def run(self) -> Ended:
+    def run(self) -> ProcessResult:
         """Start the program and give back how it ended.
 
         Raises:
             ToolError: `sandbox_failed`, the sandbox did not come up and nothing was run, or it cannot be ended.
         """
-        kept = {name: Kept(self._limits.output_bytes) for name in ("stdout", "stderr")}
+        kept = {name: BoundedOutput(self._limits.output_bytes) for name in ("stdout", "stderr")}
         marker = f".ready-{secrets.token_hex(8)}"
         with _Descriptors() as fds:
             status, status_end = fds.pipe()
@@ -157,7 +157,7 @@ class SandboxProcess:
         if code is None and limit is None and not self._stopped:
             raise sandbox_failed(kept["stderr"].text().strip() or "bubblewrap ended without a word")
         limit = limit or _BY_SIGNAL.get(code or 0)
-        return Ended(
+        return ProcessResult(
             exit_code=None if limit else code,
             limit=limit,
             stdout=kept["stdout"].text(),
@@ -233,7 +233,7 @@ class SandboxProcess:
                 self._kill()
         return pid
 
-    def _bounded(self, pid: int, root: str) -> Watch:
+    def _bounded(self, pid: int, root: str) -> UsageWatch:
         """Put the limits on the waiting process, which all others will have from it, and look at what it has."""
         import resource  # noqa: PLC0415  # only where there are such limits
 
@@ -258,14 +258,14 @@ class SandboxProcess:
             os.setpriority(os.PRIO_PROCESS, pid, _NICE)
         with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as score:  # noqa: PTH123  # no file
             score.write("1000")  # if the machine's memory ends first, the sandbox goes first
-        watch = Watch(root, limits, workspace_is_scratch=self._house.workspace is None)
+        watch = UsageWatch(root, limits, workspace_is_scratch=self._house.workspace is None)
         if self._house.workspace is not None and not self._is_workspace(watch.workspace):
             watch.close()
             raise ValueError("the workspace was replaced by another folder")
         return watch
 
     def _attend(
-        self, process: subprocess.Popen[bytes], kept: dict[str, Kept], watch: Watch, deadline: float
+        self, process: subprocess.Popen[bytes], kept: dict[str, BoundedOutput], watch: UsageWatch, deadline: float
     ) -> Bound | None:
         """Read what it prints and look at what it uses until it has ended; gives the limit that ended it."""
         assert self._init is not None  # noqa: S101  # the process has started

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.sandbox.limits import MAX_SCRIPT_BYTES, SandboxLimits
-from taoloop.tools.sandbox.mounts import SCRIPTS, House, Interpreter, checked_readable, find_python
-from taoloop.tools.sandbox.process import Ended, SandboxProcess
+from taoloop.tools.sandbox.mounts import SCRIPTS, Interpreter, SandboxMounts, checked_readable, find_python
+from taoloop.tools.sandbox.process import ProcessResult, SandboxProcess
 from taoloop.tools.workspace.confined_dir import RESERVED
 
 INSTALL = (
@@ -57,7 +57,7 @@ def probe_sandbox(program: str | None = None) -> Probe:
         began = time.monotonic()
         try:
             limits = SandboxLimits(wall_s=10)
-            house = House(workspace=None, readable=(), network=False, scratch_bytes=1_000_000)
+            house = SandboxMounts(workspace=None, readable=(), network=False, scratch_bytes=1_000_000)
             ended = SandboxProcess(
                 found, house, limits, argv=(_SHELL, "-c", "true"), script=("none", b""), is_workspace=lambda _: True
             ).run()
@@ -112,7 +112,7 @@ class Sandbox:
         self._python = None if python is None else Path(python)
         self._readable, self._program = checked_readable(readable), program
 
-    async def run_python(self, code: str) -> Ended:
+    async def run_python(self, code: str) -> ProcessResult:
         """Run a Python program to its end; a cancellation ends it.
 
         Raises:
@@ -125,7 +125,7 @@ class Sandbox:
         house = self._house(interpreter.readable)
         return await _waited_for(self._process(house, "code.py", code, str(interpreter.program)))
 
-    async def run_command(self, command: str) -> Ended:
+    async def run_command(self, command: str) -> ProcessResult:
         """Run a script of the POSIX shell to its end; a cancellation ends it.
 
         Raises:
@@ -154,18 +154,18 @@ class Sandbox:
             raise ConfigError(f"The workspace {str(self.workspace)!r} is no folder for this.", hint="Give another.")
         return path, found.st_dev, found.st_ino
 
-    def _house(self, readable: tuple[Path, ...] = ()) -> House:
+    def _house(self, readable: tuple[Path, ...] = ()) -> SandboxMounts:
         folder = self._folder
         if folder is not None:
             _keep_apart(folder[0])
-        return House(
+        return SandboxMounts(
             workspace=None if folder is None else folder[0],
             readable=(*readable, *self._readable),
             network=self.network,
             scratch_bytes=self.limits.disk_bytes,
         )
 
-    def _process(self, house: House, name: str, text: str, *argv: str) -> SandboxProcess:
+    def _process(self, house: SandboxMounts, name: str, text: str, *argv: str) -> SandboxProcess:
         try:
             data = text.encode()
         except UnicodeEncodeError:
@@ -199,13 +199,13 @@ def _keep_apart(workspace: Path) -> None:
         raise ToolError(f"{RESERVED!r} in the workspace is no folder.", code="sandbox_failed", hint="Tell the user.")
 
 
-async def _waited_for(process: SandboxProcess) -> Ended:
+async def _waited_for(process: SandboxProcess) -> ProcessResult:
     """Run it in a thread of its own, where no other work can hold up the watch over it."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Ended] = loop.create_future()
+    done: asyncio.Future[ProcessResult] = loop.create_future()
 
     def work() -> None:
-        outcome: Ended | BaseException
+        outcome: ProcessResult | BaseException
         try:
             outcome = process.run()
         except BaseException as error:  # noqa: BLE001  # raised again in the coroutine
@@ -226,7 +226,7 @@ async def _waited_for(process: SandboxProcess) -> Ended:
         process.stop()
 
 
-def _settle(done: asyncio.Future[Ended], outcome: Ended | BaseException) -> None:
+def _settle(done: asyncio.Future[ProcessResult], outcome: ProcessResult | BaseException) -> None:
     if done.done():
         return
     if isinstance(outcome, BaseException):

@@ -39,7 +39,7 @@ class _Space:
         return self.free_bytes - status.f_bfree * status.f_frsize, self.free_files - status.f_ffree
 
 
-class Watch:
+class UsageWatch:
     """Counts what a sandbox uses; `root` is the path of its root folder as seen from outside.
 
     Raises:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from taoloop.errors import MissingExtra
-from taoloop.tools.load_result import Loaded
+from taoloop.tools.load_result import LoadResult
 from taoloop.tools.sql.settings import Database
 
 __all__ = ["Database", "sql_tools"]
 
 
-def sql_tools(database: Database) -> Loaded:
+def sql_tools(database: Database) -> LoadResult:
     """`NAME.query`, `NAME.describe_table` and, where the settings say `write`, `NAME.execute`.
 
     Reads the schema for the cards, so it waits for the database, up to its `timeout_s`. A database that does not answer

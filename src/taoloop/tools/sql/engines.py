@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidRequestError, NoSuc
 from taoloop.errors import ToolError, ToolSourceError
 from taoloop.tools.sql.errors import fault_of
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import Stop
+from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql", "sqlite": "pysqlite"}
 """The driver of each kind of database for which a read-only connection was tried out."""
@@ -45,15 +45,15 @@ class Server(ABC):
         self.database, self.url = database, url
 
     @abstractmethod
-    def reading(self, stop: Stop) -> AbstractContextManager[sa.Connection]:
+    def reading(self, stop: StatementTimeout) -> AbstractContextManager[sa.Connection]:
         """A connection that cannot change anything."""
 
     @abstractmethod
-    def looking(self, stop: Stop) -> AbstractContextManager[sa.Connection]:
+    def looking(self, stop: StatementTimeout) -> AbstractContextManager[sa.Connection]:
         """A connection for what the code itself asks of the schema; no statement of a model goes there."""
 
     @abstractmethod
-    def writing(self, stop: Stop) -> AbstractContextManager[sa.Connection]:
+    def writing(self, stop: StatementTimeout) -> AbstractContextManager[sa.Connection]:
         """A connection in a transaction, which the caller commits; otherwise it is rolled back."""
 
     def parts(self, _connection: sa.Connection, /) -> Callable[[str], bool]:
@@ -81,7 +81,7 @@ class Server(ABC):
         connection.commit()
 
     @contextmanager
-    def _opened(self, engine: sa.Engine, stop: Stop) -> Iterator[sa.Connection]:
+    def _opened(self, engine: sa.Engine, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """A connection, rolled back and closed at the end.
 
         Raises:

@@ -13,7 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from taoloop.core.cards.tool_card import ErrorCard
 from taoloop.errors import TaoError, ToolError
-from taoloop.tools.sql.statement_timeout import Stop
+from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 _MAX_CHARS = 1_000
 _ADVICE = {
@@ -93,13 +93,13 @@ def error_cards(*codes: str) -> tuple[ErrorCard, ...]:
     return tuple(ErrorCard(code=code, retryable=_ADVICE[code][0], advice=_ADVICE[code][1]) for code in codes)
 
 
-def trouble(code: str, message: str) -> ToolError:
+def describe_error(code: str, message: str) -> ToolError:
     """An error with one of the codes of these tools, and what they advise."""
     retryable, advice = _ADVICE[code]
     return ToolError(message, code=code, retryable=retryable, hint=advice)
 
 
-def fault_of(error: Exception, url: URL, stop: Stop | None = None, *, connecting: bool = False) -> TaoError:
+def fault_of(error: Exception, url: URL, stop: StatementTimeout | None = None, *, connecting: bool = False) -> TaoError:
     """What a driver raised as an error of a tool; no password and no statement is in its text.
 
     `stop` tells whether the time was over; `connecting`: no statement had been sent.
@@ -108,16 +108,18 @@ def fault_of(error: Exception, url: URL, stop: Stop | None = None, *, connecting
         return error
     code = _code(error, stop, connecting=connecting)
     if code == "statement_timeout" and stop is not None:
-        return trouble(code, f"The statement was stopped: it took more than {stop.timeout_s:g} s, or the call ended.")
+        return describe_error(
+            code, f"The statement was stopped: it took more than {stop.timeout_s:g} s, or the call ended."
+        )
     said = without_password(_said(error), url)
     if code == "database_unavailable":
-        return trouble(code, f"The database does not answer: {said}")
+        return describe_error(code, f"The database does not answer: {said}")
     if code == "several_statements":
-        return trouble(code, "That is more than one statement; none was carried out.")
-    return trouble(code, said)
+        return describe_error(code, "That is more than one statement; none was carried out.")
+    return describe_error(code, said)
 
 
-def is_doubtful(error: DBAPIError) -> bool:
+def may_have_committed(error: DBAPIError) -> bool:
     """Whether a commit that ended so may have been carried out all the same: the server was not heard any more."""
     driver = error.orig
     if isinstance(driver, sqlite3.Error):
@@ -128,7 +130,7 @@ def is_doubtful(error: DBAPIError) -> bool:
     return error.connection_invalidated or getattr(driver, "sqlstate", None) is None
 
 
-def _code(error: Exception, stop: Stop | None, *, connecting: bool) -> str:
+def _code(error: Exception, stop: StatementTimeout | None, *, connecting: bool) -> str:
     driver = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     known = _known(driver)
     is_ended = known in (None, "database_unavailable") and stop is not None and stop.is_cancelled

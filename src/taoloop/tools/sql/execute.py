@@ -10,14 +10,19 @@ from sqlalchemy.exc import DBAPIError
 
 from taoloop.errors import ToolTimeout
 from taoloop.tools.sql.engines import Server
-from taoloop.tools.sql.errors import is_doubtful, trouble
+from taoloop.tools.sql.errors import describe_error, may_have_committed
 from taoloop.tools.sql.idempotency_table import CallsTable
 from taoloop.tools.sql.query import first_rows, run
-from taoloop.tools.sql.statement_timeout import Stop
+from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 
 def change(
-    server: Server, calls: CallsTable | None, statement: str, params: Mapping[str, Any], key: str, stop: Stop
+    server: Server,
+    calls: CallsTable | None,
+    statement: str,
+    params: Mapping[str, Any],
+    key: str,
+    stop: StatementTimeout,
 ) -> dict[str, Any]:
     """Carry out the statement once for this `key`; gives how many rows it changed, and those that it gives back.
 
@@ -36,14 +41,16 @@ def change(
         if calls is not None:
             calls.keep(connection, key, outcome)
         if stop.is_due:
-            raise trouble("statement_timeout", "The time was over before the change was made; it was rolled back.")
+            raise describe_error(
+                "statement_timeout", "The time was over before the change was made; it was rolled back."
+            )
         stop.arm(None)  # from here on it is only confirmed
         _commit(server, connection, is_repeatable=calls is not None)
         return outcome
 
 
 def _changed(
-    server: Server, connection: sa.Connection, statement: str, params: Mapping[str, Any], stop: Stop
+    server: Server, connection: sa.Connection, statement: str, params: Mapping[str, Any], stop: StatementTimeout
 ) -> dict[str, Any]:
     server.may_run(connection)
     result = run(connection, statement, params)
@@ -51,14 +58,14 @@ def _changed(
     while page is not None and not page.is_whole and not stop.is_due and result.fetchmany(50):
         pass  # a statement with RETURNING is through only when its last row was taken
     if page is not None and stop.is_due:
-        raise trouble("statement_timeout", "The time was over before all rows had come; nothing was changed.")
+        raise describe_error("statement_timeout", "The time was over before all rows had come; nothing was changed.")
     rowcount = result.rowcount
     result.close()
     server.has_run(connection)
     count = server.changed(connection, rowcount)
     most = server.database.max_rows_changed
     if count.in_all is not None and count.in_all > most:
-        raise trouble(
+        raise describe_error(
             "too_many_rows", f"It would change {count.in_all:,} rows, and at most {most:,} may change in one call."
         )
     outcome: dict[str, Any] = {"rows_changed": count.itself}
@@ -75,7 +82,7 @@ def _commit(server: Server, connection: sa.Connection, *, is_repeatable: bool) -
     try:
         server.commit(connection)
     except DBAPIError as error:
-        if not is_doubtful(error):
+        if not may_have_committed(error):
             raise
         raise ToolTimeout(
             "The connection broke while the change was being confirmed. It may or may not have happened.",

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 from taoloop.tools.sql.engines import Changed, Server, held_by_role, make_engine
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import Stop
+from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 
-class Other(Server):
+class GenericDialect(Server):
     """A database whose role alone keeps statements from changing anything: the operator answers for it."""
 
     def __init__(self, database: Database, url: sa.URL, **options: Any) -> None:
@@ -22,19 +22,19 @@ class Other(Server):
         self._engine = make_engine(url, **options)
 
     @contextmanager
-    def looking(self, stop: Stop) -> Iterator[sa.Connection]:
+    def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """A connection in a transaction that is never committed."""
         with self._opened(self._engine, stop) as connection:
             yield connection
 
     @contextmanager
-    def reading(self, stop: Stop) -> Iterator[sa.Connection]:
+    def reading(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """The same, with rows as they come."""
         with self.looking(stop) as connection:
             yield connection.execution_options(stream_results=True, max_row_buffer=50)
 
     @contextmanager
-    def writing(self, stop: Stop) -> Iterator[sa.Connection]:
+    def writing(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """In a transaction."""
         with self._opened(self._engine, stop) as connection:
             connection.begin()

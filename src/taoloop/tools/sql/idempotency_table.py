@@ -12,8 +12,8 @@ from sqlalchemy.exc import IntegrityError
 
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Server
-from taoloop.tools.sql.errors import trouble
-from taoloop.tools.sql.statement_timeout import Stop
+from taoloop.tools.sql.errors import describe_error
+from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 _KINDS = ("sqlite", "postgresql")  # elsewhere a statement may end the transaction that holds its key
 
@@ -38,7 +38,7 @@ class CallsTable:
         self._is_made = False
         self._lock = threading.Lock()
 
-    def make(self, server: Server, stop: Stop) -> None:
+    def make(self, server: Server, stop: StatementTimeout) -> None:
         """Make the table where there is none.
 
         Raises:
@@ -67,7 +67,7 @@ class CallsTable:
         try:
             connection.execute(self._table.insert().values(call_key=key, called_at=at))
         except IntegrityError:
-            raise trouble(
+            raise describe_error(
                 "database_busy", "This very call was being carried out elsewhere; ask again for it."
             ) from None
 

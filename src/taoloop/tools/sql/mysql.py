@@ -19,9 +19,9 @@ from sqlalchemy.exc import DBAPIError
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, make_engine
 from taoloop.tools.sql.errors import fault_of
-from taoloop.tools.sql.generic import Other
+from taoloop.tools.sql.generic import GenericDialect
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import Stop
+from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 _GLOBAL = re.compile(r"GRANT (.*?) ON \*\.\* TO ")
 _POWERS = frozenset({"ALL PRIVILEGES", "FILE", "SUPER", "SHUTDOWN", "RELOAD", "REPLICATION_APPLIER", "BINLOG REPLAY"})
@@ -33,7 +33,7 @@ _COUNTS = (
 _UNKNOWN = 2**63  # what a driver says of rows that it has not read is above
 
 
-class Mysql(Other):
+class Mysql(GenericDialect):
     """A server of MySQL or MariaDB; one statement per text."""
 
     def __init__(self, database: Database, url: sa.URL) -> None:
@@ -51,7 +51,7 @@ class Mysql(Other):
         self._role_is_fine = database.read_only_role
 
     @contextmanager
-    def looking(self, stop: Stop) -> Iterator[sa.Connection]:
+    def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """Read-only by the session, and by the transaction."""
         with self._prepared(self._engine, stop) as connection:
             connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
@@ -59,7 +59,7 @@ class Mysql(Other):
             yield connection
 
     @contextmanager
-    def reading(self, stop: Stop) -> Iterator[sa.Connection]:
+    def reading(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """Read-only, in a transaction that the statement cannot end; what is not read of its rows is never sent."""
         with self._prepared(self._streaming, stop) as connection:
             connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
@@ -74,7 +74,7 @@ class Mysql(Other):
                 connection.invalidate()  # the transaction ends with the connection, and rows not read are not sent
 
     @contextmanager
-    def writing(self, stop: Stop) -> Iterator[sa.Connection]:
+    def writing(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """In a transaction, which the statement can only end where `structure` permits it."""
         with self._prepared(self._streaming, stop) as connection:
             if not self.database.structure:
@@ -111,7 +111,7 @@ class Mysql(Other):
         connection.exec_driver_sql(f"XA COMMIT '{name}' ONE PHASE")
 
     @contextmanager
-    def _prepared(self, engine: sa.Engine, stop: Stop) -> Iterator[sa.Connection]:
+    def _prepared(self, engine: sa.Engine, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """A connection whose role, time and way to write texts are known; no transaction is open on the server."""
         with self._opened(engine, stop) as connection:
             number = connection.exec_driver_sql("SELECT connection_id()").scalar()

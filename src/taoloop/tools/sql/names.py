@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from taoloop.tools.sql.settings import Database
 
 
-class Shown:
+class TableFilter:
     """The operator's choice of tables, by name or pattern, in any case; a name may have its schema before it."""
 
     def __init__(self, database: Database) -> None:

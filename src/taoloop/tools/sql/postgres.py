@@ -14,9 +14,9 @@ import sqlalchemy as sa
 
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, Server, make_engine
-from taoloop.tools.sql.errors import trouble
+from taoloop.tools.sql.errors import describe_error
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import Stop
+from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 _IN_TRANSACTION = 2  # of libpq
 _COUNTED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
@@ -56,7 +56,7 @@ class Postgres(Server):
         self._role_is_fine = database.read_only_role
 
     @contextmanager
-    def looking(self, stop: Stop) -> Iterator[sa.Connection]:
+    def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """Read-only, for the catalogs."""
         with self._opened(self._engine, stop) as connection:
             stop.arm(_canceller(connection))
@@ -65,13 +65,13 @@ class Postgres(Server):
             yield connection
 
     @contextmanager
-    def reading(self, stop: Stop) -> Iterator[sa.Connection]:
+    def reading(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """Read-only, and every statement behind a server-side cursor."""
         with self.looking(stop) as connection:
             yield connection.execution_options(stream_results=True, max_row_buffer=1)
 
     @contextmanager
-    def writing(self, stop: Stop) -> Iterator[sa.Connection]:
+    def writing(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """In a transaction."""
         with self._opened(self._engine, stop) as connection:
             stop.arm(_canceller(connection))
@@ -91,10 +91,10 @@ class Postgres(Server):
         """
         driver: Any = connection.connection.driver_connection
         if driver.info.transaction_status != _IN_TRANSACTION:
-            raise trouble("not_allowed", "The statement ended its transaction, so nothing of it was kept.")
+            raise describe_error("not_allowed", "The statement ended its transaction, so nothing of it was kept.")
         tag = str(connection.info.get("tag") or "")
         if not self.database.structure and tag.partition(" ")[0] not in _ROWS_ONLY:
-            raise trouble(
+            raise describe_error(
                 "structure_change", f"{tag or 'This statement'} changes more than rows, which is not permitted here."
             )
 

@@ -10,10 +10,10 @@ import pydantic_core
 import sqlalchemy as sa
 
 from taoloop.tools.sql.engines import Server
-from taoloop.tools.sql.errors import trouble
+from taoloop.tools.sql.errors import describe_error
 from taoloop.tools.sql.params import bound
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import Stop
+from taoloop.tools.sql.statement_timeout import StatementTimeout
 from taoloop.tools.sql.values import plain
 
 _MOST_ROWS = 50
@@ -23,7 +23,7 @@ _OPTIONS = {"preserve_rowcount": True}
 
 
 def read_page(
-    server: Server, statement: str, params: Mapping[str, Any], limit: int, offset: int, stop: Stop
+    server: Server, statement: str, params: Mapping[str, Any], limit: int, offset: int, stop: StatementTimeout
 ) -> dict[str, Any]:
     """`limit` rows after the first `offset` ones, and where to go on.
 
@@ -34,7 +34,7 @@ def read_page(
         result = run(connection, statement, params)
         with contextlib.closing(result):
             if not result.returns_rows:
-                raise trouble("no_rows", "The statement gives no rows, and this tool can only read.")
+                raise describe_error("no_rows", "The statement gives no rows, and this tool can only read.")
             _skip(result, offset, stop)
             page = _page(result, server.database, limit, stop)
     return _answer(page, offset)
@@ -53,7 +53,7 @@ def run(connection: sa.Connection, statement: str, params: Mapping[str, Any]) ->
             return connection.exec_driver_sql(text, execution_options={**_OPTIONS, "no_parameters": True})
         return connection.exec_driver_sql(text, values, execution_options=_OPTIONS)
     except (OverflowError, ValueError, TypeError) as error:  # numbers and texts that no database takes
-        raise trouble(
+        raise describe_error(
             "bad_params", f"A value of the statement cannot be sent: {str(error)[:300].rstrip('.')}."
         ) from None
 
@@ -67,7 +67,7 @@ class Page:
         self.is_whole = True
 
 
-def _page(result: sa.CursorResult[Any], database: Database, limit: int, stop: Stop) -> Page:
+def _page(result: sa.CursorResult[Any], database: Database, limit: int, stop: StatementTimeout) -> Page:
     page = Page([str(name)[:_MAX_NAME_CHARS] for name in result.keys()])  # noqa: SIM118  # a result's, not a mapping's
     room = database.max_result_chars
     batches = _Batches(result, stop)
@@ -93,7 +93,7 @@ def _row(row: Any, database: Database, room: int | None) -> tuple[list[Any], int
         most //= 2
 
 
-def _skip(result: sa.CursorResult[Any], offset: int, stop: Stop) -> None:
+def _skip(result: sa.CursorResult[Any], offset: int, stop: StatementTimeout) -> None:
     left, batches = offset, _Batches(result, stop)
     while left > 0 and (gone := len(batches.next(left))):
         left -= gone
@@ -102,13 +102,13 @@ def _skip(result: sa.CursorResult[Any], offset: int, stop: Stop) -> None:
 class _Batches:
     """Rows in batches that grow while they are small: one value may be as large as all of the memory."""
 
-    def __init__(self, result: sa.CursorResult[Any], stop: Stop) -> None:
+    def __init__(self, result: sa.CursorResult[Any], stop: StatementTimeout) -> None:
         self._result, self._stop, self._size = result, stop, 1
 
     def next(self, most: int) -> Sequence[Any]:
         batch = self._result.fetchmany(min(self._size, most))
         if self._stop.is_due:
-            raise trouble("statement_timeout", f"The rows took more than {self._stop.timeout_s:g} s to come.")
+            raise describe_error("statement_timeout", f"The rows took more than {self._stop.timeout_s:g} s to come.")
         chars = sum(len(value) for row in batch for value in row if isinstance(value, str | bytes))
         self._size = 1 if chars > _MOST_CHARS else min(self._size * 4, _MOST_ROWS)
         return batch
@@ -125,6 +125,6 @@ def _answer(page: Page, offset: int) -> dict[str, Any]:
     return answer
 
 
-def first_rows(result: sa.CursorResult[Any], database: Database, stop: Stop) -> Page:
+def first_rows(result: sa.CursorResult[Any], database: Database, stop: StatementTimeout) -> Page:
     """The rows that a changing statement gives back, as many as an answer has room for."""
     return _page(result, database, database.max_rows, stop)

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.exc import CompileError, SQLAlchemyError
 
-from taoloop.core.search import near_names
+from taoloop.core.search import suggest_names
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Server
-from taoloop.tools.sql.names import Shown
-from taoloop.tools.sql.statement_timeout import Stop
+from taoloop.tools.sql.names import TableFilter
+from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Table:
     comment: str = ""
 
 
-def read_schema(server: Server, stop: Stop) -> tuple[Table, ...]:
+def read_schema(server: Server, stop: StatementTimeout) -> tuple[Table, ...]:
     """The tables and views that are shown, with the columns of the first of them.
 
     Raises:
@@ -58,7 +58,7 @@ def read_schema(server: Server, stop: Stop) -> tuple[Table, ...]:
         )
 
 
-def describe(server: Server, name: str, stop: Stop) -> dict[str, Any]:
+def describe(server: Server, name: str, stop: StatementTimeout) -> dict[str, Any]:
     """All about one table.
 
     Raises:
@@ -68,7 +68,7 @@ def describe(server: Server, name: str, stop: Stop) -> dict[str, Any]:
         inspector = sa.inspect(connection)
         known = {one[0]: one[1:] for one in _names(inspector, server, connection)}
         if name not in known:
-            near = near_names(name, known, at_most=3)
+            near = suggest_names(name, known, at_most=3)
             raise ToolError(
                 f"There is no table {name[:80]!r} here.",
                 code="no_such_table",
@@ -77,7 +77,7 @@ def describe(server: Server, name: str, stop: Stop) -> dict[str, Any]:
         return _description(inspector, connection.dialect, name, *known[name])
 
 
-def list_tables(server: Server, stop: Stop) -> dict[str, Any]:
+def list_tables(server: Server, stop: StatementTimeout) -> dict[str, Any]:
     """The names of all tables and views that are shown.
 
     Raises:
@@ -99,7 +99,7 @@ def _names(
     inspector: sa.Inspector, server: Server, connection: sa.Connection
 ) -> Iterator[tuple[str, str | None, str, bool]]:
     """Name as shown, schema, plain name, whether it is a view; of all tables and views that are shown."""
-    shown, is_part = Shown(server.database), server.parts(connection)
+    shown, is_part = TableFilter(server.database), server.parts(connection)
     for schema in server.database.schemas or (None,):
         views = set(inspector.get_view_names(schema=schema))
         if server.url.get_backend_name() == "postgresql":

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, Server, make_engine
-from taoloop.tools.sql.errors import trouble
-from taoloop.tools.sql.names import Shown
+from taoloop.tools.sql.errors import describe_error
+from taoloop.tools.sql.names import TableFilter
 from taoloop.tools.sql.settings import Database
-from taoloop.tools.sql.statement_timeout import Stop
+from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 _RECURSIVE = 33  # the module has no name for it in Python 3.11
 _LOOKS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, _RECURSIVE})
@@ -63,7 +63,7 @@ class Sqlite(Server):
                 hint="Write sqlite:///shop.db, or sqlite:////absolute/path/shop.db.",
             )
         self.path = Path(name).absolute()
-        self._shown = Shown(database)
+        self._shown = TableFilter(database)
         self._engines = {mode: self._engine(mode) for mode in ("ro", "rw")}
 
     def _engine(self, mode: str) -> sa.Engine:
@@ -73,7 +73,7 @@ class Sqlite(Server):
 
         def connect() -> sqlite3.Connection:
             if not self.path.is_file():
-                raise trouble(
+                raise describe_error(
                     "database_unavailable", f"There is no file {self.path.name!r} where the database should be."
                 )
             made = sqlite3.connect(uri, uri=True, timeout=patience_s, isolation_level=None, check_same_thread=False)
@@ -88,7 +88,7 @@ class Sqlite(Server):
         return make_engine(sa.make_url("sqlite://"), creator=connect)
 
     @contextmanager
-    def looking(self, stop: Stop) -> Iterator[sa.Connection]:
+    def looking(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """Read-only, and free to ask for the schema."""
         with self._opened(self._engines["ro"], stop) as connection:
             raw = _raw(connection)
@@ -97,7 +97,7 @@ class Sqlite(Server):
             yield connection
 
     @contextmanager
-    def reading(self, stop: Stop) -> Iterator[sa.Connection]:
+    def reading(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """Read-only by the file's mode, and nothing but looking by the authorizer."""
         with self.looking(stop) as connection:
             raw = _raw(connection)
@@ -105,7 +105,7 @@ class Sqlite(Server):
             yield connection
 
     @contextmanager
-    def writing(self, stop: Stop) -> Iterator[sa.Connection]:
+    def writing(self, stop: StatementTimeout) -> Iterator[sa.Connection]:
         """In a transaction that holds the file for writing from its beginning."""
         with self._opened(self._engines["rw"], stop) as connection:
             raw = _raw(connection)

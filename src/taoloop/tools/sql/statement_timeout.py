@@ -21,7 +21,7 @@ MARGIN_S = 1.0
 """How much later than its own limit a statement is interrupted from outside, in seconds."""
 
 
-class Stop:
+class StatementTimeout:
     """Says to a statement when it has to end, and interrupts it. The thread at work and the one that waits share it."""
 
     def __init__(self, timeout_s: float) -> None:
@@ -57,7 +57,7 @@ def _quietly(interrupt: Callable[[], object]) -> None:
         interrupt()
 
 
-async def in_thread(work: Callable[[Stop], T], timeout_s: float) -> T:
+async def run_in_thread(work: Callable[[StatementTimeout], T], timeout_s: float) -> T:
     """The result of `work(stop)`, run in a thread of its own with the caller's context variables.
 
     If the caller is cancelled, the statement is interrupted, and has `PATIENCE_S` seconds to be undone.
@@ -68,7 +68,7 @@ async def in_thread(work: Callable[[Stop], T], timeout_s: float) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     future.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to look at it
-    stop, context = Stop(timeout_s), contextvars.copy_context()
+    stop, context = StatementTimeout(timeout_s), contextvars.copy_context()
 
     def perform() -> None:
         result: Any = None

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from taoloop.core.text import well_formed
+from taoloop.core.text import replace_surrogates
 
 _MAX_ITEMS = 200  # of one array or object
 _DEEPEST = 8
@@ -50,7 +50,7 @@ def _is_short(value: Decimal) -> bool:
 
 
 def _text(value: str, max_chars: int) -> Any:
-    value = well_formed(value)
+    value = replace_surrogates(value)
     return value if len(value) <= max_chars else {"text_start": value[:max_chars], "chars": len(value)}
 
 

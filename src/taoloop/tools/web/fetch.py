@@ -21,7 +21,7 @@ from taoloop.errors import EgressFailed
 from taoloop.tools.egress.addresses import Resolver, resolve
 from taoloop.tools.egress.client import EgressClient, EgressResponse
 from taoloop.tools.function import function_tool
-from taoloop.tools.load_result import Loaded, Problem
+from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
 from taoloop.tools.web import isolated_reader as pages
 from taoloop.tools.web.settings import FetchSettings
@@ -75,21 +75,21 @@ def fetch_tools(
     *,
     resolver: Resolver = resolve,
     tls: Callable[[], ssl.SSLContext] | None = None,
-) -> Loaded:
+) -> LoadResult:
     """The tool `fetch` with these settings; a problem instead where its libraries are not installed.
 
     `resolver` and `tls` are as for `EgressClient`.
     """
     settings = settings if settings is not None else FetchSettings()
     if missing := [name for name in ("httpx2", "resiliparse") if find_spec(name) is None]:
-        problem = Problem(
+        problem = LoadProblem(
             source=settings.name,
             place="",
             message=f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed.",
             hint="pip install 'taoloop[web]'",
         )
-        return Loaded(problems=(problem,))
-    return Loaded(tools=(_fetch_tool(settings, resolver, tls),))
+        return LoadResult(problems=(problem,))
+    return LoadResult(tools=(_fetch_tool(settings, resolver, tls),))
 
 
 def _fetch_tool(settings: FetchSettings, resolver: Resolver, tls: Callable[[], ssl.SSLContext] | None) -> Tool:

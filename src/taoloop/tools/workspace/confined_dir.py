@@ -95,7 +95,7 @@ def is_database(name: str) -> bool:
     return _DATABASE.search(name.casefold()) is not None
 
 
-class Beneath:
+class ConfinedDirectory:
     """A directory, opened once; everything is reached from its descriptor and stays beneath it.
 
     `opener` None takes `openat2` where the kernel has it.

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from taoloop.errors import ToolError
-from taoloop.tools.workspace.confined_dir import RESERVED, Beneath, Parts
+from taoloop.tools.workspace.confined_dir import RESERVED, ConfinedDirectory, Parts
 
 _FOLDER: Parts = (RESERVED, "backup")
 _SAFE_KEY = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -29,7 +29,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FileChange:
     """What one change did. `before` and `after` are SHA-256 digests, empty where there was or is no file."""
 
     path: str
@@ -43,14 +43,14 @@ class Change:
         return bool(self.before)
 
 
-class Keeper:
+class FileChanger:
     """Changes files beneath a directory and keeps what they replaced. One change at a time."""
 
-    def __init__(self, beneath: Beneath, max_kept_bytes: int) -> None:
+    def __init__(self, beneath: ConfinedDirectory, max_kept_bytes: int) -> None:
         self._beneath, self._max_kept_bytes = beneath, max_kept_bytes
         self._lock = threading.Lock()
 
-    def change(self, parts: Parts, data: bytes | None, key: str) -> Change:
+    def change(self, parts: Parts, data: bytes | None, key: str) -> FileChange:
         """Make `data` the content of the file (None removes it); the same key changes nothing a second time.
 
         Raises:
@@ -70,7 +70,7 @@ class Keeper:
             else:
                 if now:
                     self._keep(parts, (*_FOLDER, name, *parts), size)
-                done = Change(path=path, before=now, after=after, before_bytes=size)
+                done = FileChange(path=path, before=now, after=after, before_bytes=size)
                 _store(self._beneath, (*_FOLDER, f"{name}.json"), [json.dumps(asdict(done)).encode()])
             if data is None:
                 self._remove(parts)
@@ -78,11 +78,11 @@ class Keeper:
                 _store(self._beneath, parts, [data], mode=mode)
             return done
 
-    def record(self, name: str) -> Change | None:
+    def record(self, name: str) -> FileChange | None:
         """What the change with this backup name did, or None if there was none."""
         try:
             with self._beneath.regular_file((*_FOLDER, f"{name}.json")) as (fd, _):
-                return Change(**json.loads(b"".join(_chunks(fd))))
+                return FileChange(**json.loads(b"".join(_chunks(fd))))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
@@ -143,7 +143,7 @@ def _chunks(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
-def _store(beneath: Beneath, parts: Parts, chunks: Iterable[bytes], *, mode: int | None = None) -> None:
+def _store(beneath: ConfinedDirectory, parts: Parts, chunks: Iterable[bytes], *, mode: int | None = None) -> None:
     """Write a file under a temporary name beside its place and rename it; never executable."""
     with beneath.folder(parts[:-1], create=True) as parent:
         temporary = f"{RESERVED}-{secrets.token_hex(8)}"

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Literal
 
 from taoloop.errors import ToolError
-from taoloop.tools.workspace.confined_dir import Beneath, Parts, is_reserved
+from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Parts, is_reserved
 
 _MAX_DEPTH = 32
 _MAX_IN_FOLDER = 50_000  # more than any caller looks at, so that a cut is noticed
@@ -35,7 +35,7 @@ class Entry:
         return "/".join(self.parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def walk(beneath: Beneath, parts: Parts, *, deep: bool) -> Iterator[Entry]:
+def walk(beneath: ConfinedDirectory, parts: Parts, *, deep: bool) -> Iterator[Entry]:
     """The entries of a folder, sorted; `deep` goes into folders, but never through links."""
     with beneath.folder(parts) as fd:
         found = sorted(islice(_scan(fd, parts), _MAX_IN_FOLDER), key=lambda entry: entry.parts)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from taoloop.core.search import near_names
+from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, ToolError
-from taoloop.tools.workspace.confined_dir import Beneath, Opener, Parts, is_database, refuse, split_path
-from taoloop.tools.workspace.file_changes import Change, Keeper, key_name
+from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Opener, Parts, is_database, refuse, split_path
+from taoloop.tools.workspace.file_changes import FileChange, FileChanger, key_name
 from taoloop.tools.workspace.file_scan import Found, Scanned, scan_file
 from taoloop.tools.workspace.walk import Entry, check_pattern, fits, walk
 
@@ -89,7 +89,7 @@ class Workspace:
         self.root, self.limits = Path(root), limits or WorkspaceLimits()
         self._create, self._opener, self._clock = create, opener, clock
         self._lock = threading.Lock()
-        self._opened: tuple[Beneath, Keeper] | None = None
+        self._opened: tuple[ConfinedDirectory, FileChanger] | None = None
 
     def open(self) -> Workspace:
         """Open the folder now instead of at the first use.
@@ -141,7 +141,7 @@ class Workspace:
             raise ToolError(f"The file {path!r} is not UTF-8 text.", code="not_text", hint="Only text files are read.")
         return text
 
-    def write_text(self, path: str, content: str, key: str = NO_KEY) -> tuple[Change, str]:
+    def write_text(self, path: str, content: str, key: str = NO_KEY) -> tuple[FileChange, str]:
         """Make `content` the file's text; gives what changed and the name of the backup.
 
         Folders are made as needed. A second call with the same key changes nothing.
@@ -166,7 +166,7 @@ class Workspace:
             )
         return self._change(path, parts, data, key)
 
-    def restore(self, path: str, backup: str, key: str = NO_KEY) -> tuple[Change, str]:
+    def restore(self, path: str, backup: str, key: str = NO_KEY) -> tuple[FileChange, str]:
         """Undo the change whose backup has this name; that is a change with a backup of its own.
 
         Raises:
@@ -258,20 +258,20 @@ class Workspace:
         except OSError:
             return None
 
-    def _change(self, path: str, parts: Parts, data: bytes | None, key: str) -> tuple[Change, str]:
+    def _change(self, path: str, parts: Parts, data: bytes | None, key: str) -> tuple[FileChange, str]:
         name = key_name(f"{NO_KEY}-{uuid.uuid4().hex}" if key == NO_KEY else key)
         with self._told(path, parts):
             return self._keeper.change(parts, data, name), name
 
     @property
-    def _beneath(self) -> Beneath:
+    def _beneath(self) -> ConfinedDirectory:
         return self._open()[0]
 
     @property
-    def _keeper(self) -> Keeper:
+    def _keeper(self) -> FileChanger:
         return self._open()[1]
 
-    def _open(self) -> tuple[Beneath, Keeper]:
+    def _open(self) -> tuple[ConfinedDirectory, FileChanger]:
         with self._lock:
             if self._opened is None:
                 if self._create:
@@ -281,8 +281,8 @@ class Workspace:
                         raise ConfigError(
                             f"The workspace {str(self.root)!r} cannot be made: {error.strerror}."
                         ) from error
-                beneath = Beneath(self.root, self._opener)
-                self._opened = beneath, Keeper(beneath, self.limits.kept_bytes)
+                beneath = ConfinedDirectory(self.root, self._opener)
+                self._opened = beneath, FileChanger(beneath, self.limits.kept_bytes)
             return self._opened
 
     @contextmanager
@@ -306,7 +306,7 @@ class Workspace:
             beside = [entry.path for entry in walk(self._beneath, parts[:-1], deep=False) if entry.kind == "file"]
         except OSError:
             return ()
-        return near_names("/".join(parts), beside)
+        return suggest_names("/".join(parts), beside)
 
 
 def _read(fd: int, at_most: int) -> bytes:

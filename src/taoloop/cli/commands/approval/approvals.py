@@ -13,17 +13,17 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.approval_answers import doubts, go_on
-from taoloop.cli.database import database, load_run, look
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.approval_view import moment, show_call
-from taoloop.cli.ui.event_view import Pen, console_for
-from taoloop.cli.ui.stdio import owning_stdout, say, spoken
+from taoloop.cli.approval_answers import calls_in_doubt, resume_command_line
+from taoloop.cli.database import database, load_run, query_database
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.approval_view import format_local_time, show_call
+from taoloop.cli.ui.event_view import RowWriter, console_for
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr, terminal_language
 from taoloop.cli.ui.terminal_text import one_line
-from taoloop.cli.ui.texts import label
+from taoloop.cli.ui.texts import ui_text
 from taoloop.errors import TaoError
 from taoloop.journals.base import Journal
-from taoloop.runtime.approvals.inbox import Waiting, waiting_calls
+from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals
 
 _HELP = """List the calls that wait for a person, in all runs of the database or in RUN_ID and the runs inside it.
 
@@ -47,9 +47,9 @@ doubt is answered with `tao settle`; --json has it with "doubt": true.
 @options.json_option("One JSON array with an object for each call.")
 def command(run_id: str | None, db: str | None, as_json: bool) -> int:
     """Print what waits."""
-    path = database(db, environment())
+    path = database(db, load_environment())
     found = _found(path, run_id)
-    with owning_stdout() as stream:
+    with capture_stdout() as stream:
         if as_json:
             rows = [_row(one) for one in found]
             stream.write(json.dumps(rows, ensure_ascii=False, indent=2, default=str) + "\n")
@@ -58,25 +58,25 @@ def command(run_id: str | None, db: str | None, as_json: bool) -> int:
     return exits.OK
 
 
-def _found(path: Path, given: str | None) -> list[Waiting]:
+def _found(path: Path, given: str | None) -> list[PendingApproval]:
     run_id = None if given is None else load_run(path, given).run_id
 
     def unreadable(broken: str, error: TaoError) -> None:
-        say(label("en", "unreadable_run", run_id=broken, error=one_line(error.message)))
+        print_stderr(ui_text("en", "unreadable_run", run_id=broken, error=one_line(error.message)))
 
-    async def ask(journal: Journal) -> list[Waiting]:
-        found = await waiting_calls(journal, run_id=run_id, on_error=unreadable)
-        found += await doubts(journal, run_id)
+    async def ask(journal: Journal) -> list[PendingApproval]:
+        found = await pending_approvals(journal, run_id=run_id, on_error=unreadable)
+        found += await calls_in_doubt(journal, run_id)
         order = list(dict.fromkeys(one.request.run_id for one in found))
         for each in order:
             if (flaw := (await journal.verify(each)).first) is not None:
-                say(label("en", "tampered", run_id=each, flaw=flaw.text))
+                print_stderr(ui_text("en", "tampered", run_id=each, flaw=flaw.text))
         return sorted(found, key=lambda one: order.index(one.request.run_id))
 
-    return look(path, ask)
+    return query_database(path, ask)
 
 
-def _row(one: Waiting) -> dict[str, Any]:
+def _row(one: PendingApproval) -> dict[str, Any]:
     request = one.request
     return {
         "run_id": request.run_id,
@@ -99,29 +99,31 @@ def _row(one: Waiting) -> dict[str, Any]:
     }
 
 
-def _write(stream: TextIO, path: Path, found: list[Waiting], db: str | None) -> None:
-    pen = Pen(console_for(stream), spoken(_language(found), stream))
+def _write(stream: TextIO, path: Path, found: list[PendingApproval], db: str | None) -> None:
+    pen = RowWriter(console_for(stream), terminal_language(_language(found), stream))
     if not found:
-        say(label(pen.language, "nothing_waits", path=path))
+        print_stderr(ui_text(pen.language, "nothing_waits", path=path))
         return
     for number, one in enumerate(found):
         request = one.request
         if number == 0 or found[number - 1].request.run_id != request.run_id:
             if number:
                 pen.line("")
-            pen.line(label(pen.language, "run", run_id=request.run_id), "bold")
-            pen.line("   " + label(pen.language, "for_task", task=one_line(one.task)), "dim")
+            pen.line(ui_text(pen.language, "run", run_id=request.run_id), "bold")
+            pen.line("   " + ui_text(pen.language, "for_task", task=one_line(one.task)), "dim")
         show_call(pen, request)
         if request.doubt:
             pen.row("in_doubt", one_line(request.doubt))
             continue
-        pen.row("ask_why", label(pen.language, "semicolon").join(one_line(reason) for reason in request.reasons))
-        times = [label(pen.language, "since", time=moment(request.since))] if request.since is not None else []
+        pen.row("ask_why", ui_text(pen.language, "semicolon").join(one_line(reason) for reason in request.reasons))
+        times = (
+            [ui_text(pen.language, "since", time=format_local_time(request.since))] if request.since is not None else []
+        )
         if request.expires_at is not None:
-            times.append(label(pen.language, "ask_until", time=moment(request.expires_at)))
+            times.append(ui_text(pen.language, "ask_until", time=format_local_time(request.expires_at)))
         pen.line("   " + " · ".join(times), "dim")
         if request.grave:
-            pen.line("   " + label(pen.language, "grave"), "bold red")
+            pen.line("   " + ui_text(pen.language, "grave"), "bold red")
     place = "" if db is None else f" --db {shlex.quote(db)}"
     pen.line("")
     if first := next((one.request for one in found if not one.request.doubt), None):
@@ -129,9 +131,9 @@ def _write(stream: TextIO, path: Path, found: list[Waiting], db: str | None) -> 
         pen.line(f"tao deny {first.run_id} {first.call_id}{place} --note …", "dim")
     if first := next((one.request for one in found if one.request.doubt), None):
         pen.line(f"tao settle {first.run_id} {first.call_id}{place} --happened|--repeat|--leave", "dim")
-    pen.line(go_on(found[0].outer, db), "dim")
+    pen.line(resume_command_line(found[0].outer, db), "dim")
 
 
-def _language(found: list[Waiting]) -> str:
+def _language(found: list[PendingApproval]) -> str:
     """Chinese where the first task that waits is."""
     return "zh" if found and any("\u4e00" <= sign <= "\u9fff" for sign in found[0].task) else "en"

@@ -9,15 +9,15 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.approval_answers import person, tell, write
+from taoloop.cli.approval_answers import current_user, print_answer, record_answer
 from taoloop.cli.database import database
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.stdio import owning_stdout
-from taoloop.core.cards.decimals import written_literals
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.stdio import capture_stdout
+from taoloop.core.cards.decimals import decimal_literals
 from taoloop.core.events import ApprovalScope
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import ConfigError
-from taoloop.runtime.approvals.inbox import answer
+from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
 
 _HELP = """Allow the call CALL_ID of the run RUN_ID, once and exactly as it is; `tao resume` then goes on with the run.
@@ -60,12 +60,14 @@ def command(
         raise click.UsageError("--always and --values are two answers; give one of them.")
     scope: ApprovalScope = "rule" if always else "values" if values else "call"
     args = _args(edited)
-    digits = None if args is None else written_literals(args, (edited or "",))
-    given = ApprovalAnswer(approved=True, by=person(by), note=note, args=args, scope=scope, digits=digits)
-    path = database(db, environment())
-    with owning_stdout() as stream:
-        done, outer = write(path, run_id, lambda journal, found: answer(journal, found, call_id, given, digest=digest))
-        tell(stream, done, outer, db, as_json=as_json)
+    digits = None if args is None else decimal_literals(args, (edited or "",))
+    given = ApprovalAnswer(approved=True, by=current_user(by), note=note, args=args, scope=scope, digits=digits)
+    path = database(db, load_environment())
+    with capture_stdout() as stream:
+        done, outer = record_answer(
+            path, run_id, lambda journal, found: answer_approval(journal, found, call_id, given, digest=digest)
+        )
+        print_answer(stream, done, outer, db, as_json=as_json)
     return exits.OK
 
 

@@ -6,11 +6,11 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.approval_answers import person, tell, write
+from taoloop.cli.approval_answers import current_user, print_answer, record_answer
 from taoloop.cli.database import database
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.stdio import owning_stdout
-from taoloop.runtime.approvals.inbox import answer
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.stdio import capture_stdout
+from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
 
 _HELP = """Refuse the call CALL_ID of the run RUN_ID. The model sees that, and the text of --note; `tao resume` goes on.
@@ -31,9 +31,11 @@ _HELP = """Refuse the call CALL_ID of the run RUN_ID. The model sees that, and t
 @options.json_option("The new events as JSON, one per line.")
 def command(run_id: str, call_id: str, db: str | None, by: str | None, note: str, batch: bool, as_json: bool) -> int:
     """Write the refusal down."""
-    given = ApprovalAnswer(approved=False, by=person(by), note=note, batch=batch)
-    path = database(db, environment())
-    with owning_stdout() as stream:
-        done, outer = write(path, run_id, lambda journal, found: answer(journal, found, call_id, given))
-        tell(stream, done, outer, db, as_json=as_json)
+    given = ApprovalAnswer(approved=False, by=current_user(by), note=note, batch=batch)
+    path = database(db, load_environment())
+    with capture_stdout() as stream:
+        done, outer = record_answer(
+            path, run_id, lambda journal, found: answer_approval(journal, found, call_id, given)
+        )
+        print_answer(stream, done, outer, db, as_json=as_json)
     return exits.OK

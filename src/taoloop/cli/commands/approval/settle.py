@@ -11,16 +11,16 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.approval_answers import person
+from taoloop.cli.approval_answers import current_user
 from taoloop.cli.database import database, load_run
-from taoloop.cli.dotenv import environment
+from taoloop.cli.dotenv import load_environment
 from taoloop.cli.ui.event_view import resume_command
-from taoloop.cli.ui.stdio import say
+from taoloop.cli.ui.stdio import print_stderr
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.errors import ConfigError
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.runtime.approvals.in_doubt import Settling, known_of, settle
+from taoloop.runtime.approvals.in_doubt import Settling, describe_doubt, settle_doubt
 
 _HELP = """Say of the call CALL_ID of the run RUN_ID, which was started and has no outcome, what is to be done.
 
@@ -47,7 +47,7 @@ Without an answer the command shows what is known.
 def command(run_id: str, call_id: str, by: str | None, note: str, db: str | None, **given: bool) -> int:
     """Write the answer down; the run goes on when it is resumed."""
     how = _answer(given)
-    path = database(db, environment())
+    path = database(db, load_environment())
     trace = load_run(path, run_id)
     call = trace.pending.get(call_id)
     if call is None or not call.attempts:
@@ -61,10 +61,12 @@ def command(run_id: str, call_id: str, by: str | None, note: str, db: str | None
             hint=f"Go on with the run: {resume_command(trace, db)}",
         )
     if how is None:
-        say(f"{call.requested.tool} ({call_id}): {known_of(trace, call)} Say --happened, --repeat or --leave.")
+        print_stderr(
+            f"{call.requested.tool} ({call_id}): {describe_doubt(trace, call)} Say --happened, --repeat or --leave."
+        )
         return exits.OF_STATUS["waiting"]
-    settled = asyncio.run(_settle(path, trace, call_id, how, person(by), note))
-    say(f"Noted. Go on with the run: {resume_command(settled, db)}")
+    settled = asyncio.run(_settle(path, trace, call_id, how, current_user(by), note))
+    print_stderr(f"Noted. Go on with the run: {resume_command(settled, db)}")
     return exits.OK
 
 
@@ -77,4 +79,4 @@ def _answer(given: Mapping[str, bool]) -> Settling | None:
 
 async def _settle(path: Path, trace: Trace, call_id: str, how: Settling, by: str, note: str) -> Trace:
     async with SqliteJournal(path) as journal:
-        return await settle(journal, trace.run_id, call_id, how, by=by, note=note)
+        return await settle_doubt(journal, trace.run_id, call_id, how, by=by, note=note)

@@ -14,11 +14,11 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.database import database, look
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.stdio import owning_stdout, say
+from taoloop.cli.database import database, query_database
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.cli.ui.terminal_text import one_line
-from taoloop.journals.costs import Spent, spending, totals
+from taoloop.journals.costs import CostRow, cost_rows, totals
 
 _HELP = """Add up what models cost, by day, API key and agent.
 
@@ -43,34 +43,34 @@ _NUMBERS = ("runs", "calls", "input", "cached", "output", "cost_usd", "unpriced"
 @options.json_option("One JSON object per row and line.")
 def command(db: str | None, since: datetime | None, by: tuple[str, ...], as_json: bool) -> int:
     """Print the rows."""
-    path = database(db, environment())
+    path = database(db, load_environment())
     start = None if since is None else since.replace(tzinfo=UTC).timestamp()
     chosen = tuple(name for name in _COLUMNS if not by or name in by)
-    rows = totals(look(path, lambda journal: spending(journal, start)), _place(chosen))
-    with owning_stdout() as stream:
+    rows = totals(query_database(path, lambda journal: cost_rows(journal, start)), _place(chosen))
+    with capture_stdout() as stream:
         if as_json:
             for row in rows:
                 stream.write(json.dumps(_record(row, chosen), ensure_ascii=False) + "\n")
         elif rows:
             _lines(stream, rows, chosen)
     if not rows:
-        say(f"{path}: no run{f' since {since:%Y-%m-%d}' if since else ' yet'}.")
+        print_stderr(f"{path}: no run{f' since {since:%Y-%m-%d}' if since else ' yet'}.")
     return exits.OK
 
 
-def _place(chosen: tuple[str, ...]) -> Callable[[Spent], tuple[str, str, str]]:
-    def place(row: Spent) -> tuple[str, str, str]:
+def _place(chosen: tuple[str, ...]) -> Callable[[CostRow], tuple[str, str, str]]:
+    def place(row: CostRow) -> tuple[str, str, str]:
         day, key, agent = (getattr(row, name) if name in chosen else "" for name in _COLUMNS)
         return day, key, agent
 
     return place
 
 
-def _record(row: Spent, chosen: tuple[str, ...]) -> dict[str, object]:
+def _record(row: CostRow, chosen: tuple[str, ...]) -> dict[str, object]:
     return {name: value for name, value in asdict(row).items() if name not in _COLUMNS or name in chosen}
 
 
-def _lines(stream: TextIO, rows: list[Spent], chosen: tuple[str, ...]) -> None:
+def _lines(stream: TextIO, rows: list[CostRow], chosen: tuple[str, ...]) -> None:
     """One line per row in columns; the header on standard error, so that programs need not skip it."""
     cells = [(*chosen, *_NUMBERS), *(_cells(row, chosen) for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
@@ -86,7 +86,7 @@ def _lines(stream: TextIO, rows: list[Spent], chosen: tuple[str, ...]) -> None:
     stream.writelines(f"{line}\n" for line in lines)
 
 
-def _cells(row: Spent, chosen: tuple[str, ...]) -> tuple[str, ...]:
+def _cells(row: CostRow, chosen: tuple[str, ...]) -> tuple[str, ...]:
     names = [one_line(getattr(row, name)) or "-" for name in chosen]
     counted = (row.runs, row.model_calls, row.input_tokens, row.cached_tokens, row.output_tokens)
     return (*names, *map(str, counted), f"{row.cost_usd:.6f}", str(row.unpriced_calls))

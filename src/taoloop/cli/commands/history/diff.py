@@ -13,9 +13,9 @@ import pydantic_core
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
 from taoloop.cli.database import database, load_run
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.event_view import Pen, console_for
-from taoloop.cli.ui.stdio import owning_stdout, spoken
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.event_view import RowWriter, console_for
+from taoloop.cli.ui.stdio import capture_stdout, terminal_language
 from taoloop.cli.ui.terminal_text import one_line
 from taoloop.core.trace import Trace
 from taoloop.core.views.run_diff import Comparison, Difference, compare
@@ -68,14 +68,20 @@ _ZH = {
 @click.option("--all", "every", is_flag=True, help="Show every difference with both sides, and not only the first.")
 def command(a: str, b: str, db: str | None, as_json: bool, decisions: bool, thoughts: bool, every: bool) -> int:
     """Compare the runs and print what differs."""
-    path = database(db, environment())
+    path = database(db, load_environment())
     left, right = load_run(path, a), load_run(path, b)
     found = compare(left, right, decisions_only=decisions, thoughts=thoughts)
-    with owning_stdout() as stream:
+    with capture_stdout() as stream:
         if as_json:
             stream.write(pydantic_core.to_json(_record(left, right, found), fallback=str).decode() + "\n")
         else:
-            _show(Pen(console_for(stream), spoken(left.agent.language, stream)), left, right, found, every)
+            _show(
+                RowWriter(console_for(stream), terminal_language(left.agent.language, stream)),
+                left,
+                right,
+                found,
+                every,
+            )
     return exits.OK if found.same else exits.FOUND
 
 
@@ -85,7 +91,7 @@ def _record(a: Trace, b: Trace, found: Comparison) -> dict[str, Any]:
     return {**runs, "first": first, **asdict(found)}
 
 
-def _show(pen: Pen, a: Trace, b: Trace, found: Comparison, every: bool) -> None:
+def _show(pen: RowWriter, a: Trace, b: Trace, found: Comparison, every: bool) -> None:
     for name, trace in (("a", a), ("b", b)):
         parts = (name, trace.run_id, trace.status, trace.agent.model, trace.task)
         pen.line(_short(" · ".join(parts)), "dim")
@@ -110,7 +116,7 @@ def _show(pen: Pen, a: Trace, b: Trace, found: Comparison, every: bool) -> None:
         _sides(pen, difference)
 
 
-def _rows(pen: Pen, found: Comparison) -> None:
+def _rows(pen: RowWriter, found: Comparison) -> None:
     """Every step: one line where both decided the same, else one for each run."""
     for pair in found.steps:
         if pair.a == pair.b:
@@ -122,7 +128,7 @@ def _rows(pen: Pen, found: Comparison) -> None:
             pen.line(_short(f"{number} {name}: {line if line is not None else '–'}"), style)
 
 
-def _headline(pen: Pen, first: Difference) -> str:
+def _headline(pen: RowWriter, first: Difference) -> str:
     if first.step is None:
         return _text(pen, "end")
     if first.part == "step":
@@ -130,7 +136,7 @@ def _headline(pen: Pen, first: Difference) -> str:
     return _text(pen, "step" if first.step else "before").format(n=first.step, what=first.what)
 
 
-def _sides(pen: Pen, difference: Difference) -> None:
+def _sides(pen: RowWriter, difference: Difference) -> None:
     """Both sides: short ones in a line each, long ones as a unified diff."""
     left, right = _plain(pen, difference.a), _plain(pen, difference.b)
     if left == right:
@@ -145,7 +151,7 @@ def _sides(pen: Pen, difference: Difference) -> None:
         pen.line(f"  {line}", style)
 
 
-def _plain(pen: Pen, value: Any) -> str:
+def _plain(pen: RowWriter, value: Any) -> str:
     if value is None:
         return _text(pen, "nothing")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_data)
@@ -172,5 +178,5 @@ def _short(text: str) -> str:
     return line if len(line) <= _ROW_CHARS else line[: _ROW_CHARS - 1] + "…"
 
 
-def _text(pen: Pen, name: str) -> str:
+def _text(pen: RowWriter, name: str) -> str:
     return (_ZH if pen.language == "zh" else _EN)[name]

@@ -11,13 +11,13 @@ import click
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
 from taoloop.cli.commands.history.verify import stored_id
-from taoloop.cli.database import database, look
-from taoloop.cli.dotenv import environment
+from taoloop.cli.database import database, query_database
+from taoloop.cli.dotenv import load_environment
 from taoloop.cli.report.model import report_of
-from taoloop.cli.ui.stdio import OutputError, owning_stdout, say
+from taoloop.cli.ui.stdio import OutputError, capture_stdout, print_stderr
 from taoloop.core.codec import decode_fact
 from taoloop.core.events import Event
-from taoloop.core.hash_chain import ChainReport, Linked
+from taoloop.core.hash_chain import ChainedEvent, ChainReport
 from taoloop.core.trace import Trace
 from taoloop.core.views.trace_export import to_line
 from taoloop.errors import IllegalEvent, JournalCorrupt
@@ -48,21 +48,21 @@ Exit code 12 if the run is not as it was written; it is written out all the same
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Default: standard output.")
 def command(run_id: str, db: str | None, form: str | None, output: str | None) -> int:
     """Write it in the form that was asked for."""
-    path = database(db, environment())
-    report, rows = look(path, lambda journal: _stored(journal, path, run_id))
+    path = database(db, load_environment())
+    report, rows = query_database(path, lambda journal: _stored(journal, path, run_id))
     text = _rendered(path, form or _form_of(output), report, rows)
     if output is not None:
         _write(Path(output), text)
     else:
-        with owning_stdout() as stream:
+        with capture_stdout() as stream:
             stream.write(text)
     if report.first is not None:
-        say(f"{path}: run {report.run_id} is not as it was written: {report.first.text}.")
+        print_stderr(f"{path}: run {report.run_id} is not as it was written: {report.first.text}.")
         return exits.TAMPERED
     return exits.OK
 
 
-async def _stored(journal: Journal, path: Path, given: str) -> tuple[ChainReport, list[Linked]]:
+async def _stored(journal: Journal, path: Path, given: str) -> tuple[ChainReport, list[ChainedEvent]]:
     run_id = await stored_id(journal, path, given)
     return await journal.verify(run_id), await cast("SqliteJournal", journal).linked(run_id)
 
@@ -72,7 +72,7 @@ def _form_of(output: str | None) -> str:
     return {".html": "html", ".htm": "html", ".md": "md"}.get(ending, "jsonl")
 
 
-def _rendered(path: Path, form: str, report: ChainReport, rows: list[Linked]) -> str:
+def _rendered(path: Path, form: str, report: ChainReport, rows: list[ChainedEvent]) -> str:
     if form == "jsonl":
         return "".join(f"{to_line(report.run_id, row)}\n" for row in rows)
     try:

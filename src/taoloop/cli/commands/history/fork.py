@@ -13,17 +13,24 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.agent_loading import Chosen, agent_of_run, database_of, limits_over, model_remark, under_mock
+from taoloop.cli.agent_loading import (
+    AgentOptions,
+    agent_of_run,
+    database_of,
+    merge_limits,
+    model_notice,
+    with_mock_model,
+)
 from taoloop.cli.commands.run import Session
 from taoloop.cli.database import load_run, require_whole
-from taoloop.cli.dotenv import environment
+from taoloop.cli.dotenv import load_environment
 from taoloop.cli.ui.event_view import resume_command
-from taoloop.cli.ui.stdio import owning_stdout, say, spoken
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr, terminal_language
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.codec import event_line
 from taoloop.core.trace import Trace
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.runtime.after.fork import branch
+from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.run_lock import require_resumable
@@ -107,15 +114,15 @@ def command(
     **given: Any,
 ) -> int:
     """Fork the run, and go on with the fork."""
-    env = environment()
+    env = load_environment()
     chosen, parsed = _chosen(given), Edits.parse(edits)
     path = database_of(chosen, env, db)
     original = load_run(path, run_id)
     require_whole(path, original)  # else the fork would give an edited history a chain that is whole
     language = original.agent.language
-    with owning_stdout() as stream:
+    with capture_stdout() as stream:
         named = replace(agent_of_run(original.agent, chosen, env), journal=path)
-        agent = under_mock(named, chosen, env)
+        agent = with_mock_model(named, chosen, env)
         trace = _forked(path, original, at, parsed, agent, chosen)
         _say(language, "made", run_id=trace.run_id, origin=original.run_id, at=at)
         if parsed.names:
@@ -127,22 +134,22 @@ def command(
             _say(language, "go_on", command=resume_command(trace, db))
             return exits.OK
         if agent is not named:
-            say(model_remark(named, agent, env, spoken(language, sys.stderr)))
-        return Session(agent, trace, language, db, limits=trace.limits).go(stream, as_json=as_json, verbose=verbose)
+            print_stderr(model_notice(named, agent, env, terminal_language(language, sys.stderr)))
+        return Session(agent, trace, language, db, limits=trace.limits).run(stream, as_json=as_json, verbose=verbose)
 
 
-def _forked(path: Path, original: Trace, at: int, edits: Edits, agent: Agent, chosen: Chosen) -> Trace:
+def _forked(path: Path, original: Trace, at: int, edits: Edits, agent: Agent, chosen: AgentOptions) -> Trace:
     """The fork, in the database. The tiers allowed ahead are those that the agent of now allows."""
 
     async def make() -> Trace:
         async with SqliteJournal(path) as journal:
-            return await branch(
+            return await store_fork(
                 journal,
                 original.run_id,
                 at=at,
                 now=agent.clock.now(),
                 edit=edits,
-                limits=limits_over(original.limits, chosen.limits),
+                limits=merge_limits(original.limits, chosen.limits),
                 approved_tiers=agent.approved_tiers,
                 strategy=agent.bound_strategy,
                 check=partial(require_resumable, toolbox=agent.toolbox),
@@ -152,8 +159,8 @@ def _forked(path: Path, original: Trace, at: int, edits: Edits, agent: Agent, ch
     return asyncio.run(make())
 
 
-def _chosen(given: dict[str, Any]) -> Chosen:
-    return Chosen(
+def _chosen(given: dict[str, Any]) -> AgentOptions:
+    return AgentOptions(
         agent=given["agent"],
         model=given["model"],
         fallback=given["fallback"] or None,
@@ -165,5 +172,5 @@ def _chosen(given: dict[str, Any]) -> Chosen:
 
 
 def _say(language: str, name: str, **values: object) -> None:
-    spoken_in = spoken(language, sys.stderr)
-    say((_ZH if spoken_in == "zh" else _EN)[name].format(**values))
+    spoken_in = terminal_language(language, sys.stderr)
+    print_stderr((_ZH if spoken_in == "zh" else _EN)[name].format(**values))

@@ -11,15 +11,15 @@ import pydantic_core
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
 from taoloop.cli.database import database, load_run
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.event_view import EventWriter, Pen, console_for
-from taoloop.cli.ui.stdio import owning_stdout, say, spoken
-from taoloop.cli.ui.texts import label
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.event_view import EventWriter, RowWriter, console_for
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr, terminal_language
+from taoloop.cli.ui.texts import ui_text
 from taoloop.core.codec import event_line, event_record
 from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.errors import ReplayDiverged
-from taoloop.runtime.after.replay import Decided, replay
+from taoloop.runtime.after.replay import ReplayedEvent, replay
 
 _HELP = """Let a run decide again, without model, tools, clock or network, and say whether it decides the same.
 
@@ -39,12 +39,12 @@ made again. Exit code 1 if anything differs.
 @click.option("--step", is_flag=True, help="Wait for Enter before each event (on a terminal).")
 def command(run_id: str, db: str | None, as_json: bool, step: bool) -> int:
     """Replay the run and compare."""
-    trace = load_run(database(db, environment()), run_id)
+    trace = load_run(database(db, load_environment()), run_id)
     stepping = step and not as_json and sys.stdin.isatty()
     first_difference = ""
     total = 0
-    with owning_stdout() as stream:
-        pen = Pen(console_for(stream), spoken(trace.agent.language, stream))
+    with capture_stdout() as stream:
+        pen = RowWriter(console_for(stream), terminal_language(trace.agent.language, stream))
         seen = Trace(trace.run_id)
         writer = EventWriter(pen, seen, whole=True)
         try:
@@ -64,23 +64,25 @@ def command(run_id: str, db: str | None, as_json: bool, step: bool) -> int:
             first_difference = first_difference or str(error)
         if not first_difference and not as_json:
             pen.gap()
-            pen.line(label(pen.language, "replayed", n=total), "bold green")
+            pen.line(ui_text(pen.language, "replayed", n=total), "bold green")
     if first_difference:
-        say(f"The replay diverges at {first_difference}" if first_difference.startswith("event") else first_difference)
+        print_stderr(
+            f"The replay diverges at {first_difference}" if first_difference.startswith("event") else first_difference
+        )
         return exits.FOUND
     if as_json:
-        say(label(spoken(trace.agent.language, sys.stderr), "replayed", n=total))
+        print_stderr(ui_text(terminal_language(trace.agent.language, sys.stderr), "replayed", n=total))
     return exits.OK
 
 
-def _each(trace: Trace, stepping: bool) -> Iterator[Decided]:
+def _each(trace: Trace, stepping: bool) -> Iterator[ReplayedEvent]:
     for decided in replay(trace):
         yield decided
         if stepping and decided.recorded.seq + 1 < len(trace.events):
             input()
 
 
-def _show(pen: Pen, writer: EventWriter, seen: Trace, decided: Decided) -> None:
+def _show(pen: RowWriter, writer: EventWriter, seen: Trace, decided: ReplayedEvent) -> None:
     recorded = decided.recorded
     mark = "=" if decided.same else "≠"
     pen.line(f"{recorded.seq:>3} {mark} {recorded.kind}", "dim" if decided.same else "bold red")

@@ -19,13 +19,13 @@ from rich.text import Text
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.database import database, look
-from taoloop.cli.dotenv import environment
+from taoloop.cli.database import database, query_database
+from taoloop.cli.dotenv import load_environment
 from taoloop.cli.ui.event_view import STATUS_STYLES, console_for
-from taoloop.cli.ui.stdio import owning_stdout, say
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.cli.ui.terminal_text import one_line
 from taoloop.journals.base import Journal, RunRow
-from taoloop.journals.run_locks import holds_of
+from taoloop.journals.run_locks import locks_of
 
 _MOST_CHARS = 200  # of a task in a pipe; --json has it whole
 _LEAST_CELLS = 10  # for the task; where there is less room a run takes two lines
@@ -49,9 +49,9 @@ terminal the header goes to standard error.
 @options.json_option("One JSON object per run and line.")
 def command(db: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """Print the rows."""
-    path = database(db, environment())
-    rows, states = look(path, lambda journal: _found(journal, limit, status))
-    with owning_stdout() as stream:
+    path = database(db, load_environment())
+    rows, states = query_database(path, lambda journal: _found(journal, limit, status))
+    with capture_stdout() as stream:
         if as_json:
             for row in rows:
                 stream.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
@@ -62,17 +62,17 @@ def command(db: str | None, status: str | None, limit: int, as_json: bool) -> in
         elif rows:
             _lines(stream, rows, states)
     if not rows:
-        say(f"{path}: no run{f' has the status {status}' if status else ' yet'}.")
+        print_stderr(f"{path}: no run{f' has the status {status}' if status else ' yet'}.")
     if "lost" in states.values():
         where = "" if db is None else f" --db {shlex.quote(db)}"
-        say(f"lost: the process died. Go on with all of them: tao recover{where}")
+        print_stderr(f"lost: the process died. Go on with all of them: tao recover{where}")
     return exits.OK
 
 
 async def _found(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], dict[str, str]]:
     """The rows, and what to say of those that are `running` with nobody at work on them."""
     rows = await journal.runs(limit=limit, status=status)
-    holds = holds_of(journal)
+    holds = locks_of(journal)
     if holds is None:
         return rows, {}
     states = {}

@@ -10,22 +10,22 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.database import database, load_run, look
-from taoloop.cli.dotenv import environment
+from taoloop.cli.database import database, load_run, query_database
+from taoloop.cli.dotenv import load_environment
 from taoloop.cli.ui.event_view import (
     EventWriter,
-    Pen,
+    RowWriter,
     answer_command,
     console_for,
     resume_command,
     summary,
     write_approval,
+    write_doubt_settled,
     write_end,
     write_links,
-    write_settled,
 )
-from taoloop.cli.ui.stdio import owning_stdout, say, spoken
-from taoloop.cli.ui.texts import label
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr, terminal_language
+from taoloop.cli.ui.texts import ui_text
 from taoloop.core.codec import event_line
 from taoloop.core.events import ModelReplied, ReplyRejected
 from taoloop.core.trace import Trace
@@ -53,12 +53,12 @@ _STYLES = {"Thought": ("thought", "blue"), "Action": ("action", "cyan"), "Final"
 @click.option("--events", is_flag=True, help="Every event as the live view shows it, with nothing cut.")
 def command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: bool, events: bool) -> int:
     """Print the run in one of the forms."""
-    path = database(db, environment())
+    path = database(db, load_environment())
     trace = load_run(path, run_id)
-    flaw = look(path, lambda journal: journal.verify(trace.run_id)).first
+    flaw = query_database(path, lambda journal: journal.verify(trace.run_id)).first
     if flaw is not None and flaw.what != "unchained":
-        say(f"The run {trace.run_id} is not as it was written: {flaw.text} See `tao verify {trace.run_id}`.")
-    with owning_stdout() as stream:
+        print_stderr(f"The run {trace.run_id} is not as it was written: {flaw.text} See `tao verify {trace.run_id}`.")
+    with capture_stdout() as stream:
         if as_json and steps:
             rows = [row | _answer(row, trace) for row in step_summaries(trace)]
             stream.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
@@ -67,7 +67,7 @@ def command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: bool, 
             for event in trace.events:
                 stream.write(event_line(trace.run_id, event) + "\n")
             return exits.OK
-        pen = Pen(console_for(stream), spoken(trace.agent.language, stream))
+        pen = RowWriter(console_for(stream), terminal_language(trace.agent.language, stream))
         if steps:
             _steps(trace, pen)
         elif raw:
@@ -80,7 +80,7 @@ def command(run_id: str, db: str | None, as_json: bool, raw: bool, steps: bool, 
     return exits.OK
 
 
-def _head(trace: Trace, pen: Pen) -> None:
+def _head(trace: Trace, pen: RowWriter) -> None:
     agent = trace.agent
     began = datetime.fromtimestamp(trace.events[0].at).astimezone()
     pen.line(
@@ -93,24 +93,24 @@ def _head(trace: Trace, pen: Pen) -> None:
     pen.gap()
 
 
-def _transcript(trace: Trace, pen: Pen) -> None:
+def _transcript(trace: Trace, pen: RowWriter) -> None:
     _head(trace, pen)
     for entry in transcript(trace):
         name, style = _look(entry, trace)
         text = f"{entry.tool} {entry.content}" if entry.tool else entry.content
         if entry.child is not None:
-            text += "\n" + label(pen.language, "inner", run_id=entry.child)
+            text += "\n" + ui_text(pen.language, "inner", run_id=entry.child)
         pen.row(name, text, style=style, body="red" if name == "error" else "", mark=str(entry.number))
         if entry.kind == "Action" and entry.call_id is not None:
             _said(trace, pen, trace.calls[entry.call_id])
 
 
-def _said(trace: Trace, pen: Pen, call: CallView) -> None:
+def _said(trace: Trace, pen: RowWriter, call: CallView) -> None:
     """What people said of a call: whether it may run, and whether it happened."""
     if call.approval is not None:
         write_approval(pen, trace, call.approval)
     if call.settled is not None:
-        write_settled(pen, call.settled)
+        write_doubt_settled(pen, call.settled)
 
 
 def _look(entry: Entry, trace: Trace) -> tuple[str, str]:
@@ -121,7 +121,7 @@ def _look(entry: Entry, trace: Trace) -> tuple[str, str]:
     return _STYLES[entry.kind]
 
 
-def _events(trace: Trace, pen: Pen) -> None:
+def _events(trace: Trace, pen: RowWriter) -> None:
     seen = Trace(trace.run_id)
     writer = EventWriter(pen, seen, whole=True)
     for event in trace.events:
@@ -129,7 +129,7 @@ def _events(trace: Trace, pen: Pen) -> None:
         writer.write(event)
 
 
-def _raw(trace: Trace, pen: Pen) -> None:
+def _raw(trace: Trace, pen: RowWriter) -> None:
     _head(trace, pen)
     for event in trace.events:
         match event.fact:
@@ -145,7 +145,7 @@ def _raw(trace: Trace, pen: Pen) -> None:
                 pass
 
 
-def _steps(trace: Trace, pen: Pen) -> None:
+def _steps(trace: Trace, pen: RowWriter) -> None:
     _head(trace, pen)
     for row in step_summaries(trace):
         args = "" if row["args"] is None else f" {json.dumps(row['args'], ensure_ascii=False, default=str)}"
@@ -154,7 +154,7 @@ def _steps(trace: Trace, pen: Pen) -> None:
         if (said := row.get("approval")) is not None:
             note = f": {said['note']}" if said["note"] else ""
             name, style = ("approved", "green") if said["allowed"] else ("refused", "yellow")
-            pen.row(name, f"{label(pen.language, 'by', by=said['by'])}{note}", style=style)
+            pen.row(name, f"{ui_text(pen.language, 'by', by=said['by'])}{note}", style=style)
         if row["observation_summary"]:
             pen.row("observation", row["observation_summary"], style="green")
     if trace.finished is not None:
@@ -166,12 +166,12 @@ def _answer(row: dict[str, Any], trace: Trace) -> dict[str, str | None]:
     return {"answer": trace.answer.text} if row["action"] == "final" and trace.answer is not None else {}
 
 
-def _end(trace: Trace, pen: Pen, db: str | None) -> None:
+def _end(trace: Trace, pen: RowWriter, db: str | None) -> None:
     if trace.paused is not None:
         pen.row("waiting", trace.paused.reason, style="bold yellow")
     pen.gap()
     pen.line(summary(trace, pen.language), "dim")
     if (command_line := answer_command(trace, db)) is not None:
-        pen.line(label(pen.language, "answer_first", command=command_line), "bold")
+        pen.line(ui_text(pen.language, "answer_first", command=command_line), "bold")
     if (command_line := resume_command(trace, db)) is not None:
-        pen.line(label(pen.language, "resume", command=command_line), "bold")
+        pen.line(ui_text(pen.language, "resume", command=command_line), "bold")

@@ -16,15 +16,15 @@ from rich.text import Text
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.agent_loading import Chosen, agent_of_run, database_of, named_tools
-from taoloop.cli.database import load_run, look, require_whole
-from taoloop.cli.dotenv import environment
-from taoloop.cli.signals import Stopper
-from taoloop.cli.ui.approval_prompt import forget_typed
-from taoloop.cli.ui.event_view import Pen, console_for
-from taoloop.cli.ui.stdio import owning_stdout, say, spoken
-from taoloop.cli.ui.terminal_text import clean, one_line, visible
-from taoloop.cli.ui.texts import label
+from taoloop.cli.agent_loading import AgentOptions, agent_of_run, database_of, named_tools
+from taoloop.cli.database import load_run, query_database, require_whole
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.signals import SignalStopper
+from taoloop.cli.ui.approval_prompt import discard_typeahead
+from taoloop.cli.ui.event_view import RowWriter, console_for
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr, terminal_language
+from taoloop.cli.ui.terminal_text import escape_invisible, one_line, strip_control_codes
+from taoloop.cli.ui.texts import ui_text
 from taoloop.config.tool_file import is_tool_file
 from taoloop.core.codec import event_line
 from taoloop.core.events import Event, Observed, Undo
@@ -33,13 +33,13 @@ from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.errors import ConfigError, TaoError
 from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
-from taoloop.runtime.after.undo import Undone, approved_by, plan_undo, undo
-from taoloop.runtime.after.undo_plan import Item, UndoPlan
+from taoloop.runtime.after.undo import UndoResult, approved_by, plan_undo, undo
+from taoloop.runtime.after.undo_plan import PlannedUndo, UndoPlan
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import require_free
+from taoloop.runtime.run_lock import require_unlocked
 from taoloop.runtime.runner import Listener
-from taoloop.runtime.tool_source import expanded
+from taoloop.runtime.tool_source import resolve_sources
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
@@ -124,15 +124,15 @@ _SHOWN_CHARS = 160  # of a call that is undone; the one that undoes it is shown 
 @options.json_option("The plan, the events of the undo and what came of it as JSON, one object per line.")
 def command(run_id: str, db: str | None, tools: str | None, yes: bool, as_json: bool, **given: Any) -> int:
     """Show the plan, ask, and carry it out."""
-    env = environment()
-    chosen = Chosen(agent=given["agent"], workspace=given["workspace"], memory=given["memory"])
+    env = load_environment()
+    chosen = AgentOptions(agent=given["agent"], workspace=given["workspace"], memory=given["memory"])
     path = database_of(chosen, env, db)
     trace = load_run(path, run_id)
     require_whole(path, trace)
     agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
     wish = {name: given[name] for name in ("to_step", "skip", "again")} | {"tools": _tools(tools, env)}
     session = Session(agent, path, trace, wish, _command(trace.run_id, db, tools, given), take_over=given["take_over"])
-    with owning_stdout() as stream:
+    with capture_stdout() as stream:
         return session.go(stream, yes=yes, as_json=as_json)
 
 
@@ -147,23 +147,23 @@ class Session:
 
     def go(self, stream: TextIO, *, yes: bool, as_json: bool) -> int:
         """Show the plan, ask, and carry it out; returns the exit code."""
-        plan = look(self.path, lambda journal: plan_undo(self.agent, journal, self.trace.run_id, **self.wish))
-        teller = Teller(stream, self.trace.agent.language, as_json=as_json)
+        plan = query_database(self.path, lambda journal: plan_undo(self.agent, journal, self.trace.run_id, **self.wish))
+        teller = UndoPrinter(stream, self.trace.agent.language, as_json=as_json)
         teller.plan(plan)
         if not plan.todo:
             return exits.NOT_UNDONE if plan.left else exits.OK
         asks = not as_json and stream.isatty() and sys.stdin.isatty()
         if (yes or asks) and not self.take_over:
-            look(self.path, lambda journal: require_free(journal, self.trace.run_id))
+            query_database(self.path, lambda journal: require_unlocked(journal, self.trace.run_id))
         if asks and not yes:
-            forget_typed()
+            discard_typeahead()
         if not yes and not (asks and click.confirm(teller.text("ask", n=len(plan.todo)), err=True)):
-            say(teller.text("later", command=f"{self.again} --yes"))
+            print_stderr(teller.text("later", command=f"{self.again} --yes"))
             return exits.OF_STATUS["waiting"]
         return self._carry_out(teller, plan)
 
-    def _carry_out(self, teller: Teller, plan: UndoPlan) -> int:
-        came: list[Undone] = []
+    def _carry_out(self, teller: UndoPrinter, plan: UndoPlan) -> int:
+        came: list[UndoResult] = []
         failure: TaoError | None = None
 
         async def work(listener: Listener) -> Result:
@@ -185,7 +185,7 @@ class Session:
             came.append(done)
             return done.runs[-1] if done.runs else Result.of(self.trace)
 
-        with Stopper(lambda: say(label(teller.spoken, "stopping"))) as stopper:
+        with SignalStopper(lambda: print_stderr(ui_text(teller.spoken, "stopping"))) as stopper:
             try:
                 stopper.drive(work, lambda event: teller.event(plan, event))
             except TaoError as error:
@@ -198,13 +198,13 @@ class Session:
         return exits.OK if came[0].complete else exits.NOT_UNDONE
 
 
-class Teller:
+class UndoPrinter:
     """Tells a person, or a program, what is planned and what happens."""
 
     def __init__(self, stream: TextIO, language: str, *, as_json: bool) -> None:
         self._stream, self._as_json = stream, as_json
-        self._pen = Pen(console_for(stream), spoken(language, stream))
-        self.spoken = spoken(language, sys.stderr)
+        self._pen = RowWriter(console_for(stream), terminal_language(language, stream))
+        self.spoken = terminal_language(language, sys.stderr)
         self.place: tuple[str, Undo | None] = "", None  # of the next event
 
     def text(self, name: str, /, **values: object) -> str:
@@ -251,7 +251,7 @@ class Teller:
                 self._pen.line(self._said("failed", **values, why=one_line(observation_text(event.fact))), "red")
             self._stream.flush()
 
-    def end(self, done: Undone, again: str) -> None:
+    def end(self, done: UndoResult, again: str) -> None:
         """Tell what was undone in all, and what is left."""
         if self._as_json:
             record = {"kind": "undo_result", "run_id": done.now.run_id, "complete": done.complete}
@@ -265,17 +265,17 @@ class Teller:
         for item in done.left:
             self._item(item, "  -")
         if done.now.todo:
-            say(self.text("go_on", command=again))
+            print_stderr(self.text("go_on", command=again))
 
-    def _item(self, item: Item, mark: str) -> None:
+    def _item(self, item: PlannedUndo, mark: str) -> None:
         """A call and what takes it back, so that nothing in either can hide or pass for a line of ours."""
-        args = visible(input_text(item.args)).replace("\n", "\\n")
+        args = escape_invisible(input_text(item.args)).replace("\n", "\\n")
         shown = args if len(args) <= _SHOWN_CHARS else f"{args[: _SHOWN_CHARS - 1]}…"
         self._pen.line(f"{mark} {self._said('step', step=item.step)} {item.name} {item.tool}")
         self._block(shown)
         if item.call is not None:
             self._pen.line(f"      {self._said('by')} {item.call.tool}", "cyan")
-            self._block(visible(input_text(item.call.args)).replace("\n", "\\n"), "cyan")
+            self._block(escape_invisible(input_text(item.call.args)).replace("\n", "\\n"), "cyan")
         if item.why:
             self._block(one_line(item.why), "dim", bar=" ")
 
@@ -299,10 +299,10 @@ class Teller:
 def _text(language: str, name: str, /, **values: object) -> str:
     text = (_ZH if language == "zh" else _EN)[name]
     one, _, many = text.partition("|")
-    return clean((many or one if values.get("n") != 1 else one).format(**values))
+    return strip_control_codes((many or one if values.get("n") != 1 else one).format(**values))
 
 
-def _records(items: Sequence[Item]) -> list[dict[str, Any]]:
+def _records(items: Sequence[PlannedUndo]) -> list[dict[str, Any]]:
     return [
         {
             "call": item.name,
@@ -325,7 +325,7 @@ def _tools(given: str | None, env: Mapping[str, str]) -> tuple[Tool, ...]:
     names = options.names(given) or ()
     if plain := [name for name in names if ":" not in name and not is_tool_file(name)]:
         raise ConfigError(f"--tools: {plain[0]!r} is no tool of yours.", hint="Name it as module:attribute, or a file.")
-    return tuple(Toolbox(tool for tool in expanded(named_tools(names, env)) if not isinstance(tool, str)))
+    return tuple(Toolbox(tool for tool in resolve_sources(named_tools(names, env)) if not isinstance(tool, str)))
 
 
 def _command(run_id: str, db: str | None, tools: str | None, given: dict[str, Any]) -> str:

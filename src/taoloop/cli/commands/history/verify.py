@@ -11,11 +11,11 @@ import click
 
 from taoloop.cli import exit_codes as exits
 from taoloop.cli import options
-from taoloop.cli.database import database, find_run, look
-from taoloop.cli.dotenv import environment
-from taoloop.cli.ui.stdio import owning_stdout, say
+from taoloop.cli.database import database, find_run, query_database
+from taoloop.cli.dotenv import load_environment
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.cli.ui.terminal_text import one_line
-from taoloop.core.hash_chain import ChainReport, Flaw, check
+from taoloop.core.hash_chain import ChainError, ChainReport, check
 from taoloop.core.views.trace_export import from_lines
 from taoloop.errors import ConfigError, JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Journal
@@ -52,15 +52,15 @@ def command(run_id: str | None, db: str | None, file: str | None, head: str | No
     if file is not None:
         report, links, place = _of_file(Path(file))
     else:
-        path = database(db, environment())
-        report, links = look(path, lambda journal: _of_run(journal, path, cast("str", run_id)))
+        path = database(db, load_environment())
+        report, links = query_database(path, lambda journal: _of_run(journal, path, cast("str", run_id)))
         place = str(path)
     if noted:
         report = _against(report, noted, links)
-    with owning_stdout() as stream:
+    with capture_stdout() as stream:
         stream.write(f"{_json(report)}\n" if as_json else _text(report))
     if report.first is not None:
-        say(f"{place}: run {report.run_id} is not as it was written: {report.first.text}.")
+        print_stderr(f"{place}: run {report.run_id} is not as it was written: {report.first.text}.")
         return exits.TAMPERED
     return exits.OK
 
@@ -110,7 +110,7 @@ def _against(report: ChainReport, noted: str, links: list[str]) -> ChainReport:
     """A run may have grown since its head was noted; then that link still stands in it."""
     if any(one.startswith(noted) for one in links):
         return report
-    flaw = Flaw(None, "head", f"its chain does not contain the head {noted}: it was written anew, or cut")
+    flaw = ChainError(None, "head", f"its chain does not contain the head {noted}: it was written anew, or cut")
     return replace(report, flaws=(*report.flaws, flaw))
 
 

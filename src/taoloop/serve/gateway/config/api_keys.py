@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from taoloop.errors import ConfigError
-from taoloop.runtime.approvals.request import OURS
+from taoloop.runtime.approvals.request import RESERVED_NAMES
 from taoloop.serve.gateway.config.model import ApiKey
 
 PREFIX = "tao-"
@@ -93,7 +93,10 @@ def check_key(key: ApiKey) -> None:
     name: object = key.name
     fits = isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME
     _require(
-        key, "name", name not in OURS, f"none of {', '.join(sorted(OURS))}, under which the runtime itself answers"
+        key,
+        "name",
+        name not in RESERVED_NAMES,
+        f"none of {', '.join(sorted(RESERVED_NAMES))}, under which the runtime itself answers",
     )
     _require(key, "name", fits, f"a text of 1 to {_LONGEST_NAME} characters on one line, without blanks around it")
     digest: object = key.digest

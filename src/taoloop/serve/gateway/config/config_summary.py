@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from taoloop.core.cards.tool_search import told
+from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import ConfigError, ToolDefinitionError
 from taoloop.models.providers import PROVIDERS, endpoint, shown_address
 from taoloop.models.registry import is_provider
-from taoloop.models.wrappers.build import split_spec
+from taoloop.models.wrappers.build import split_specs
 from taoloop.runtime.agent import AUTO, Agent
 from taoloop.runtime.agent_setup import FINDERS, PAGING_TOOL
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent
-from taoloop.serve.gateway.higress.endpoint import NamedEndpoint
-from taoloop.serve.gateway.unpriced_budgets import void_budgets
-from taoloop.tools.openapi.http.operation_call import Caller
+from taoloop.serve.gateway.higress.endpoint import FixedUrlModel
+from taoloop.serve.gateway.unpriced_budgets import unenforceable_budgets
+from taoloop.tools.openapi.http.operation_call import OperationCaller
 from taoloop.tools.openapi.http.request import server_of
 from taoloop.tools.tool import Tool
 
@@ -34,7 +34,7 @@ _ADDED = (PAGING_TOOL, *FINDERS)
 _LIMITS = ("max_steps", "max_tool_calls", "max_tokens", "max_cost_usd", "max_wall_s", "max_working_s")
 
 
-def describe(config: GatewayConfig) -> str:
+def config_summary(config: GatewayConfig) -> str:
     """The form, the agents with their models and tools, the bounds, the names of the keys, and every warning.
 
     Tools are loaded for it, so it may connect to servers and databases.
@@ -54,7 +54,7 @@ def describe(config: GatewayConfig) -> str:
     if config.any_model:
         first = next(iter(config.agents))
         lines += ["", f"A request whose `model` is no agent's name is answered by {first}."]
-    warnings = [*config.warnings, *problems, *unused(config), *void_budgets(config)]
+    warnings = [*config.warnings, *problems, *unused_overrides(config), *unenforceable_budgets(config)]
     lines += ["", "warnings:", *(f"  {one}" for one in warnings)] if warnings else ["", "warnings: none"]
     return Redactor(config.secrets, patterns=False).text("\n".join(lines)) + "\n"
 
@@ -91,7 +91,7 @@ def _agent(served: ServedAgent) -> Iterator[str]:
         yield f"  answers are turned into JSON: {title}"
     if agent.answers is not None:
         yield "  answers fit a JSON Schema"
-    listed = {card.name for card in told(agent.toolbox.cards)}
+    listed = {card.name for card in listed_cards(agent.toolbox.cards)}
     own = [tool for tool in agent.toolbox if tool.name not in _ADDED]
     yield "  tools:" if own else "  tools: none"
     for tool in own:
@@ -102,11 +102,11 @@ def _agent(served: ServedAgent) -> Iterator[str]:
 
 def _models(agent: Agent, spec: str) -> Iterator[str]:
     model: Any = agent.model
-    if isinstance(model, NamedEndpoint):
+    if isinstance(model, FixedUrlModel):
         yield f"model: {model.model} at {shown_address(model.endpoint.url)}"
         return
     env = os.environ if agent.env is None else agent.env
-    for number, one in enumerate(split_spec(spec)):
+    for number, one in enumerate(split_specs(spec)):
         yield ("model: " if number == 0 else "else: ") + one + _address(one, env)
 
 
@@ -127,7 +127,7 @@ def _tier(tool: Tool) -> str:
 
 def _goes_to(tool: Tool) -> str:
     caller = tool.handler
-    if not isinstance(caller, Caller):
+    if not isinstance(caller, OperationCaller):
         return ""
     operation = caller.operation
     try:
@@ -137,7 +137,7 @@ def _goes_to(tool: Tool) -> str:
     return f" {operation.method} {server}{operation.path}"
 
 
-def unused(config: GatewayConfig) -> Iterator[str]:
+def unused_overrides(config: GatewayConfig) -> Iterator[str]:
     """The names that are sent elsewhere and stand for nothing, once the tools are loaded."""
     for name in config.services.unused():
         yield f"{config.path.name}: {name}: no model and no OpenAPI tool is at this host, so nothing is sent elsewhere."

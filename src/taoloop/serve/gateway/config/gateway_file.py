@@ -10,17 +10,17 @@ from typing import Any
 
 from taoloop.config.agent_file import FIELDS as AGENT_FIELDS
 from taoloop.config.agent_file import agent_in, load_agent
-from taoloop.config.checks import LIST, MAPPING, TEXT, placed, require, shown
-from taoloop.config.document import Document, Place, read_document
+from taoloop.config.checks import LIST, MAPPING, TEXT, describe_value, error_location, expect_type
+from taoloop.config.document import ConfigDocument, FieldPath, read_document
 from taoloop.config.env_references import has_reference
-from taoloop.config.settings_loader import Filler
+from taoloop.config.settings_loader import SettingsLoader
 from taoloop.config.tool_entries import SUFFIXES
 from taoloop.errors import ConfigError, MissingKey
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import sources_in
-from taoloop.serve.gateway.agent_host_overrides import moved_agent
+from taoloop.serve.gateway.agent_host_overrides import apply_host_overrides
 from taoloop.serve.gateway.config.api_keys import KeyRing, check_key, digest_of
-from taoloop.serve.gateway.config.host_overrides import Services, base_url
+from taoloop.serve.gateway.config.host_overrides import HostOverrides, base_url
 from taoloop.serve.gateway.config.model import (
     DEFAULT_HOST,
     DEFAULT_PORT,
@@ -30,7 +30,7 @@ from taoloop.serve.gateway.config.model import (
     ServerLimits,
 )
 from taoloop.serve.gateway.config.origins import origin_of, origins_of
-from taoloop.serve.gateway.config.section import Notes
+from taoloop.serve.gateway.config.section import ConfigReport
 from taoloop.serve.gateway.higress.file import is_ai_agent, read_higress
 from taoloop.tools.openapi.settings import OpenapiSource
 
@@ -93,7 +93,9 @@ class KeyEntry:
     may_approve: bool = True
 
 
-def read_own(document: Document, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:
+def read_gateway_file(
+    document: ConfigDocument, env: Mapping[str, str] | None, resolve: Mapping[str, str]
+) -> GatewayConfig:
     """Everything that such a file says.
 
     Raises:
@@ -102,9 +104,9 @@ def read_own(document: Document, env: Mapping[str, str] | None, resolve: Mapping
     for name in document.data:
         if name not in TOP:
             raise document.unknown((str(name),), TOP)
-    notes = Notes(document, os.environ if env is None else env)
-    filler = Filler(document, notes.env, plain=(ServerEntry,))
-    services = Services.of(_services(document, notes), resolve)
+    notes = ConfigReport(document, os.environ if env is None else env)
+    filler = SettingsLoader(document, notes.env, plain=(ServerEntry,))
+    services = HostOverrides.of(_services(document, notes), resolve)
     server = filler.filled(ServerEntry, ("server",), document.data.get("server") or {})
     agents = _agents(document, notes, env, services)
     default = _default(document, agents)
@@ -129,10 +131,12 @@ def read_own(document: Document, env: Mapping[str, str] | None, resolve: Mapping
     )
 
 
-def read_agent_file(document: Document, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:
+def read_agent_file(
+    document: ConfigDocument, env: Mapping[str, str] | None, resolve: Mapping[str, str]
+) -> GatewayConfig:
     """A plain agent file: its agent under its own name, its journal as that of the server."""
-    services = Services.of(resolve)
-    agent = moved_agent(_loaded(document.path, env), services, env)
+    services = HostOverrides.of(resolve)
+    agent = apply_host_overrides(_loaded(document.path, env), services, env)
     if not agent.name.strip():
         raise document.error(("name",), "it is empty, and clients choose an agent by its name.")
     _require_model(document, ("model",), agent)
@@ -148,9 +152,9 @@ def read_agent_file(document: Document, env: Mapping[str, str] | None, resolve: 
     )
 
 
-def _require_model(document: Document, place: Place, agent: Agent) -> None:
+def _require_model(document: ConfigDocument, place: FieldPath, agent: Agent) -> None:
     """Refuse a model that could not be called, such as one without its key."""
-    with placed(document, place):
+    with error_location(document, place):
         try:
             _ = agent.bound_model
         except MissingKey as error:
@@ -181,37 +185,37 @@ def _loaded(path: Path, env: Mapping[str, str] | None) -> Agent:
 
 
 def _agents(
-    document: Document, notes: Notes, env: Mapping[str, str] | None, services: Services
+    document: ConfigDocument, notes: ConfigReport, env: Mapping[str, str] | None, services: HostOverrides
 ) -> dict[str, ServedAgent]:
     given = document.data.get("agents")
-    require(document, ("agents",), given, MAPPING)
+    expect_type(document, ("agents",), given, MAPPING)
     if not given:
         raise document.error(("agents",), "it names no agent.", hint="Write `agents: {NAME: FILE.yaml}`.")
     agents = {}
     for name, entry in given.items():
-        place: Place = ("agents", str(name))
+        place: FieldPath = ("agents", str(name))
         if not (isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME):
             hint = f"It is what clients write as `model`: a text of 1 to {_LONGEST_NAME} characters on one line."
-            raise document.error(place, f"{shown(name)} is no name of an agent.", hint=hint)
+            raise document.error(place, f"{describe_value(name)} is no name of an agent.", hint=hint)
         served = _agent(document, place, entry, env, notes, services)
         agent = served.agent
         if agent.journal is not None:
             inner = next((one for one in ("db", "journal") if isinstance(entry, dict) and one in entry), None)
             where = place if inner is None else (*place, inner)
             notes.warn(where, "the agent's own journal is not used: the server keeps all runs in its `db`.")
-        agent = moved_agent(replace(agent, name=name, journal=None), services, env)
+        agent = apply_host_overrides(replace(agent, name=name, journal=None), services, env)
         _require_model(document, (*place, "model"), agent)
         agents[name] = replace(served, name=name, agent=agent)
     return agents
 
 
 def _agent(
-    document: Document,
-    place: Place,
+    document: ConfigDocument,
+    place: FieldPath,
     entry: Any,
     env: Mapping[str, str] | None,
-    notes: Notes,
-    services: Services,
+    notes: ConfigReport,
+    services: HostOverrides,
 ) -> ServedAgent:
     """One agent: by the path of its file, which may be one of `ai-agent`, or with the fields of an agent file."""
     if isinstance(entry, str):
@@ -221,16 +225,16 @@ def _agent(
         inner = (*place, "file")
     else:
         hint = "Write the path of an agent file, or the fields of one."
-        raise document.error(place, f"an agent is expected, not {shown(entry)}.", hint=hint)
+        raise document.error(place, f"an agent is expected, not {describe_value(entry)}.", hint=hint)
     description = entry.get("description", "")
-    require(document, (*place, "description"), description, TEXT)
+    expect_type(document, (*place, "description"), description, TEXT)
     if "file" in entry:
         for name in entry:
             if name not in _BESIDE_FILE:
                 raise document.unknown((*place, str(name)), _BESIDE_FILE)
-        require(document, inner, entry["file"], TEXT)
+        expect_type(document, inner, entry["file"], TEXT)
         path = document.path.parent / Path(entry["file"]).expanduser()
-        with placed(document, inner):
+        with error_location(document, inner):
             return replace(_in_file(path, env, notes, services), description=description)
     if "name" in entry:
         raise document.error((*place, "name"), "an agent has the name under which it stands here.")
@@ -242,11 +246,11 @@ def _agent(
     return ServedAgent(name=str(place[-1]), agent=agent_in(inline, env=env), description=description)
 
 
-def _in_file(path: Path, env: Mapping[str, str] | None, notes: Notes, services: Services) -> ServedAgent:
+def _in_file(path: Path, env: Mapping[str, str] | None, notes: ConfigReport, services: HostOverrides) -> ServedAgent:
     if path.suffix.lower() in SUFFIXES:
         document = read_document(path)
         if is_ai_agent(document.data):
-            own = Notes(document, os.environ if env is None else env)
+            own = ConfigReport(document, os.environ if env is None else env)
             served = read_higress(document, own, services)
             notes.warnings += own.warnings
             return served
@@ -254,54 +258,54 @@ def _in_file(path: Path, env: Mapping[str, str] | None, notes: Notes, services: 
     return ServedAgent(name=agent.name, agent=agent)
 
 
-def _services(document: Document, notes: Notes) -> dict[str, str]:
+def _services(document: ConfigDocument, notes: ConfigReport) -> dict[str, str]:
     given = document.data.get("services") or {}
-    require(document, ("services",), given, MAPPING)
+    expect_type(document, ("services",), given, MAPPING)
     found = {}
     for name, value in given.items():
-        place: Place = ("services", str(name))
-        require(document, place, value, TEXT)
+        place: FieldPath = ("services", str(name))
+        expect_type(document, place, value, TEXT)
         found[str(name)] = notes.env.text(place, value, is_plain=True)
-        with placed(document, place):
+        with error_location(document, place):
             base_url(str(name), found[str(name)])
     return found
 
 
-def _origins(document: Document, given: tuple[str, ...]) -> tuple[str, ...]:
+def _origins(document: ConfigDocument, given: tuple[str, ...]) -> tuple[str, ...]:
     for number, one in enumerate(given):
-        with placed(document, ("server", "allow_origins", number)):
+        with error_location(document, ("server", "allow_origins", number)):
             origin_of(one)
     return origins_of(given)
 
 
-def _default(document: Document, agents: Mapping[str, ServedAgent]) -> str | None:
+def _default(document: ConfigDocument, agents: Mapping[str, ServedAgent]) -> str | None:
     default = document.data.get("default")
     if default is None:
         return None
-    require(document, ("default",), default, TEXT)
+    expect_type(document, ("default",), default, TEXT)
     if default not in agents:
         raise document.error(("default",), f"no agent is called {default!r}.", hint=f"Known: {', '.join(agents)}.")
     return str(default)
 
 
-def _keys(document: Document, filler: Filler, agents: Mapping[str, ServedAgent]) -> tuple[ApiKey, ...]:
+def _keys(document: ConfigDocument, filler: SettingsLoader, agents: Mapping[str, ServedAgent]) -> tuple[ApiKey, ...]:
     given = document.data.get("keys") or []
-    require(document, ("keys",), given, LIST)
+    expect_type(document, ("keys",), given, LIST)
     keys: list[ApiKey] = []
     for number, entry in enumerate(given):
-        place: Place = ("keys", number)
+        place: FieldPath = ("keys", number)
         key = _api_key(document, place, entry, filler.filled(KeyEntry, place, entry))
         for index, name in enumerate(key.agents):
             if name not in agents:
                 where = (*place, "agents", index)
                 raise document.error(where, f"no agent is called {name!r}.", hint=f"Known: {', '.join(agents)}.")
         keys.append(key)
-        with placed(document, place):
+        with error_location(document, place):
             KeyRing(keys)  # which takes no name and no key twice
     return tuple(keys)
 
 
-def _api_key(document: Document, place: Place, given: Mapping[str, Any], entry: KeyEntry) -> ApiKey:
+def _api_key(document: ConfigDocument, place: FieldPath, given: Mapping[str, Any], entry: KeyEntry) -> ApiKey:
     if "key" in given and "digest" in given:
         raise document.error((*place, "key"), "`digest` stands here too.", hint="Write one of the two.")
     if "key" not in given and "digest" not in given:
@@ -314,6 +318,6 @@ def _api_key(document: Document, place: Place, given: Mapping[str, Any], entry: 
     key = ApiKey(digest=digest_of(entry.key) if entry.key else entry.digest, **named)
     plain = ApiKey(name=key.name, digest=digest_of(""))
     for name in sorted(given.keys() - {"key"}, key=lambda one: one != "name"):  # the others' errors tell the name
-        with placed(document, (*place, name)):
+        with error_location(document, (*place, name)):
             check_key(replace(plain, **{name: getattr(key, name)}))
     return key

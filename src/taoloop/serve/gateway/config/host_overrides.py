@@ -9,7 +9,7 @@ from taoloop.errors import ConfigError
 from taoloop.models.providers import PROVIDERS
 
 
-class Services:
+class HostOverrides:
     """Base URLs by the name of a service, a domain or a host; remembers which of them were of use.
 
     `bare` are those that were written as `HOST:PORT`: only the connection goes there, and the header `Host` stays, as
@@ -22,7 +22,7 @@ class Services:
         self._used: set[str] = set()
 
     @classmethod
-    def of(cls, *places: Mapping[str, str]) -> Services:
+    def of(cls, *places: Mapping[str, str]) -> HostOverrides:
         """The services at these places, `HOST:PORT` or base URLs by name; later ones go first.
 
         Raises:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.config.agent_file import FIELDS as AGENT_FIELDS
-from taoloop.config.document import Document, files_read, read_document
-from taoloop.serve.gateway.config.gateway_file import TOP, read_agent_file, read_own
-from taoloop.serve.gateway.config.host_overrides import Services
+from taoloop.config.document import ConfigDocument, read_document, track_files
+from taoloop.serve.gateway.config.gateway_file import TOP, read_agent_file, read_gateway_file
+from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.config.model import Form, GatewayConfig
 from taoloop.serve.gateway.config.origins import ANY, origins_of
-from taoloop.serve.gateway.config.section import Notes
+from taoloop.serve.gateway.config.section import ConfigReport
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
 
 _FORMS_HINT = (
@@ -58,8 +58,8 @@ def load_config(
     """
     path = Path(path).expanduser().absolute()
     services = resolve or {}
-    Services.of(services)  # a bad address is told before anything of the file is
-    with files_read() as files:
+    HostOverrides.of(services)  # a bad address is told before anything of the file is
+    with track_files() as files:
         document = read_document(path, "a gateway's configuration", "agents: {assistant: agent.yaml}")
         config = _READERS[form_of(document)](document, env, services)
     config = replace(config, files=tuple(dict.fromkeys((*files, *config.files))))
@@ -71,7 +71,7 @@ def load_config(
     return config
 
 
-def form_of(document: Document) -> Form:
+def form_of(document: ConfigDocument) -> Form:
     """Which form a file has.
 
     Raises:
@@ -91,8 +91,8 @@ def form_of(document: Document) -> Form:
     raise document.error((), "this is no configuration of a gateway.", hint=found)
 
 
-def _higress(document: Document, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:
-    notes, services = Notes(document, os.environ if env is None else env), Services.of(resolve)
+def _higress(document: ConfigDocument, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:
+    notes, services = ConfigReport(document, os.environ if env is None else env), HostOverrides.of(resolve)
     served = read_higress(document, notes, services)
     for name in services.unused():
         notes.warnings.append(f"{document.path.name}: --resolve {name}: no service, domain or host has this name.")
@@ -106,8 +106,8 @@ def _higress(document: Document, env: Mapping[str, str] | None, resolve: Mapping
     )
 
 
-_READERS: dict[Form, Callable[[Document, Mapping[str, str] | None, Mapping[str, str]], GatewayConfig]] = {
-    "own": read_own,
+_READERS: dict[Form, Callable[[ConfigDocument, Mapping[str, str] | None, Mapping[str, str]], GatewayConfig]] = {
+    "own": read_gateway_file,
     "agent": read_agent_file,
     "higress": _higress,
     "flat": _higress,

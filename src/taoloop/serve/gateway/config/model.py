@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from taoloop.errors import ConfigError
 from taoloop.runtime.agent import Agent
-from taoloop.serve.gateway.config.host_overrides import Services
+from taoloop.serve.gateway.config.host_overrides import HostOverrides
 
 Form = Literal["own", "agent", "higress", "flat"]
 """own: agents, keys and limits in one file. agent: a plain agent file. higress, flat: the two forms of `ai-agent`."""
@@ -117,7 +117,7 @@ class GatewayConfig:
     files: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    services: Services = field(default_factory=lambda: Services({}), repr=False, compare=False)
+    services: HostOverrides = field(default_factory=lambda: HostOverrides({}), repr=False, compare=False)
 
     def find(self, model: str) -> ServedAgent | None:
         """The agent that answers for `model`, or None."""

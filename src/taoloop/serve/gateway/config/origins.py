@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from yarl import URL
 
 from taoloop.errors import ConfigError
-from taoloop.serve.gateway.errors import DENIED, Refusal, RequestRefused
+from taoloop.serve.gateway.errors import DENIED, ApiError, ApiErrorRaised
 
 ANY = "*"
 """Every page of every site."""
@@ -60,7 +60,7 @@ def is_foreign(headers: Mapping[str, str], allowed: Collection[str]) -> bool:
     return site == "cross-site"
 
 
-def page_refused(headers: Mapping[str, str]) -> RequestRefused:
+def page_refused(headers: Mapping[str, str]) -> ApiErrorRaised:
     """What such a page is told, and with it who looks into the browser's console."""
     origin = headers.get("Origin", "an unknown origin")[:_LONGEST]
     try:
@@ -68,7 +68,7 @@ def page_refused(headers: Mapping[str, str]) -> RequestRefused:
     except ConfigError as error:
         way = error.hint
     message = f"Pages of {origin} may not call this server. {way}"
-    return RequestRefused(Refusal(status=403, message=message, kind=DENIED, code="origin_not_allowed"))
+    return ApiErrorRaised(ApiError(status=403, message=message, kind=DENIED, code="origin_not_allowed"))
 
 
 def _way_out(text: str) -> str:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from taoloop.config.checks import COUNT, MAPPING, SWITCH, TEXT, require
-from taoloop.config.document import Document, Place
+from taoloop.config.checks import COUNT, MAPPING, SWITCH, TEXT, expect_type
+from taoloop.config.document import ConfigDocument, FieldPath
 from taoloop.config.env_references import EnvValues, has_reference
 from taoloop.errors import AgentFileError
 
@@ -15,10 +15,10 @@ _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.
 _DIGITS = re.compile(r"-?[0-9]{1,15}")
 
 
-class Notes:
+class ConfigReport:
     """What is collected while a configuration is read: values of the environment, secrets, and warnings."""
 
-    def __init__(self, document: Document, env: Mapping[str, str]) -> None:
+    def __init__(self, document: ConfigDocument, env: Mapping[str, str]) -> None:
         self.env = EnvValues(document, env)
         self.warnings: list[str] = []
         self._written: dict[str, str] = {}
@@ -29,33 +29,35 @@ class Notes:
         """Every secret so far: those that stand in the file by their place, the others by their variable."""
         return {**self._written, **self.env.secrets}
 
-    def keep_secret(self, place: Place, value: str) -> None:
+    def keep_secret(self, place: FieldPath, value: str) -> None:
         """Take a value for a secret."""
         if value and value not in self.env.secrets.values():
             self._written[self._document.name_of(place)] = value
 
-    def warn(self, place: Place, message: str) -> None:
+    def warn(self, place: FieldPath, message: str) -> None:
         """Say something about a place that does not stop the server."""
         told = self._document.error(place, message)
         self.warnings.append(f"{self._document.path.name}:{told.line}: {told.field}: {message}")
 
 
-class Block:
+class ConfigSection:
     """One mapping of a document. A value of null counts as not given, as in Higress."""
 
-    def __init__(self, document: Document, place: Place, notes: Notes, data: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, document: ConfigDocument, place: FieldPath, notes: ConfigReport, data: Mapping[str, Any] | None = None
+    ) -> None:
         self.document, self.place, self._notes = document, place, notes
         self.data = document.data if data is None else data
 
-    def inner(self, name: str, *, needed: bool = True) -> Block:
+    def inner(self, name: str, *, needed: bool = True) -> ConfigSection:
         """The mapping under `name`; an empty one where it is not needed."""
         value = self.data.get(name)
         if value is None and not needed:
             value = {}
         if value is None:
             raise self.missing(name)
-        require(self.document, (*self.place, name), value, MAPPING)
-        return Block(self.document, (*self.place, name), self._notes, value)
+        expect_type(self.document, (*self.place, name), value, MAPPING)
+        return ConfigSection(self.document, (*self.place, name), self._notes, value)
 
     def text(self, name: str, default: str | None = None, *, is_secret: bool = False, is_prose: bool = False) -> str:
         """The text under `name`; needed where there is no `default`. In prose `${` stands for itself."""
@@ -66,7 +68,7 @@ class Block:
             return default
         if isinstance(value, int | float):
             raise self.error(name, "a text is expected, not a number or a switch.", hint="Put it in quotes.")
-        require(self.document, place, value, TEXT)
+        expect_type(self.document, place, value, TEXT)
         filled = str(value)
         if has_reference(filled) and not is_prose:
             filled = self._notes.env.text(place, filled, is_plain=not is_secret)
@@ -89,7 +91,7 @@ class Block:
             raise self.error(name, f"a host such as api.example.com is expected, not {value[:60]!r}.")
         return value
 
-    def whole(self, name: str, default: int | None, *, least: int = 1, most: int | None = None) -> int:
+    def integer(self, name: str, default: int | None, *, least: int = 1, most: int | None = None) -> int:
         """The whole number under `name`. Where there is a default it holds for 0 too."""
         place, value = (*self.place, name), self.data.get(name)
         if isinstance(value, str) and has_reference(value):
@@ -99,18 +101,18 @@ class Block:
             if default is None:
                 raise self.missing(name)
             return default
-        require(self.document, place, value, COUNT)
+        expect_type(self.document, place, value, COUNT)
         if value < least or (most is not None and value > most):
             span = f"from {least} to {most}" if most is not None else f"of {least} or more"
             raise self.error(name, f"a whole number {span} is expected, not {value}.")
         return int(value)
 
-    def switch(self, name: str, default: bool) -> bool:
+    def boolean(self, name: str, default: bool) -> bool:
         """The true or false under `name`."""
         value = self.data.get(name)
         if value is None:
             return default
-        require(self.document, (*self.place, name), value, SWITCH)
+        expect_type(self.document, (*self.place, name), value, SWITCH)
         return bool(value)
 
     def warn_unknown(self, known: tuple[str, ...]) -> None:

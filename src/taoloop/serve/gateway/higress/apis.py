@@ -10,16 +10,16 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from taoloop.config.checks import LIST, MAPPING, require
-from taoloop.config.document import Document, Place
+from taoloop.config.checks import LIST, MAPPING, expect_type
+from taoloop.config.document import ConfigDocument, FieldPath
 from taoloop.errors import AgentFileError, ConfigError
-from taoloop.serve.gateway.config.host_overrides import Services
-from taoloop.serve.gateway.config.section import Block, Notes
+from taoloop.serve.gateway.config.host_overrides import HostOverrides
+from taoloop.serve.gateway.config.section import ConfigReport, ConfigSection
 from taoloop.serve.gateway.higress.openapi_source import DEFAULT_TIMEOUT_MS, api_source, server_url
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document.operation_reader import METHODS
-from taoloop.tools.openapi.http.operation_call import Caller
+from taoloop.tools.openapi.http.operation_call import OperationCaller
 from taoloop.tools.tool import Tool
 
 LONG = ("apiProvider", "api")
@@ -43,7 +43,7 @@ def is_short_entry(entry: Mapping[str, Any]) -> bool:
 class ApiReader:
     """Reads `apis` of one document."""
 
-    def __init__(self, document: Document, notes: Notes, services: Services) -> None:
+    def __init__(self, document: ConfigDocument, notes: ConfigReport, services: HostOverrides) -> None:
         self.document, self._notes, self._services = document, notes, services
         self._names: dict[str, str] = {}
 
@@ -56,13 +56,13 @@ class ApiReader:
         given = self.document.data.get("apis")
         if given is None or given == []:
             raise self.document.error(("apis",), "it is missing, or empty: an agent needs tools.")
-        require(self.document, ("apis",), given, LIST)
+        expect_type(self.document, ("apis",), given, LIST)
         return tuple(tool for number, entry in enumerate(given) for tool in self._entry(number, entry))
 
     def _entry(self, number: int, given: Any) -> tuple[Tool, ...]:
-        place: Place = ("apis", number)
-        require(self.document, place, given, MAPPING)
-        block = Block(self.document, place, self._notes, given)
+        place: FieldPath = ("apis", number)
+        expect_type(self.document, place, given, MAPPING)
+        block = ConfigSection(self.document, place, self._notes, given)
         described = (*place, "tools" if is_short_entry(given) else "api")
         entry = self._short(block) if is_short_entry(given) else self._long(block)
         try:
@@ -82,21 +82,21 @@ class ApiReader:
             raise self.document.error(described, "it gives no tool.", hint=why)
         for tool in loaded.tools:
             self._take(tool.name, described)
-            given = tool.handler.operation.operation_id if isinstance(tool.handler, Caller) else ""
+            given = tool.handler.operation.operation_id if isinstance(tool.handler, OperationCaller) else ""
             if given and given != tool.name:
                 self._notes.warn(described, f"{given!r} is called {tool.name} here: {_NAMES}.")
         return loaded.tools
 
-    def _long(self, block: Block) -> dict[str, Any]:
+    def _long(self, block: ConfigSection) -> dict[str, Any]:
         """The entry with an OpenAPI text, its fields checked."""
         block.warn_unknown(LONG)
         provider = block.inner("apiProvider")
         provider.warn_unknown(PROVIDER)
         checked = {
             "serviceName": provider.text("serviceName"),
-            "servicePort": provider.whole("servicePort", None, most=65535),
+            "servicePort": provider.integer("servicePort", None, most=65535),
             "domain": provider.host("domain"),
-            "maxExecutionTime": provider.whole("maxExecutionTime", DEFAULT_TIMEOUT_MS),
+            "maxExecutionTime": provider.integer("maxExecutionTime", DEFAULT_TIMEOUT_MS),
             "apiKey": _key(provider),
         }
         text = block.data.get("api")
@@ -105,17 +105,17 @@ class ApiReader:
             raise block.error("api", found)
         return {"apiProvider": checked, "api": text}
 
-    def _short(self, block: Block) -> dict[str, Any]:
+    def _short(self, block: ConfigSection) -> dict[str, Any]:
         """The entry with its tools written out, its fields checked."""
         block.warn_unknown(SHORT)
         tools = block.data.get("tools")
         if tools is None or tools == []:
             raise block.missing("tools")
-        require(self.document, (*block.place, "tools"), tools, LIST)
+        expect_type(self.document, (*block.place, "tools"), tools, LIST)
         for number, tool in enumerate(tools):
             place = (*block.place, "tools", number)
-            require(self.document, place, tool, MAPPING)
-            one = Block(self.document, place, self._notes, tool)
+            expect_type(self.document, place, tool, MAPPING)
+            one = ConfigSection(self.document, place, self._notes, tool)
             one.warn_unknown((*TOOL, *(str(key) for key in tool if str(key).startswith("x-"))))
             for name in ("toolName", "path"):
                 one.text(name, is_prose=True)
@@ -127,11 +127,11 @@ class ApiReader:
         return {
             "url": block.text("url"),
             "apiKey": _key(block),
-            "maxExecutionTime": block.whole("maxExecutionTime", DEFAULT_TIMEOUT_MS),
+            "maxExecutionTime": block.integer("maxExecutionTime", DEFAULT_TIMEOUT_MS),
             "tools": tools,
         }
 
-    def _at_its_place(self, place: Place, entry: Mapping[str, Any], source: OpenapiSource) -> OpenapiSource:
+    def _at_its_place(self, place: FieldPath, entry: Mapping[str, Any], source: OpenapiSource) -> OpenapiSource:
         """The source where its calls go: at the service's own address if the operator gave one."""
         parts = urlsplit(source.base_url)
         provider = entry.get("apiProvider", {})
@@ -146,7 +146,7 @@ class ApiReader:
             self._warn_of_address(place, int(provider["servicePort"]), address, source.base_url)
         return source
 
-    def _warn_of_address(self, place: Place, port: int, address: str, base: str) -> None:
+    def _warn_of_address(self, place: FieldPath, port: int, address: str, base: str) -> None:
         parts = urlsplit(address)
         if not parts.scheme and not address.startswith("/"):
             told = f"servers[0].url is {address[:80]!r}, which names no scheme, so it is a path: calls go to {base}."
@@ -156,7 +156,7 @@ class ApiReader:
             told = f"port {port} does not belong to {parts.scheme}, which {address} asks for; {usual} is used."
             self._notes.warn((*place, "apiProvider", "servicePort"), told)
 
-    def _require_apart(self, described: Place, api: Mapping[str, Any]) -> None:
+    def _require_apart(self, described: FieldPath, api: Mapping[str, Any]) -> None:
         """Refuse an operation id that stands in the text a second time: one of the two would be lost."""
         seen: set[str] = set()
         for name in _operation_ids(api):
@@ -165,24 +165,24 @@ class ApiReader:
                 raise self._error(described, line, f"two operations are called {name!r}.", "Give each its own name.")
             seen.add(name)
 
-    def _take(self, name: str, described: Place) -> None:
+    def _take(self, name: str, described: FieldPath) -> None:
         where = self.document.name_of(described)
         if name in self._names:
             message = f"a tool is called {name!r}, and so is one of {self._names[name]}."
             raise self.document.error(described, message, hint="Give each operation its own operationId.")
         self._names[name] = where
 
-    def _placed(self, place: Place, error: ConfigError) -> AgentFileError:
+    def _placed(self, place: FieldPath, error: ConfigError) -> AgentFileError:
         """An error that begins with where it is, at that place; a line of the text becomes one of the file."""
         found = _WHERE.fullmatch(error.message)
         if found is None:
             return self.document.error(place, error.message, hint=error.hint)
         inner = tuple(int(number) if number else name for name, number in _PART.findall(found["rest"]))
-        where: Place = (*place, *inner)
+        where: FieldPath = (*place, *inner)
         line = self._inside(where, int(found["line"])) if found["line"] else 0
         return self._error(where, line, found["message"], error.hint)
 
-    def _error(self, place: Place, line: int, message: str, hint: str) -> AgentFileError:
+    def _error(self, place: FieldPath, line: int, message: str, hint: str) -> AgentFileError:
         told = self.document.error(place, message, hint=hint)
         if not line:
             return told
@@ -190,13 +190,13 @@ class ApiReader:
             f"{told.field}: {message}", path=str(self.document.path), line=line, field=told.field, hint=hint
         )
 
-    def _inside(self, place: Place, line: int) -> int:
+    def _inside(self, place: FieldPath, line: int) -> int:
         """The line of the file for one of the text at `place`; 0 where the text does not stand there as a block."""
         begin = self.document.lines.get(place, 0)
         lines = self._lines()
         return begin + line if 0 < begin <= len(lines) and _BLOCK_TEXT.search(lines[begin - 1]) else 0
 
-    def _line_of(self, place: Place, text: str, nth: int) -> int:
+    def _line_of(self, place: FieldPath, text: str, nth: int) -> int:
         """The line of the file on which `text` stands for the `nth` time in the block at `place`, 0 if not found."""
         begin = self.document.lines.get(place, 0)
         found = [n for n, line in enumerate(self._lines(), 1) if n > begin and line.strip(" -'\"").endswith(text)]
@@ -209,7 +209,7 @@ class ApiReader:
             return []
 
 
-def _key(block: Block) -> dict[str, str]:
+def _key(block: ConfigSection) -> dict[str, str]:
     key = block.inner("apiKey", needed=False)
     key.warn_unknown(KEY)
     place = key.text("in", "none")
@@ -223,7 +223,7 @@ def _key(block: Block) -> dict[str, str]:
     return {"in": place, "name": name, "value": value}
 
 
-def _warn_of_schema(tool: Block) -> None:
+def _warn_of_schema(tool: ConfigSection) -> None:
     """Say what is wrong with the schema of a tool; what cannot be read at all is an error elsewhere."""
     given = tool.data.get("parameter")
     with suppress(ValueError):

@@ -24,7 +24,7 @@ _INVENTED = "invented_observation"
 _MOST_ENDS = 20  # a thought may speak of observations before the action comes
 
 
-class NamedEndpoint(OpenAIModel):
+class FixedUrlModel(OpenAIModel):
     """A chat model at exactly one URL, which gets the key as a bearer token and nothing of the environment.
 
     Servers often do not know `stop`. Where a reply goes on with an observation that the model made up, what stands
@@ -41,10 +41,10 @@ class NamedEndpoint(OpenAIModel):
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """One reply, cut where it should have stopped."""
-        return stopped(await super().complete(request), request)
+        return cut_at_stop(await super().complete(request), request)
 
 
-def stopped(reply: ModelReply, request: ModelRequest) -> ModelReply:
+def cut_at_stop(reply: ModelReply, request: ModelRequest) -> ModelReply:
     """`reply` up to the first stop sequence behind its action, where it invents an observation; else as it is."""
     stops = "|".join(map(re.escape, request.stop))
     ends = [found.start() for found in islice(re.finditer(stops, reply.text), _MOST_ENDS)] if stops else []

@@ -8,15 +8,15 @@ from importlib.resources import files
 from string import Template
 from typing import Any, Literal
 
-from taoloop.config.document import Document
+from taoloop.config.document import ConfigDocument
 from taoloop.core.limits import Limits
 from taoloop.core.policy import Policy
 from taoloop.runtime.agent import Agent
-from taoloop.serve.gateway.config.host_overrides import Services
+from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.config.model import Reshape, ServedAgent
-from taoloop.serve.gateway.config.section import Block, Notes
+from taoloop.serve.gateway.config.section import ConfigReport, ConfigSection
 from taoloop.serve.gateway.higress.apis import ApiReader, is_short_entry
-from taoloop.serve.gateway.higress.endpoint import NamedEndpoint
+from taoloop.serve.gateway.higress.endpoint import FixedUrlModel
 from taoloop.serve.gateway.higress.json_response import schema_in
 
 Language = Literal["en", "zh"]
@@ -101,13 +101,13 @@ def is_short(data: Mapping[str, Any]) -> bool:
     return isinstance(entries, list) and any(isinstance(one, Mapping) and is_short_entry(one) for one in entries)
 
 
-def read_higress(document: Document, notes: Notes, services: Services) -> ServedAgent:
+def read_higress(document: ConfigDocument, notes: ConfigReport, services: HostOverrides) -> ServedAgent:
     """The one agent of such a file.
 
     Raises:
         AgentFileError: a field is missing, of the wrong type, or out of range; names the file, the line and the field.
     """
-    top = Block(document, (), notes)
+    top = ConfigSection(document, (), notes)
     top.warn_unknown(TOP)
     model = _model(top.inner("llm"), services, is_flat=is_short(document.data))
     tools = ApiReader(document, notes, services).tools()
@@ -115,7 +115,7 @@ def read_higress(document: Document, notes: Notes, services: Services) -> Served
     name = document.path.stem
     agent = Agent(
         name=name,
-        model=NamedEndpoint(model.url, model.name, model.api_key, model.host),
+        model=FixedUrlModel(model.url, model.name, model.api_key, model.host),
         tools=tools,
         dialect="fenced",
         language=language,
@@ -131,11 +131,11 @@ def read_higress(document: Document, notes: Notes, services: Services) -> Served
     return ServedAgent(name=name, agent=agent, reshape=_reshape(top))
 
 
-def _model(block: Block, services: Services, *, is_flat: bool) -> Model:
+def _model(block: ConfigSection, services: HostOverrides, *, is_flat: bool) -> Model:
     block.warn_unknown(LLM)
     service = block.text("serviceName")
     domain = block.host("domain")
-    port = block.whole("servicePort", _HTTPS_PORT if is_flat else None, least=1, most=_MOST_PORT)
+    port = block.integer("servicePort", _HTTPS_PORT if is_flat else None, least=1, most=_MOST_PORT)
     path, key = _path(block), block.secret("apiKey")
     scheme = "https" if port == _HTTPS_PORT else "http"
     own = f"{scheme}://{domain}" + ("" if port in (80, _HTTPS_PORT) else f":{port}")
@@ -149,20 +149,20 @@ def _model(block: Block, services: Services, *, is_flat: bool) -> Model:
         host=host,
         name=block.text("model"),
         api_key=key,
-        iterations=block.whole("maxIterations", DEFAULT_ITERATIONS),
-        timeout_ms=block.whole("maxExecutionTime", DEFAULT_MODEL_TIMEOUT_MS),
-        max_tokens=block.whole("maxTokens", DEFAULT_MAX_TOKENS),
+        iterations=block.integer("maxIterations", DEFAULT_ITERATIONS),
+        timeout_ms=block.integer("maxExecutionTime", DEFAULT_MODEL_TIMEOUT_MS),
+        max_tokens=block.integer("maxTokens", DEFAULT_MAX_TOKENS),
     )
 
 
-def _path(block: Block) -> str:
+def _path(block: ConfigSection) -> str:
     path = block.text("path")
     if "://" in path or any(sign.isspace() or not sign.isprintable() for sign in path) or "#" in path:
         raise block.error("path", f"a path such as /v1/chat/completions is expected, not {path[:60]!r}.")
     return path if path.startswith("/") else f"/{path}"
 
 
-def _prompt(top: Block) -> tuple[Language, dict[str, str]]:
+def _prompt(top: ConfigSection) -> tuple[Language, dict[str, str]]:
     block = top.inner("promptTemplate", needed=False)
     block.warn_unknown(("language", *_TEMPLATES.values()))
     told = block.text("language", "EN")
@@ -182,14 +182,14 @@ def _prompt(top: Block) -> tuple[Language, dict[str, str]]:
     return language, texts
 
 
-def _reshape(top: Block) -> Reshape | None:
+def _reshape(top: ConfigSection) -> Reshape | None:
     block = top.inner("jsonResp", needed=False)
     block.warn_unknown(("enable", "jsonSchema"))
     schema = schema_in(block, "jsonSchema")
-    return Reshape(schema=schema) if block.switch("enable", False) else None
+    return Reshape(schema=schema) if block.boolean("enable", False) else None
 
 
-def _response_template(top: Block) -> None:
+def _response_template(top: ConfigSection) -> None:
     template = top.text("returnResponseTemplate", "", is_prose=True)
     if template and template.count("%s") != 1:
         top.warn("returnResponseTemplate", "it has no single %s; it is not used here anyway.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from taoloop.config.checks import placed
+from taoloop.config.checks import error_location
 from taoloop.core.events import RunStarted
 from taoloop.core.limits import Limits
 from taoloop.core.trace import Trace
@@ -13,9 +13,9 @@ from taoloop.errors import RunExists, ToolSourceError
 from taoloop.policy import tainted
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.engine.clock import new_nonce
-from taoloop.runtime.output_type import Answers
+from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.config.section import Block
+from taoloop.serve.gateway.config.section import ConfigSection
 from taoloop.tools.openapi.document.document import values_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import ServedAgent
 
 
-def schema_in(block: Block, name: str) -> dict[str, Any] | None:
+def schema_in(block: ConfigSection, name: str) -> dict[str, Any] | None:
     """The schema under `name`; None where there is none.
 
     Raises:
@@ -40,8 +40,8 @@ def schema_in(block: Block, name: str) -> dict[str, Any] | None:
             raise block.error(name, error.message) from None
     if not isinstance(given, dict):
         raise block.error(name, "a JSON Schema is expected: a mapping, or a text that holds one in JSON or YAML.")
-    with placed(block.document, (*block.place, name)):
-        return Answers(given).schema
+    with error_location(block.document, (*block.place, name)):
+        return OutputValidator(given).schema
 
 
 _TASKS = {
@@ -52,7 +52,9 @@ _TASKS = {
 }
 
 
-async def reshaped(served: ServedAgent, journal: Journal, result: Result, on_event: Listener | None = None) -> Result:
+async def rewrite_as_json(
+    served: ServedAgent, journal: Journal, result: Result, on_event: Listener | None = None
+) -> Result:
     """A run of its own beside the one that answered, without tools; its answer is JSON that fits.
 
     It is held to the schema, and sent back once. What is wrong then is the status of the run that is given.

@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
-from taoloop.serve.gateway.errors import SERVER, Refusal
+from taoloop.serve.gateway.errors import SERVER, ApiError
 
 _FAILED = 500
 _LONGEST = 100
@@ -18,7 +18,7 @@ _PLAIN = ("Received HTTPS ", "Duplicate ", "Missing ")
 _OF_CLIENTS = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
 
 
-class ConnectionLog(logging.LoggerAdapter[logging.Logger]):
+class QuietConnectionLog(logging.LoggerAdapter[logging.Logger]):
     """Takes the place of the web server's own log.
 
     That one writes the offending line, in which a key may stand, with a traceback; whoever sends garbage could fill a
@@ -40,7 +40,7 @@ class ConnectionLog(logging.LoggerAdapter[logging.Logger]):
             self.logger.error(str(msg), *args, exc_info=exc_info)
 
 
-class Runner(web.AppRunner):
+class GatewayRunner(web.AppRunner):
     """The runner of an application whose connections are told in the form of all other errors what is wrong.
 
     The web server's own answer is a plain text that shows the offending bytes, in which a key may stand.
@@ -79,12 +79,12 @@ class _Connection(web.RequestHandler):
         return made
 
 
-def _refusal(status: int, error: BaseException | None, message: str) -> Refusal:
+def _refusal(status: int, error: BaseException | None, message: str) -> ApiError:
     if isinstance(error, LineTooLong):
-        return Refusal(status=431, message="The address or a header is longer than is taken.", code="header_too_long")
+        return ApiError(status=431, message="The address or a header is longer than is taken.", code="header_too_long")
     if status >= _FAILED:
-        return Refusal(status=status, message="The server failed.", kind=SERVER, code="internal_error")
+        return ApiError(status=status, message="The server failed.", kind=SERVER, code="internal_error")
     why, shows_bytes, _ = message.partition(":\n")
     known = shows_bytes or why.startswith(_PLAIN)  # others have the offending bytes in their midst
     told = f"This is no HTTP request that can be read{f': {why[:_LONGEST]}' if known else ''}"
-    return Refusal(status=status, message=f"{told.rstrip('.')}.", code="invalid_http")
+    return ApiError(status=status, message=f"{told.rstrip('.')}.", code="invalid_http")

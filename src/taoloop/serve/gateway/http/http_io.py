@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from taoloop.serve.gateway.errors import Refusal, RequestRefused
+from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
 from taoloop.serve.gateway.schema.chat import HEARTBEAT
 
 if TYPE_CHECKING:
@@ -51,17 +51,17 @@ async def read_body(request: web.Request, limits: ServerLimits) -> bytes:
                     raise _too_large(most)
     except TimeoutError:
         message = f"The body did not arrive within {limits.body_timeout_s:g} s."
-        raise RequestRefused(Refusal(status=408, message=message, code="request_timeout")) from None
+        raise ApiErrorRaised(ApiError(status=408, message=message, code="request_timeout")) from None
     except (HttpProcessingError, web.RequestPayloadError, web.PayloadAccessError) as error:
         _LOG.debug("a body cannot be read: %s", error)
         message = "The body cannot be read: it is not in the transfer or content encoding that its headers name."
-        raise RequestRefused(Refusal(status=400, message=message, code="invalid_body")) from None
+        raise ApiErrorRaised(ApiError(status=400, message=message, code="invalid_body")) from None
     return bytes(body)
 
 
-def _too_large(most: int) -> RequestRefused:
+def _too_large(most: int) -> ApiErrorRaised:
     message = f"The body is larger than {most:,} bytes, which is the most that is taken."
-    return RequestRefused(Refusal(status=413, message=message, code="request_too_large"))
+    return ApiErrorRaised(ApiError(status=413, message=message, code="request_too_large"))
 
 
 class EventStream:

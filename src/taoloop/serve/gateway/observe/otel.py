@@ -108,7 +108,7 @@ _FAILED = frozenset({"model_failed", "unreadable", "too_many_errors", "repeated_
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class OtelTargets:
     """Where figures and spans go."""
 
     tracer: Tracer
@@ -135,7 +135,7 @@ class Telemetry:
 
         self._providers = (tracer_provider, meter_provider)
         meter = meter_provider.get_meter("taoloop", taoloop.__version__)
-        self._told = Told(
+        self._told = OtelTargets(
             tracer_provider.get_tracer("taoloop", taoloop.__version__),
             meter.create_histogram(
                 "gen_ai.client.token.usage",
@@ -194,7 +194,7 @@ class Telemetry:
 class RunSpans:
     """One turn of a run: a span `invoke_agent`, and in it one for each call of a model or a tool."""
 
-    def __init__(self, told: Told, agent: str, model: str, run_id: str, parent: Context | None) -> None:
+    def __init__(self, told: OtelTargets, agent: str, model: str, run_id: str, parent: Context | None) -> None:
         self._told, self._agent, self._parent = told, agent, parent
         self._model: Attributes = of_model(model)
         self._span: Span | None = None

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import LOGS, redactor_for
-from taoloop.serve.gateway.errors import RequestRefused
+from taoloop.serve.gateway.errors import ApiErrorRaised
 
 if TYPE_CHECKING:
     from taoloop.core.redaction.redactor import Redactor
-    from taoloop.serve.gateway.request_context import Visit
+    from taoloop.serve.gateway.request_context import RequestContext
 
 Form = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error", "critical"]
@@ -58,7 +58,7 @@ class RequestLog:
         """Take these out too from here on: those of a configuration that was changed. May be called in any thread."""
         self._redactor = self._redactor.joined(redactor_for({}, secrets))
 
-    def visit(self, visit: Visit, status: int) -> None:
+    def visit(self, visit: RequestContext, status: int) -> None:
         """The line of a request that has ended. `status` 499: the client left before there was an answer."""
         route = _route(visit)
         if route in _QUIET and status < _REFUSED:
@@ -162,16 +162,16 @@ def request_log(
     return RequestLog(form, redactor_for(env, secrets), stream=stream, clock=clock)
 
 
-def _route(visit: Visit) -> str:
+def _route(visit: RequestContext) -> str:
     """The pattern of the route, never the path as it came: that may hold anything."""
     resource = visit.request.match_info.route.resource
     return resource.canonical if resource is not None else "other"
 
 
-def _key_name(visit: Visit) -> str:
+def _key_name(visit: RequestContext) -> str:
     try:
         key = visit.key
-    except RequestRefused:  # an unknown one: what was presented is nobody's business
+    except ApiErrorRaised:  # an unknown one: what was presented is nobody's business
         return ""
     return key.name if key is not None else ""
 

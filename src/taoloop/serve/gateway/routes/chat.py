@@ -16,21 +16,21 @@ from taoloop.core.events import Event
 from taoloop.core.message import Delta
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.serve.gateway.answer_pieces import AnswerPieces
-from taoloop.serve.gateway.errors import Refusal, RequestRefused
+from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
 from taoloop.serve.gateway.http.http_io import EventStream
 from taoloop.serve.gateway.request_context import failure
-from taoloop.serve.gateway.run_request import chat_wish
-from taoloop.serve.gateway.run_service import Answered, Wish
+from taoloop.serve.gateway.run_request import chat_run_request
+from taoloop.serve.gateway.run_service import RunRequest, RunResponse
 from taoloop.serve.gateway.schema.chat import DONE, ChatRequest, Chunks, completion, read_chat, sse
 
 if TYPE_CHECKING:
-    from taoloop.serve.gateway.request_context import Visit
+    from taoloop.serve.gateway.request_context import RequestContext
 
 STEPS_HIDDEN = ("run_started",)
 """Events that a client does not get: they hold the whole description of the agent."""
 
 
-async def chat_completions(visit: Visit) -> web.StreamResponse:
+async def chat_completions(visit: RequestContext) -> web.StreamResponse:
     """Answer a chat request.
 
     Raises:
@@ -38,7 +38,7 @@ async def chat_completions(visit: Visit) -> web.StreamResponse:
     """
     request = read_chat(await visit.body())
     served = visit.served(request.model)
-    wish = await visit.service.meant(chat_wish(request, served, visit.key))
+    wish = await visit.service.resolve_request(chat_run_request(request, served, visit.key))
     visit.ignored(request.ignored)
     with visit.enter(served):
         if request.stream:
@@ -46,12 +46,12 @@ async def chat_completions(visit: Visit) -> web.StreamResponse:
         return await _whole(visit, request, wish)
 
 
-async def _whole(visit: Visit, request: ChatRequest, wish: Wish) -> web.Response:
+async def _whole(visit: RequestContext, request: ChatRequest, wish: RunRequest) -> web.Response:
     created, run_id = int(time.time()), visit.begin(wish, new_run_id(time.time()))
-    answered = visit.done(await visit.service.answer(wish, run_id, on_event=visit.heard))
+    answered = visit.finish(await visit.service.answer(wish, run_id, on_event=visit.on_event))
     if answered.refusal is not None:
-        raise RequestRefused(answered.refusal)
-    answered = cut(answered, request.stops)
+        raise ApiErrorRaised(answered.refusal)
+    answered = apply_stop_sequences(answered, request.stops)
     body = completion(
         run_id=answered.run_id,
         created=created,
@@ -69,7 +69,7 @@ async def _whole(visit: Visit, request: ChatRequest, wish: Wish) -> web.Response
     )
 
 
-async def _streamed(visit: Visit, request: ChatRequest, wish: Wish) -> web.StreamResponse:
+async def _streamed(visit: RequestContext, request: ChatRequest, wish: RunRequest) -> web.StreamResponse:
     run_id = visit.begin(wish, new_run_id(time.time()))
     options = request.stream_options
     chunks = Chunks(
@@ -88,28 +88,28 @@ async def _streamed(visit: Visit, request: ChatRequest, wish: Wish) -> web.Strea
     steps = bool(options and options.include_steps)
 
     def on_event(event: Event) -> bytes:
-        visit.heard(event)
-        pieces.heed(event)
+        visit.on_event(event)
+        pieces.on_event(event)
         if steps and event.fact.kind not in STEPS_HIDDEN:
             return chunks.step(event_record(run_id, event))
         return b""
 
     def on_delta(delta: Delta) -> bytes:
-        text = pieces.hear(delta)
+        text = pieces.on_delta(delta)
         return chunks.piece(text) if text else b""
 
-    def at_end(answered: Answered) -> bytes:
+    def at_end(answered: RunResponse) -> bytes:
         return _ending(answered, chunks, pieces)
 
     return await stream_run(visit, wish, run_id, on_event=on_event, on_delta=on_delta, at_end=at_end)
 
 
-def _ending(answered: Answered, chunks: Chunks, pieces: AnswerPieces) -> bytes:
+def _ending(answered: RunResponse, chunks: Chunks, pieces: AnswerPieces) -> bytes:
     """The last events of a stream: what is still to be said, calls, why it ends, tokens."""
     if answered.refusal is not None:
         return sse(answered.refusal.body) + DONE
     data = b""
-    if not (answered.tool_calls and pieces.has_sent) and (rest := pieces.rest(answered.content)):
+    if not (answered.tool_calls and pieces.has_sent) and (rest := pieces.finish(answered.content)):
         data += chunks.piece(rest)
     if answered.tool_calls:
         data += chunks.calls(answered.tool_calls)
@@ -118,14 +118,14 @@ def _ending(answered: Answered, chunks: Chunks, pieces: AnswerPieces) -> bytes:
 
 
 async def stream_run(
-    visit: Visit,
-    wish: Wish,
+    visit: RequestContext,
+    wish: RunRequest,
     run_id: str,
     *,
     on_event: Callable[[Event], bytes],
     on_delta: Callable[[Delta], bytes],
-    at_end: Callable[[Answered], bytes],
-    at_error: Callable[[Refusal], bytes] = lambda refusal: sse(refusal.body) + DONE,
+    at_end: Callable[[RunResponse], bytes],
+    at_error: Callable[[ApiError], bytes] = lambda refusal: sse(refusal.body) + DONE,
 ) -> web.StreamResponse:
     """Drive a run and send what the three functions make of it. A client that goes away stops the run.
 
@@ -148,11 +148,11 @@ async def stream_run(
     try:
         await stream.follow(queue, work)
         try:
-            answered = visit.done(work.result())
+            answered = visit.finish(work.result())
         except Exception as error:  # the status has gone out, so that every error must be an event
             if not stream.has_begun:
                 raise
-            refusal = error.refusal if isinstance(error, RequestRefused) else failure(error, visit.request_id)
+            refusal = error.refusal if isinstance(error, ApiErrorRaised) else failure(error, visit.request_id)
             visit.refused(refusal)
             await stream.send(at_error(refusal))
             await stream.response.write_eof()
@@ -160,17 +160,17 @@ async def stream_run(
         if answered.refusal is not None:
             visit.refused(answered.refusal)
             if not stream.has_begun:
-                raise RequestRefused(answered.refusal)
+                raise ApiErrorRaised(answered.refusal)
         await stream.send(at_end(answered))
         await stream.response.write_eof()
         return stream.response
     except ConnectionError:  # the client is gone; there is nobody to be told
-        visit.left()
+        visit.client_left()
         return stream.response
     except asyncio.CancelledError:
         if not (visit.is_cut and stream.has_begun):
             raise
-        refusal = visit.end_told()
+        refusal = visit.shutdown_error()
         visit.refused(refusal)
         work.cancel()
         await asyncio.wait((work,))
@@ -182,7 +182,7 @@ async def stream_run(
             await asyncio.wait((work,))
 
 
-def cut(answered: Answered, stops: tuple[str, ...]) -> Answered:
+def apply_stop_sequences(answered: RunResponse, stops: tuple[str, ...]) -> RunResponse:
     """The answer up to the first of the client's stop texts."""
     if not stops or answered.finish_reason == "tool_calls":
         return answered

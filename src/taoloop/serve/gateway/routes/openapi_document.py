@@ -18,7 +18,7 @@ _REF = "#/components/schemas/{model}"
 
 
 @cache
-def contract() -> dict[str, Any]:
+def openapi_document() -> dict[str, Any]:
     """The document."""
     kinds = [(kind, "validation") for kind in (ChatRequest, ResponsesRequest, ApprovalWire)]
     _, found = models_json_schema(kinds, ref_template=_REF)  # type: ignore[arg-type]  # the mode is a literal

@@ -15,13 +15,19 @@ from taoloop.core.message import Delta, Message
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.answer_pieces import AnswerPieces
-from taoloop.serve.gateway.chat_approval import turn_of, understood
-from taoloop.serve.gateway.chat_messages import BadMessages, asked
-from taoloop.serve.gateway.client_tools import chosen, inside_ids, open_calls_of_client, outside_id
-from taoloop.serve.gateway.errors import RequestRefused, invalid, invalid_field
+from taoloop.serve.gateway.chat_approval import parse_approval_reply, resume_count
+from taoloop.serve.gateway.chat_messages import InvalidMessages, parse_messages
+from taoloop.serve.gateway.client_tools import chosen, client_call_id, open_calls_of_client, parse_call_id
+from taoloop.serve.gateway.errors import ApiErrorRaised, invalid, invalid_field
 from taoloop.serve.gateway.routes.chat import stream_run
-from taoloop.serve.gateway.run_request import go_on_after, labels_of, require_may_approve, results_of, with_results
-from taoloop.serve.gateway.run_service import Answered, Wish
+from taoloop.serve.gateway.run_request import (
+    continue_message,
+    labels_of,
+    require_may_approve,
+    results_of,
+    with_tool_results,
+)
+from taoloop.serve.gateway.run_service import RunRequest, RunResponse
 from taoloop.serve.gateway.schema.chat import ChatMessage
 from taoloop.serve.gateway.schema.responses import (
     CALL_ITEM,
@@ -35,7 +41,7 @@ from taoloop.serve.gateway.schema.responses import (
 if TYPE_CHECKING:
     from taoloop.core.trace import Trace
     from taoloop.serve.gateway.config.model import ServedAgent
-    from taoloop.serve.gateway.request_context import Visit
+    from taoloop.serve.gateway.request_context import RequestContext
     from taoloop.serve.gateway.run_service import Service
 
 
@@ -51,13 +57,13 @@ async def named_items(service: Service, owner: str, named: Sequence[tuple[int, s
     async def trace_of(run_id: str) -> Trace:
         if run_id not in traces:
             traces.clear()
-            traces[run_id] = await service.own(owner, run_id)
+            traces[run_id] = await service.load_owned_run(owner, run_id)
         return traces[run_id]
 
     for index, item in named:
         try:
             message = await _message(trace_of, item)
-        except RequestRefused:
+        except ApiErrorRaised:
             message = None
         if message is None:
             raise invalid_field(f"input[{index}].id", f"There is no item {item[:80]!r} of this client.")
@@ -69,13 +75,13 @@ async def _message(trace_of: Callable[[str], Awaitable[Trace]], item: str) -> di
     if item.startswith(TEXT_ITEM):
         result = Result.of(await trace_of(run_of(item.removeprefix(TEXT_ITEM))[0]))
         return {"role": "assistant", "content": result.answer or ""}
-    if not item.startswith(CALL_ITEM) or (ids := inside_ids(item.removeprefix(CALL_ITEM))) is None:
+    if not item.startswith(CALL_ITEM) or (ids := parse_call_id(item.removeprefix(CALL_ITEM))) is None:
         return None
     run_id, call_id = ids
     for fact in (event.fact for event in (await trace_of(run_id)).events):
         if isinstance(fact, ActionRequested) and fact.call_id == call_id:
             function = {"name": fact.tool, "arguments": json.dumps(fact.args, ensure_ascii=False)}
-            call = {"id": outside_id(run_id, call_id), "type": "function", "function": function}
+            call = {"id": client_call_id(run_id, call_id), "type": "function", "function": function}
             return {"role": "assistant", "tool_calls": [call]}
     return None
 
@@ -84,7 +90,7 @@ _STATUS = {"stop": "completed", "tool_calls": "completed", "length": "incomplete
 _WHY = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-async def responses(visit: Visit) -> web.StreamResponse:
+async def responses(visit: RequestContext) -> web.StreamResponse:
     """Answer a request for a response.
 
     Raises:
@@ -99,9 +105,9 @@ async def responses(visit: Visit) -> web.StreamResponse:
         parts = ResponseParts(request, run_id=run_id, created=int(time.time()), model=served.name, turn=turn)
         if request.stream:
             return await _streamed(visit, wish, run_id, parts)
-        answered = visit.done(await visit.service.answer(wish, run_id, on_event=visit.heard))
+        answered = visit.finish(await visit.service.answer(wish, run_id, on_event=visit.on_event))
         if answered.refusal is not None:
-            raise RequestRefused(answered.refusal)
+            raise ApiErrorRaised(answered.refusal)
         body = parts.response(
             status=_STATUS[answered.finish_reason],
             text=answered.content,
@@ -114,7 +120,7 @@ async def responses(visit: Visit) -> web.StreamResponse:
         return web.Response(body=data, content_type="application/json", headers=visit.headers)
 
 
-async def _wish(visit: Visit, request: ResponsesRequest, served: ServedAgent) -> tuple[Wish, int]:
+async def _wish(visit: RequestContext, request: ResponsesRequest, served: ServedAgent) -> tuple[RunRequest, int]:
     """What is wanted, and which turn of its run that will be."""
     key = visit.key
     owner = key.name if key is not None else ""
@@ -127,11 +133,11 @@ async def _wish(visit: Visit, request: ResponsesRequest, served: ServedAgent) ->
             ],
             ("input", "call_id", "output"),
         )
-        found = asked(messages if going_on is None else [*messages, go_on_after(messages)])
-    except BadMessages as error:
+        found = parse_messages(messages if going_on is None else [*messages, continue_message(messages)])
+    except InvalidMessages as error:
         raise invalid_field(error.param.replace("messages", "input", 1), str(error)) from None
     choice = chosen(request.tool_choice, request.offered)
-    wish = Wish(
+    wish = RunRequest(
         served=served,
         task=found.question,
         history=found.history,
@@ -149,12 +155,12 @@ async def _wish(visit: Visit, request: ResponsesRequest, served: ServedAgent) ->
         labels=labels_of(served, owner, "responses", request.user),
     )
     if going_on is not None:
-        trace = await visit.service.own(owner, going_on[0])
+        trace = await visit.service.load_owned_run(owner, going_on[0])
         if request.previous_response_id is not None and trace.started is not None:  # the input has the results alone
             before = (*trace.started.history, Message(role="user", content=trace.task))
             wish = replace(wish, history=(*before, *wish.history))
-        wish = await visit.service.meant(with_results(wish, *going_on))
-        return wish, turn_of(trace) + (trace.paused is not None) if wish.run is not None else 0
+        wish = await visit.service.resolve_request(with_tool_results(wish, *going_on))
+        return wish, resume_count(trace) + (trace.paused is not None) if wish.run is not None else 0
     if request.previous_response_id is None:
         return wish, 0
     if found.history:
@@ -162,21 +168,21 @@ async def _wish(visit: Visit, request: ResponsesRequest, served: ServedAgent) ->
         raise invalid_field("input", message)
     earlier, turn = run_of(request.previous_response_id)
     try:
-        trace = await visit.service.own(owner, earlier)
-    except RequestRefused as error:
-        raise RequestRefused(replace(error.refusal, param="previous_response_id")) from None
+        trace = await visit.service.load_owned_run(owner, earlier)
+    except ApiErrorRaised as error:
+        raise ApiErrorRaised(replace(error.refusal, param="previous_response_id")) from None
     if trace.paused is not None:
         if open_calls_of_client(trace):
             message = "That run waits for results of its client's tools: give a `function_call_output` for each call."
             raise invalid(message, "previous_response_id", "waits_for_tools")
         require_may_approve(key)
-        now = turn_of(trace)  # an answer to an earlier question is told what waits now
-        said = replace(understood(found.question), turn=turn)
+        now = resume_count(trace)  # an answer to an earlier question is told what waits now
+        said = replace(parse_approval_reply(found.question), turn=turn)
         return replace(wish, run=earlier, said=said), now + 1 if turn == now else now
     return replace(wish, after=earlier), 0
 
 
-async def _streamed(visit: Visit, wish: Wish, run_id: str, parts: ResponseParts) -> web.StreamResponse:
+async def _streamed(visit: RequestContext, wish: RunRequest, run_id: str, parts: ResponseParts) -> web.StreamResponse:
     agent = wish.served.agent
     pieces = AnswerPieces(
         dialect=agent.spec_for(wish.task).dialect,
@@ -186,8 +192,8 @@ async def _streamed(visit: Visit, wish: Wish, run_id: str, parts: ResponseParts)
     sent: list[str] = []
 
     def on_event(event: Event) -> bytes:
-        visit.heard(event)
-        pieces.heed(event)
+        visit.on_event(event)
+        pieces.on_event(event)
         return b""
 
     def piece(text: str) -> bytes:
@@ -198,15 +204,15 @@ async def _streamed(visit: Visit, wish: Wish, run_id: str, parts: ResponseParts)
         return head + parts.piece(text)
 
     def on_delta(delta: Delta) -> bytes:
-        return piece(pieces.hear(delta))
+        return piece(pieces.on_delta(delta))
 
-    def at_end(answered: Answered) -> bytes:
+    def at_end(answered: RunResponse) -> bytes:
         usage, agent_part = answered.usage, answered.agent
         if answered.refusal is not None:
             head = b"" if sent else parts.begun()
             return head + parts.ended(status="failed", text="", usage=usage, agent=agent_part, refusal=answered.refusal)
         calls = answered.tool_calls
-        data = b"" if calls and pieces.has_sent else piece(pieces.rest(answered.content))
+        data = b"" if calls and pieces.has_sent else piece(pieces.finish(answered.content))
         if not sent:
             data += parts.begun()
         status, why = _STATUS[answered.finish_reason], _WHY.get(answered.finish_reason, "")

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Literal
 
 from aiohttp import web
 
-from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, answer, waiting_calls
+from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, answer_approval, pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.errors import Refusal, RequestRefused
+from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
 from taoloop.serve.gateway.run_request import require_may_approve
-from taoloop.serve.gateway.schema.chat import Wire, checked
+from taoloop.serve.gateway.schema.chat import ApiModel, checked
 
 if TYPE_CHECKING:
     from taoloop.core.trace import Trace
     from taoloop.runtime.approvals.request import ApprovalRequest
-    from taoloop.serve.gateway.request_context import Visit
+    from taoloop.serve.gateway.request_context import RequestContext
 
 
-class ApprovalWire(Wire):
+class ApprovalWire(ApiModel):
     """An answer to one call that waits. An approval says to which: by `call_id`, by `digest`, or both.
 
     `run_id` is of use where runs inside a run have calls of the same `call_id`.
@@ -36,17 +36,17 @@ class ApprovalWire(Wire):
     note: str = ""
 
 
-async def run(visit: Visit) -> web.Response:
+async def run(visit: RequestContext) -> web.Response:
     """`GET /v1/runs/{run_id}`.
 
     Raises:
         RequestRefused: this client has no such run.
     """
-    trace = await visit.service.own(_owner(visit), visit.request.match_info["run_id"])
+    trace = await visit.service.load_owned_run(_owner(visit), visit.request.match_info["run_id"])
     return await _shown(visit, trace)
 
 
-async def approve(visit: Visit) -> web.Response:
+async def approve(visit: RequestContext) -> web.Response:
     """`POST /v1/runs/{run_id}/approvals`: answers one call; the run goes on by itself once all have their answers.
 
     Raises:
@@ -56,23 +56,25 @@ async def approve(visit: Visit) -> web.Response:
     given = checked(ApprovalWire, await visit.body())
     require_may_approve(visit.key)
     run_id, owner = visit.request.match_info["run_id"], _owner(visit)
-    started = (await visit.service.own(owner, run_id)).started
+    started = (await visit.service.load_owned_run(owner, run_id)).started
     visit.served(started.labels.get("agent", "") if started is not None else "")
     journal = visit.service.journal
-    waiting = await waiting_calls(journal, run_id=run_id)
+    waiting = await pending_approvals(journal, run_id=run_id)
     meant = [one for one in waiting if _is_meant(given, one.request)]
     is_named = given.call_id is not None or given.digest is not None or given.decision == "deny"
     if len(meant) != 1 or not is_named:
         calls = ", ".join(one.request.call_id for one in waiting) or "none"
         message = f"Name one of the calls that wait, by `call_id` (and `run_id`) or `digest`: {calls}."
-        raise RequestRefused(Refusal(status=409, message=message, param="call_id", code="not_waiting"))
+        raise ApiErrorRaised(ApiError(status=409, message=message, param="call_id", code="not_waiting"))
     request = meant[0].request
     said = ApprovalAnswer(approved=given.decision == "approve", by=owner or "client", note=given.note)
     try:
-        await answer(journal, request.run_id, request.call_id, said, digest=request.digest if said.approved else None)
+        await answer_approval(
+            journal, request.run_id, request.call_id, said, digest=request.digest if said.approved else None
+        )
     except (NotWaiting, ApprovalStale) as error:
-        raise RequestRefused(Refusal(status=409, message=error.message, code=error.code)) from None
-    return await _shown(visit, await visit.service.own(owner, run_id))
+        raise ApiErrorRaised(ApiError(status=409, message=error.message, code=error.code)) from None
+    return await _shown(visit, await visit.service.load_owned_run(owner, run_id))
 
 
 def _is_meant(given: ApprovalWire, request: ApprovalRequest) -> bool:
@@ -80,8 +82,8 @@ def _is_meant(given: ApprovalWire, request: ApprovalRequest) -> bool:
     return all(wanted in (None, there) for wanted, there in named)
 
 
-async def _shown(visit: Visit, trace: Trace) -> web.Response:
-    waiting = await waiting_calls(visit.service.journal, run_id=trace.run_id) if trace.paused is not None else []
+async def _shown(visit: RequestContext, trace: Trace) -> web.Response:
+    waiting = await pending_approvals(visit.service.journal, run_id=trace.run_id) if trace.paused is not None else []
     answer_text = Result.of(trace).answer if trace.finished is not None else None
     body = {
         "id": trace.run_id,
@@ -111,5 +113,5 @@ async def _shown(visit: Visit, trace: Trace) -> web.Response:
     )
 
 
-def _owner(visit: Visit) -> str:
+def _owner(visit: RequestContext) -> str:
     return visit.key.name if visit.key is not None else ""

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taoloop.core.message import Usage
-from taoloop.serve.gateway.errors import RequestRefused, invalid, invalid_field, missing
+from taoloop.serve.gateway.errors import ApiErrorRaised, invalid, invalid_field, missing
 
 MAX_MESSAGES = 2_048
 MAX_TOOLS = 128
@@ -24,13 +24,13 @@ NAME = r"^[a-zA-Z0-9_-]{1,64}$"
 """What tools and schemas may be called."""
 
 
-class Wire(BaseModel):
+class ApiModel(BaseModel):
     """What all parts of a request have in common: types are taken strictly, and unknown fields are kept."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
 
-class Part(Wire):
+class Part(ApiModel):
     """A part of a message's content; only texts can be read."""
 
     type: str
@@ -38,21 +38,21 @@ class Part(Wire):
     refusal: str | None = None
 
 
-class CalledFunction(Wire):
+class CalledFunction(ApiModel):
     """The function of a tool call."""
 
     name: str
     arguments: str
 
 
-class CalledCustom(Wire):
+class CalledCustom(ApiModel):
     """The custom tool of a tool call, which another server's answer asked for; this one serves functions alone."""
 
     name: str
     input: str
 
 
-class CalledTool(Wire):
+class ToolCall(ApiModel):
     """A tool call that an earlier answer asked for: of a function, or of a custom tool."""
 
     id: str
@@ -61,18 +61,18 @@ class CalledTool(Wire):
     custom: CalledCustom | None = None
 
 
-class ChatMessage(Wire):
+class ChatMessage(ApiModel):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[Part] | None = None
     refusal: str | None = None
     name: str | None = None
-    tool_calls: list[CalledTool] | None = None
+    tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
 
 
-class OfferedFunction(Wire):
+class OfferedFunction(ApiModel):
     """A function that the client performs itself."""
 
     name: Annotated[str, Field(pattern=NAME)]
@@ -81,21 +81,21 @@ class OfferedFunction(Wire):
     strict: bool | None = None
 
 
-class OfferedTool(Wire):
+class ClientTool(ApiModel):
     """A tool of the client."""
 
     type: Literal["function"]
     function: OfferedFunction
 
 
-class StreamOptions(Wire):
+class StreamOptions(ApiModel):
     """How a stream is to look. `include_steps` is ours: the run's steps come as they happen, in `agent`."""
 
     include_usage: bool | None = None
     include_steps: bool | None = None
 
 
-class SchemaFormat(Wire):
+class SchemaFormat(ApiModel):
     """The JSON Schema that an answer must fit."""
 
     name: Annotated[str, Field(pattern=NAME)]
@@ -104,14 +104,14 @@ class SchemaFormat(Wire):
     strict: bool | None = None
 
 
-class ResponseFormat(Wire):
+class ResponseFormat(ApiModel):
     """What an answer must look like."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: SchemaFormat | None = None
 
 
-class ChatRequest(Wire):
+class ChatRequest(ApiModel):
     """A request for a chat completion."""
 
     model: Annotated[str, Field(min_length=1, max_length=512)]
@@ -126,7 +126,7 @@ class ChatRequest(Wire):
     stop: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(max_length=4)] | None = None
     user: str | None = None
     response_format: ResponseFormat | None = None
-    tools: Annotated[list[OfferedTool], Field(max_length=MAX_TOOLS)] | None = None
+    tools: Annotated[list[ClientTool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
@@ -229,7 +229,7 @@ def _no_number(name: str) -> None:
     raise invalid(f"The body is no valid JSON: {name} is no number.", None, "invalid_json")
 
 
-def _told(error: ValidationError) -> RequestRefused:
+def _told(error: ValidationError) -> ApiErrorRaised:
     """The first thing that is wrong, with its place as OpenAI writes it."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     first = max(found, key=_tells) if len(found) > 1 else found[0]

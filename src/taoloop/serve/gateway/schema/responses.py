@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from taoloop.core.message import Usage
-from taoloop.serve.gateway.errors import Refusal, invalid, invalid_field, missing
+from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field, missing
 from taoloop.serve.gateway.schema.chat import (
     MAX_TOKENS,
     MAX_TOOLS,
     NAME,
+    ApiModel,
+    ClientTool,
     OfferedFunction,
-    OfferedTool,
-    Wire,
     checked,
     sse,
     wanted_schema,
@@ -29,7 +29,7 @@ _TEXT_PARTS = ("input_text", "output_text", "text")
 _MOST_ITEMS = 2_048
 
 
-class InputPart(Wire):
+class InputPart(ApiModel):
     """A part of an item; only texts can be read."""
 
     type: str
@@ -37,7 +37,7 @@ class InputPart(Wire):
     refusal: str | None = None
 
 
-class InputItem(Wire):
+class InputItem(ApiModel):
     """A message of the conversation, a call of a tool, what it gave, or the id of an item of an earlier response."""
 
     type: str | None = None
@@ -55,7 +55,7 @@ class InputItem(Wire):
         return self.type or ("item_reference" if self.role is None and self.id is not None else "message")
 
 
-class FunctionTool(Wire):
+class FunctionTool(ApiModel):
     """A function that the client performs itself."""
 
     type: str
@@ -65,7 +65,7 @@ class FunctionTool(Wire):
     strict: bool | None = None
 
 
-class TextFormat(Wire):
+class TextFormat(ApiModel):
     """What an answer must look like."""
 
     type: Literal["text", "json_object", "json_schema"]
@@ -73,13 +73,13 @@ class TextFormat(Wire):
     schema_: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
 
 
-class TextOptions(Wire):
+class TextOptions(ApiModel):
     """Settings of the text that is answered."""
 
     format: TextFormat | None = None
 
 
-class ResponsesRequest(Wire):
+class ResponsesRequest(ApiModel):
     """A request for a response."""
 
     model: Annotated[str, Field(min_length=1, max_length=512)]
@@ -116,10 +116,10 @@ class ResponsesRequest(Wire):
         return tuple(sorted([*kept, *(name for name, value in (self.model_extra or {}).items() if value is not None)]))
 
     @property
-    def offered(self) -> list[OfferedTool]:
+    def offered(self) -> list[ClientTool]:
         """The client's tools as chat completions have them."""
         return [
-            OfferedTool(
+            ClientTool(
                 type="function",
                 function=OfferedFunction(name=one.name or "", description=one.description, parameters=one.parameters),
             )
@@ -238,7 +238,7 @@ class ResponseParts:
         text: str | None = None,
         usage: Usage | None = None,
         agent: Mapping[str, Any] | None = None,
-        refusal: Refusal | None = None,
+        refusal: ApiError | None = None,
         why: str = "",
         calls: Sequence[Mapping[str, Any]] = (),
     ) -> dict[str, Any]:
@@ -294,7 +294,7 @@ class ResponseParts:
         text: str,
         usage: Usage,
         agent: Mapping[str, Any],
-        refusal: Refusal | None = None,
+        refusal: ApiError | None = None,
         why: str = "",
         calls: Sequence[Mapping[str, Any]] = (),
     ) -> bytes:
@@ -312,7 +312,7 @@ class ResponseParts:
         body = self.response(status=status, text=shown, usage=usage, agent=agent, refusal=refusal, why=why, calls=calls)
         return data + self._event(f"response.{status}", response=body)
 
-    def failed(self, refusal: Refusal) -> bytes:
+    def failed(self, refusal: ApiError) -> bytes:
         """The event of a stream that goes no further."""
         return self._event("error", code=refusal.code, message=refusal.message, param=refusal.param)
 

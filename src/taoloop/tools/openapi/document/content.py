@@ -64,7 +64,7 @@ def body_of(found: Found, taken: Mapping[str, Any], components: Components, note
     )
 
 
-def kind_of(media_type: str) -> BodyKind | None:
+def body_kind(media_type: str) -> BodyKind | None:
     """How a body of a media type is written; None for those that are not."""
     name = media_type.partition(";")[0].strip().lower()
     if name in ("application/json", "text/json", "*/*", "application/*") or name.endswith("+json"):
@@ -84,7 +84,7 @@ def _chosen(content: Mapping[str, Any]) -> tuple[BodyKind, str, Mapping[str, Any
     """The media type to send: JSON before forms before multipart before text before bytes."""
     found: dict[BodyKind, tuple[str, Mapping[str, Any]]] = {}
     for media_type, media in content.items():
-        kind = kind_of(str(media_type))
+        kind = body_kind(str(media_type))
         if kind is not None and kind not in found:
             found[kind] = (_plain_type(str(media_type), kind), mapping(media))
     for kind in _ORDER:

@@ -21,7 +21,7 @@ _FETCH_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class SourceBytes:
     """The bytes of a document and where they came from.
 
     `uri` is the base of its references, `folder` where other files may lie. `said` is what errors call it, `address`
@@ -35,7 +35,7 @@ class Given:
     address: str = ""
 
 
-def taken(source: OpenapiSource) -> Given:
+def fetch_document(source: OpenapiSource) -> SourceBytes:
     """The document of a source, not looked into yet.
 
     Raises:
@@ -44,13 +44,13 @@ def taken(source: OpenapiSource) -> Given:
     given = source.document
     if _is_text(given):
         data = given.encode("utf-8", "surrogatepass")
-        return Given(data=data, uri="file:///document", said="the text of the document")
+        return SourceBytes(data=data, uri="file:///document", said="the text of the document")
     if given.lower().startswith(("http://", "https://")):
         said = _without_secrets(given)
-        return Given(data=_fetched(given, source), uri=given.partition("#")[0], said=said, address=given)
+        return SourceBytes(data=_fetched(given, source), uri=given.partition("#")[0], said=said, address=given)
     path = Path(given.removeprefix("file://")).expanduser()
     data = file_bytes(path, given)
-    return Given(data=data, uri=f"file:///{quote(path.name)}", said=given, folder=path.absolute().parent)
+    return SourceBytes(data=data, uri=f"file:///{quote(path.name)}", said=given, folder=path.absolute().parent)
 
 
 def file_bytes(path: Path, said: str) -> bytes:
@@ -173,7 +173,7 @@ class Document:
     address: str = ""
 
 
-def document_of(given: Given) -> Document:
+def document_of(given: SourceBytes) -> Document:
     """The document that bytes are.
 
     Raises:

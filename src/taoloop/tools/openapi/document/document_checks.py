@@ -12,24 +12,24 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from taoloop.tools.load_result import Problem
-from taoloop.tools.openapi.document.document import Version, document_of, taken
+from taoloop.tools.load_result import LoadProblem
+from taoloop.tools.openapi.document.document import Version, document_of, fetch_document
 from taoloop.tools.openapi.settings import OpenapiSource
 
 _MOST = 20
 
 
-def document_findings(source: OpenapiSource) -> tuple[Problem, ...]:
+def document_findings(source: OpenapiSource) -> tuple[LoadProblem, ...]:
     """Where a document breaks the rules of the version that it says it follows; at most 20.
 
     Raises:
         ToolSourceError: it is no OpenAPI document, or cannot be read.
     """
-    document = document_of(taken(source))
-    found: list[Problem] = []
+    document = document_of(fetch_document(source))
+    found: list[LoadProblem] = []
     for error in _validator(document.version).iter_errors(document.root):
         place = ".".join(str(part) for part in error.instance_path)
-        found.append(Problem(source=document.said, place=place, message=str(error.message)[:300]))
+        found.append(LoadProblem(source=document.said, place=place, message=str(error.message)[:300]))
         if len(found) == _MOST:
             break
     return tuple(found)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taoloop.errors import ToolSourceError
-from taoloop.tools.load_result import Problem
+from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi.document import swagger2
-from taoloop.tools.openapi.document.content import WRITTEN, NotSendableError, body_of, kind_of
-from taoloop.tools.openapi.document.document import Document, document_of, taken
+from taoloop.tools.openapi.document.content import WRITTEN, NotSendableError, body_kind, body_of
+from taoloop.tools.openapi.document.document import Document, document_of, fetch_document
 from taoloop.tools.openapi.document.operation import Body, Operation, Parameter, Reply, Scheme
 from taoloop.tools.openapi.document.parameters import parameters_of
 from taoloop.tools.openapi.document.plain_data import Notes, brief, mapping, sequence, texts
@@ -19,7 +19,7 @@ from taoloop.tools.openapi.document.security_schemes import schemes_of, security
 from taoloop.tools.openapi.document.servers import listed_servers, server_addresses
 from taoloop.tools.openapi.names import tool_name
 from taoloop.tools.openapi.schema.components import Components
-from taoloop.tools.openapi.selection import Named, is_chosen, is_meant, unmatched
+from taoloop.tools.openapi.selection import SeenNames, is_selected, matches, unused_settings
 from taoloop.tools.openapi.settings import OpenapiSource
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -33,18 +33,18 @@ _FRAGMENT = re.compile(r"#(?![^{}]*\}).*", re.DOTALL)
 """What some documents write behind a path only to tell operations apart; it is never sent."""
 
 
-def read_operations(source: OpenapiSource) -> tuple[tuple[Operation, ...], tuple[Problem, ...]]:
+def read_operations(source: OpenapiSource) -> tuple[tuple[Operation, ...], tuple[LoadProblem, ...]]:
     """The chosen operations of a document, in its order, and what in it could not be used.
 
     Raises:
         ToolSourceError: it is no OpenAPI document, or cannot be read.
     """
-    reading = Reading(document_of(taken(source)), source)
+    reading = OperationReader(document_of(fetch_document(source)), source)
     operations = tuple(reading.operations())
     return operations, reading.notes.problems
 
 
-class Reading:
+class OperationReader:
     """One reading of one document."""
 
     def __init__(self, document: Document, source: OpenapiSource) -> None:
@@ -58,7 +58,7 @@ class Reading:
         self.replies = Components(self.references, self._tell, siblings_count=siblings, request=False)
         self.schemes = schemes_of(self.root, self.references, document.uri, self.notes)
         self.servers = self._servers(listed_servers(self.root), "servers")
-        self._named_there = Named()
+        self._named_there = SeenNames()
         self._names: set[str] = set()
         self._ids: set[str] = set()
 
@@ -81,9 +81,9 @@ class Reading:
                 self.notes.add("paths", told, "Split the document.")
                 return
             operation = self._operation(place, method, path, item, node)
-            if operation is not None and is_chosen(operation, self.source):
+            if operation is not None and is_selected(operation, self.source):
                 yield operation
-        for setting, told, hint in unmatched(self.source, self._named_there, self.schemes):
+        for setting, told, hint in unused_settings(self.source, self._named_there, self.schemes):
             self.notes.add(setting, told, hint)
         if not count:
             hooks = " It describes webhooks only, which are not called." if self.root.get("webhooks") else ""
@@ -212,7 +212,7 @@ class Reading:
     def _reply(self, status: str, value: Mapping[str, Any], uri: str) -> Reply:
         description = brief(value.get("description"), 300)
         for media_type, media in mapping(value.get("content")).items():
-            if kind_of(media_type) == "json" and "schema" in mapping(media):
+            if body_kind(media_type) == "json" and "schema" in mapping(media):
                 schema = self.replies.read(media["schema"], uri) if status[:1] == "2" else None
                 return Reply(status=status, description=description, media_type=media_type, schema=schema)
         media_type = next(iter(mapping(value.get("content"))), "")
@@ -261,4 +261,4 @@ class Reading:
 def takes_key(operation: Operation, source: OpenapiSource) -> bool:
     """Whether calls carry `Idempotency-Key`: the document or the operator says that the API takes it."""
     told = operation.extensions.get(TAKES_KEY, operation.extensions.get("x-idempotent"))
-    return told is True or is_meant(operation, source.idempotency)
+    return told is True or matches(operation, source.idempotency)

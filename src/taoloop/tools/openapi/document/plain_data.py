@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taoloop.tools.load_result import Problem
+from taoloop.tools.load_result import LoadProblem
 
 _LONGEST_READ = 20_000
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -55,16 +55,16 @@ class Notes:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._told: dict[tuple[str, str], Problem] = {}
+        self._told: dict[tuple[str, str], LoadProblem] = {}
 
     def add(self, place: str, message: str, hint: str = "") -> None:
         """One more problem, at a place such as `paths./pets.get`."""
         if len(self._told) < MOST_PROBLEMS:
-            problem = Problem(source=self._source, place=place, message=message, hint=hint)
+            problem = LoadProblem(source=self._source, place=place, message=message, hint=hint)
             self._told.setdefault((place, message), problem)
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[LoadProblem, ...]:
         """All of them, in the order of finding."""
         return tuple(self._told.values())
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from taoloop.core.search import PointerError, follow_pointer
+from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import TaoError
 from taoloop.tools.openapi.document.document import MOST_BYTES, Document, values_of
 
@@ -97,7 +97,7 @@ class References:
             return Found(values, uri, "")
         for place in dict.fromkeys((pointer, fragment)):
             try:
-                return Found(follow_pointer(values, place), uri, place)
+                return Found(resolve_json_pointer(values, place), uri, place)
             except PointerError as error:
                 lost = error
         if not pointer.startswith("/"):
@@ -107,14 +107,14 @@ class References:
                 return Found(self._anchors[uri][pointer], uri, pointer)
         meant = "" if pointer == "/" else f"/{pointer}"  # `other.yaml#/` for all of it, `#definitions/Pet`
         with suppress(PointerError):
-            return Found(follow_pointer(values, meant), uri, meant)
+            return Found(resolve_json_pointer(values, meant), uri, meant)
         raise BrokenReferenceError(f"The reference {reference[:120]!r} leads nowhere: {lost}")
 
     def _bare(self, reference: str, uri: str, fragment: str) -> tuple[str, str]:
         """`Pet` alone means a file by the specification; Swagger documents mean a definition by it."""
         for place in ("definitions", "components/schemas"):
             try:
-                follow_pointer(self._document.root, f"/{place}/{reference}")
+                resolve_json_pointer(self._document.root, f"/{place}/{reference}")
             except PointerError:
                 continue
             return self._document.uri, f"/{place}/{reference}"
@@ -136,14 +136,14 @@ class References:
             raise BrokenReferenceError(f"The reference {reference[:120]!r} leads to a file, but the document is none.")
         if len(self._files) > MOST_FILES:
             raise BrokenReferenceError(f"The references lead to more than {MOST_FILES} files.")
-        from taoloop.tools.workspace.confined_dir import Beneath, split_path  # noqa: PLC0415  # only for documents of several files
+        from taoloop.tools.workspace.confined_dir import ConfinedDirectory, split_path  # noqa: PLC0415  # only for documents of several files
 
         if _leaves(reference, base):
             raise BrokenReferenceError(f"The reference {reference[:120]!r} leads out of the document's folder.")
         path = unquote(urlsplit(uri).path).lstrip("/")
         try:
             parts = split_path(path)
-            beneath = Beneath(folder)
+            beneath = ConfinedDirectory(folder)
             try:
                 with beneath.regular_file(parts) as (descriptor, _):
                     data = _bytes(descriptor, self._left)

@@ -30,7 +30,7 @@ Post = Callable[[str, Mapping[str, str], bytes], Awaitable[EgressResponse]]
 """Sends a POST to an address with headers and a body."""
 
 
-class Tokens:
+class OAuthTokens:
     """The tokens of one API, by the name of their scheme and the scopes. Several calls that need one ask once."""
 
     def __init__(self, post: Post, clock: Clock) -> None:

@@ -18,12 +18,12 @@ from taoloop.tools.egress.addresses import read_address
 from taoloop.tools.json_schema import compile_schema, findings, listed
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.http.credentials import Alternative, chosen_alternative, oauth_schemes, secrets_of
-from taoloop.tools.openapi.http.oauth_tokens import Tokens
+from taoloop.tools.openapi.http.oauth_tokens import OAuthTokens
 from taoloop.tools.openapi.http.request import PreparedRequest, build_request, server_of
-from taoloop.tools.openapi.http.response import failure, observation
+from taoloop.tools.openapi.http.response import error_output, success_output
 from taoloop.tools.openapi.http.retry import Clock, may_repeat, pause_s
 from taoloop.tools.openapi.settings import OpenapiSource
-from taoloop.tools.tool import Checker, Output, Tool, ToolContext, expected_form, require_name
+from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, expected_form, require_name
 
 MAX_REPLY_BYTES = 4_000_000
 """How much of one reply is read, counted after decompression."""
@@ -32,7 +32,7 @@ _CONTEXT = "the context of the call"  # no argument has this name
 _ACCEPT = "application/json, text/*;q=0.8, */*;q=0.5"
 
 
-class Sender(Protocol):
+class HttpSender(Protocol):
     """What sends requests: `EgressClient`, or a double of it."""
 
     async def send(
@@ -51,7 +51,7 @@ class Sender(Protocol):
         ...
 
 
-class Api:
+class ApiClient:
     """One API as its tools share it: what the operator said of it, its connections, its tokens, its secrets.
 
     `sender` gives what sends requests to a server (its address without a slash at the end); by default a client under
@@ -59,16 +59,16 @@ class Api:
     """
 
     def __init__(
-        self, source: OpenapiSource, *, sender: Callable[[str], Sender] | None = None, clock: Clock | None = None
+        self, source: OpenapiSource, *, sender: Callable[[str], HttpSender] | None = None, clock: Clock | None = None
     ) -> None:
         self.source, self.clock = source, clock or Clock()
         self.secrets = secrets_of(source)
-        self.tokens = Tokens(self._post, self.clock)
+        self.tokens = OAuthTokens(self._post, self.clock)
         self._redactor = Redactor(self.secrets, patterns=False)
         self._sender = sender or self._client
-        self._senders: dict[str, Sender] = {}
+        self._senders: dict[str, HttpSender] = {}
 
-    def sender_for(self, base: str) -> Sender:
+    def sender_for(self, base: str) -> HttpSender:
         """What sends requests to one server."""
         parts = urlsplit(base)
         place = f"{parts.scheme}://{parts.netloc}"
@@ -83,7 +83,7 @@ class Api:
             text = text.replace(token, "[redacted:token]")
         return text
 
-    def _client(self, base: str) -> Sender:
+    def _client(self, base: str) -> HttpSender:
         return EgressClient(rules_for(self.source, base), timeout_s=self.source.timeout_s, max_bytes=MAX_REPLY_BYTES)
 
     async def _post(self, url: str, headers: Mapping[str, str], body: bytes) -> EgressResponse:
@@ -112,7 +112,7 @@ def rules_for(source: OpenapiSource, base: str) -> EgressRules:
 
 
 def make_tool(
-    operation: Operation, source: OpenapiSource, card: ToolCard, api: Api | None = None, *, is_valid: bool = False
+    operation: Operation, source: OpenapiSource, card: ToolCard, api: ApiClient | None = None, *, is_valid: bool = False
 ) -> Tool:
     """The tool that calls one operation. Tools of the same API share one `api`.
 
@@ -122,10 +122,10 @@ def make_tool(
         ToolDefinitionError: the card's schema is no valid one, or the tool has no usable name.
     """
     require_name(card.name)
-    api = api or Api(source)
+    api = api or ApiClient(source)
     return Tool(
         card=card,
-        handler=Caller(operation, card, api),
+        handler=OperationCaller(operation, card, api),
         check=_later(card) if is_valid else _checker(card),
         context_parameter=_CONTEXT,
         is_async=True,
@@ -134,14 +134,14 @@ def make_tool(
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class OperationCaller:
     """The code behind the tool of one operation."""
 
     operation: Operation
     card: ToolCard
-    api: Api
+    api: ApiClient
 
-    async def __call__(self, **values: Any) -> Output:
+    async def __call__(self, **values: Any) -> ToolOutput:
         """Send the request of one call; give status and body.
 
         Raises:
@@ -161,8 +161,8 @@ class Caller:
             request = self._request(values, await self._tokens(alternative), literals, context)
             answered = await self._answered(request)
         if 200 <= answered.status < 300:
-            return observation(answered, self.api.clean)
-        raise failure(self.operation, request, answered, self.api.clean, is_repeatable=self._is_repeatable)
+            return success_output(answered, self.api.clean)
+        raise error_output(self.operation, request, answered, self.api.clean, is_repeatable=self._is_repeatable)
 
     @property
     def _is_repeatable(self) -> bool:
@@ -245,7 +245,7 @@ class Caller:
             last = self._told(failed, request)
         else:
             assert answered is not None  # noqa: S101  # one of both is why
-            last = failure(self.operation, request, answered, self.api.clean, is_repeatable=self._is_repeatable)
+            last = error_output(self.operation, request, answered, self.api.clean, is_repeatable=self._is_repeatable)
         if attempts == 1 or isinstance(last, ToolTimeout):
             return last
         return ToolError(

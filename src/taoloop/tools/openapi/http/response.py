@@ -19,7 +19,7 @@ from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.http.json_numbers import to_json
 from taoloop.tools.openapi.http.request import PreparedRequest
-from taoloop.tools.tool import Output
+from taoloop.tools.tool import ToolOutput
 
 SHOWN_OF_ERROR = 1_400
 """Characters of the body of an error that stand in its text."""
@@ -71,7 +71,7 @@ def error_code(status: int | str) -> str:
     return {"3": "redirected", "4": "client_error", "5": "server_error"}.get(text[:1], "http_error")
 
 
-def observation(answered: EgressResponse, clean: Callable[[str], str]) -> Output:
+def success_output(answered: EgressResponse, clean: Callable[[str], str]) -> ToolOutput:
     """The output of a call that went well: `status`, telling headers and the body. `clean` takes secrets out."""
     kind, charset = media_type(answered.headers.get("content-type", ""))
     parts = [f'{{"status":{answered.status}']
@@ -81,10 +81,10 @@ def observation(answered: EgressResponse, clean: Callable[[str], str]) -> Output
         parts += _body(answered, kind, charset)
     text = ",".join(parts) + "}"
     cleaned = clean(text)
-    return Output(text=cleaned, form="json" if cleaned == text or _is_valid_json(cleaned) else "text")
+    return ToolOutput(text=cleaned, form="json" if cleaned == text or _is_valid_json(cleaned) else "text")
 
 
-def failure(
+def error_output(
     operation: Operation,
     request: PreparedRequest,
     answered: EgressResponse,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from taoloop.core.search import PointerError, follow_pointer
+from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.tools.openapi.document.document import Document
 from taoloop.tools.openapi.document.refs import BrokenReferenceError, Found, References
 from taoloop.tools.openapi.schema.normalisation import normalised, nullable
@@ -173,7 +173,9 @@ class _Walk:
             if not reference.startswith(("#/$defs/", "#/definitions/")):
                 raise
             try:  # some generators count from the schema, not from the document
-                return Found(follow_pointer(self._root, reference[1:]), self._base, f"{self._inside}{reference[1:]}")
+                return Found(
+                    resolve_json_pointer(self._root, reference[1:]), self._base, f"{self._inside}{reference[1:]}"
+                )
             except PointerError:
                 pass
             raise

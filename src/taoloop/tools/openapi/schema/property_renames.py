@@ -9,7 +9,7 @@ from taoloop.tools.openapi.names import argument_name, is_argument_name, own_nam
 from taoloop.tools.openapi.schema.normalisation import INNER, LISTS, MAPS
 
 
-def with_taken_names(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+def rename_properties(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, str]]:
     """The schema with names that providers take, and the document's name for each that was changed."""
     known: dict[str, None] = {}
     _gather(schema, known)
@@ -26,11 +26,11 @@ def with_taken_names(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapp
     return made, {other: name for name, other in changed.items()}
 
 
-def written_back(value: Any, renamed: Mapping[str, str]) -> Any:
+def restore_names(value: Any, renamed: Mapping[str, str]) -> Any:
     """Arguments with the names of the document."""
     if isinstance(value, Mapping):
-        return {renamed.get(key, key): written_back(inner, renamed) for key, inner in value.items()}
-    return [written_back(item, renamed) for item in value] if isinstance(value, list) else value
+        return {renamed.get(key, key): restore_names(inner, renamed) for key, inner in value.items()}
+    return [restore_names(item, renamed) for item in value] if isinstance(value, list) else value
 
 
 def with_word(rule: Any, told: str) -> Any:

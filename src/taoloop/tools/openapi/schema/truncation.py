@@ -26,7 +26,7 @@ _TOP = frozenset({"type", "properties", "required", "additionalProperties"})
 _ROUGH = (400, 160, 60, 0)  # characters of a description, ever fewer
 
 
-def shown_schema(schema: Mapping[str, Any], most_bytes: int) -> Mapping[str, Any]:
+def truncate_schema(schema: Mapping[str, Any], most_bytes: int) -> Mapping[str, Any]:
     """The schema itself where it has at most `most_bytes` as JSON, else the deepest cut of it that has.
 
     Where not even the names of the arguments fit, all of them are shown all the same.
