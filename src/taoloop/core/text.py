@@ -1,14 +1,19 @@
-"""Small helpers on text."""
+"""Small helpers on text: its length in tokens, its language, and texts for people in English and Chinese."""
 
 from __future__ import annotations
 
 import math
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from taoloop.core.message import Message
+
+Language = Literal["en", "zh"]
+"""The languages of prompts and of texts for people: English and Simplified Chinese."""
 
 
 MESSAGE_TOKENS = 4
@@ -47,3 +52,49 @@ def replace_surrogates(text: str) -> str:
     if text.isascii() or not _SURROGATES.search(text):
         return text
     return _SURROGATES.sub("\ufffd", text)
+
+
+_HAN = re.compile("[\u3400-\u9fff]")
+_OTHER_EAST_ASIAN = re.compile("[\u3040-\u30ff\uac00-\ud7af]")  # kana and hangul: Japanese and Korean use Han, too
+_LATIN_WORD = re.compile(r"(?<![\w./:-])[A-Za-z]{2,}(?![\w./:-]*\w)")  # no file name, address or identifier
+_CHINESE_FUNCTION_WORD = re.compile("[的了在是把用和请吗呢几哪谁将给从被让对先再]|什么|多少|怎么")
+_ENGLISH_FUNCTION_WORD = re.compile(
+    r"\b(?:the|an?|to|of|in|on|is|are|was|and|or|what|which|who|how|when|where|for|with|about|from|please|my|does|do)\b",
+    re.IGNORECASE,
+)
+
+
+def language_of(text: str) -> Language:
+    """Chinese if `text` is written in Chinese, else English.
+
+    A Han character alone does not make a text Chinese: Japanese has them beside kana, and an English sentence may name
+    a person or quote a word. In a mixed text the function words decide, and then how much there is of each script.
+    """
+    han = len(_HAN.findall(text))
+    if not han or _OTHER_EAST_ASIAN.search(text):
+        return "en"
+    words = len(_LATIN_WORD.findall(text))
+    if _ENGLISH_FUNCTION_WORD.search(text):
+        return "zh" if han >= 3 * words else "en"
+    return "zh" if han >= 2 * words or _CHINESE_FUNCTION_WORD.search(text) else "en"
+
+
+class TextCatalog:
+    """The texts of one package in every language, by name: `TEXTS.text("zh", "waiting", detail=...)`.
+
+    Args:
+        en: The English texts. Values are filled in as by `str.format`.
+        zh: The Chinese texts, under the same names.
+
+    Raises:
+        ValueError: a name is missing in one of the languages.
+    """
+
+    def __init__(self, *, en: Mapping[str, str], zh: Mapping[str, str]) -> None:
+        if different := en.keys() ^ zh.keys():
+            raise ValueError(f"texts in one language only: {', '.join(sorted(different))}")
+        self._texts: dict[str, Mapping[str, str]] = {"en": en, "zh": zh}
+
+    def text(self, language: str, name: str, /, **values: object) -> str:
+        """The text called `name` with its values filled in; in English where the language is not known."""
+        return self._texts.get(language, self._texts["en"])[name].format(**values)

@@ -18,7 +18,7 @@ from taoloop.core.limits import Limits
 from taoloop.core.message import Delta, Message
 from taoloop.core.policy import Policy, Profile, plain_policy
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.core.text import replace_surrogates
+from taoloop.core.text import language_of, replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable
 from taoloop.journals.base import Journal, Lease
@@ -33,7 +33,6 @@ from taoloop.runtime.agent_setup import (
     as_tuple,
     handles_of,
     is_text,
-    language_of,
     spec_of,
     strategy_of,
     toolbox_of,

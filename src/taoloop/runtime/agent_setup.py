@@ -160,11 +160,6 @@ def as_tuple(tiers: Any) -> Any:
     return tuple(tiers) if isinstance(tiers, list | set) else tiers
 
 
-def language_of(task: str) -> str:
-    """Chinese if the task has a Chinese character, else English."""
-    return "zh" if any("\u4e00" <= char <= "\u9fff" for char in task) else "en"
-
-
 def _with_finders(box: Toolbox) -> Toolbox:
     """The tools with those beside them that find and describe what the prompt does not tell."""
     if all(one.card.listed and one.whole_schema is None for one in box):

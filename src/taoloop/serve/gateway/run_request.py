@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from taoloop.runtime.agent_setup import language_of
+from taoloop.core.text import language_of
 from taoloop.serve.gateway.chat_approval import ApprovalReply, parse_approval_reply, parse_waiting_run
 from taoloop.serve.gateway.chat_messages import InvalidMessages, parse_messages
 from taoloop.serve.gateway.client_tools import chosen, parse_call_id
