@@ -6,8 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-
-from .conftest import ENTRY, Ended, Shell, call
+from tests.shell import ENTRY, Ended, Shell, call
 
 TOOLS = '''
 from taoloop import tool
@@ -173,7 +172,7 @@ def test_two_answers_at_once_count_once(tao: Shell) -> None:
     run_id = waiting(tao, call("pay", to="ann", amount=5))
     ended: list[Ended] = []
     threads = [
-        threading.Thread(target=lambda one=one: ended.append(tao(one, run_id, "call_1", "--by", one)))
+        threading.Thread(target=lambda one=one: ended.append(tao.process(one, run_id, "call_1", "--by", one)))
         for one in ("approve", "deny", "approve", "deny")
     ]
     for thread in threads:
@@ -212,9 +211,9 @@ def test_always_reaches_later_calls_under_the_same_rule(tao: Shell) -> None:
 
 
 def test_a_question_whose_time_is_over_is_refused_at_the_resume(tao: Shell) -> None:
-    run_id = waiting(tao, call("pay", to="ann", amount=5), more="policy: {approval_timeout_s: 0.05}\n")
+    run_id = waiting(tao, call("pay", to="ann", amount=5), more="policy: {approval_timeout_s: 0.001}\n")
     [one] = listed(tao)
-    assert one["expires_at"] == pytest.approx(one["since"] + 0.05)
+    assert one["expires_at"] == pytest.approx(one["since"] + 0.001, abs=1e-4)
     assert "The time to answer call_1" in tao("approve", run_id, "call_1", code=2).one_line
     events = tao("resume", run_id, "--json", code=0).events
     assert [event["by"] for event in events if event["kind"] == "approval_refused"] == ["timeout"]

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.shell import Shell, call
 
-from .conftest import Shell, call
 from .test_live import Terminal, plain
 
 TOOLS = '''

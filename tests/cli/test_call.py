@@ -6,7 +6,7 @@ import sqlite3
 import time
 
 import pytest
-from tests.cli.conftest import Shell
+from tests.shell import Shell
 
 CODE = '''
 import asyncio

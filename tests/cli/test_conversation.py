@@ -2,7 +2,7 @@
 
 import json
 
-from .conftest import Shell, call
+from tests.shell import Shell, call
 
 
 def run_id(tao: Shell) -> str:

@@ -6,12 +6,12 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.shell import Shell
+
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, Fact, Finished, ModelReplied, RunStarted
 from taoloop.core.message import Usage
 from taoloop.journals.sqlite.journal import SqliteJournal
-
-from .conftest import Shell
 
 DAY = 86_400.0
 NOON = datetime(2027, 1, 15, 12, tzinfo=UTC).timestamp()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .conftest import Shell, call
+from tests.shell import Shell, call
 
 
 def run(tao: Shell, task: str, *script: Any, options: tuple[str, ...] = ()) -> str:

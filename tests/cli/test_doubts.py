@@ -4,7 +4,7 @@ import json
 import sqlite3
 from contextlib import closing
 
-from .conftest import Shell, call
+from tests.shell import Shell, call
 
 TOOLS = '''
 import time

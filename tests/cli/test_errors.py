@@ -7,10 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.shell import ENTRY, Shell, call
 
 from taoloop.cli.exit_codes import OF_STATUS, TABLE
-
-from .conftest import ENTRY, Shell, call
 
 
 @pytest.mark.parametrize(
@@ -155,7 +154,7 @@ def test_the_environment_wins_over_the_env_file(tao: Shell) -> None:
 def test_a_missing_sdk_is_told_before_the_run(tao: Shell) -> None:
     tao.write("sitecustomize.py", "import sys\nsys.modules['openai'] = None\n")
     env = {"PYTHONPATH": str(tao.folder), "OPENAI_API_KEY": "k"}
-    assert "pip install 'taoloop[openai]'" in tao("run", "x", "--model", "openai:m", code=2, **env).one_line
+    assert "pip install 'taoloop[openai]'" in tao.process("run", "x", "--model", "openai:m", code=2, **env).one_line
     assert tao("runs", code=11).out == ""
 
 
@@ -236,8 +235,8 @@ def test_an_ambiguous_id_lists_what_it_may_mean(tao: Shell) -> None:
 def test_an_error_of_our_own_is_one_line_and_debug_shows_where(tao: Shell) -> None:
     tao.write("sitecustomize.py", "import taoloop.cli.database\ntaoloop.cli.store.look = None\n")
     path = {"PYTHONPATH": str(tao.folder)}
-    assert "unexpected TypeError" in tao("runs", code=1, **path).one_line
-    assert "Traceback" in tao("runs", code=1, TAOLOOP_DEBUG="1", **path).err
+    assert "unexpected TypeError" in tao.process("runs", code=1, **path).one_line
+    assert "Traceback" in tao.process("runs", code=1, TAOLOOP_DEBUG="1", **path).err
 
 
 def test_every_status_has_its_own_code_and_the_help_tells_all(tao: Shell) -> None:

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from html.parser import HTMLParser
 
-from .conftest import Shell, call
+from tests.shell import Shell, call
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e```\n# [x](javascript:1)"
 

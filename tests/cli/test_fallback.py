@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from .conftest import Shell, call
+from tests.shell import Shell, call
 
 DOWN = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 

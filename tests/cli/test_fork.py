@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Any
 
-from .conftest import Shell, call
+from tests.shell import Shell, call
 
 
 def stored(tao: Shell, *script: Any) -> str:

@@ -5,10 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from tests.shell import Shell
 
 import taoloop
-
-from .conftest import Shell
 
 POOR = '''
 from taoloop import tool

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 from rich.cells import cell_len
+from tests.shell import ENTRY, Shell, call
 
 from taoloop.cli.approval_answers import current_user
-
-from .conftest import ENTRY, Shell, call
 
 TOOLS = '''
 import pathlib, time

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from .conftest import Shell, call
+from tests.shell import Shell, call
 
 TOOLS = '''
 from taoloop import tool

@@ -16,10 +16,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-
-from taoloop.cli.app import execute
-
-from .conftest import ENTRY, Shell
+from tests.shell import ENTRY, Shell
 
 Here = Callable[..., str]
 
@@ -60,19 +57,12 @@ helper = Agent(name="helper", model=["All is well."])
 
 
 @pytest.fixture
-def here(tao: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
-    """Run a command in this process, which is much quicker; what it printed. Not for a served command."""
-    monkeypatch.chdir(tao.folder)
-    for name in [one for one in os.environ if one.startswith("TAOLOOP_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("TAOLOOP_DB", tao.env["TAOLOOP_DB"])
+def here(tao: Shell) -> Here:
+    """Run a command and give what it printed, its error if it has a code. Not for a served command."""
 
     def run(*args: str, code: int = 0) -> str:
-        capfd.readouterr()
-        ended = execute(list(args))
-        out, err = capfd.readouterr()
-        assert ended == code, f"{ended}: {out}{err}"
-        return err if code else out
+        ended = tao(*args, code=code)
+        return ended.err if code else ended.out
 
     return run
 
@@ -311,7 +301,7 @@ def test_a_question_is_seen_by_the_operator_and_closed_when_the_server_ends(tao:
         async with host(tao, "mytools:put", answer=yes) as client:
             first = await client.session.call_tool("put", {"name": "a"}, allow_input_required=True)
             assert isinstance(first, types.InputRequiredResult)
-            assert '"put"' in await asyncio.to_thread(here, "approvals", "--json")
+            assert '"put"' in tao.process("approvals", "--json", code=0).out
 
     asyncio.run(run())
     assert json.loads(here("approvals", "--json")) == []

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from .conftest import Shell, call, until
+from tests.shell import Shell, call, until
+
 from .test_stopping import held
 
 

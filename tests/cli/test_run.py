@@ -1,9 +1,9 @@
-"""`tao run` as a person and as a program use it: real processes, a scripted model, real tools."""
+"""`tao run` as a person and as a program use it: a scripted model, real tools."""
 
 import json
 import subprocess
 
-from .conftest import ENTRY, Shell, call
+from tests.shell import ENTRY, Shell, call
 
 TOOLS = '''
 import os, subprocess, time
@@ -136,12 +136,12 @@ def test_a_text_of_several_lines_is_indented(tao: Shell) -> None:
 
 def test_where_chinese_cannot_be_shown_the_remarks_are_english_and_nothing_is_escaped(tao: Shell) -> None:
     ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    told = tao("run", "3.5 的平方是多少?", code=0, **ascii_only)
+    told = tao.process("run", "3.5 的平方是多少?", code=0, **ascii_only)
     assert told.one_line.startswith("tao: No model is configured")
     assert "答案：" in told.out, "a pipe gets UTF-8"
-    assert tao("show", "没有", code=2, **ascii_only).one_line.startswith("tao: ")
-    assert "\\u" not in tao("show", "没有…", code=2, **ascii_only).one_line
-    assert tao("--help", code=0, **ascii_only).err == ""
+    assert tao.process("show", "没有", code=2, **ascii_only).one_line.startswith("tao: ")
+    assert "\\u" not in tao.process("show", "没有…", code=2, **ascii_only).one_line
+    assert tao.process("--help", code=0, **ascii_only).err == ""
 
 
 def test_json_prints_events_and_the_last_is_finished(tao: Shell) -> None:
@@ -164,7 +164,7 @@ def test_nothing_that_a_tool_prints_reaches_the_events(tao: Shell) -> None:
 def test_a_tool_that_raises_hangs_or_returns_nonsense_is_observed(tao: Shell) -> None:
     calls = [call("broken", how=how) for how in ("raise", "hang", "nonsense")]
     args = with_tools(tao, *calls, "I give up.", limits={"max_consecutive_errors": 9})
-    events = tao(*args, "--json", code=0).events
+    events = tao.process(*args, "--json", code=0).events  # the thread that hangs ends with its process
     errors = [event["error"] for event in events if event["kind"] == "observed"]
     assert [error["code"] for error in errors] == ["exception", "timeout", "invalid_output"]
     assert "the backend said no" in errors[0]["message"]

@@ -4,7 +4,7 @@ import json
 import re
 import sqlite3
 
-from .conftest import Shell, call
+from tests.shell import Shell, call
 
 
 def stored(tao: Shell, *options: str) -> tuple[str, str]:

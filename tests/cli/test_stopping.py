@@ -10,8 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from .conftest import ENTRY, Shell, call, until
+from tests.shell import ENTRY, Shell, call, until
 
 TOOLS = '''
 import asyncio, pathlib, time
@@ -96,7 +95,7 @@ def test_ctrl_c_while_a_command_is_still_being_loaded_is_quiet(tao: Shell) -> No
         "import sys\n\nclass Finder:\n    def find_spec(self, name, *_):\n"
         "        if name == 'click':\n            raise KeyboardInterrupt\n\nsys.meta_path.insert(0, Finder())\n",
     )
-    ended = tao("runs", code=130, PYTHONPATH=str(tao.folder))
+    ended = tao.process("runs", code=130, PYTHONPATH=str(tao.folder))
     assert ended.out + ended.err == ""
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.cli.conftest import Shell, call
+from tests.shell import Shell, call
 
 CODE = '''
 from taoloop import tool

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Shell
 from tests.cli.test_live import Terminal
+from tests.shell import Shell
 
 pytest.importorskip("mcp")
 

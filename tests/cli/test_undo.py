@@ -9,8 +9,7 @@ import sqlite3
 from typing import Any
 
 import pytest
-
-from .conftest import Shell, call, until
+from tests.shell import Shell, call, until
 
 TOOLS = '''
 import os, time

@@ -6,8 +6,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-
-from .conftest import Shell, call
+from tests.shell import Shell, call
 
 
 def stored(tao: Shell, *options: str) -> str:

@@ -1,0 +1,63 @@
+"""One real process per command: that each is reached through the entry point and leaves with its exit code.
+
+Everything else about the commands is tested in this process (`tests/shell.py`).
+"""
+
+from pathlib import Path
+
+import click
+import pytest
+from tests.shell import Shell, call
+
+from taoloop.cli.app import cli
+
+# Calls on a database with one run that waits for a person; the code, and what stands in the output or the error.
+CALLS: dict[str, tuple[list[str], int, str]] = {
+    "run": (["say it", "--model", "scripted:answer.yaml"], 0, "Answer: it"),
+    "resume": (["last"], 8, "tao approvals"),
+    "approvals": ([], 0, "write_file"),
+    "approve": (["last", "call_9"], 2, "call_9"),
+    "deny": (["last", "call_1"], 0, "call_1"),
+    "settle": (["last", "call_1", "--happened"], 2, "call_1"),
+    "recover": ([], 0, "no run"),
+    "note": (["last", "a word"], 0, "noted for run"),
+    "runs": ([], 0, "waiting"),
+    "show": (["last"], 0, "Task: write"),
+    "replay": (["last"], 0, "Task: write"),
+    "fork": (["last", "--at", "99"], 2, "99"),
+    "diff": (["last", "last"], 0, ""),
+    "undo": (["last"], 0, "nothing to undo"),
+    "costs": ([], 0, "usd"),
+    "verify": (["last"], 0, "events"),
+    "export": (["last", "-o", "run.jsonl"], 0, ""),
+    "tools": (["hammer"], 2, "no tool called 'hammer'"),
+    "call": (["calculator", "--args", '{"expression": "6*7"}'], 0, "42"),
+    "serve": (["none.yaml"], 2, "none.yaml"),
+    "mcp": (["none:agent"], 2, "none"),
+    "models": ([], 0, "offline"),
+    "doctor": ([], 0, "database"),
+}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    tao = Shell(tmp_path_factory.mktemp("prepared"))
+    model = tao.script(call("write_file", path="a.txt", content="a"), "done")
+    tao("run", "write", "--model", model, "--workspace", ".", code=8)
+    tao.script("it", name="answer.yaml")
+    return tao
+
+
+@pytest.mark.parametrize("command", cli.list_commands(click.Context(cli)))
+def test_a_command_is_a_process_with_its_exit_code(prepared: Shell, tmp_path: Path, command: str) -> None:
+    args, code, text = CALLS[command]
+    ended = prepared.process(command, *args, TAOLOOP_DB=str(copy_of(prepared, tmp_path)), code=code)
+    assert text in ended.out + ended.err
+    assert "Traceback" not in ended.err
+
+
+def copy_of(prepared: Shell, folder: Path) -> Path:
+    """The database of the fixture, so that no command meets what another one did."""
+    for file in prepared.folder.glob("runs.db*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder / "runs.db"
