@@ -233,7 +233,7 @@ def test_an_ambiguous_id_lists_what_it_may_mean(tao: Shell) -> None:
 
 
 def test_an_error_of_our_own_is_one_line_and_debug_shows_where(tao: Shell) -> None:
-    tao.write("sitecustomize.py", "import taoloop.cli.database\ntaoloop.cli.store.look = None\n")
+    tao.write("sitecustomize.py", "import taoloop.cli.database\ntaoloop.cli.database.query_database = None\n")
     path = {"PYTHONPATH": str(tao.folder)}
     assert "unexpected TypeError" in tao.process("runs", code=1, **path).one_line
     assert "Traceback" in tao.process("runs", code=1, TAOLOOP_DEBUG="1", **path).err
