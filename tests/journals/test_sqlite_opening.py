@@ -64,11 +64,11 @@ def test_threads_open_a_new_file_at_once(tmp_path: Path) -> None:
 CHILD = """
 import sys
 from pathlib import Path
-from taoloop.journals.sqlite.file import Place, open_database
+from taoloop.journals.sqlite.file import DatabaseFile, open_database
 for number in range(40):
     print(number, flush=True)
     sys.stdin.readline()
-    open_database(Place(path=Path(sys.argv[1]) / f"{number}.db")).close()
+    open_database(DatabaseFile(path=Path(sys.argv[1]) / f"{number}.db")).close()
 """
 
 

@@ -251,10 +251,10 @@ _BARE = """
 import sys
 sys.modules["limits"] = sys.modules["prometheus_client"] = None  # as where the extra is not installed
 from taoloop.errors import MissingExtra
-from taoloop.serve.gateway.quotas import Allowances
+from taoloop.serve.gateway.quotas import Quotas
 from taoloop.serve.gateway.config.model import ServerLimits
 from taoloop.serve.gateway.observe.metrics import Metrics
-for make in (lambda: Allowances(ServerLimits()), Metrics):
+for make in (lambda: Quotas(ServerLimits()), Metrics):
     try:
         make()
     except MissingExtra as error:

@@ -420,11 +420,11 @@ def test_no_module_of_it_is_loaded_where_nobody_needs_it(tmp_path: Path) -> None
     code = (
         "import sys, asyncio\n"
         "from taoloop import MemoryJournal\n"
-        "from taoloop.serve.gateway.quotas import Allowances\n"
+        "from taoloop.serve.gateway.quotas import Quotas\n"
         "from taoloop.serve.gateway.config.load_config import load_config\n"
-        "from taoloop.serve.gateway.server import Process\n"
+        "from taoloop.serve.gateway.server import GatewayServer\n"
         "config = load_config('agent.yaml')\n"
-        "Process(config, MemoryJournal(), load=lambda: config, allowances=Allowances(config.limits))\n"
+        "GatewayServer(config, MemoryJournal(), load=lambda: config, allowances=Quotas(config.limits))\n"
         "assert 'aiohttp_cors' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)

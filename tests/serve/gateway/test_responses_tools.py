@@ -84,7 +84,7 @@ class CountsLoads:
     def __init__(self, trace: Trace) -> None:
         self.trace, self.loads = trace, 0
 
-    async def own(self, _owner: str, _run_id: str) -> Trace:
+    async def load_owned_run(self, _owner: str, _run_id: str) -> Trace:
         self.loads += 1
         return self.trace
 
