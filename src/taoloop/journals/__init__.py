@@ -1,0 +1,1 @@
+"""Where traces are kept: in memory or in a SQLite file."""

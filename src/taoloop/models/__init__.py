@@ -1,0 +1,1 @@
+"""Models: the protocol, the registry of providers, and models around models."""

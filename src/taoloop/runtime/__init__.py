@@ -1,0 +1,1 @@
+"""What drives agents: the runner, approvals, recovery and what follows a run."""

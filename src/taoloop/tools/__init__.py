@@ -1,0 +1,1 @@
+"""Tools: cards with the code behind them, built in or from elsewhere."""
