@@ -17,7 +17,7 @@ from taoloop.core.message import Delta, ModelReply
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.parsing.placeholders import _PLACEHOLDER, _TEMPLATE, is_placeholder
-from taoloop.dialects.read_reply import native_reply
+from taoloop.dialects.read_reply import parse_api_choice
 from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, cut_at, unsent_suffix
 from taoloop.dialects.streaming.held_text import may_be_label, may_be_placeholder, normalise_line
 
@@ -238,7 +238,7 @@ def test_no_drift_of_the_shared_corpus_gives_anything_else() -> None:
 
 def gives_only_its_answer(case: dict[str, Any]) -> None:
     dialect = case["dialect"]
-    reply = native_reply(case["output"]) if dialect == "native" else ModelReply(text=case["output"])
+    reply = parse_api_choice(case["output"]) if dialect == "native" else ModelReply(text=case["output"])
     if not isinstance(reply, ModelReply):
         return
     tools = [

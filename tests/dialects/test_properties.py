@@ -12,7 +12,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.dialects import DIALECTS, get_dialect
-from taoloop.dialects.parsing.cleanup import EDGE, clean
+from taoloop.dialects.parsing.cleanup import EDGE_CHARS, clean_reply
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.placeholders import is_placeholder
 from taoloop.dialects.parsing.reply_parser import read_text
@@ -68,7 +68,7 @@ TOOLS = st.sampled_from(["lookup", "now", "天气查询", "ns.tool_2"])
 PLAIN = st.text(st.characters(codec="utf-8", categories=["L", "N", "Zs"]), max_size=20).map(str.strip)
 ANSWERS = st.one_of(
     PLAIN.filter(lambda text: bool(text) and usable(text)),
-    VALUE_TEXT.map(lambda text: text.strip(EDGE)).filter(
+    VALUE_TEXT.map(lambda text: text.strip(EDGE_CHARS)).filter(
         lambda text: text and usable(text) and not text.endswith(("|>", "</s>"))
     ),
 )
@@ -90,7 +90,7 @@ def read(name: str, reply: ModelReply) -> Decision | Problem:
 def tolerant(text: str) -> Decision | Problem:
     """What the tolerant reader makes of a text, without the short way before it."""
     try:
-        return read_text(clean(text), CARDS)
+        return read_text(clean_reply(text), CARDS)
     except ReplyParseError as refused:
         return refused.problem
 
@@ -138,7 +138,7 @@ def test_the_short_way_and_the_tolerant_reader_agree(
     written = dialect.write(decision).text
     if put is not None:
         written = written[:cut] + put + written[cut:]
-    quick = dialect.canonical(written, CARDS)
+    quick = dialect.parse_canonical(written, CARDS)
     assert quick is None or tolerant(written) == quick
 
 

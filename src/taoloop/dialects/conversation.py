@@ -43,8 +43,8 @@ from taoloop.dialects.prompt.untrusted_frame import defuse_markers
 OLD_OBSERVATION_CHARS = 400
 """What a compaction leaves of an old observation."""
 
-_NOBODY = AgentSpec()  # until the run has begun
-_ASIDE = ("compact", "pin", "read")  # what was asked beside the conversation
+_NO_AGENT = AgentSpec()  # until the run has begun
+_SIDE_PURPOSES = ("compact", "pin", "read")  # what was asked beside the conversation
 _WORTH_CUTTING_CHARS = 200  # a cut comes with a note of about this length
 _LEAST_RATIO, _MOST_RATIO = 0.5, 3.0  # how far a provider's count may move our estimate of what it has not counted
 
@@ -62,67 +62,67 @@ class Conversation:
         self._rules, self._tools, self._reasons = rules, tools, reasons
         self._events = events
         self._summary: Compacted | None = None  # what stands for the oldest steps
-        self._first = 1  # the event from which on everything is shown
-        self._previews = 0  # the last step whose observations are shown as previews
-        self._held: list[Noted] = []  # remarks that wait for the results of the calls that are open
-        self._said: list[Event] = []  # remarks of people, which outlive every compaction
+        self._first_event = 1  # the event from which on everything is shown
+        self._previewed_through = 0  # the last step whose observations are shown as previews
+        self._pending_notes: list[Noted] = []  # remarks that wait for the results of the calls that are open
+        self._note_events: list[Event] = []  # remarks of people, which outlive every compaction
         self._compacted_before = 0  # compactions before this event have been taken in
-        self._offered: int | None = None  # tokens of the tools that the provider gets through its API
-        self._sizes: list[int] = []  # tokens of each message, as far as they were asked for
-        self._counted: tuple[int, int] | None = None  # so many messages, and the provider's count of them
+        self._tool_tokens_estimate: int | None = None  # tokens of the tools that the provider gets through its API
+        self._message_tokens: list[int] = []  # tokens of each message, as far as they were asked for
+        self._provider_count: tuple[int, int] | None = None  # so many messages, and the provider's count of them
         self._ratio = 1.0  # of the provider's count to ours
-        self._refused: int | None = None  # a prompt of this size was too long
-        self._agent = _NOBODY
+        self._refused_tokens: int | None = None  # a prompt of this size was too long
+        self._agent = _NO_AGENT
         self._dialect: Dialect = get_dialect(self._agent.dialect)
         self._nonce = ""
-        self._output = ""  # the rule for an answer that must fit a schema
+        self._output_rule = ""  # the rule for an answer that must fit a schema
         self._replied: ModelReplied | None = None
         self._requested: list[ActionRequested] = []
         self._requests: dict[str, ActionRequested] = {}
         self._closing = False
-        self._hiding: OpaqueObservations | None = None  # where the model must not read observations
+        self._opaque: OpaqueObservations | None = None  # where the model must not read observations
 
     def fold(self, event: Event) -> None:
         """Add what the model is to see of this event; most facts are none of its business."""
         fact = event.fact
-        if (show := _SHOW.get(type(fact))) is not None:
+        if (show := _FOLDERS.get(type(fact))) is not None:
             show(self, fact)
         else:
             self._fold_rare(event)
 
-    def _say_held(self) -> None:
+    def _append_pending_notes(self) -> None:
         """Show remarks, but never between calls and their results: providers refuse such a conversation."""
-        while self._held and not self._requests:
-            said = self._held.pop(0)
-            self._user("notice", by=said.by, text=said.text)
+        while self._pending_notes and not self._requests:
+            note = self._pending_notes.pop(0)
+            self._add_user_message("notice", by=note.by, text=note.text)
 
     def _fold_rare(self, event: Event) -> None:
         match event.fact:
             case LimitReached() as fact if self._agent.closing_turn:
-                self._close(fact)
+                self._add_closing_turn(fact)
             case Noted() as fact:
                 if fact.by != "guard" and event.seq >= self._compacted_before:
-                    self._said.append(event)
-                self._held.append(fact)
-                self._say_held()
+                    self._note_events.append(event)
+                self._pending_notes.append(fact)
+                self._append_pending_notes()
             case Resumed():
-                self._refused = None  # perhaps with another model
+                self._refused_tokens = None  # perhaps with another model
                 if self._closing:
                     self._closing = False
-                    self._user("resumed")
-            case ApprovalRefused() as fact if self._hiding is not None:
-                self._hiding.refuse(fact)
+                    self._add_user_message("resumed")
+            case ApprovalRefused() as fact if self._opaque is not None:
+                self._opaque.record_refusal(fact)
             case Compacted() as fact if event.seq >= self._compacted_before:
-                self._shorten(fact, event.seq)
+                self._compact(fact, event.seq)
             case ModelErred(purpose="decide" | "repair" | "close") if event.seq >= self._compacted_before:
-                self._refused = self.tokens()
+                self._refused_tokens = self.tokens()
             case _:
                 pass
 
     # Its size, and how it becomes shorter
 
     @property
-    def summarised(self) -> int:
+    def summarised_through(self) -> int:
         """The last step that is shown by a summary; 0 for none."""
         return self._summary.through_step if self._summary is not None else 0
 
@@ -132,94 +132,96 @@ class Conversation:
         return self._summary.summary if self._summary is not None else ""
 
     @property
-    def previewed(self) -> int:
+    def previewed_through(self) -> int:
         """The last step whose observations are shown as previews; 0 for none."""
-        return max(self._previews, self.summarised)
+        return max(self._previewed_through, self.summarised_through)
 
     @property
-    def window(self) -> int | None:
+    def known_window(self) -> int | None:
         """How many tokens fit, as far as it is known: what the agent says, or what the provider refused."""
-        known = [self._agent.context_tokens, None if self._refused is None else self._refused * 19 // 20]
+        known = [self._agent.context_tokens, None if self._refused_tokens is None else self._refused_tokens * 19 // 20]
         return min((tokens for tokens in known if tokens is not None), default=None)
 
     @property
-    def room(self) -> int | None:
+    def prompt_budget(self) -> int | None:
         """How much of the window a prompt may have; the rest is for the reply, which a refused prompt had beside it."""
-        window, agent = self.window, self._agent
+        window, agent = self.known_window, self._agent
         if window is None or agent.context_tokens is None:
             return window
         return min(window, agent.context_tokens - (agent.max_output_tokens or 0))
 
     def tokens(self) -> int:
         """The size of the next prompt: what the provider counted last, and an estimate of what came since."""
-        self._sizes.extend(message_tokens(message) for message in self.messages[len(self._sizes) :])
-        if self._counted is None:
-            return math.ceil(self._ratio * (self._tool_tokens() + sum(self._sizes)))
-        at, counted = self._counted
-        ours = self._tool_tokens() + sum(self._sizes[:at])
+        self._message_tokens.extend(message_tokens(message) for message in self.messages[len(self._message_tokens) :])
+        if self._provider_count is None:
+            return math.ceil(self._ratio * (self._tool_tokens() + sum(self._message_tokens)))
+        at, counted = self._provider_count
+        ours = self._tool_tokens() + sum(self._message_tokens[:at])
         self._ratio = min(_MOST_RATIO, max(_LEAST_RATIO, counted / ours))
-        return math.ceil(counted + self._ratio * sum(self._sizes[at:]))
+        return math.ceil(counted + self._ratio * sum(self._message_tokens[at:]))
 
     def estimate(self, messages: Sequence[Message]) -> int:
         """The size of any prompt, with the tools on offer, by the ratio that the last count gave."""
         return math.ceil(self._ratio * (self._tool_tokens() + sum(map(message_tokens, messages))))
 
-    def through(self, step: int) -> tuple[Message, ...]:
+    def messages_through(self, step: int) -> tuple[Message, ...]:
         """The messages up to the end of a step: the first of those there are."""
         other = copy(self)
-        other._make(self._begin(step + 1, len(self._events)))
+        other._rebuild(self._step_start(step + 1, len(self._events)))
         return tuple(other.messages)
 
-    def shortened(self, fact: Compacted) -> Conversation:
+    def compacted(self, fact: Compacted) -> Conversation:
         """What it would be after this compaction; it stays as it is itself."""
         other = copy(self)
-        other._shorten(fact, len(self._events))
+        other._compact(fact, len(self._events))
         return other
 
     def _tool_tokens(self) -> int:
         """The tools that the provider gets through its API."""
-        if self._offered is None:
+        if self._tool_tokens_estimate is None:
             cards = listed_cards(self._agent.tools) if self._tools and self._dialect.native else ()
-            self._offered = sum(estimate_tokens(describe(c)) + estimate_tokens(compact(c.input_schema)) for c in cards)
-        return self._offered
+            self._tool_tokens_estimate = sum(
+                estimate_tokens(describe(c)) + estimate_tokens(compact(c.input_schema)) for c in cards
+            )
+        return self._tool_tokens_estimate
 
-    def _shorten(self, fact: Compacted, end: int) -> None:
+    def _compact(self, fact: Compacted, end: int) -> None:
         self.tokens()  # keeps the ratio, which outlives the messages
         if fact.summary:
-            self._summary, self._first = fact, self._begin(fact.through_step + 1, end)
+            self._summary, self._first_event = fact, self._step_start(fact.through_step + 1, end)
         else:
-            self._previews = fact.through_step
-        self._make(end)
+            self._previewed_through = fact.through_step
+        self._rebuild(end)
 
-    def _begin(self, step: int, end: int) -> int:
+    def _step_start(self, step: int, end: int) -> int:
         """The first event of a step, or `end` if there is no such step yet."""
-        events = self._events[self._first : end]
+        events = self._events[self._first_event : end]
         return next((e.seq for e in events if isinstance(e.fact, ModelReplied) and e.fact.step == step), end)
 
-    def _make(self, end: int) -> None:
+    def _rebuild(self, end: int) -> None:
         """Make the messages anew: the head, what people said, the summary, and the events after those it stands for."""
-        self.messages, self._sizes = [], []
+        self.messages, self._message_tokens = [], []
         self._closing, self._requests = False, {}
         self._replied, self._requested = None, []
-        self._compacted_before, refused = end, self._refused
-        said = [event for event in self._said if event.seq < self._first]
-        for event in [self._events[0], *said]:
+        self._compacted_before, refused = end, self._refused_tokens
+        notes = [event for event in self._note_events if event.seq < self._first_event]
+        for event in [self._events[0], *notes]:
             self.fold(event)
         if (summary := self._summary) is not None:
             content = defuse_markers(summary.summary, self._nonce)
-            name = "summary" if self._hiding is None else "handles_summary"
-            self._user(name, through=summary.through_step, nonce=self._nonce, content=content)
-        for event in self._events[self._first : end]:
+            name = "summary" if self._opaque is None else "handles_summary"
+            self._add_user_message(name, through=summary.through_step, nonce=self._nonce, content=content)
+        for event in self._events[self._first_event : end]:
             self.fold(event)
-        self._counted, self._refused = None, refused  # the count was of the longer prompt
+        self._provider_count, self._refused_tokens = None, refused  # the count was of the longer prompt
 
     # What is said
 
-    def _open(self, fact: RunStarted) -> None:
+    def _start(self, fact: RunStarted) -> None:
         agent = self._agent = fact.agent
         self._dialect = get_dialect(agent.dialect)
-        self._nonce, self._hiding = fact.nonce, OpaqueObservations.of(agent)
-        self._output = output_schema_prompt(agent.prompts, agent.output_schema)
+        self._nonce, self._opaque = fact.nonce, OpaqueObservations.for_agent(agent)
+        self._output_rule = output_schema_prompt(agent.prompts, agent.output_schema)
         system = system_prompt(
             agent.prompts,
             self._dialect,
@@ -227,82 +229,82 @@ class Conversation:
             self._rules,
             agent.instructions,
             tools=self._tools,
-            reasons=self._thinks(tools=self._tools),
-            output=self._output,
-            more_rules=self._hiding.rules if self._hiding is not None and self._tools else "",
+            reasons=self._asks_for_thoughts(tools=self._tools),
+            output=self._output_rule,
+            more_rules=self._opaque.rules if self._opaque is not None and self._tools else "",
         )
         self.messages.append(Message(role="system", content=system))
         self.messages.extend(fact.history)
         self.messages.append(Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task)))
 
-    def _reply(self, fact: ModelReplied) -> None:
-        if fact.purpose in _ASIDE:
+    def _add_reply(self, fact: ModelReplied) -> None:
+        if fact.purpose in _SIDE_PURPOSES:
             return
         if fact.usage.input_tokens > 0 and fact.purpose != "close":  # there no tools were on offer
-            self._counted = len(self.messages), fact.usage.input_tokens
+            self._provider_count = len(self.messages), fact.usage.input_tokens
         self._replied = fact
         if not isinstance(fact.decision, Act) or fact.purpose == "close":
-            self._echo()
+            self._add_echo()
 
-    def _request(self, fact: ActionRequested) -> None:
+    def _add_request(self, fact: ActionRequested) -> None:
         self._requests[fact.call_id] = fact
         self._requested.append(fact)
         replied = self._replied
         if replied and isinstance(replied.decision, Act) and len(self._requested) == len(replied.decision.calls):
-            self._echo()
+            self._add_echo()
 
-    def _observe(self, fact: Observed) -> None:
+    def _add_observation(self, fact: Observed) -> None:
         requested, prompts = self._requests.pop(fact.call_id), self._agent.prompts
-        if self._hiding is not None:
-            fact, prompts = self._hiding.hidden(requested, fact), self._hiding.prompts
-        elif requested.step <= self._previews:
-            fact = _old(fact)
+        if self._opaque is not None:
+            fact, prompts = self._opaque.hide(requested, fact), self._opaque.prompts
+        elif requested.step <= self._previewed_through:
+            fact = _preview_observation(fact)
         self.messages.append(self._dialect.observation(requested, fact, prompts, self._nonce))
-        if self._held:
-            self._say_held()
+        if self._pending_notes:
+            self._append_pending_notes()
 
-    def _echo(self) -> None:
+    def _add_echo(self) -> None:
         if self._replied is not None:
             self.messages.append(self._dialect.echo(self._replied, self._requested))
         self._replied, self._requested = None, []
 
-    def _close(self, fact: LimitReached) -> None:
+    def _add_closing_turn(self, fact: LimitReached) -> None:
         self._closing = True
         reason = limit_text(self._agent.language, fact)
-        reasons = self._thinks(tools=False)
+        reasons = self._asks_for_thoughts(tools=False)
         expected = output_format_prompt(self._agent.prompts, self._dialect.name, tools=False, reasons=reasons)
-        self._user("closing", reason=reason, form=_with_rule(expected, self._output))
+        self._add_user_message("closing", reason=reason, form=_append_rule(expected, self._output_rule))
 
-    def _correct(self, fact: ReplyRejected) -> None:
+    def _add_correction(self, fact: ReplyRejected) -> None:
         if self._closing:
             return
-        reasons = self._thinks(tools=self._tools)
+        reasons = self._asks_for_thoughts(tools=self._tools)
         message = self._dialect.correction(fact, self._agent.prompts, tools=self._tools, reasons=reasons)
-        self.messages.append(replace(message, content=_with_rule(message.content, self._output)))
+        self.messages.append(replace(message, content=_append_rule(message.content, self._output_rule)))
 
-    def _thinks(self, *, tools: bool) -> bool:
+    def _asks_for_thoughts(self, *, tools: bool) -> bool:
         """Whether thoughts are asked for; not where the whole text of a reply must be the JSON of an answer."""
-        return self._reasons and (tools or not self._output or not self._dialect.native)
+        return self._reasons and (tools or not self._output_rule or not self._dialect.native)
 
-    def _user(self, name: str, /, **values: object) -> None:
+    def _add_user_message(self, name: str, /, **values: object) -> None:
         self.messages.append(Message(role="user", content=self._agent.prompts.fill(name, **values)))
 
 
-_SHOW: dict[type[Fact], Callable[[Conversation, Any], None]] = {
-    RunStarted: Conversation._open,
-    ModelReplied: Conversation._reply,
-    ActionRequested: Conversation._request,
-    Observed: Conversation._observe,
-    ReplyRejected: Conversation._correct,
+_FOLDERS: dict[type[Fact], Callable[[Conversation, Any], None]] = {
+    RunStarted: Conversation._start,
+    ModelReplied: Conversation._add_reply,
+    ActionRequested: Conversation._add_request,
+    Observed: Conversation._add_observation,
+    ReplyRejected: Conversation._add_correction,
 }
 """What most of a conversation is made of."""
 
 
-def _with_rule(text: str, rule: str) -> str:
+def _append_rule(text: str, rule: str) -> str:
     return f"{text}\n\n{rule}" if rule else text
 
 
-def _old(observed: Observed) -> Observed:
+def _preview_observation(observed: Observed) -> Observed:
     """An observation as a compaction leaves it: short, with the name under which the whole can be read."""
     fault, output = observed.error, observed.output
     if fault is not None and len(fault.message) > OLD_OBSERVATION_CHARS + _WORTH_CUTTING_CHARS:

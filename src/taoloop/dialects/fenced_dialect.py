@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from taoloop.core.message import ModelReply
-from taoloop.dialects.json_dialect import written
-from taoloop.dialects.parsing.fast_path import quick_act, quick_answer
+from taoloop.dialects.json_dialect import decision_object
+from taoloop.dialects.parsing.fast_path import canonical_act, canonical_answer
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps
 from taoloop.dialects.prose_dialect import TextReplyDialect, plain_reason
 
@@ -28,31 +28,31 @@ class FencedDialect(TextReplyDialect):
     name = "fenced"
     stop = ("\nObservation:", "\n观察：", "\n观察:")
 
-    def canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
+    def parse_canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
         """The decision in a reply of at most one line of thought and one fence."""
         head = _HEAD.match(text)
         if head is None or "</" in text or "<|" in text:
             return None
         try:
-            made, end = decode_at(text, head.end())
+            parsed, end = decode_at(text, head.end())
         except NotJsonError:
             return None
-        if text[end:].rstrip() != "\n```" or made.keys() != _KEYS:
+        if text[end:].rstrip() != "\n```" or parsed.keys() != _KEYS:
             return None
-        action, given, reason = made["action"], made["action_input"], (head["thought"] or "").strip()
+        action, action_input, reason = parsed["action"], parsed["action_input"], (head["thought"] or "").strip()
         if not reason.isprintable():
             return None
         if action in _FINAL:
             known = any(card.name in _FINAL for card in cards)
-            return quick_answer(given, reason) if type(given) is str and not known else None
-        return quick_act(action, given, reason, cards)
+            return canonical_answer(action_input, reason) if type(action_input) is str and not known else None
+        return canonical_act(action, action_input, reason, cards)
 
     def write(self, decision: Decision) -> ModelReply:
         """The thought, if there is one, and the object on one line in its fence.
 
         In a thought that could not be read back, lines are joined and label words quoted.
         """
-        body = f"Action:\n```json\n{dumps(written(decision, self.name))}\n```"
+        body = f"Action:\n```json\n{dumps(decision_object(decision, self.name))}\n```"
         reason = decision.reason
         if not reason:
             return ModelReply(text=body)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.decision import Act, Decision
 from taoloop.core.message import ModelReply
-from taoloop.dialects.parsing.fast_path import quick_act, quick_answer
+from taoloop.dialects.parsing.fast_path import canonical_act, canonical_answer
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps
 from taoloop.dialects.prose_dialect import TextReplyDialect, only_call
 
@@ -27,28 +27,28 @@ class JsonDialect(TextReplyDialect):
 
     name = "json"
 
-    def canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
+    def parse_canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
         """The decision in a reply that is exactly the object of the first form."""
         if not text.startswith("{") or "</" in text or "<|" in text:
             return None
         try:
-            made, end = decode_at(text)
+            parsed, end = decode_at(text)
         except NotJsonError:
             return None
-        if end != len(text) or made.keys() != _KEYS or type(made["thought"]) is not str:
+        if end != len(text) or parsed.keys() != _KEYS or type(parsed["thought"]) is not str:
             return None
-        action, given, reason = made["action"], made["action_input"], made["thought"].strip()
+        action, action_input, reason = parsed["action"], parsed["action_input"], parsed["thought"].strip()
         if action == "final":
             known = any(card.name == action for card in cards)
-            return quick_answer(given, reason) if type(given) is str and not known else None
-        return quick_act(action, given, reason, cards)
+            return canonical_answer(action_input, reason) if type(action_input) is str and not known else None
+        return canonical_act(action, action_input, reason, cards)
 
     def write(self, decision: Decision) -> ModelReply:
         """The canonical object on one line, not ASCII-escaped."""
-        return ModelReply(text=dumps({"thought": decision.reason, **written(decision, self.name)}))
+        return ModelReply(text=dumps({"thought": decision.reason, **decision_object(decision, self.name)}))
 
 
-def written(decision: Decision, dialect: str) -> dict[str, object]:
+def decision_object(decision: Decision, dialect: str) -> dict[str, object]:
     """The action and its input as an object has them."""
     if isinstance(decision, Act):
         call = only_call(decision, dialect)

@@ -10,22 +10,22 @@ from taoloop.core.cards.coercion import schema_types
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.fast_dataclass import maker
 from taoloop.core.message import Message, ModelReply, ToolCallText
-from taoloop.dialects.parsing.call_arguments import build_call, input_value, is_program
-from taoloop.dialects.parsing.cleanup import clean, reject_truncated, strip_end_tokens
-from taoloop.dialects.parsing.fast_path import quick_args
+from taoloop.dialects.parsing.call_arguments import build_call, is_program, parse_bare_input
+from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated, strip_end_tokens
+from taoloop.dialects.parsing.fast_path import canonical_args
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
-from taoloop.dialects.parsing.json_repair import read_value, skip_extra_closers, unescaped
+from taoloop.dialects.parsing.json_repair import parse_value, skip_extra_closers, unescape_quotes
 from taoloop.dialects.parsing.labels import INLINE_LABEL, LABEL, label_kind
 from taoloop.dialects.parsing.leaked_calls import OPENER
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.patterns import BEGINS, FOREIGN_TURN
-from taoloop.dialects.parsing.placeholders import MARKUP, answer_text
+from taoloop.dialects.parsing.placeholders import HTML_TAG, answer_text
 from taoloop.dialects.parsing.reply_parser import read_text
-from taoloop.dialects.parsing.strict_json import NotJsonError, canonical, dumps, json_equal
+from taoloop.dialects.parsing.strict_json import NotJsonError, canonical_json, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
-from taoloop.dialects.prompt.opaque_observations import as_written
+from taoloop.dialects.prompt.opaque_observations import with_written_args
 from taoloop.dialects.prompt.untrusted_frame import observation_text
-from taoloop.dialects.prose_dialect import correction, displayed_reply
+from taoloop.dialects.prose_dialect import correction_message, displayed_reply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,42 +40,44 @@ _message = maker(Message)
 _call_text = maker(ToolCallText)
 
 _LEAK = re.compile(f"{BEGINS}(?:{OPENER}|{FOREIGN_TURN})", re.IGNORECASE)
-_NAMED = re.compile(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")
-_TOLD_AND_DONE = re.compile(
+_STRING_MEMBER = re.compile(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")
+_INVENTED_RESULT = re.compile(
     r"</(?:observation|tool_response|tool_result|tool_output|function_results?|function_response)>\s*[^\s<]"
 )
-_WHOLE = re.compile(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
+_ONE_OBJECT = re.compile(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
 _CLOSERS = re.compile(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
 _IN_TAGS = re.compile(r"<(final[ _]?answer|answer|final|output)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
-_SIGNS = re.compile(r"[<\[:：(（“\"'「【✿{]|^[ \t]*[>#*+_`•-]", re.MULTILINE)
-_MARKS = re.compile(r"<[|｜]|[|｜]>|✿")
+_STRUCTURE = re.compile(r"[<\[:：(（“\"'「【✿{]|^[ \t]*[>#*+_`•-]", re.MULTILINE)
+_CONTROL_MARK = re.compile(r"<[|｜]|[|｜]>|✿")
 _TAGS = re.compile(
     r"</?([\w.:-]{1,120})[ \t/>]|=[\"']?([\w.-]{1,120})[\"']?[ \t/]{0,3}>|>\s{0,4}([\w.:-]{1,120})\s{0,4}<"
 )
 _OBJECT = re.compile(r"\s{0,8}(?:```\w{0,20}\s{0,8})?\{")
-_IS = re.compile(r"[=>–—-]|\bis\b")
-_ACTS = re.compile(
+_ACTION_RELATION = re.compile(r"[=>–—-]|\bis\b")
+_ACTION_PHRASE = re.compile(
     r"^\W{0,8}(?:action|tool|function)(?:[ _]name)?\W{0,3}[ \t]{0,3}(?:[=–—>-]{1,3}|is\b)[ \t]{0,3}"
     r"[`*\"']{0,3}([\w.-]{1,120})",
     re.IGNORECASE | re.MULTILINE,
 )
-_TURN = re.compile(r"^[ \t]*[>*#\[]{0,4}[ \t]?(?:user|human|用户)[*\]]{0,4}[ \t]?[:：]", re.IGNORECASE | re.MULTILINE)
-_OWN_TURN = re.compile(
+_USER_TURN = re.compile(
+    r"^[ \t]*[>*#\[]{0,4}[ \t]?(?:user|human|用户)[*\]]{0,4}[ \t]?[:：]", re.IGNORECASE | re.MULTILINE
+)
+_ASSISTANT_TURN = re.compile(
     r"^[ \t]*[>*#\[]{0,4}[ \t]?(?:assistant|ai|助手)[*\]]{0,4}[ \t]?[:：]", re.IGNORECASE | re.MULTILINE
 )
-_MOST_TURNS = 50
-_TOLD_LINE = re.compile(
+_MAX_TURNS = 50
+_OBSERVATION_LINE = re.compile(
     r"^[ \t]*[>*#`\[-]{0,4}[ \t]?(?:observation|观察(?:结果)?|(?:tool|function)[ _](?:result|response|output))"
     r"(?:[ \t]?\d{1,3})?[*`\]]{0,4}[ \t]?[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-_WORDS_IN = re.compile(r"[^\W\d][\w.-]{0,120}")
+_IDENTIFIER = re.compile(r"[^\W\d][\w.-]{0,120}")
 _EMPTY_FENCE = re.compile(r"```\w{0,20}\s*(?:```)?")
 _FENCE = re.compile(r"\A```[\w+-]{0,20}[ \t]*(?=[\s{])")
-_WORDS = frozenset({"true", "false", "null", "none", "undefined", "nan", "infinity"})
-_MOST_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
-_CALLED = re.compile(r"(?:\A|\n)[ \t]*\[?(?:print\()?([^\W\d][\w.]{0,120})\(")
-_HEAD = re.compile(r"\s{0,8}[`*\"']*([^\s:：({\[`*\"']{1,120})")
+_LITERAL_WORDS = frozenset({"true", "false", "null", "none", "undefined", "nan", "infinity"})
+_MAX_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
+_CALL_LINE = re.compile(r"(?:\A|\n)[ \t]*\[?(?:print\()?([^\W\d][\w.]{0,120})\(")
+_LABELLED_NAME = re.compile(r"\s{0,8}[`*\"']*([^\s:：({\[`*\"']{1,120})")
 
 
 class NativeDialect:
@@ -89,19 +91,19 @@ class NativeDialect:
         """The calls of a reply, or its text as the answer; a call of a known tool in the text is a call."""
         try:
             reject_truncated(reply)
-            text = clean(reply.text) if reply.text else ""
+            text = clean_reply(reply.text) if reply.text else ""
             if reply.tool_calls:
-                calls = _calls(reply.tool_calls, cards)
-                _agree(text, calls, cards)
+                calls = _parse_calls(reply.tool_calls, cards)
+                _check_text_agrees(text, calls, cards)
                 return _act(calls=calls, reason=text)
             if (tagged := _IN_TAGS.fullmatch(text)) is not None:
                 text = tagged[2].strip()
             if not text or _EMPTY_FENCE.fullmatch(text):
                 raise ReplyParseError("empty", "The reply is empty: neither a tool call nor an answer.")
-            if (turn := _next_turn(text)) and not _speaks_of_calls(text[:turn], cards):
+            if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
                 text = text[:turn].rstrip()
-            elif _speaks_of_calls(text, cards):
-                return _in_text(text, cards, json_answer=json_answer)
+            elif _holds_decision(text, cards):
+                return _parse_text_call(text, cards, json_answer=json_answer)
             return Answer(text=answer_text(text, json_answer=json_answer))
         except ReplyParseError as refused:
             return refused.problem
@@ -119,8 +121,10 @@ class NativeDialect:
         if isinstance(decision, Answer):
             return Message(role="assistant", content=decision.text)
         if decision is None or not requested:
-            return Message(role="assistant", content=displayed_reply(_with_calls(replied)))
-        calls = tuple([_call_text(name=r.tool, arguments=dumps(as_written(r).args), id=r.call_id) for r in requested])
+            return Message(role="assistant", content=displayed_reply(_text_with_calls(replied)))
+        calls = tuple(
+            [_call_text(name=r.tool, arguments=dumps(with_written_args(r).args), id=r.call_id) for r in requested]
+        )
         return _message(role="assistant", content=decision.reason, tool_calls=calls)
 
     def observation(self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> Message:
@@ -130,162 +134,176 @@ class NativeDialect:
 
     def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
         """What was wrong, and what is expected."""
-        return correction(self.name, rejected, prompts, tools=tools, reasons=reasons)
+        return correction_message(self.name, rejected, prompts, tools=tools, reasons=reasons)
 
 
-def _calls(delivered: Sequence[ToolCallText], cards: Sequence[ToolCard]) -> tuple[Call, ...]:
+def _parse_calls(tool_calls: Sequence[ToolCallText], cards: Sequence[ToolCard]) -> tuple[Call, ...]:
     """The different calls of a reply, each once."""
-    if len(delivered) == 1:
-        return (_call(delivered[0], cards),)
+    if len(tool_calls) == 1:
+        return (_parse_call(tool_calls[0], cards),)
     calls: dict[tuple[str, str], Call] = {}
-    for one in delivered:
-        call = _call(one, cards)
-        calls.setdefault((call.tool, canonical(call.args)), call)
+    for tool_call in tool_calls:
+        call = _parse_call(tool_call, cards)
+        calls.setdefault((call.tool, canonical_json(call.args)), call)
     return tuple(calls.values())
 
 
-def _call(delivered: ToolCallText, cards: Sequence[ToolCard]) -> Call:
-    source, name = delivered.arguments, delivered.name
+def _parse_call(tool_call: ToolCallText, cards: Sequence[ToolCard]) -> Call:
+    source, name = tool_call.arguments, tool_call.name
     if source.startswith("{"):
-        args = quick_args(name, source, cards)
+        args = canonical_args(name, source, cards)
         if args is not None:
-            return _make_call(tool=name, args=args, ref=delivered.id)
+            return _make_call(tool=name, args=args, ref=tool_call.id)
     source = strip_end_tokens(source.strip())
-    value, doubtful = _bare(name, source, cards) or _arguments(name, source)
-    call = build_call(name, value, cards, doubtful=doubtful)
+    value, is_guess = _parse_bare_argument(name, source, cards) or _parse_arguments(name, source)
+    call = build_call(name, value, cards, is_guess=is_guess)
     if not isinstance(call.args, dict):
         raise ReplyParseError("bad_json", f"The arguments of {name!r} are no JSON object.", source)
-    return Call(tool=call.tool, args=call.args, ref=delivered.id)
+    return Call(tool=call.tool, args=call.args, ref=tool_call.id)
 
 
-def _arguments(name: str, source: str) -> tuple[Any, bool]:
+def _parse_arguments(name: str, source: str) -> tuple[Any, bool]:
     """The value of the arguments; the same object several times in a row is one."""
     source = _FENCE.sub("", source, count=1).removesuffix("```").strip()
     if not source or source.casefold() in ("null", "none"):
         return None, False
     try:
         if source.startswith('{\\"'):
-            source = unescaped(source)
-        found = read_value(source)
-        end = skip_extra_closers(source, found.end)
-        for _ in range(_MOST_COPIES):
+            source = unescape_quotes(source)
+        parsed = parse_value(source)
+        end = skip_extra_closers(source, parsed.end)
+        for _ in range(_MAX_COPIES):
             if end >= len(source) or _CLOSERS.fullmatch(source, end):
                 end = len(source)
                 break
-            again = read_value(source, end)
-            if not isinstance(found.value, dict) or not json_equal(again.value, found.value):
+            copy = parse_value(source, end)
+            if not isinstance(parsed.value, dict) or not json_equal(copy.value, parsed.value):
                 break
-            end = skip_extra_closers(source, again.end)
+            end = skip_extra_closers(source, copy.end)
         if end < len(source):
             raise NotJsonError("something else follows the object")
     except NotJsonError as error:
         raise ReplyParseError("bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source) from None
-    return found.value, found.is_guess
+    return parsed.value, parsed.is_guess
 
 
-def _bare(name: str, source: str, cards: Sequence[ToolCard]) -> tuple[Any, bool] | None:
+def _parse_bare_argument(name: str, source: str, cards: Sequence[ToolCard]) -> tuple[Any, bool] | None:
     """Plain words in place of the arguments of a tool that has one text for its only parameter."""
     card = resolve_tool_name(name, cards)
     if card is None or card.sole_parameter is None or not source[:1].isalpha() or "\n" in source:
         return None
     types = schema_types(card.parameters[card.sole_parameter], card.input_schema)
-    if "string" not in types or source.casefold() in _WORDS or INLINE_LABEL.search(source) or is_program(source):
+    if (
+        "string" not in types
+        or source.casefold() in _LITERAL_WORDS
+        or INLINE_LABEL.search(source)
+        or is_program(source)
+    ):
         return None
-    return input_value(source, name, card)
+    return parse_bare_input(source, name, card)
 
 
-def _agree(text: str, calls: tuple[Call, ...], cards: Sequence[ToolCard]) -> None:
+def _check_text_agrees(text: str, calls: tuple[Call, ...], cards: Sequence[ToolCard]) -> None:
     """Refuse a text beside calls that says something else: another call, or a labelled answer.
 
     Raises:
-        RefusedError: it does.
+        ReplyParseError: it does.
     """
-    if not text or not _speaks_of_calls(text, cards):
+    if not text or not _holds_decision(text, cards):
         return
-    said = read_text(text, cards)
-    if isinstance(said, Answer) or len(calls) != 1 or not json_equal(said.calls[0].args, calls[0].args):
+    decision = read_text(text, cards)
+    if isinstance(decision, Answer) or len(calls) != 1 or not json_equal(decision.calls[0].args, calls[0].args):
         raise ReplyParseError(
             "two_decisions", "The text beside the tool call holds another decision; nothing was run.", text
         )
 
 
-def _in_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> Decision:
+def _parse_text_call(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> Decision:
     """The decision in a text that holds more than an answer.
 
     A call between words may be an example in an answer. One of a tool that reads is believed if it is marked as a call
     or ends the text; any other only if it ends the text and is marked, or is all of the text.
 
     Raises:
-        RefusedError: there is none that may be believed.
+        ReplyParseError: there is none that may be believed.
     """
-    said = read_text(text, cards, json_answer=json_answer)
-    if isinstance(said, Answer):
-        return said
-    if _TOLD_AND_DONE.search(text):
+    decision = read_text(text, cards, json_answer=json_answer)
+    if isinstance(decision, Answer):
+        return decision
+    if _INVENTED_RESULT.search(text):
         raise ReplyParseError(
             "invented_observation", "You wrote the result of the tool yourself; nothing was run.", text
         )
-    card = resolve_tool_name(said.calls[0].tool, cards)
-    marked = _LEAK.search(text) is not None or any(label_kind(label) == "action" for label in LABEL.finditer(text))
-    alone = (
+    card = resolve_tool_name(decision.calls[0].tool, cards)
+    is_marked = _LEAK.search(text) is not None or any(label_kind(label) == "action" for label in LABEL.finditer(text))
+    is_alone = (
         text.lstrip("`").startswith(("{", "[", "json", "JSON", "tool_code", "python"))
-        or _CALLED.match(text) is not None
+        or _CALL_LINE.match(text) is not None
     )
-    ends = text.endswith(("}", "]", ")", "`", ">"))
-    if card is None or not ((card.reads_only and (marked or ends)) or (ends and (marked or alone))):
+    ends_text = text.endswith(("}", "]", ")", "`", ">"))
+    if card is None or not ((card.reads_only and (is_marked or ends_text)) or (ends_text and (is_marked or is_alone))):
         raise ReplyParseError(
-            "bad_action", f"The call of {said.calls[0].tool!r} stands in the text; use the tool call of the API.", text
+            "bad_action",
+            f"The call of {decision.calls[0].tool!r} stands in the text; use the tool call of the API.",
+            text,
         )
-    return said
+    return decision
 
 
-def _speaks_of_calls(text: str, cards: Sequence[ToolCard]) -> bool:
+def _holds_decision(text: str, cards: Sequence[ToolCard]) -> bool:
     """Whether a text holds more than an answer: a label of a decision, or a call of a known tool."""
-    if _SIGNS.search(text) is None:
+    if _STRUCTURE.search(text) is None:
         return False
     if ("<" in text or "[" in text or ">>>" in text) and _LEAK.search(text):
         return True
-    if _marks_a_tool(text, cards) or any(_decides(label, cards) for label in LABEL.finditer(text)):
+    if _has_marked_tool_name(text, cards) or any(_is_decision_label(label, cards) for label in LABEL.finditer(text)):
         return True
     if ":" in text or "：" in text:
-        told = islice(_TOLD_LINE.finditer(text), _MOST_TURNS)
-        if any(not _in_fence(text, line.start()) for line in told):
+        observations = islice(_OBSERVATION_LINE.finditer(text), _MAX_TURNS)
+        if any(not _in_fence(text, line.start()) for line in observations):
             return True
-    written = chain(_CALLED.finditer(text) if "(" in text else (), _ACTS.finditer(text) if _IS.search(text) else ())
-    if any(resolve_tool_name(match.group(1), cards) is not None for match in written):
+    matches = chain(
+        _CALL_LINE.finditer(text) if "(" in text else (),
+        _ACTION_PHRASE.finditer(text) if _ACTION_RELATION.search(text) else (),
+    )
+    if any(resolve_tool_name(match.group(1), cards) is not None for match in matches):
         return True
-    if "tool_code" in text[:40] or text[:7].casefold() == "finish[" or (_WHOLE.fullmatch(text) and _is_call(text)):
+    if (
+        "tool_code" in text[:40]
+        or text[:7].casefold() == "finish["
+        or (_ONE_OBJECT.fullmatch(text) and _is_call_object(text))
+    ):
         return True
-    names = (match.group(2) for match in _NAMED.finditer(text) if plain_key(match.group(1)) in ROLES["tool"])
+    names = (match.group(2) for match in _STRING_MEMBER.finditer(text) if plain_key(match.group(1)) in ROLES["tool"])
     return any(resolve_tool_name(name, cards) is not None for name in names)
 
 
-def _decides(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:
+def _is_decision_label(label: re.Match[str], cards: Sequence[ToolCard]) -> bool:
     """Whether a label can only be that of a decision, or begins a text as no answer does."""
     kind, text = label_kind(label), label.string
     if kind == "final":
         return any(word in label.group().casefold() for word in ("final", "最终", "最終"))
     if kind == "action":
-        head = _HEAD.match(text, label.end())
+        head = _LABELLED_NAME.match(text, label.end())
         return head is not None and resolve_tool_name(head.group(1), cards) is not None
     if kind == "input":
         return _OBJECT.match(text, label.end()) is not None
-    return label.start() == 0 and (kind in ("observation", "thought") or _TURN.match(text) is not None)
+    return label.start() == 0 and (kind in ("observation", "thought") or _USER_TURN.match(text) is not None)
 
 
-def _next_turn(text: str) -> int:
+def _find_next_turn(text: str) -> int:
     """Where the turn of somebody else begins behind an answer; 0 where none does.
 
     Raises:
-        RefusedError: it is not clear whether a line is such a turn, or one of the answer.
+        ReplyParseError: it is not clear whether a line is such a turn, or one of the answer.
     """
     if ":" not in text and "：" not in text:
         return 0
-    for turn in islice(_TURN.finditer(text), _MOST_TURNS):
+    for turn in islice(_USER_TURN.finditer(text), _MAX_TURNS):
         start = turn.start()
         if not start or _in_fence(text, start):
             continue
-        if text[:start].endswith("\n\n") or _OWN_TURN.search(text, turn.end()):
+        if text[:start].endswith("\n\n") or _ASSISTANT_TURN.search(text, turn.end()):
             return start
         if "human" in turn.group().casefold():
             raise ReplyParseError(
@@ -299,22 +317,22 @@ def _in_fence(text: str, position: int) -> bool:
     return text.count("```", 0, position) % 2 > 0
 
 
-def _marks_a_tool(text: str, cards: Sequence[ToolCard]) -> bool:
+def _has_marked_tool_name(text: str, cards: Sequence[ToolCard]) -> bool:
     """Whether signs of control, or tags, stand around the name of a known tool: a call in a notation nobody knows."""
-    if _MARKS.search(text):
+    if _CONTROL_MARK.search(text):
         names = {card.name.casefold() for card in cards}
-        words = (word.group().casefold() for word in _WORDS_IN.finditer(text))
+        words = (word.group().casefold() for word in _IDENTIFIER.finditer(text))
         return "✿" in text or any(word in names or word.rpartition(".")[2] in names for word in words)
     if "<" not in text:
         return False
-    found = (match.group(match.lastindex or 0) for match in _TAGS.finditer(text))
-    return any(not MARKUP.fullmatch(name) and resolve_tool_name(name, cards) is not None for name in found)
+    tagged_names = (match.group(match.lastindex or 0) for match in _TAGS.finditer(text))
+    return any(not HTML_TAG.fullmatch(name) and resolve_tool_name(name, cards) is not None for name in tagged_names)
 
 
-def _is_call(text: str) -> bool:
+def _is_call_object(text: str) -> bool:
     """Whether a text that is one object has the shape of a call, be its tool known or not."""
     try:
-        value = read_value(text, text.index("{")).value
+        value = parse_value(text, text.index("{")).value
     except NotJsonError:
         return False
     for _ in range(2):
@@ -324,7 +342,7 @@ def _is_call(text: str) -> bool:
     return bool(roles & ROLES["tool"] and roles & ROLES["args"])
 
 
-def _with_calls(replied: ModelReplied) -> str:
+def _text_with_calls(replied: ModelReplied) -> str:
     lines = [replied.text] if replied.text else []
     lines += [f"[tool call] {call.name} {call.arguments}" for call in replied.tool_calls]
     return "\n".join(lines)

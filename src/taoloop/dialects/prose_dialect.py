@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from taoloop.core.message import Message, ModelReply
-from taoloop.dialects.parsing.cleanup import clean, reject_truncated
+from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.reply_parser import read_text
 from taoloop.dialects.prompt.system_prompt import output_format_prompt
@@ -37,13 +37,13 @@ class TextReplyDialect(ABC):
         """The one decision in a reply, or why there is none: the short way, or by the tolerant reader."""
         try:
             reject_truncated(reply)
-            quick = self.canonical(reply.text, cards)
-            return read_text(clean(reply.text), cards, json_answer=json_answer) if quick is None else quick
+            quick = self.parse_canonical(reply.text, cards)
+            return read_text(clean_reply(reply.text), cards, json_answer=json_answer) if quick is None else quick
         except ReplyParseError as refused:
             return refused.problem
 
     @abstractmethod
-    def canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
+    def parse_canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
         """The decision in a reply of canonical form; None for every other reply."""
 
     @abstractmethod
@@ -62,10 +62,12 @@ class TextReplyDialect(ABC):
 
     def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
         """What was wrong, and the form that is expected."""
-        return correction(self.name, rejected, prompts, tools=tools, reasons=reasons)
+        return correction_message(self.name, rejected, prompts, tools=tools, reasons=reasons)
 
 
-def correction(dialect: str, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
+def correction_message(
+    dialect: str, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool
+) -> Message:
     """The message after an unreadable reply."""
     expected = output_format_prompt(prompts, dialect, tools=tools, reasons=reasons)
     return Message(

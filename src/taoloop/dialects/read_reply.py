@@ -44,38 +44,40 @@ def read_and_validate(
     dialect: Dialect, tools: Sequence[ToolCard | Mapping[str, Any]], output: str, finish_reason: str | None
 ) -> Reading:
     """The reply `output` as `dialect` reads it, with every call judged by the tool's schema."""
-    cards = tuple(tool if isinstance(tool, ToolCard) else _card(tool) for tool in tools)
-    reply = native_reply(output) if dialect.native else ModelReply(text=output, finish_reason=finish_reason)
+    cards = tuple(tool if isinstance(tool, ToolCard) else _card_of(tool) for tool in tools)
+    reply = parse_api_choice(output) if dialect.native else ModelReply(text=output, finish_reason=finish_reason)
     if isinstance(reply, Problem):
         return Reading(kind="reject", problem=reply)
-    read = dialect.read(reply, cards)
-    if isinstance(read, Problem):
-        return Reading(kind="reject", problem=read)
-    if isinstance(read, Answer):
-        return Reading(kind="final", answer=read.text)
+    decision = dialect.read(reply, cards)
+    if isinstance(decision, Problem):
+        return Reading(kind="reject", problem=decision)
+    if isinstance(decision, Answer):
+        return Reading(kind="final", answer=decision.text)
     calls = []
-    for call in read.calls:
+    for call in decision.calls:
         card = resolve_tool_name(call.tool, cards)
         if card is None:
-            return _rejected(f"There is no tool {call.tool!r}. The tools are: {', '.join(one.name for one in cards)}.")
+            return _rejection(
+                f"There is no tool {call.tool!r}. The tools are: {', '.join(card.name for card in cards)}."
+            )
         args, fault = coerce_and_validate(call.args, card.input_schema)
         if fault:
-            return _rejected(f"The arguments of {call.tool!r} do not fit: {fault}.")
+            return _rejection(f"The arguments of {call.tool!r} do not fit: {fault}.")
         calls.append(Call(tool=card.name, args=args, ref=call.ref))
     return Reading(kind="action", tool=calls[0].tool, args=calls[0].args, calls=tuple(calls))
 
 
-def native_reply(output: str) -> ModelReply | Problem:
+def parse_api_choice(output: str) -> ModelReply | Problem:
     """One choice of an OpenAI-compatible API, from its JSON text."""
     try:
         choice = json.loads(output)
         message = choice["message"]
-        text, entries = _content(message.get("content"))
+        text, entries = _parse_content(message.get("content"))
         listed = message.get("tool_calls") or []
         entries += [listed] if isinstance(listed, dict) else listed
         if message.get("function_call"):
             entries.append(message["function_call"])
-        calls = tuple(map(_call_text, entries))
+        calls = tuple(map(_parse_tool_call, entries))
         refusal, finish_reason = message.get("refusal"), choice.get("finish_reason")
         if isinstance(refusal, str) and refusal.strip() not in ("", text.strip()):
             if text.strip() or calls:
@@ -90,25 +92,25 @@ def native_reply(output: str) -> ModelReply | Problem:
     )
 
 
-def _call_text(entry: Mapping[str, Any]) -> ToolCallText:
+def _parse_tool_call(entry: Mapping[str, Any]) -> ToolCallText:
     """One call of a list, with its function on a level of its own or beside the id, as providers have it."""
-    inner = next((entry[key] for key in _FUNCTIONS if isinstance(entry.get(key), Mapping)), entry)
-    named = {key: inner[key] for key in inner if plain_key(key) in _NAMES and isinstance(inner[key], str)}
-    given = [inner[key] for key in inner if plain_key(key) in ROLES["args"]]
-    if len(set(named.values())) != 1 or len(given) > 1:
+    function = next((entry[key] for key in _FUNCTIONS if isinstance(entry.get(key), Mapping)), entry)
+    names = {key: function[key] for key in function if plain_key(key) in _NAMES and isinstance(function[key], str)}
+    arguments_keys = [function[key] for key in function if plain_key(key) in ROLES["args"]]
+    if len(set(names.values())) != 1 or len(arguments_keys) > 1:
         raise TypeError("a call needs one name and one set of arguments")
-    arguments = given[0] if given else None
+    arguments = arguments_keys[0] if arguments_keys else None
     if not isinstance(arguments, str):
         arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
     ref = entry.get("call_id") or entry.get("id")
-    return ToolCallText(name=next(iter(named.values())), arguments=arguments, id=ref if isinstance(ref, str) else None)
+    return ToolCallText(name=next(iter(names.values())), arguments=arguments, id=ref if isinstance(ref, str) else None)
 
 
-def _content(content: Any) -> tuple[str, list[Any]]:
+def _parse_content(content: Any) -> tuple[str, list[Any]]:
     """The text of a message, and the calls among its parts.
 
     Raises:
-        RefusedError: a part is a result of a tool, or of a kind that is not known.
+        ReplyParseError: a part is a result of a tool, or of a kind that is not known.
     """
     if not isinstance(content, list):
         if content is not None and not isinstance(content, str):
@@ -129,7 +131,7 @@ def _content(content: Any) -> tuple[str, list[Any]]:
     return "".join(texts), calls
 
 
-def _card(tool: Mapping[str, Any]) -> ToolCard:
+def _card_of(tool: Mapping[str, Any]) -> ToolCard:
     """A card from plain data: name, description, effect, parameters."""
     effect = tool.get("effect")
     return ToolCard(
@@ -140,5 +142,5 @@ def _card(tool: Mapping[str, Any]) -> ToolCard:
     )
 
 
-def _rejected(message: str) -> Reading:
+def _rejection(message: str) -> Reading:
     return Reading(kind="reject", problem=Problem(code="bad_action", message=message))

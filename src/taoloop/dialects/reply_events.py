@@ -15,7 +15,7 @@ from taoloop.core.message import ModelReply, Usage
 from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import replace_surrogates
 from taoloop.dialects import get_dialect
-from taoloop.dialects.parsing.cleanup import is_cut
+from taoloop.dialects.parsing.cleanup import is_truncated
 from taoloop.dialects.prompt.intent_question import parse_intent
 from taoloop.errors import ModelError
 
@@ -37,26 +37,26 @@ def reply_to_events(
         ModelError: the reply is none: a field has a type that no trace could give back.
     """
     request = effect.request
-    _require_sound(reply)
+    _validate_reply(reply)
     text = replace_surrogates(reply.text)
     if text is not reply.text:
         reply = replace(reply, text=text)
     if request.purpose in ("compact", "pin", "read"):
-        read = None
+        decision = None
     else:
         structured = check is not None and request.trace.agent.output_schema is not None
         dialect, cards = get_dialect(request.dialect), request.tools
-        read = dialect.read(reply, cards, json_answer=True) if structured else dialect.read(reply, cards)
-        if isinstance(read, Problem) and request.trace.agent.takes_cut_answers and not structured:
-            read = _as_far_as_it_goes(reply, request) or read
-        if check is not None and isinstance(read, Answer):
-            read = check(read)
-    problem = read if isinstance(read, Problem) else None
+        decision = dialect.read(reply, cards, json_answer=True) if structured else dialect.read(reply, cards)
+        if isinstance(decision, Problem) and request.trace.agent.takes_cut_answers and not structured:
+            decision = _truncated_answer(reply, request) or decision
+        if check is not None and isinstance(decision, Answer):
+            decision = check(decision)
+    problem = decision if isinstance(decision, Problem) else None
     replied = _replied(
         step=effect.step,
         purpose=request.purpose,
         text=text,
-        decision=None if isinstance(read, Problem) else read,
+        decision=None if isinstance(decision, Problem) else decision,
         tool_calls=reply.tool_calls,
         finish_reason=reply.finish_reason,
         model=reply.model,
@@ -76,9 +76,9 @@ def reply_to_events(
     return [replied, rejected]
 
 
-def _as_far_as_it_goes(reply: ModelReply, request: ModelRequest) -> Answer | None:
+def _truncated_answer(reply: ModelReply, request: ModelRequest) -> Answer | None:
     """The answer in a reply that was cut; None where it was not, or was not cut in its answer."""
-    if not is_cut(reply) or reply.tool_calls:
+    if not is_truncated(reply) or reply.tool_calls:
         return None
     from taoloop.dialects.streaming.answer_stream import truncated_answer  # noqa: PLC0415  # few replies are cut
 
@@ -86,7 +86,7 @@ def _as_far_as_it_goes(reply: ModelReply, request: ModelRequest) -> Answer | Non
     return Answer(text=text) if text.strip() else None
 
 
-def _require_sound(reply: Any) -> None:
+def _validate_reply(reply: Any) -> None:
     """Models are written by anybody: what they hand over is checked before it is believed."""
     if type(reply) is not ModelReply:
         raise ModelError(f"The model gave {type(reply).__name__!r} instead of a ModelReply.")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.decision import Act, Answer, Decision
 from taoloop.core.message import ModelReply
-from taoloop.dialects.parsing.cleanup import clean
-from taoloop.dialects.parsing.fast_path import canonical_call, quick_answer
+from taoloop.dialects.parsing.cleanup import clean_reply
+from taoloop.dialects.parsing.fast_path import canonical_answer, canonical_call
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.reply_parser import read_text
 from taoloop.dialects.parsing.strict_json import dumps
@@ -32,7 +32,7 @@ class TextDialect(TextReplyDialect):
     name = "text"
     stop = ("\nObservation:", "\n观察：", "\n观察:")
 
-    def canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
+    def parse_canonical(self, text: str, cards: Sequence[ToolCard]) -> Decision | None:
         """The decision in one line per label."""
         match = _CANONICAL.fullmatch(text)
         if match is None:
@@ -41,7 +41,7 @@ class TextDialect(TextReplyDialect):
         if not reason.isprintable():
             return None
         if match["answer"] is not None:
-            return quick_answer(match["answer"], reason)
+            return canonical_answer(match["answer"], reason)
         return canonical_call(match["tool"], match["args"], reason, cards)
 
     def write(self, decision: Decision) -> ModelReply:
@@ -52,7 +52,7 @@ class TextDialect(TextReplyDialect):
         """
         body = _body(decision)
         reason = decision.reason
-        if reason and not _one_plain_line(reason):
+        if reason and not _is_plain_line(reason):
             written = f"Thought: {reason}\n{body}"
             if self.read(ModelReply(text=written), ()) == decision:
                 return ModelReply(text=written)
@@ -65,16 +65,16 @@ def _body(decision: Decision) -> str:
         call = only_call(decision, "text")
         return f"Action: {call.tool}\nAction Input: {dumps(call.args)}"
     plain = f"Final Answer: {decision.text}"
-    if _one_plain_line(decision.text) and quick_answer(decision.text, "") is not None:
+    if _is_plain_line(decision.text) and canonical_answer(decision.text, "") is not None:
         return plain
     try:
-        kept = read_text(clean(plain), ())
+        decision_read_back = read_text(clean_reply(plain), ())
     except ReplyParseError:
-        kept = None
-    if kept == Answer(text=decision.text):
+        decision_read_back = None
+    if decision_read_back == Answer(text=decision.text):
         return plain
     return f"Action: Final Answer\nAction Input: {dumps(decision.text)}"
 
 
-def _one_plain_line(text: str) -> bool:
-    return not any(sign in text for sign in "\n\r<[`{$｛") and text == text.strip() and text.isprintable()
+def _is_plain_line(text: str) -> bool:
+    return not any(char in text for char in "\n\r<[`{$｛") and text == text.strip() and text.isprintable()

@@ -15,7 +15,7 @@ from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.step_summaries import summarise_effects, summarise_steps
 from taoloop.dialects.conversation import Conversation
-from taoloop.dialects.parsing.cleanup import drop_thinking
+from taoloop.dialects.parsing.cleanup import strip_thinking
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 
 FULL = 0.85
@@ -36,7 +36,7 @@ def make_room(
     None: the prompt fits, or it cannot be made noticeably shorter and may fit all the same. A text says why the run
     cannot go on.
     """
-    size, window, most = conversation.tokens(), conversation.window, conversation.room
+    size, window, most = conversation.tokens(), conversation.known_window, conversation.prompt_budget
     if window is None or most is None:
         return None
     allowed = FULL * most
@@ -68,7 +68,7 @@ def _plan(
     can_summarise = {"compact", "summary"} <= trace.agent.prompts.texts.keys()
     for kept, summarise in _KEPT:
         through = trace.step_count - kept
-        if through <= (conversation.summarised if summarise else conversation.previewed):
+        if through <= (conversation.summarised_through if summarise else conversation.previewed_through):
             continue
         if summarise and (not can_summarise or (kept == 0 and purpose != "decide")):
             continue  # a correction or a closing text belongs to the newest step
@@ -82,7 +82,7 @@ def _plan(
 
 
 def _measured(conversation: Conversation, fact: Compacted, size: int) -> Compacted:
-    after = conversation.shortened(fact).tokens()
+    after = conversation.compacted(fact).tokens()
     return Compacted(through_step=fact.through_step, summary=fact.summary, tokens_before=size, tokens_after=after)
 
 
@@ -92,8 +92,8 @@ def _summary_prompt(
     """The steps to be summarised as they stand in the prompt, or with previews; None if neither fits."""
     text = trace.agent.prompts.fill("compact", words=room * 3 // 5)
     asking = Message(role="user", content=text)
-    for shown in (conversation, conversation.shortened(Compacted(through_step=through, summary=""))):
-        prompt = (*shown.through(through), asking)
+    for shown in (conversation, conversation.compacted(Compacted(through_step=through, summary=""))):
+        prompt = (*shown.messages_through(through), asking)
         if conversation.estimate(prompt) <= bound:
             return prompt
     return None
@@ -105,7 +105,7 @@ def _summary(trace: Trace, conversation: Conversation, through: int, room: int) 
     text = _usable(told, room) if isinstance(told, ModelReplied) else ""
     if not text:
         before = truncate_to_tokens(conversation.summary, room // 4)
-        steps = summarise_steps(trace, conversation.summarised, through, room // 2)
+        steps = summarise_steps(trace, conversation.summarised_through, through, room // 2)
         text = f"{before}\n\n{steps}" if before else steps
     effects = summarise_effects(trace, through, room // 4)
     return f"{text}\n\n{effects}" if effects else text
@@ -114,7 +114,7 @@ def _summary(trace: Trace, conversation: Conversation, through: int, room: int) 
 def _usable(told: ModelReplied, room: int) -> str:
     """The text of a summary without thinking, cut where it is far too long; empty if there is none."""
     try:
-        text = drop_thinking(told.text).strip()
+        text = strip_thinking(told.text).strip()
     except ReplyParseError:
         return ""
     return text if estimate_tokens(text) <= 2 * room else f"{truncate_to_tokens(text, room)}…"

@@ -9,15 +9,15 @@ from taoloop.core.decision import Call, excerpt
 from taoloop.dialects.parsing.answer_parser import AnswerReader
 from taoloop.dialects.parsing.call_arguments import (
     build_call,
-    input_value,
     is_program,
-    key_lines,
-    read_in_brackets,
-    read_pairs,
+    parse_bare_input,
+    parse_call_arguments,
+    parse_key_lines,
+    parse_keyword_arguments,
 )
 from taoloop.dialects.parsing.cleanup import END_TOKEN
 from taoloop.dialects.parsing.json_decision import ParsedThought, parse_decision_object
-from taoloop.dialects.parsing.json_repair import looks_like_json, match_end, read_value, skip_extra_closers
+from taoloop.dialects.parsing.json_repair import looks_like_json, match_end, parse_value, skip_extra_closers
 from taoloop.dialects.parsing.labels import INLINE_INPUT, INLINE_LABEL, LABEL
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.patterns import ANNOUNCED, EVENT, FENCE_LINE, LINE_HEAD, OBJECT, WRAPPED_JSON
@@ -117,7 +117,7 @@ class ActionReader(AnswerReader):
         inner = body[:-1].strip()
         if sign != "[":
             try:
-                value, last, doubtful = read_in_brackets(inner + ")", 0, None)
+                value, last, doubtful = parse_call_arguments(inner + ")", 0, None)
             except NotJsonError as error:
                 raise ReplyParseError("bad_final", f"The final answer cannot be read: {error}.", body) from None
             if last != len(inner) + 1 or doubtful:
@@ -131,7 +131,7 @@ class ActionReader(AnswerReader):
         """`name(…)`."""
         card = resolve_tool_name(name, self.cards)
         try:
-            value, end, doubtful = read_in_brackets(self.text, position, card)
+            value, end, doubtful = parse_call_arguments(self.text, position, card)
         except NotJsonError as error:
             raise ReplyParseError(
                 "bad_json", f"The arguments in {excerpt(line)!r} cannot be read: {error}.", line
@@ -145,7 +145,7 @@ class ActionReader(AnswerReader):
             and (rest[0] in "([{.+-/|&<>=," or rest.split(" ")[0].casefold() in ("and", "or", "then", "if"))
         ):
             raise ReplyParseError("stray_text", f"The text {excerpt(rest)!r} follows the call of {name!r}.", rest)
-        self.decide(build_call(name, value, self.cards, doubtful=doubtful))
+        self.decide(build_call(name, value, self.cards, is_guess=doubtful))
         return self.mark_decision_end(end)
 
     def bracketed(self, name: str, position: int, line: str) -> int:
@@ -156,7 +156,7 @@ class ActionReader(AnswerReader):
             end = self.skip_whitespace(value.end)
             if not self.text.startswith("]", end):
                 raise ReplyParseError("bad_json", f"The input of {name!r} is not closed.", line)
-            self.decide(build_call(name, value.value, self.cards, doubtful=value.is_guess))
+            self.decide(build_call(name, value.value, self.cards, is_guess=value.is_guess))
             return self.mark_decision_end(end + 1)
         body = self.text[position : self.line_end(position)].rstrip(" `*.")
         if not body.endswith("]"):
@@ -205,7 +205,7 @@ class ActionReader(AnswerReader):
             body = self.text[position : fence.start()].strip() if fence else body.removesuffix("```").strip()
             end = fence.end() if fence else end
         card = resolve_tool_name(name, self.cards)
-        if "\n" in body and (named := key_lines(body, card, ended=end >= len(self.text))) is not None:
+        if "\n" in body and (named := parse_key_lines(body, card, at_end=end >= len(self.text))) is not None:
             self.decide(build_call(name, named, self.cards))
             return self.mark_decision_end(end)
         if not fenced and "\n" in body:
@@ -240,7 +240,7 @@ class ActionReader(AnswerReader):
         """Where the object begins that a line of words announces, as in `Here is the JSON: {…}`; None if none is.
 
         Raises:
-            RefusedError: the words and the object might be the text of the tool's only argument.
+            ReplyParseError: the words and the object might be the text of the tool's only argument.
         """
         enclosed = WRAPPED_JSON.match(self.text, position)
         told = enclosed or ANNOUNCED.match(self.text, position)
@@ -261,7 +261,7 @@ class ActionReader(AnswerReader):
         """An input that is a value of JSON."""
         value = self.value(position, name)
         end = skip_extra_closers(self.text, value.end)
-        self.decide(build_call(name, value.value, self.cards, doubtful=value.is_guess))
+        self.decide(build_call(name, value.value, self.cards, is_guess=value.is_guess))
         return self.mark_decision_end(end)
 
     def text_input(self, name: str, body: str) -> None:
@@ -275,14 +275,14 @@ class ActionReader(AnswerReader):
             raise ReplyParseError(
                 "bad_action", f"The input of {name!r} has more than one reading: {excerpt(body)!r}.", body
             )
-        value, doubtful = _same_call(body, card, self.cards) or input_value(body, name, card)
+        value, doubtful = _same_call(body, card, self.cards) or parse_bare_input(body, name, card)
         if (
             value is body
             and is_program(body)
             and resolve_tool_name(body.split("(", maxsplit=1)[0], self.cards) is not None
         ):
             raise ReplyParseError("bad_action", f"The input of {name!r} is another call: {excerpt(body)!r}.", body)
-        self.decide(build_call(name, value, self.cards, doubtful=doubtful))
+        self.decide(build_call(name, value, self.cards, is_guess=doubtful))
 
     def bare_end(self, start: int) -> int:
         for event in EVENT.finditer(self.text, start):
@@ -297,7 +297,7 @@ def _holds_arguments(body: str, card: ToolCard) -> bool:
     if brace <= 0 or body[0] in "[\"'“" or not looks_like_json(body, brace):
         return False
     try:
-        value = read_value(body, brace).value
+        value = parse_value(body, brace).value
     except NotJsonError:
         return False
     return isinstance(value, dict) and any(key in card.parameters for key in value)
@@ -309,7 +309,7 @@ def _same_call(body: str, card: ToolCard | None, cards: Sequence[ToolCard]) -> t
     if card is None or not bracket or not body.endswith(")") or resolve_tool_name(name, cards) is not card:
         return None
     try:
-        args, end, doubtful = read_pairs(rest, 0)
+        args, end, doubtful = parse_keyword_arguments(rest, 0)
     except NotJsonError:
         return None
     named = bool(args) and end == len(rest) and all(key in card.parameters for key in args)

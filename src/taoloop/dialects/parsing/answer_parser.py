@@ -6,7 +6,7 @@ import re
 from itertools import islice
 
 from taoloop.dialects.parsing.json_decision import ParsedCall, parse_decision_object
-from taoloop.dialects.parsing.json_repair import read_value
+from taoloop.dialects.parsing.json_repair import parse_value
 from taoloop.dialects.parsing.labels import LABEL, label_kind
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.parse_state import ReplyCursor
@@ -51,7 +51,7 @@ class AnswerReader(ReplyCursor):
         if not sign or sign not in '"{“':
             return self.final(start)
         try:
-            value = read_value(self.text, position)
+            value = parse_value(self.text, position)
         except NotJsonError as error:
             if sign == "{":
                 raise ReplyParseError("bad_json", f"The final answer is not valid JSON: {error}.") from None
@@ -108,7 +108,7 @@ class AnswerReader(ReplyCursor):
             if any(start < brace.start() < end for start, end in inside):
                 continue
             try:
-                found = parse_decision_object(read_value(body, brace.end() - 1).value, self.cards)
+                found = parse_decision_object(parse_value(body, brace.end() - 1).value, self.cards)
             except (NotJsonError, ReplyParseError):
                 continue
             if any(
@@ -139,7 +139,7 @@ def _unmarked(body: str, opened: bool) -> str:
 def _object_in(body: str) -> object:
     inner = body.strip("`").removeprefix("json").strip()
     try:
-        return read_value(inner).value if inner.startswith("{") else None
+        return parse_value(inner).value if inner.startswith("{") else None
     except NotJsonError:
         return None
 

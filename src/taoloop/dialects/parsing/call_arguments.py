@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from taoloop.core.cards.coercion import schema_types
 from taoloop.core.decision import Call, excerpt
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
-from taoloop.dialects.parsing.json_repair import looks_like_json, read_value, read_whole, skip_extra_closers
+from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, parse_whole, skip_extra_closers
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.placeholders import is_placeholder, reject_placeholders
 from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, json_equal
@@ -29,60 +29,64 @@ _LINE = re.compile(
 )
 _SCALAR = re.compile(r"true|false|[-+.\d][\d._e+-]*", re.IGNORECASE)
 _YAML_WORDS = frozenset({"null", "none", "yes", "no", "on", "off", "nan", "inf", ".nan", ".inf"})
-_DEEPEST = 3
+_MAX_WRAPPERS = 3
 
 
-def build_call(name: str, value: Any, cards: Sequence[ToolCard], *, given: bool = True, doubtful: bool = False) -> Call:
+def build_call(
+    name: str, value: Any, cards: Sequence[ToolCard], *, has_input: bool = True, is_guess: bool = False
+) -> Call:
     """The call of the tool that `name` means. An unknown tool stays as it was written: the executor answers it.
 
     `given` False: there was no place for arguments. `doubtful`: brackets were missing or quotes not escaped, which
     only a tool that reads may rest on.
 
     Raises:
-        RefusedError: nothing is named, or the arguments are incomplete, ambiguous or not filled in.
+        ReplyParseError: nothing is named, or the arguments are incomplete, ambiguous or not filled in.
     """
     card = resolve_tool_name(name, cards)
-    tool = card.name if card is not None else _unknown(name)
-    if doubtful and (card is None or not card.reads_only):
+    tool = card.name if card is not None else _unknown_tool_name(name)
+    if is_guess and (card is None or not card.reads_only):
         raise ReplyParseError(
             "bad_json",
             f"The arguments of {tool!r} are not complete, or their quotes are not escaped; nothing was run.",
             dumps(value),
         )
-    if not given or value is None:
+    if not has_input or value is None:
         if card is not None and card.required:
             raise ReplyParseError(
                 "bad_action", f"The action {tool!r} has no input; it needs {', '.join(card.required)}.", name
             )
         value = {}
-    args = _arguments(value, card, tool, cards)
+    args = _unwrap_arguments(value, card, tool, cards)
     if card is not None and isinstance(args, dict):
-        args = _decoded(args, card)
+        args = _decode_nested_json(args, card)
     reject_placeholders(args, tool, cards)
     return Call(tool=tool, args=args)
 
 
-def _decoded(args: dict[str, Any], card: ToolCard) -> dict[str, Any]:
+def _decode_nested_json(args: dict[str, Any], card: ToolCard) -> dict[str, Any]:
     """The arguments, with JSON in a text where the schema takes a list or an object and no text."""
     return {
-        name: _listed(value, _types(card, name)) if isinstance(value, str) and name in card.parameters else value
+        name: _decode_if_json(value, _types(card, name))
+        if isinstance(value, str) and name in card.parameters
+        else value
         for name, value in args.items()
     }
 
 
-def _listed(text: str, types: frozenset[str]) -> Any:
-    kind = {"[": "array", "{": "object"}.get(text.strip()[:1], "")
-    if kind not in types or "string" in types:
+def _decode_if_json(text: str, types: frozenset[str]) -> Any:
+    json_type = {"[": "array", "{": "object"}.get(text.strip()[:1], "")
+    if json_type not in types or "string" in types:
         return text
     try:
-        inner = read_whole(text)
+        parsed = parse_whole(text)
     except NotJsonError:
         return text
-    return text if inner.is_guess else inner.value
+    return text if parsed.is_guess else parsed.value
 
 
-def _unknown(name: str) -> str:
-    plain = name if _is_plain(name) else bare_name(name) or name.strip()
+def _unknown_tool_name(name: str) -> str:
+    plain = name if _is_plain_name(name) else bare_name(name) or name.strip()
     if is_placeholder_name(plain):
         raise ReplyParseError("bad_action", f"The action {excerpt(name)!r} names no tool.", name)
     if len(plain) > MAX_NAME_CHARS or "\n" in plain or is_placeholder(plain):
@@ -90,39 +94,39 @@ def _unknown(name: str) -> str:
     return plain
 
 
-def _is_plain(name: str) -> bool:
+def _is_plain_name(name: str) -> bool:
     return name.replace(".", "").replace("-", "").isidentifier()
 
 
-def _arguments(value: Any, card: ToolCard | None, tool: str, cards: Sequence[ToolCard], depth: int = 0) -> Any:
+def _unwrap_arguments(value: Any, card: ToolCard | None, tool: str, cards: Sequence[ToolCard], depth: int = 0) -> Any:
     """Arguments out of a text that holds them, or out of one more wrapper; a bare value of the only parameter."""
-    if depth > _DEEPEST:
+    if depth > _MAX_WRAPPERS:
         raise ReplyParseError("bad_action", f"The arguments of {tool!r} are wrapped too often.", dumps(value))
     if isinstance(value, str):
         text = value.strip()
         if (text[:1] in ("{", "｛") and looks_like_json(text, 0)) or text.startswith('{\\"'):
-            return _arguments(_inner(text, card, tool), card, tool, cards, depth + 1)
+            return _unwrap_arguments(_parse_arguments_text(text, card, tool), card, tool, cards, depth + 1)
         if card is not None and is_placeholder_name(text):
             return {}
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and _takes_no_list(card):
-        return _arguments(value[0], card, tool, cards, depth + 1)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and _rejects_list(card):
+        return _unwrap_arguments(value[0], card, tool, cards, depth + 1)
     if isinstance(value, dict):
-        inner = _unwrapped(value, card, tool, cards)
-        return value if inner is None else _arguments(inner, card, tool, cards, depth + 1)
-    return _bare(value, card, tool)
+        inner = _wrapper_content(value, card, tool, cards)
+        return value if inner is None else _unwrap_arguments(inner, card, tool, cards, depth + 1)
+    return _wrap_sole_argument(value, card, tool)
 
 
-def _inner(text: str, card: ToolCard | None, tool: str) -> Any:
+def _parse_arguments_text(text: str, card: ToolCard | None, tool: str) -> Any:
     try:
-        found = read_whole(text)
+        parsed = parse_whole(text)
     except NotJsonError as error:
         raise ReplyParseError("bad_json", f"The input of {tool!r} is not valid JSON: {error}.", text) from None
-    if found.is_guess and (card is None or not card.reads_only):
+    if parsed.is_guess and (card is None or not card.reads_only):
         raise ReplyParseError("bad_json", f"The input of {tool!r} is not complete; nothing was run.", text)
-    return found.value
+    return parsed.value
 
 
-def _bare(value: Any, card: ToolCard | None, tool: str) -> Any:
+def _wrap_sole_argument(value: Any, card: ToolCard | None, tool: str) -> Any:
     """A bare value in place of arguments: the only argument of a tool with one; else it stays as it is."""
     sole = card.sole_parameter if card is not None else None
     if card is None or sole is None:
@@ -130,11 +134,11 @@ def _bare(value: Any, card: ToolCard | None, tool: str) -> Any:
             return {}
         return value
     if isinstance(value, str) and "array" in _types(card, sole) and value.strip().startswith("["):
-        return {sole: _inner(value.strip(), card, tool)}
+        return {sole: _parse_arguments_text(value.strip(), card, tool)}
     return {sole: value}
 
 
-def _takes_no_list(card: ToolCard | None) -> bool:
+def _rejects_list(card: ToolCard | None) -> bool:
     """Whether a list can only be a wrapper around the arguments of a tool."""
     if card is None or not card.parameters:
         return False
@@ -146,7 +150,7 @@ def _types(card: ToolCard, name: str) -> frozenset[str]:
     return schema_types(card.parameters[name], card.input_schema)
 
 
-def _unwrapped(value: dict[str, Any], card: ToolCard | None, tool: str, cards: Sequence[ToolCard]) -> Any:
+def _wrapper_content(value: dict[str, Any], card: ToolCard | None, tool: str, cards: Sequence[ToolCard]) -> Any:
     """What is in the one wrapper around arguments, None if there is none."""
     if card is None or not value or any(key in card.parameters for key in value):
         return None
@@ -154,37 +158,37 @@ def _unwrapped(value: dict[str, Any], card: ToolCard | None, tool: str, cards: S
         ((key, inner),) = value.items()
         if isinstance(inner, dict) and resolve_tool_name(key, cards) is card:
             return inner
-    plain = {plain_key(key): key for key in value}
-    held = [key for word, key in plain.items() if word in ROLES["args"]]
-    named = [key for word, key in plain.items() if word in ROLES["tool"]]
-    mused = [key for word, key in plain.items() if word in ROLES["thought"]]
+    keys = {plain_key(key): key for key in value}
+    args_keys = [key for word, key in keys.items() if word in ROLES["args"]]
+    tool_keys = [key for word, key in keys.items() if word in ROLES["tool"]]
+    thought_keys = [key for word, key in keys.items() if word in ROLES["thought"]]
     if (
-        len(held) != 1
-        or len(held) + len(named) + len(mused) != len(value)
-        or not isinstance(value[held[0]], dict | str)
+        len(args_keys) != 1
+        or len(args_keys) + len(tool_keys) + len(thought_keys) != len(value)
+        or not isinstance(value[args_keys[0]], dict | str)
     ):
         return None
-    for key in named:
+    for key in tool_keys:
         other = value[key]
         if not isinstance(other, str) or resolve_tool_name(other, cards) is not card:
             raise ReplyParseError(
                 "two_decisions", f"The input of {tool!r} names another tool: {excerpt(str(other))!r}."
             )
-    return value[held[0]]
+    return value[args_keys[0]]
 
 
-def input_value(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
+def parse_bare_input(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
     """The value in the text of an input that is no JSON object, and whether it is doubtful.
 
     Raises:
-        RefusedError: it is empty, ambiguous, or a program.
+        ReplyParseError: it is empty, ambiguous, or a program.
     """
     text = raw.strip()
     if not text:
         raise ReplyParseError("bad_action", f"The action {name!r} has an empty input.", raw)
     if is_placeholder_name(text):
         return text, False
-    pairs = _pairs(text, card)
+    pairs = _parse_input_pairs(text, card)
     if pairs is not None:
         return pairs
     sole = card.sole_parameter if card is not None else None
@@ -194,18 +198,18 @@ def input_value(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
         raise ReplyParseError(
             "bad_action", f"The input {excerpt(text)!r} of {name!r} is no JSON object, nor bare text.", text
         )
-    if _quoted_whole(text):
+    if _is_one_quoted_string(text):
         try:
-            found = read_whole(text)
+            parsed = parse_whole(text)
         except NotJsonError as error:
             raise ReplyParseError("bad_json", f"The input of {name!r} is not valid JSON: {error}.", text) from None
-        return found.value, found.is_guess
+        return parsed.value, parsed.is_guess
     if text[0] in _QUOTES and text.count(text[0]) % 2 and _QUOTES[text[0]] == text[0]:
         raise ReplyParseError("bad_json", f"The input of {name!r} begins a text that never ends.", text)
     return text, False
 
 
-def key_lines(text: str, card: ToolCard | None, *, ended: bool) -> dict[str, Any] | None:
+def parse_key_lines(text: str, card: ToolCard | None, *, at_end: bool) -> dict[str, Any] | None:
     """`key: value` on a line each, as YAML has it, for a tool of several parameters that reads; None for other texts.
 
     `ended`: the reply ends with this text, so a last value without quotes may be cut.
@@ -214,22 +218,22 @@ def key_lines(text: str, card: ToolCard | None, *, ended: bool) -> dict[str, Any
     if card is None or not card.reads_only or card.sole_parameter is not None or len(lines) < 2:
         return None
     args: dict[str, Any] = {}
-    for number, line in enumerate(lines):
+    for index, line in enumerate(lines):
         match = _LINE.fullmatch(line)
         if match is None or match["key"] not in card.parameters or match["key"] in args:
             return None
-        plain = match["plain"]
-        if plain is not None and (
-            plain.casefold() in _YAML_WORDS
-            or (ended and number == len(lines) - 1)
-            or (_SCALAR.fullmatch(plain) and "string" in (_types(card, match["key"]) or ("string",)))
+        unquoted = match["plain"]
+        if unquoted is not None and (
+            unquoted.casefold() in _YAML_WORDS
+            or (at_end and index == len(lines) - 1)
+            or (_SCALAR.fullmatch(unquoted) and "string" in (_types(card, match["key"]) or ("string",)))
         ):
             return None
-        args[match["key"]] = match["plain"] or read_whole(match["quoted"]).value
+        args[match["key"]] = match["plain"] or parse_whole(match["quoted"]).value
     return args if all(key in args for key in card.required) else None
 
 
-def _quoted_whole(text: str) -> bool:
+def _is_one_quoted_string(text: str) -> bool:
     closer = _QUOTES.get(text[0])
     return (
         closer is not None
@@ -239,7 +243,7 @@ def _quoted_whole(text: str) -> bool:
     )
 
 
-def _pairs(text: str, card: ToolCard | None) -> tuple[Any, bool] | None:
+def _parse_input_pairs(text: str, card: ToolCard | None) -> tuple[Any, bool] | None:
     """`key="value", key=5` as arguments; None if the text is not written so."""
     key = _KEY.match(text)
     if key is None or card is None:
@@ -247,67 +251,69 @@ def _pairs(text: str, card: ToolCard | None) -> tuple[Any, bool] | None:
     if key.group(1) not in card.parameters and not ("=" in key.group() and text[key.end() : key.end() + 1] in _QUOTES):
         return None
     try:
-        args, end, doubtful = read_pairs(text + ")", 0)
+        args, end, is_guess = parse_keyword_arguments(text + ")", 0)
     except NotJsonError as error:
         raise ReplyParseError(
             "bad_action", f"The input {excerpt(text)!r} of {card.name!r} is no JSON object: {error}.", text
         ) from None
     if end != len(text) + 1:
         raise ReplyParseError("bad_action", f"The input {excerpt(text)!r} of {card.name!r} is no JSON object.", text)
-    return args, doubtful
+    return args, is_guess
 
 
-def read_pairs(text: str, position: int) -> tuple[dict[str, Any], int, bool]:
+def parse_keyword_arguments(text: str, position: int) -> tuple[dict[str, Any], int, bool]:
     """`key="value", …)`: the arguments, where they end, and whether a repair in them is doubtful.
 
     Raises:
         NotJsonError: an argument has no name or no value that can be read.
     """
     args: dict[str, Any] = {}
-    doubtful = False
-    position = _skip(text, position)
+    is_guess = False
+    position = _skip_blanks(text, position)
     while not text.startswith((")", "）"), position):
         key = _KEY.match(text, position)
         if key is None:
             ended = position >= len(text)
-            raise NotJsonError(f"an argument without a name at character {position + 1}", ended=ended)
-        found = read_value(text, key.end(), call=True)
-        if found.missing:
-            raise NotJsonError("it stops in the middle", ended=True)
+            raise NotJsonError(f"an argument without a name at character {position + 1}", truncated=ended)
+        parsed = parse_value(text, key.end(), call=True)
+        if parsed.missing_closers:
+            raise NotJsonError("it stops in the middle", truncated=True)
         name = key.group(1)
-        if name in args and not json_equal(args[name], found.value):
-            raise NotJsonError(f"the argument {name!r} stands twice with different values", final=True)
-        args[name], doubtful = found.value, doubtful or found.requoted
-        position = _skip(text, found.end)
+        if name in args and not json_equal(args[name], parsed.value):
+            raise NotJsonError(f"the argument {name!r} stands twice with different values", unrepairable=True)
+        args[name], is_guess = parsed.value, is_guess or parsed.has_bare_quotes
+        position = _skip_blanks(text, parsed.end)
         if text.startswith((",", "，"), position):
-            position = _skip(text, position + 1)
+            position = _skip_blanks(text, position + 1)
         elif not text.startswith((")", "）"), position):
-            raise NotJsonError(f"a comma or ')' is missing at character {position + 1}", ended=position >= len(text))
-    return args, position + 1, doubtful
+            raise NotJsonError(
+                f"a comma or ')' is missing at character {position + 1}", truncated=position >= len(text)
+            )
+    return args, position + 1, is_guess
 
 
-def read_in_brackets(text: str, position: int, card: ToolCard | None) -> tuple[Any, int, bool]:
+def parse_call_arguments(text: str, position: int, card: ToolCard | None) -> tuple[Any, int, bool]:
     """What stands behind the `(` of a call: named arguments, one object, or one value; and where it ends.
 
     Raises:
         NotJsonError: it is broken, or values have no names though there are several parameters.
     """
-    start = _skip(text, position)
+    start = _skip_blanks(text, position)
     if text.startswith((")", "）"), start):
         return {}, start + 1, False
     if _KEY.match(text, start):
-        return read_pairs(text, start)
+        return parse_keyword_arguments(text, start)
     if text.startswith("**", start):
-        start = _skip(text, start + 2)
-    found = read_value(text, start, call=True)
-    end = _skip(text, skip_extra_closers(text, found.end) if isinstance(found.value, dict) else found.end)
+        start = _skip_blanks(text, start + 2)
+    parsed = parse_value(text, start, call=True)
+    end = _skip_blanks(text, skip_extra_closers(text, parsed.end) if isinstance(parsed.value, dict) else parsed.end)
     if text.startswith((",", "，"), end):
-        end = _skip(text, end + 1)
-    if found.missing or not text.startswith((")", "）"), end):
-        raise NotJsonError("its end, or the names of several arguments, are missing", ended=end >= len(text))
-    if not isinstance(found.value, dict) and card is not None and card.sole_parameter is None:
+        end = _skip_blanks(text, end + 1)
+    if parsed.missing_closers or not text.startswith((")", "）"), end):
+        raise NotJsonError("its end, or the names of several arguments, are missing", truncated=end >= len(text))
+    if not isinstance(parsed.value, dict) and card is not None and card.sole_parameter is None:
         raise NotJsonError(f"the arguments of {card.name!r} need their names")
-    return found.value, end + 1, found.requoted
+    return parsed.value, end + 1, parsed.has_bare_quotes
 
 
 def is_program(text: str) -> bool:
@@ -315,7 +321,7 @@ def is_program(text: str) -> bool:
     return _EXPRESSION.fullmatch(text.strip()) is not None
 
 
-def _skip(text: str, position: int) -> int:
+def _skip_blanks(text: str, position: int) -> int:
     while position < len(text) and text[position].isspace():
         position += 1
     return position

@@ -16,9 +16,9 @@ from taoloop.dialects.parsing.parse_error import ReplyParseError
 if TYPE_CHECKING:
     from taoloop.core.message import ModelReply
 
-EDGE = " \t\r\n\f\v\u3000\xa0\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u00ad"
+EDGE_CHARS = " \t\r\n\f\v\u3000\xa0\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u00ad"
 
-_CUT = frozenset(
+_TRUNCATED_REASONS = frozenset(
     {"length", "content_filter", "max_tokens", "model_length", "safety", "max_output_tokens", "recitation"}
 )
 _WORDS = (
@@ -31,19 +31,19 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _LINE_ENDS = re.compile(r"[ \t]*+(?:[\r\n]|\Z)")
-_NO_WORDS = re.compile(r"[\"“”'{}\[\]｛]")
-_BEGINS = re.compile(r"[ \t]*+[{<`\[]")
-_ENDS = (
+_DELIMITER = re.compile(r"[\"“”'{}\[\]｛]")
+_DECISION_START = re.compile(r"[ \t]*+[{<`\[]")
+_END_TOKENS = (
     r"<[|｜](?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|end▁of▁sentence|end_of_sentence|end_of_turn|eot|eos"
     r"|endofturn|END_OF_TURN_TOKEN|END_RESPONSE|im_sep|call)[|｜]>"
     r"|</s>|<eos>|<end_of_turn>|<eot_id>|<eod>|<turn\|>|\[EOS\]|<end_of_utterance>|<pad>|<end_(?:code|action)>"
 )
 _TAIL = re.compile(
-    rf"(?:\s*+(?:{_ENDS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>"
+    rf"(?:\s*+(?:{_END_TOKENS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>"
     r"|</(?:response|(?:final[ _]?)?answer|final|output|assistant|reply)>))++\s*+\Z",
     re.IGNORECASE,
 )
-_TOKEN_TAIL = re.compile(rf"(?:\s*+(?:{_ENDS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>))++\s*+\Z", re.IGNORECASE)
+_TOKEN_TAIL = re.compile(rf"(?:\s*+(?:{_END_TOKENS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>))++\s*+\Z", re.IGNORECASE)
 _ANSWER_OPENS = re.compile(r"<(?:(?:final[ _]?)?answer|final|output)>", re.IGNORECASE)
 _ANSWER_CLOSES = re.compile(r"</(?:(?:final[ _]?)?answer|final|output)>", re.IGNORECASE)
 _ROLE = re.compile(
@@ -58,30 +58,30 @@ _CHANNEL = re.compile(
     r"(?<![\w.])(?:(?:<\|start\|>)?assistant)?<\|channel\|>\s*(analysis|final|commentary)\b(?![^<]*to=)[^<{\n]*<\|message\|>"
 )
 _BLANKS = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-_UNSEEN = re.compile(rf"^[^\n]{{0,40}}[{INVISIBLE}{_BLANKS}]", re.MULTILINE)
-_STRIP_UNSEEN = str.maketrans(
+_INVISIBLE_HEAD = re.compile(rf"^[^\n]{{0,40}}[{INVISIBLE}{_BLANKS}]", re.MULTILINE)
+_STRIP_INVISIBLE = str.maketrans(
     _BLANKS,
     " " * len(_BLANKS),
     "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
 )
 
-END_TOKEN = re.compile(rf"(?:{_ENDS})(?=\s*+(?:\Z|\n|<))")
+END_TOKEN = re.compile(rf"(?:{_END_TOKENS})(?=\s*+(?:\Z|\n|<))")
 """A token that ends a turn: what stands behind it is another turn."""
 
 
-def is_cut(reply: ModelReply) -> bool:
+def is_truncated(reply: ModelReply) -> bool:
     """Whether the provider says that it cut the reply."""
-    return reply.finish_reason is not None and reply.finish_reason.lower() in _CUT
+    return reply.finish_reason is not None and reply.finish_reason.lower() in _TRUNCATED_REASONS
 
 
 def reject_truncated(reply: ModelReply) -> None:
     """Refuse a reply that the provider says it cut.
 
     Raises:
-        RefusedError: it was cut.
+        ReplyParseError: it was cut.
     """
-    if is_cut(reply):
+    if is_truncated(reply):
         raise ReplyParseError(
             "truncated",
             f"The reply was cut ({reply.finish_reason!r}); none of it was used. Answer shorter.",
@@ -89,13 +89,13 @@ def reject_truncated(reply: ModelReply) -> None:
         )
 
 
-def clean(text: str) -> str:
+def clean_reply(text: str) -> str:
     """`text` without thinking, roles and control tokens at its edges, and without unseen signs in its labels.
 
     Raises:
-        RefusedError: a thinking block was never closed, or the text holds halves of characters.
+        ReplyParseError: a thinking block was never closed, or the text holds halves of characters.
     """
-    text = text.strip(EDGE)
+    text = text.strip(EDGE_CHARS)
     if not text.isascii():
         try:
             text.encode()
@@ -104,27 +104,27 @@ def clean(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     if "<" in text or "[" in text or "◁" in text:
-        text = _final_channel(text) if "<|channel|>" in text else text
-        text = drop_thinking(text)
+        text = _strip_channels(text) if "<|channel|>" in text else text
+        text = strip_thinking(text)
         if (envelope := _ENVELOPE.fullmatch(text)) is not None:
-            text = envelope[2].strip(EDGE)
+            text = envelope[2].strip(EDGE_CHARS)
         text = strip_end_tokens(text)
     if text.startswith(">"):
-        text = _unquoted(text)
+        text = _strip_quote_marks(text)
     role = _ROLE.match(text)
     if role is not None:
         text = text[role.end() :]
     if not text.isascii():
-        text = _seen_labels(text)
-    return text.strip(EDGE)
+        text = _clean_labels(text)
+    return text.strip(EDGE_CHARS)
 
 
-def _unquoted(text: str) -> str:
+def _strip_quote_marks(text: str) -> str:
     """A reply that is one quotation without its marks."""
     lines = text.split("\n")
     if not all(line.startswith(">") or not line.strip() for line in lines):
         return text
-    return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines).strip(EDGE)
+    return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines).strip(EDGE_CHARS)
 
 
 def strip_end_tokens(text: str) -> str:
@@ -138,7 +138,7 @@ def strip_end_tokens(text: str) -> str:
     return text
 
 
-def drop_thinking(text: str) -> str:
+def strip_thinking(text: str) -> str:
     """`text` without `<think>…</think>` blocks and the like; a lone closing tag closes what a template had opened.
 
     A tag opens a block at the beginning or the end of a line, or behind a label, where no quote and no
@@ -146,66 +146,68 @@ def drop_thinking(text: str) -> str:
     an object that began on the same line is still open there.
 
     Raises:
-        RefusedError: a block is never closed.
+        ReplyParseError: a block is never closed.
     """
-    kept: list[str] = []
+    parts: list[str] = []
     position, opened = 0, False
-    counted = 0
-    block, line = _Strings(), _Strings()
+    scanned = 0
+    since_tag, in_line = _OpenDelimiters(), _OpenDelimiters()
     for tag in _TAG.finditer(text):
-        passed = text[counted : tag.start()]
-        counted = tag.end()
-        block.see(passed)
-        if "\n" in passed:
-            line = _Strings()
-        line.see(passed[passed.rfind("\n") + 1 :])
+        skipped = text[scanned : tag.start()]
+        scanned = tag.end()
+        since_tag.count(skipped)
+        if "\n" in skipped:
+            in_line = _OpenDelimiters()
+        in_line.count(skipped[skipped.rfind("\n") + 1 :])
         if any(tag.group("close", "close2", "close3", "close4")):
             if opened:
-                if line.open and not _LINE_ENDS.match(text, tag.end()):
+                if in_line.any_open and not _LINE_ENDS.match(text, tag.end()):
                     continue
-            elif block.open or not _closes(text, tag.start(), tag.end(), plain=block.plain):
+            elif since_tag.any_open or not _is_lone_closing_tag(
+                text, tag.start(), tag.end(), is_prose=since_tag.is_prose
+            ):
                 continue
             else:
-                kept.clear()
+                parts.clear()
             position, opened = tag.end(), False
-            block, line = _Strings(), _Strings()
-        elif not opened and not block.open and _opens(text, tag.start(), tag.end()):
-            kept.append(text[position : tag.start()])
+            since_tag, in_line = _OpenDelimiters(), _OpenDelimiters()
+        elif not opened and not since_tag.any_open and _is_opening_tag(text, tag.start(), tag.end()):
+            parts.append(text[position : tag.start()])
             opened = True
     if opened:
         raise ReplyParseError("truncated", "The thinking block was never closed, so there is no decision.", text[-100:])
     if not position:
         return text
-    kept.append(text[position:])
-    return "\n".join(kept).strip(EDGE)
+    parts.append(text[position:])
+    return "\n".join(parts).strip(EDGE_CHARS)
 
 
-class _Strings:
+class _OpenDelimiters:
     """Whether a string or an object is open behind what was seen; `plain`: there was no sign of either."""
 
     def __init__(self) -> None:
         self.quotes = self.braces = 0
-        self.plain = True
+        self.is_prose = True
 
-    def see(self, text: str) -> None:
+    def count(self, text: str) -> None:
         self.quotes += text.count('"')
         self.braces += text.count("{") - text.count("}")
-        self.plain = self.plain and _NO_WORDS.search(text) is None
+        self.is_prose = self.is_prose and _DELIMITER.search(text) is None
 
     @property
-    def open(self) -> bool:
+    def any_open(self) -> bool:
         return self.quotes % 2 > 0 or self.braces > 0
 
 
-def _closes(text: str, start: int, end: int, *, plain: bool) -> bool:
+def _is_lone_closing_tag(text: str, start: int, end: int, *, is_prose: bool) -> bool:
     """Whether a lone closing tag stands at the edge of a line, or between plain words and a decision."""
-    if _opens(text, start, end):
+    if _is_opening_tag(text, start, end):
         return True
-    begins = _BEGINS.match(text, end) or LABEL.match(text[end : end + 200].lstrip(EDGE))
-    return begins is not None and plain
+    begins = _DECISION_START.match(text, end) or LABEL.match(text[end : end + 200].lstrip(EDGE_CHARS))
+    return begins is not None and is_prose
 
 
-def _opens(text: str, start: int, end: int) -> bool:
+def _is_opening_tag(text: str, start: int, end: int) -> bool:
     before = text[max(0, start - 60) : start].rstrip(" \t")
     if (not before and start <= 60) or before.endswith("\n") or _LINE_ENDS.match(text, end):
         return True
@@ -214,46 +216,46 @@ def _opens(text: str, start: int, end: int) -> bool:
     return label is not None and label.end() == len(line)
 
 
-def _final_channel(text: str) -> str:
+def _strip_channels(text: str) -> str:
     """A reply in channels: the analysis is thinking, the final one is text."""
-    kept: list[str] = []
+    parts: list[str] = []
     position = 0
     analysing = False
     for channel in _CHANNEL.finditer(text):
         if not analysing:
-            kept.append(text[position : channel.start()])
+            parts.append(text[position : channel.start()])
         else:
             end = text.find("<|end|>", position, channel.start())
-            kept.append(text[end + 7 : channel.start()] if end >= 0 else "")
+            parts.append(text[end + 7 : channel.start()] if end >= 0 else "")
         analysing = channel.group(1) == "analysis"
         position = channel.end()
     rest = text[position:]
     if analysing:
-        _, ended, rest = rest.partition("<|end|>")
-        rest = rest.removeprefix("<|start|>assistant") if ended else ""
-    return "\n".join([*kept, rest]).strip()
+        _, separator, rest = rest.partition("<|end|>")
+        rest = rest.removeprefix("<|start|>assistant") if separator else ""
+    return "\n".join([*parts, rest]).strip()
 
 
-def _seen_labels(text: str) -> str:
+def _clean_labels(text: str) -> str:
     """`text` with labels that are labels once the invisible characters in them are gone, and blanks are blanks."""
-    if not _UNSEEN.search(text):
+    if not _INVISIBLE_HEAD.search(text):
         return text
     lines = text.split("\n")
     for number, line in enumerate(lines):
         head = line[:80]
-        seen = head.translate(_STRIP_UNSEEN)
-        if seen == head:
+        visible = head.translate(_STRIP_INVISIBLE)
+        if visible == head:
             continue
-        label = LABEL.match(seen)
+        label = LABEL.match(visible)
         if label is not None:
-            lines[number] = seen[: label.end()] + _behind(line, label.end())
+            lines[number] = visible[: label.end()] + _text_after(line, label.end())
     return "\n".join(lines)
 
 
-def _behind(line: str, visible: int) -> str:
+def _text_after(line: str, visible_chars: int) -> str:
     """What stands in `line` behind so many visible characters."""
-    for index, sign in enumerate(line):
-        if not visible:
-            return line[index:].lstrip(EDGE)
-        visible -= bool(sign.translate(_STRIP_UNSEEN))
+    for index, char in enumerate(line):
+        if not visible_chars:
+            return line[index:].lstrip(EDGE_CHARS)
+        visible_chars -= bool(char.translate(_STRIP_INVISIBLE))
     return ""

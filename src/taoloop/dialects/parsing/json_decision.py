@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.decision import excerpt
-from taoloop.dialects.parsing.json_repair import read_whole
+from taoloop.dialects.parsing.json_repair import parse_whole
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import is_final_name, is_placeholder_name, resolve_tool_name
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from taoloop.core.cards.tool_card import ToolCard
 
-_SIGNS = re.compile(r"[\s_\-.:\\*`]+")
+_KEY_SEPARATORS = re.compile(r"[\s_\-.:\\*`]+")
 
 
 def _words(*words: str) -> frozenset[str]:
@@ -65,7 +65,7 @@ _VERBS = _words(
     "toolcalls customtoolcall",
 )
 _SPEAKERS = _words("user human tool function system developer ipython observation 用户 工具")
-_DEEPEST_WRAPPER = 4
+_MAX_WRAPPERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ParsedCall:
 
     name: str
     args: Any = None
-    given: bool = True
+    has_args: bool = True
     reason: str = ""
 
 
@@ -99,33 +99,33 @@ class ParsedThought:
 ParsedItem = ParsedCall | ParsedAnswer | ParsedThought
 
 
-def parse_decision_object(value: Any, cards: Sequence[ToolCard], wrapped: int = 0) -> list[ParsedItem]:
+def parse_decision_object(value: Any, cards: Sequence[ToolCard], depth: int = 0) -> list[ParsedItem]:
     """The decisions in a value; none if it is no decision at all. A list counts each of its objects.
 
     Raises:
-        RefusedError: it is a decision, but not one that may be believed.
+        ReplyParseError: it is a decision, but not one that may be believed.
     """
     if isinstance(value, str):
-        return _from_text(value, cards, wrapped)
+        return _parse_json_text(value, cards, depth)
     if isinstance(value, list):
-        if wrapped >= _DEEPEST_WRAPPER or not all(isinstance(item, dict) for item in value):
+        if depth >= _MAX_WRAPPERS or not all(isinstance(item, dict) for item in value):
             return []
-        return [found for item in value for found in parse_decision_object(item, cards, wrapped + 1)]
+        return [parsed_item for item in value for parsed_item in parse_decision_object(item, cards, depth + 1)]
     if not isinstance(value, dict) or not value:
         return []
-    return _from_object(value, cards, wrapped)
+    return _parse_object(value, cards, depth)
 
 
-def _from_text(value: str, cards: Sequence[ToolCard], wrapped: int) -> list[ParsedItem]:
-    if wrapped >= _DEEPEST_WRAPPER or value.lstrip()[:1] not in ("{", "["):
+def _parse_json_text(value: str, cards: Sequence[ToolCard], depth: int) -> list[ParsedItem]:
+    if depth >= _MAX_WRAPPERS or value.lstrip()[:1] not in ("{", "["):
         return []
     try:
-        inner = read_whole(value)
+        parsed = parse_whole(value)
     except NotJsonError:
         return []
-    if inner.is_guess:
+    if parsed.is_guess:
         return []
-    return parse_decision_object(inner.value, cards, wrapped + 1)
+    return parse_decision_object(parsed.value, cards, depth + 1)
 
 
 def is_observation(value: Any) -> bool:
@@ -137,40 +137,42 @@ def is_message(value: Any) -> bool:
     """Whether an object is a message of somebody else: `{"role": "user", "content": …}`, a result of a tool."""
     if not isinstance(value, dict):
         return False
-    said = {plain_key(key): plain_key(one) for key, one in value.items() if isinstance(one, str)}
-    return said.get("role") in _SPEAKERS or said.get("type") in ROLES["observation"]
+    values = {plain_key(key): plain_key(text) for key, text in value.items() if isinstance(text, str)}
+    return values.get("role") in _SPEAKERS or values.get("type") in ROLES["observation"]
 
 
 def plain_key(key: str) -> str:
     """A key without case, blanks, dashes and underscores."""
-    return _SIGNS.sub("", key).casefold()
+    return _KEY_SEPARATORS.sub("", key).casefold()
 
 
-def _from_object(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) -> list[ParsedItem]:
+def _parse_object(source: dict[str, Any], cards: Sequence[ToolCard], depth: int) -> list[ParsedItem]:
     roles: dict[str, list[str]] = {role: [] for role in ROLES}
-    others: list[str] = []
+    unknown_keys: list[str] = []
     kind = ""
-    for key, value in made.items():
+    for key, value in source.items():
         plain = plain_key(key)
-        if plain == "type" and isinstance(value, str) and _is_kind(value):
+        if plain == "type" and isinstance(value, str) and _is_decision_type(value):
             kind = plain_key(value)
         elif plain in ("type", "kind"):
-            others.append(key)
+            unknown_keys.append(key)
         else:
             role = _ROLE_OF.get(plain)
-            (others if role is None else roles[role]).append(key)
-    reason = "\n".join(str(made[key]).strip() for key in roles["thought"] if isinstance(made[key], str) and made[key])
-    inner = _wrapped(made, cards, wrapped)
-    if inner is not None:
-        return inner
-    name = _tool_name(made, roles["tool"], cards)
+            (unknown_keys if role is None else roles[role]).append(key)
+    reason = "\n".join(
+        str(source[key]).strip() for key in roles["thought"] if isinstance(source[key], str) and source[key]
+    )
+    wrapped_items = _parse_wrapper(source, cards, depth)
+    if wrapped_items is not None:
+        return wrapped_items
+    name = _tool_name(source, roles["tool"], cards)
     if name is not None and _only_data(roles, kind) and resolve_tool_name(name, cards) is None:
         return []  # such as {"name": "Alice", "age": 30}
-    if name is None and not roles["final"] and not _is_final_kind(kind):
-        if roles["thought"] and not others and not roles["args"]:
+    if name is None and not roles["final"] and not _is_final_type(kind):
+        if roles["thought"] and not unknown_keys and not roles["args"]:
             return [ParsedThought(reason)]
-        return _named_by_key(made, others, roles, reason, cards)
-    return [_decision(made, roles, others, kind, name, reason, cards)]
+        return _call_by_tool_key(source, unknown_keys, roles, reason, cards)
+    return [_parse_decision(source, roles, unknown_keys, kind, name, reason, cards)]
 
 
 def _only_data(roles: dict[str, list[str]], kind: str) -> bool:
@@ -179,49 +181,49 @@ def _only_data(roles: dict[str, list[str]], kind: str) -> bool:
     return hints <= {"name", "function", "名称"} and not roles["args"] and not roles["final"] and not kind
 
 
-def _is_kind(value: str) -> bool:
+def _is_decision_type(value: str) -> bool:
     plain = plain_key(value)
-    return plain in _VERBS or _is_final_kind(plain)
+    return plain in _VERBS or _is_final_type(plain)
 
 
-def _is_final_kind(plain: str) -> bool:
+def _is_final_type(plain: str) -> bool:
     return plain in ("final", "finalanswer", "finish", "answer", "最终答案")
 
 
-def _wrapped(made: dict[str, Any], cards: Sequence[ToolCard], wrapped: int) -> list[ParsedItem] | None:
+def _parse_wrapper(source: dict[str, Any], cards: Sequence[ToolCard], depth: int) -> list[ParsedItem] | None:
     """The decisions in the one wrapper around them, None if there is no wrapper."""
-    keys = [key for key in made if made[key] is not None and not _says_little(key, made[key])]
-    if len(keys) != 1 or wrapped >= _DEEPEST_WRAPPER or plain_key(keys[0]) not in _WRAPPERS:
+    keys = [key for key in source if source[key] is not None and not _is_secondary(key, source[key])]
+    if len(keys) != 1 or depth >= _MAX_WRAPPERS or plain_key(keys[0]) not in _WRAPPERS:
         return None
-    inner = made[keys[0]]
+    inner = source[keys[0]]
     if not isinstance(inner, dict | list) and not (isinstance(inner, str) and inner.lstrip()[:1] in ("{", "[")):
         return None
-    found = parse_decision_object(inner, cards, wrapped + 1)
-    if not found and _ROLE_OF.get(plain_key(keys[0])) == "tool" and isinstance(inner, dict):
-        raise ReplyParseError("bad_action", f"The action {excerpt(dumps(inner))} names no tool.", dumps(made))
-    return found or None
+    items = parse_decision_object(inner, cards, depth + 1)
+    if not items and _ROLE_OF.get(plain_key(keys[0])) == "tool" and isinstance(inner, dict):
+        raise ReplyParseError("bad_action", f"The action {excerpt(dumps(inner))} names no tool.", dumps(source))
+    return items or None
 
 
-def _says_little(key: str, value: Any) -> bool:
+def _is_secondary(key: str, value: Any) -> bool:
     """Whether a member beside a wrapper is only a thought, a number or an id, or the type of the object."""
     plain = plain_key(key)
     if isinstance(value, dict | list) and plain in _WRAPPERS:
         return False
     if plain == "type":
-        return isinstance(value, str) and _is_kind(value)
+        return isinstance(value, str) and _is_decision_type(value)
     return _ROLE_OF.get(plain) in ("thought", "meta")
 
 
-def _tool_name(made: dict[str, Any], keys: list[str], cards: Sequence[ToolCard]) -> str | None:
+def _tool_name(source: dict[str, Any], keys: list[str], cards: Sequence[ToolCard]) -> str | None:
     """The tool that is named; None where the keys for it are missing or empty."""
     names: list[str] = []
     for key in keys:
-        value = made[key]
+        value = source[key]
         if value is None:
             continue
         if not isinstance(value, str):
             raise ReplyParseError(
-                "bad_action", f"A tool's name must be a text, not {excerpt(dumps(value))}.", dumps(made)
+                "bad_action", f"A tool's name must be a text, not {excerpt(dumps(value))}.", dumps(source)
             )
         if value.strip() not in names:
             names.append(value.strip())
@@ -230,121 +232,123 @@ def _tool_name(made: dict[str, Any], keys: list[str], cards: Sequence[ToolCard])
         verbs = [name for name in names if plain_key(name) in _VERBS]
         names = known if len(known) == 1 and len(verbs) == len(names) - 1 else names
     if len(names) > 1:
-        raise ReplyParseError("two_decisions", f"The object names two tools: {excerpt(', '.join(names))}.", dumps(made))
+        raise ReplyParseError(
+            "two_decisions", f"The object names two tools: {excerpt(', '.join(names))}.", dumps(source)
+        )
     return names[0] if names else None
 
 
-def _named_by_key(
-    made: dict[str, Any],
-    others: list[str],
+def _call_by_tool_key(
+    source: dict[str, Any],
+    unknown_keys: list[str],
     roles: dict[str, list[str]],
     reason: str,
     cards: Sequence[ToolCard],
 ) -> list[ParsedItem]:
     """`{"tool_name": {its arguments}}`: the only other key is a known tool."""
-    if len(others) == 1 and not roles["args"] and not roles["observation"]:
-        card, value = resolve_tool_name(others[0], cards), made[others[0]]
+    if len(unknown_keys) == 1 and not roles["args"] and not roles["observation"]:
+        card, value = resolve_tool_name(unknown_keys[0], cards), source[unknown_keys[0]]
         if card is not None and isinstance(value, dict):
             return [ParsedCall(card.name, value, reason=reason)]
     return []
 
 
-def _decision(
-    made: dict[str, Any],
+def _parse_decision(
+    source: dict[str, Any],
     roles: dict[str, list[str]],
-    others: list[str],
+    unknown_keys: list[str],
     kind: str,
     name: str | None,
     reason: str,
     cards: Sequence[ToolCard],
 ) -> ParsedItem:
-    finals = [made[key] for key in roles["final"] if made[key] is not None]
-    given = [made[key] for key in roles["args"]]
-    if (kind and not _is_final_kind(kind)) or (name is not None and resolve_tool_name(name, cards) is not None):
-        finals = [value for value in finals if not _is_not_given(value)]  # beside a call an empty answer is none
-    says_final = _is_final_kind(kind) or (
+    finals = [source[key] for key in roles["final"] if source[key] is not None]
+    inputs = [source[key] for key in roles["args"]]
+    if (kind and not _is_final_type(kind)) or (name is not None and resolve_tool_name(name, cards) is not None):
+        finals = [value for value in finals if not _is_empty_answer(value)]  # beside a call an empty answer is none
+    is_final = _is_final_type(kind) or (
         name is not None and is_final_name(name) and resolve_tool_name(name, cards) is None
     )
     if name is not None and is_placeholder_name(name) and (finals or name == ""):
         name = None
-    if says_final or (finals and name is None):
-        return _answer(
-            made, roles, others, finals, given, "" if says_final and is_final_name(name or "") else name, reason
+    if is_final or (finals and name is None):
+        return _parse_answer(
+            source, roles, unknown_keys, finals, inputs, "" if is_final and is_final_name(name or "") else name, reason
         )
     if finals:
         raise ReplyParseError(
             "two_decisions",
             "An action and a final answer in one object, before the observation; nothing was run.",
-            dumps(made),
+            dumps(source),
         )
     if name is None:
-        raise ReplyParseError("no_decision", "The JSON object has neither an action nor a final.", dumps(made))
-    if not all(json_equal(given[0], value) for value in given[1:]):
-        raise ReplyParseError("two_decisions", "The object has two different sets of arguments.", dumps(made))
-    _refuse_observed(made, roles)
-    if others and not given:
-        return ParsedCall(name, _flat(made, roles, others, name, cards), reason=reason)
-    _refuse_others(made, others)
-    return ParsedCall(name, given[0] if given else None, given=bool(given), reason=reason)
+        raise ReplyParseError("no_decision", "The JSON object has neither an action nor a final.", dumps(source))
+    if not all(json_equal(inputs[0], value) for value in inputs[1:]):
+        raise ReplyParseError("two_decisions", "The object has two different sets of arguments.", dumps(source))
+    _reject_observation(source, roles)
+    if unknown_keys and not inputs:
+        return ParsedCall(name, _collect_flat_arguments(source, roles, unknown_keys, name, cards), reason=reason)
+    _reject_unknown_keys(source, unknown_keys)
+    return ParsedCall(name, inputs[0] if inputs else None, has_args=bool(inputs), reason=reason)
 
 
-def _answer(
-    made: dict[str, Any],
+def _parse_answer(
+    source: dict[str, Any],
     roles: dict[str, list[str]],
-    others: list[str],
+    unknown_keys: list[str],
     finals: list[Any],
-    given: list[Any],
+    inputs: list[Any],
     name: str | None,
     reason: str,
 ) -> ParsedAnswer:
-    empty = next((value for value in given if value == {}), None)
-    given = [value for value in given if value not in (None, {}, "")]
-    if name or (finals and given and not json_equal(finals[0], given[0])):
+    empty = next((value for value in inputs if value == {}), None)
+    inputs = [value for value in inputs if value not in (None, {}, "")]
+    if name or (finals and inputs and not json_equal(finals[0], inputs[0])):
         raise ReplyParseError(
-            "two_decisions", "'final' excludes an action and its arguments; nothing was run.", dumps(made)
+            "two_decisions", "'final' excludes an action and its arguments; nothing was run.", dumps(source)
         )
-    _refuse_observed(made, roles, first=True)
-    _refuse_others(made, [key for key in others if plain_key(key) not in ("content", "text")])
-    said = finals + given + [made[key] for key in others]
-    if not all(json_equal(said[0], value) for value in said[1:]):
-        raise ReplyParseError("two_decisions", "Two different final answers in one object.", dumps(made))
-    return ParsedAnswer(said[0] if said else empty, reason)
+    _reject_observation(source, roles, anywhere=True)
+    _reject_unknown_keys(source, [key for key in unknown_keys if plain_key(key) not in ("content", "text")])
+    values = finals + inputs + [source[key] for key in unknown_keys]
+    if not all(json_equal(values[0], value) for value in values[1:]):
+        raise ReplyParseError("two_decisions", "Two different final answers in one object.", dumps(source))
+    return ParsedAnswer(values[0] if values else empty, reason)
 
 
-def _is_not_given(value: Any) -> bool:
+def _is_empty_answer(value: Any) -> bool:
     return value is False or value == ""
 
 
-def _flat(
-    made: dict[str, Any], roles: dict[str, list[str]], others: list[str], name: str, cards: Sequence[ToolCard]
+def _collect_flat_arguments(
+    source: dict[str, Any], roles: dict[str, list[str]], unknown_keys: list[str], name: str, cards: Sequence[ToolCard]
 ) -> dict[str, Any]:
     """Arguments that stand beside the name of the tool instead of under a key of their own."""
     card = resolve_tool_name(name, cards)
-    if card is None or any(key not in card.parameters for key in others):
-        _refuse_others(made, others)
+    if card is None or any(key not in card.parameters for key in unknown_keys):
+        _reject_unknown_keys(source, unknown_keys)
     if card is not None and any(key in card.parameters for role in roles.values() for key in role):
-        raise ReplyParseError("bad_action", f"It is not clear which keys are arguments of {name!r}.", dumps(made))
-    return {key: made[key] for key in others}
+        raise ReplyParseError("bad_action", f"It is not clear which keys are arguments of {name!r}.", dumps(source))
+    return {key: source[key] for key in unknown_keys}
 
 
-def _refuse_observed(made: dict[str, Any], roles: dict[str, list[str]], *, first: bool = False) -> None:
+def _reject_observation(source: dict[str, Any], roles: dict[str, list[str]], *, anywhere: bool = False) -> None:
     """Refuse an observation in the object: with a final, or before the action; behind an action it is cut."""
-    filled = [key for key in roles["observation"] if made[key] not in (None, "", {}, [])]
-    keys = list(made)
-    decided = max((keys.index(key) for key in roles["tool"] + roles["args"]), default=len(keys))
-    if filled and (first or keys.index(filled[0]) < decided or not roles["tool"]):
+    filled = [key for key in roles["observation"] if source[key] not in (None, "", {}, [])]
+    keys = list(source)
+    last_decision = max((keys.index(key) for key in roles["tool"] + roles["args"]), default=len(keys))
+    if filled and (anywhere or keys.index(filled[0]) < last_decision or not roles["tool"]):
         raise ReplyParseError(
             "invented_observation",
             f"The key {filled[0]!r} is an observation that you wrote yourself; only the runtime writes observations.",
-            dumps(made),
+            dumps(source),
         )
 
 
-def _refuse_others(made: dict[str, Any], others: list[str]) -> None:
-    if others:
+def _reject_unknown_keys(source: dict[str, Any], unknown_keys: list[str]) -> None:
+    if unknown_keys:
         raise ReplyParseError(
             "stray_text",
-            f"The JSON object has keys that do not belong there: {excerpt(', '.join(others))}. "
+            f"The JSON object has keys that do not belong there: {excerpt(', '.join(unknown_keys))}. "
             "Give the thought, the action and its input, or the final answer.",
-            dumps(made),
+            dumps(source),
         )

@@ -43,10 +43,10 @@ _CLOSERS = {
 }
 _WORDS = {"true": True, "false": False, "null": None, "none": None}
 _LITERAL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "_": "_"}
-_LITERAL |= {sign: sign for sign in "\"'`/\\“”‘’"}
+_LITERAL |= {char: char for char in "\"'`/\\“”‘’"}
 _CHUNKS = {opener: re.compile(rf"(?:[^\\{closers}]|\\.)*+", re.DOTALL) for opener, closers in _CLOSERS.items()}
-_LONGEST_NUMBER = 400
-_MOST_QUOTES = 40  # not escaped, in one string
+_MAX_NUMBER_CHARS = 400
+_MAX_BARE_QUOTES = 40  # not escaped, in one string
 
 
 class RepairedJson(NamedTuple):
@@ -58,13 +58,13 @@ class RepairedJson(NamedTuple):
 
     value: Any
     end: int
-    missing: int = 0
-    requoted: bool = False
+    missing_closers: int = 0
+    has_bare_quotes: bool = False
 
     @property
     def is_guess(self) -> bool:
         """Whether something was repaired that only a tool which reads may rest on."""
-        return bool(self.missing) or self.requoted
+        return bool(self.missing_closers) or self.has_bare_quotes
 
 
 def match_end(pattern: re.Pattern[str], text: str, position: int) -> int:
@@ -78,7 +78,7 @@ def looks_like_json(text: str, position: int) -> bool:
     return _JSON_LIKE.match(text, position) is not None
 
 
-def read_value(text: str, position: int = 0, *, call: bool = False) -> RepairedJson:
+def parse_value(text: str, position: int = 0, *, call: bool = False) -> RepairedJson:
     """The value that begins at `position`; strict JSON is read as such. `call`: a `)` may follow it.
 
     Raises:
@@ -88,25 +88,25 @@ def read_value(text: str, position: int = 0, *, call: bool = False) -> RepairedJ
         try:
             value, end = decode_at(text, position)
         except NotJsonError as error:
-            if error.final:
+            if error.unrepairable:
                 raise
         else:
             return RepairedJson(value, end)
-    return read_loose(text, position, call=call)
+    return parse_lenient(text, position, call=call)
 
 
-def read_loose(text: str, position: int = 0, *, call: bool = False) -> RepairedJson:
-    """`read_value` without the strict attempt before it.
+def parse_lenient(text: str, position: int = 0, *, call: bool = False) -> RepairedJson:
+    """`parse_value` without the strict attempt before it.
 
     Raises:
-        NotJsonError: as `read_value`.
+        NotJsonError: as `parse_value`.
     """
-    reader = _Reader(text, position, ")）" if call else "")
-    value = reader.value(0)
-    return RepairedJson(value, reader.position, reader.missing, reader.requoted)
+    reader = _LenientReader(text, position, ")）" if call else "")
+    value = reader.parse_value(0)
+    return RepairedJson(value, reader.position, reader.missing_closers, reader.has_bare_quotes)
 
 
-def read_whole(text: str) -> RepairedJson:
+def parse_whole(text: str) -> RepairedJson:
     """The value that all of `text` is, blanks and one closing bracket too many aside.
 
     Raises:
@@ -114,16 +114,16 @@ def read_whole(text: str) -> RepairedJson:
     """
     start = match_end(SPACE, text, 0)
     if text.startswith('{\\"', start):
-        text = unescaped(text[start:])
+        text = unescape_quotes(text[start:])
         start = 0
-    found = read_value(text, start)
-    end = skip_extra_closers(text, found.end)
+    repaired = parse_value(text, start)
+    end = skip_extra_closers(text, repaired.end)
     if match_end(SPACE, text, end) != len(text):
         raise NotJsonError(f"text follows the value at character {end + 1}")
-    return found._replace(end=len(text))
+    return repaired._replace(end=len(text))
 
 
-def unescaped(text: str) -> str:
+def unescape_quotes(text: str) -> str:
     """The text whose quotes were all escaped, as in a JSON string that lost its own quotes.
 
     Raises:
@@ -139,107 +139,107 @@ def skip_extra_closers(text: str, position: int) -> int:
     return after + 1 if text[after : after + 1] in ("}", "]", "｝", "］") else position
 
 
-class _Reader:
+class _LenientReader:
     def __init__(self, text: str, position: int, extra: str) -> None:
         self.text, self.position, self.extra = text, position, extra
-        self.missing = 0
-        self.requoted = False
-        self.ends = ",，、}｝]］:：" + extra
+        self.missing_closers = 0
+        self.has_bare_quotes = False
+        self.terminators = ",，、}｝]］:：" + extra
 
     def fail(self, message: str) -> NoReturn:
         ended = not self.text[self.position :].strip()
         where = "it stops in the middle" if ended else f"{message} at character {self.position + 1}"
-        raise NotJsonError(where, ended=ended)
+        raise NotJsonError(where, truncated=ended)
 
-    def gap(self) -> str:
+    def skip_gap(self) -> str:
         """Behind blanks and comments; the sign that stands there (empty at the end)."""
         self.position = match_end(_GAP, self.text, self.position)
         return self.text[self.position : self.position + 1]
 
-    def value(self, depth: int) -> Any:
+    def parse_value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", final=True)
-        sign = self.gap()
-        if sign and sign in "{｛":
-            return self.members(depth)
-        if sign and sign in "[［":
-            return self.items(depth)
-        if sign in _CLOSERS:
-            return self.string()
-        if sign in "rRuU" and self.text[self.position + 1 : self.position + 2] in ("'", '"'):
-            return self.prefixed(sign)
+            raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", unrepairable=True)
+        char = self.skip_gap()
+        if char and char in "{｛":
+            return self.parse_members(depth)
+        if char and char in "[［":
+            return self.parse_items(depth)
+        if char in _CLOSERS:
+            return self.parse_string()
+        if char in "rRuU" and self.text[self.position + 1 : self.position + 2] in ("'", '"'):
+            return self.parse_prefixed_string(char)
         number = _NUMBER.match(self.text, self.position)
-        return self.number(number) if number is not None else self.word()
+        return self.parse_number(number) if number is not None else self.parse_word()
 
-    def members(self, depth: int) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+    def parse_members(self, depth: int) -> dict[str, Any]:
+        members: dict[str, Any] = {}
         self.position += 1
-        while (sign := self.gap()) not in ("}", "｝"):
-            key = self.string() if sign in _CLOSERS else self.bare_key()
-            if self.gap() not in (":", "："):
+        while (char := self.skip_gap()) not in ("}", "｝"):
+            key = self.parse_string() if char in _CLOSERS else self.parse_bare_key()
+            if self.skip_gap() not in (":", "："):
                 self.fail("a colon is missing")
             self.position += 1
-            value = self.value(depth + 1)
-            if key in made and not json_equal(made[key], value):
-                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", final=True)
-            made[key] = value
-            if self.closes("}｝"):
-                return made
+            value = self.parse_value(depth + 1)
+            if key in members and not json_equal(members[key], value):
+                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", unrepairable=True)
+            members[key] = value
+            if self.end_member("}｝"):
+                return members
         self.position += 1
-        return made
+        return members
 
-    def items(self, depth: int) -> list[Any]:
-        made: list[Any] = []
+    def parse_items(self, depth: int) -> list[Any]:
+        items: list[Any] = []
         self.position += 1
-        while self.gap() not in ("]", "］"):
-            made.append(self.value(depth + 1))
-            if self.closes("]］"):
-                return made
+        while self.skip_gap() not in ("]", "］"):
+            items.append(self.parse_value(depth + 1))
+            if self.end_member("]］"):
+                return items
         self.position += 1
-        return made
+        return items
 
-    def closes(self, closers: str) -> bool:  # noqa: RET503  # `fail` never returns
+    def end_member(self, closers: str) -> bool:  # noqa: RET503  # `fail` never returns
         """Behind a comma (False: another member may follow), or behind the end of this value."""
-        if self.missing:  # an inner value was never closed, so this one cannot be either
-            self.missing += 1
+        if self.missing_closers:  # an inner value was never closed, so this one cannot be either
+            self.missing_closers += 1
             return True
-        behind = self.position
-        sign = self.gap()
-        if sign and sign in ",，、":
+        value_end = self.position
+        char = self.skip_gap()
+        if char and char in ",，、":
             self.position += 1
             return False
-        if sign and sign in closers:
+        if char and char in closers:
             self.position += 1
             return True
-        if not sign or _STOP.match(self.text, self.position) or _LABELLED.match(self.text, behind):
-            if not sign and self.text[behind - 1] not in "}｝]］" and self.text[behind - 1] not in _ALL_CLOSERS:
+        if not char or _STOP.match(self.text, self.position) or _LABELLED.match(self.text, value_end):
+            if not char and self.text[value_end - 1] not in "}｝]］" and self.text[value_end - 1] not in _ALL_CLOSERS:
                 self.fail("a bracket is missing")  # a number or a word that ends with the text may be cut itself
-            self.position = behind
-            self.missing = 1
+            self.position = value_end
+            self.missing_closers = 1
             return True
         self.fail("a comma or a bracket is missing")
 
-    def bare_key(self) -> str:
+    def parse_bare_key(self) -> str:
         key = _KEY.match(self.text, self.position)
         if key is None:
             self.fail("a key is missing")
         self.position = key.end()
         return key.group().replace("\\_", "_")
 
-    def number(self, match: re.Match[str]) -> int | float:
+    def parse_number(self, match: re.Match[str]) -> int | float:
         self.position = match.end()
         if self.position == len(self.text):
             self.fail("the number may be cut")
-        if match.end() - match.start() > _LONGEST_NUMBER:
-            raise NotJsonError("it holds a number that is too long", final=True)
+        if match.end() - match.start() > _MAX_NUMBER_CHARS:
+            raise NotJsonError("it holds a number that is too long", unrepairable=True)
         if match.group(1) is None and match.group(2) is None:
             return int(match.group())
         number = float(match.group())
         if number in (float("inf"), float("-inf")):
-            raise NotJsonError(f"the number {match.group()[:40]} is too large", final=True)
+            raise NotJsonError(f"the number {match.group()[:40]} is too large", unrepairable=True)
         return number
 
-    def word(self) -> bool | None:
+    def parse_word(self) -> bool | None:
         match = _WORD.match(self.text, self.position)
         word = match.group() if match is not None else ""
         if word.casefold() not in _WORDS:
@@ -249,96 +249,100 @@ class _Reader:
             self.fail("the word may be cut")
         return _WORDS[word.casefold()]
 
-    def prefixed(self, sign: str) -> str:
+    def parse_prefixed_string(self, prefix: str) -> str:
         """A text with a letter before its quotes, as Python writes it: in a raw one nothing is escaped."""
         self.position += 1
-        if sign in "uU":
-            return self.string()
+        if prefix in "uU":
+            return self.parse_string()
         start = self.position
-        self.string()
+        self.parse_string()
         quotes = 3 if self.text.startswith(self.text[start] * 3, start) and self.position - start > 5 else 1
         return self.text[start + quotes : self.position - quotes]
 
-    def string(self) -> str:
+    def parse_string(self) -> str:
         opener = self.text[self.position]
         if opener in "\"'" and self.text.startswith(opener * 3, self.position):
-            return self.long_string(opener * 3)
+            return self.parse_triple_quoted(opener * 3)
         start = self.position + 1
         closers, chunk = _CLOSERS[opener], _CHUNKS[opener]
         end, inner = start, 0
         while True:
             end = match_end(chunk, self.text, end)
             if end >= len(self.text) or self.text[end] not in closers:
-                raise NotJsonError("it stops in the middle", ended=True)
-            if self._ends_here(end + 1):
+                raise NotJsonError("it stops in the middle", truncated=True)
+            if self._closes_string(end + 1):
                 break
-            if not self._apostrophe(end):
-                if not self._quotes_a_word(end, opens=not inner % 2):
-                    raise NotJsonError("a string holds quotes that are not escaped", final=True)
+            if not self._is_apostrophe(end):
+                if not self._is_inner_quote(end, opens=not inner % 2):
+                    raise NotJsonError("a string holds quotes that are not escaped", unrepairable=True)
                 inner += 1
-                if inner > _MOST_QUOTES:
-                    raise NotJsonError("a string holds too many quotes that are not escaped", final=True)
-            self.requoted = True
+                if inner > _MAX_BARE_QUOTES:
+                    raise NotJsonError("a string holds too many quotes that are not escaped", unrepairable=True)
+            self.has_bare_quotes = True
             end += 1
         raw = self.text[start:end]
         if inner % 2 or (inner and "\n" in raw):
-            raise NotJsonError("a string holds quotes that are not escaped", final=True)
+            raise NotJsonError("a string holds quotes that are not escaped", unrepairable=True)
         self.position = end + 1
-        return decoded(raw)
+        return decode_escapes(raw)
 
-    def long_string(self, quotes: str) -> str:
+    def parse_triple_quoted(self, quotes: str) -> str:
         """A text in three quotes, as Python writes it."""
         start = self.position + 3
         end = self.text.find(quotes, start)
         if end < 0:
-            raise NotJsonError("it stops in the middle", ended=True)
+            raise NotJsonError("it stops in the middle", truncated=True)
         self.position = end + 3
-        return decoded(self.text[start:end])
+        return decode_escapes(self.text[start:end])
 
-    def _ends_here(self, position: int) -> bool:
+    def _closes_string(self, position: int) -> bool:
         """Whether a quote before `position` ends its string: a sign of structure or the end follows."""
         after = match_end(SPACE, self.text, position)
-        sign = self.text[after : after + 1]
+        char = self.text[after : after + 1]
         return (
-            not sign
-            or sign in self.ends
+            not char
+            or char in self.terminators
             or self.text.startswith(("//", "/*", "#"), after)
             or _STOP.match(self.text, after) is not None
-            or (sign.isalpha() and _LABELLED.match(self.text, position) is not None)
+            or (char.isalpha() and _LABELLED.match(self.text, position) is not None)
         )
 
-    def _quotes_a_word(self, position: int, *, opens: bool) -> bool:
+    def _is_inner_quote(self, position: int, *, opens: bool) -> bool:
         """Whether a quote inside of a string can open, or close, words that are quoted there."""
-        before, behind = self.text[position - 1], self.text[position + 1 : position + 2]
-        return not (before.isalnum() or behind.isspace()) if opens else not (before.isspace() or behind.isalnum())
+        preceding, following = self.text[position - 1], self.text[position + 1 : position + 2]
+        return (
+            not (preceding.isalnum() or following.isspace())
+            if opens
+            else not (preceding.isspace() or following.isalnum())
+        )
 
-    def _apostrophe(self, position: int) -> bool:
-        around = self.text[position - 1] + self.text[position + 1 : position + 2]
-        return self.text[position] in "'’" and len(around) == 2 and around.isalpha()
+    def _is_apostrophe(self, position: int) -> bool:
+        neighbours = self.text[position - 1] + self.text[position + 1 : position + 2]
+        return self.text[position] in "'’" and len(neighbours) == 2 and neighbours.isalpha()
 
 
 _ALL_CLOSERS = frozenset("".join(_CLOSERS.values()))
 
 
-def decoded(raw: str) -> str:
+def decode_escapes(raw: str) -> str:
     """The text of a string between its quotes.
 
     Raises:
         NotJsonError: an escape in it stands for no character.
     """
     if "\\" in raw:
-        raw = _ESCAPE.sub(_unescape, raw)
-        if any("\ud800" <= sign <= "\udfff" for sign in raw):
+        raw = _ESCAPE.sub(_decode_escape, raw)
+        if any("\ud800" <= char <= "\udfff" for char in raw):
             raw = raw.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             if "\ufffd" in raw:
-                raise NotJsonError("it holds half of a surrogate pair", final=True)
+                raise NotJsonError("it holds half of a surrogate pair", unrepairable=True)
     return raw
 
 
-def _unescape(match: re.Match[str]) -> str:
-    sign = match.group(1)
-    if len(sign) == 5:
-        return chr(int(sign[1:], 16))
-    if len(sign) == 3 or sign == "u":
-        raise NotJsonError(f"the escape {match.group()!r} is none of JSON", final=True)
-    return _LITERAL.get(sign, match.group())
+def _decode_escape(match: re.Match[str]) -> str:
+    escape = match.group(1)
+    if len(escape) == 5:
+        return chr(int(escape[1:], 16))
+    if len(escape) == 3 or escape == "u":
+        raise NotJsonError(f"the escape {match.group()!r} is none of JSON", unrepairable=True)
+    return _LITERAL.get(escape, match.group())

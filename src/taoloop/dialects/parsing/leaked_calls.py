@@ -19,9 +19,9 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taoloop.core.cards.coercion import schema_types
-from taoloop.dialects.parsing.call_arguments import read_in_brackets
+from taoloop.dialects.parsing.call_arguments import parse_call_arguments
 from taoloop.dialects.parsing.json_decision import ParsedCall, ParsedItem, parse_decision_object
-from taoloop.dialects.parsing.json_repair import looks_like_json, read_value, read_whole, skip_extra_closers
+from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, parse_whole, skip_extra_closers
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError, dumps
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
@@ -83,39 +83,39 @@ _ESCAPES = re.compile(r"(?P<mark><escape>|<\|\"\|>)|[{}\[\]]")
 _AT_END = re.compile(r"\s*</(?:arg_value|parameter)>|\s*</")
 
 
-CALLED = _CALLED
+FUNCTION_CALL = _CALLED
 """A call written as `name(`, perhaps in a list, or printed."""
 
 
 class LeakedCall(NamedTuple):
     """One call as it leaked; `doubtful`: something at its end, or a quote in it, had to be repaired."""
 
-    meant: ParsedItem
-    doubtful: bool
+    item: ParsedItem
+    is_guess: bool
 
 
 def parse_leaked_calls(text: str, position: int, cards: Sequence[ToolCard]) -> tuple[list[LeakedCall], int]:
     """The calls that begin at the mark at `position`, and where the last one ends.
 
     Raises:
-        RefusedError: what stands between the marks is no complete call.
+        ReplyParseError: what stands between the marks is no complete call.
     """
-    found: list[LeakedCall] = []
-    opened = position
+    calls: list[LeakedCall] = []
+    start = position
     while True:
         position = _skip_marks(text, position)
-        before = len(found)
+        count = len(calls)
         try:
-            position = _read_one(text, position, cards, found)
+            position = _parse_next_call(text, position, cards, calls)
         except NotJsonError as error:
-            raise ReplyParseError("bad_json", f"The call in the text cannot be used: {error}.", text[opened:]) from None
-        if len(found) == before:
+            raise ReplyParseError("bad_json", f"The call in the text cannot be used: {error}.", text[start:]) from None
+        if len(calls) == count:
             break
-    if not found:
+    if not calls:
         raise ReplyParseError(
-            "bad_action", "The reply begins a tool call that names no tool, or is not complete.", text[opened:]
+            "bad_action", "The reply begins a tool call that names no tool, or is not complete.", text[start:]
         )
-    return found, position
+    return calls, position
 
 
 def _skip_marks(text: str, position: int) -> int:
@@ -126,132 +126,136 @@ def _skip_marks(text: str, position: int) -> int:
         position = mark.end()
 
 
-def _read_one(text: str, position: int, cards: Sequence[ToolCard], found: list[LeakedCall]) -> int:
+def _parse_next_call(text: str, position: int, cards: Sequence[ToolCard], calls: list[LeakedCall]) -> int:
     tagged = _TAGGED.match(text, position)
     if tagged is not None:
-        return _tagged(text, tagged.end(), tagged.group("name"), cards, found)
-    if (named := _IN_TAGS.match(text, position)) is not None:
-        return _json_args(text, named.end(), named.group("name"), found)
+        return _parse_tagged_call(text, tagged.end(), tagged.group("name"), cards, calls)
+    if (named_call := _IN_TAGS.match(text, position)) is not None:
+        return _parse_json_arguments(text, named_call.end(), named_call.group("name"), calls)
     recipient = _RECIPIENT.match(text, position)
     if recipient is not None:
-        return _json_args(text, recipient.end(), recipient.group("name"), found)
+        return _parse_json_arguments(text, recipient.end(), recipient.group("name"), calls)
     if text[position : position + 1] in ("{", "[", "｛"):
         called = _CALLED.match(text, position) if text[position] == "[" else None
         if called is None:
-            return _json_call(text, position, cards, found)
-        return _called(text, called, cards, found)
+            return _parse_json_call(text, position, cards, calls)
+        return _parse_function_calls(text, called, cards, calls)
     if escaped := _ESCAPED.match(text, position):
-        return _escaped(text, escaped, found)
-    if named := _NAMED.match(text, position):
-        return _json_args(text, named.end(), named.group("name"), found)
+        return _parse_escaped_call(text, escaped, calls)
+    if named_call := _NAMED.match(text, position):
+        return _parse_json_arguments(text, named_call.end(), named_call.group("name"), calls)
     if called := _CALLED.match(text, position):
-        return _called(text, called, cards, found)
+        return _parse_function_calls(text, called, cards, calls)
     line_end = text.find("<", position)
     name = text[position:line_end].strip() if line_end > position else ""
     if name and "\n" not in name and _KEYED.match(text, line_end):
-        return _keyed(text, line_end, name, cards, found)
+        return _parse_key_value_tags(text, line_end, name, cards, calls)
     return position
 
 
-def _json_call(text: str, position: int, cards: Sequence[ToolCard], found: list[LeakedCall]) -> int:
+def _parse_json_call(text: str, position: int, cards: Sequence[ToolCard], calls: list[LeakedCall]) -> int:
     if text[position] != "[" and not looks_like_json(text, position):
         return position
-    value = read_value(text, position)
-    calls = parse_decision_object(value.value, cards)
-    if not calls:
+    value = parse_value(text, position)
+    items = parse_decision_object(value.value, cards)
+    if not items:
         return position
-    found.extend(LeakedCall(call, value.is_guess) for call in calls)
+    calls.extend(LeakedCall(item, value.is_guess) for item in items)
     return skip_extra_closers(text, value.end)
 
 
-def _json_args(text: str, position: int, name: str, found: list[LeakedCall]) -> int:
-    value = read_value(text, position)
-    found.append(LeakedCall(ParsedCall(name, value.value), value.is_guess))
+def _parse_json_arguments(text: str, position: int, name: str, calls: list[LeakedCall]) -> int:
+    value = parse_value(text, position)
+    calls.append(LeakedCall(ParsedCall(name, value.value), value.is_guess))
     return skip_extra_closers(text, value.end)
 
 
-def _tagged(text: str, position: int, name: str, cards: Sequence[ToolCard], found: list[LeakedCall]) -> int:
+def _parse_tagged_call(text: str, position: int, name: str, cards: Sequence[ToolCard], calls: list[LeakedCall]) -> int:
     """`<function=name>` with an object, or with parameters in tags of their own."""
-    after = _blank(text, position)
+    after = _skip_blanks(text, position)
     if text.startswith("{", after):
-        return _json_args(text, after, name, found)
+        return _parse_json_arguments(text, after, name, calls)
     card = resolve_tool_name(name, cards)
     args: dict[str, Any] = {}
     while (parameter := _PARAMETER.match(text, after)) is not None:
         close = f"</{parameter.group('ns')}{parameter.group('tag')}>"
         end = text.find(close, parameter.end())
         if end < 0:
-            raise NotJsonError("a parameter stops in the middle", ended=True)
-        _add(args, parameter.group("key"), text[parameter.end() : end], card)
-        after = _blank(text, end + len(close))
+            raise NotJsonError("a parameter stops in the middle", truncated=True)
+        _add_argument(args, parameter.group("key"), text[parameter.end() : end], card)
+        after = _skip_blanks(text, end + len(close))
     closed = text.startswith("</", after) or text.startswith("/>", position - 2)
     if not closed and after < len(text):
         raise NotJsonError("the call is not closed")
-    found.append(LeakedCall(ParsedCall(name.strip(), args), not closed))
+    calls.append(LeakedCall(ParsedCall(name.strip(), args), not closed))
     return after
 
 
-def _keyed(text: str, position: int, name: str, cards: Sequence[ToolCard], found: list[LeakedCall]) -> int:
+def _parse_key_value_tags(
+    text: str, position: int, name: str, cards: Sequence[ToolCard], calls: list[LeakedCall]
+) -> int:
     """`name`, then `<arg_key>…</arg_key><arg_value>…</arg_value>`."""
     card = resolve_tool_name(name, cards)
     args: dict[str, Any] = {}
-    while (keyed := _KEYED.match(text, position)) is not None:
-        end = text.find("</arg_value>", keyed.end())
+    while (match := _KEYED.match(text, position)) is not None:
+        end = text.find("</arg_value>", match.end())
         if end < 0:
-            raise NotJsonError("an argument stops in the middle", ended=True)
-        _add(args, keyed.group("key"), text[keyed.end() : end], card)
+            raise NotJsonError("an argument stops in the middle", truncated=True)
+        _add_argument(args, match.group("key"), text[match.end() : end], card)
         position = end + len("</arg_value>")
-    after = _blank(text, position)
-    found.append(LeakedCall(ParsedCall(name, args), not text.startswith("</", after)))
+    after = _skip_blanks(text, position)
+    calls.append(LeakedCall(ParsedCall(name, args), not text.startswith("</", after)))
     return after
 
 
-def _called(text: str, called: re.Match[str], cards: Sequence[ToolCard], found: list[LeakedCall]) -> int:
+def _parse_function_calls(text: str, match: re.Match[str], cards: Sequence[ToolCard], calls: list[LeakedCall]) -> int:
     """`name(key="value")`, perhaps several in a list."""
-    listed = called.group().lstrip().startswith("[")
-    name = called.group("name").removesuffix(".call")
-    args, end, doubtful = read_in_brackets(text, called.end(), resolve_tool_name(name, cards))
-    found.append(LeakedCall(ParsedCall(name, args), doubtful))
-    if "print(" in called.group() and text.startswith(")", _blank(text, end)):
-        end = _blank(text, end) + 1
-    end = _blank(text, end)
-    while listed and text.startswith(",", end):
-        again = _CALLED.match(text, _blank(text, end + 1))
-        if again is None:
+    in_list = match.group().lstrip().startswith("[")
+    name = match.group("name").removesuffix(".call")
+    args, end, is_guess = parse_call_arguments(text, match.end(), resolve_tool_name(name, cards))
+    calls.append(LeakedCall(ParsedCall(name, args), is_guess))
+    if "print(" in match.group() and text.startswith(")", _skip_blanks(text, end)):
+        end = _skip_blanks(text, end) + 1
+    end = _skip_blanks(text, end)
+    while in_list and text.startswith(",", end):
+        next_call = _CALLED.match(text, _skip_blanks(text, end + 1))
+        if next_call is None:
             raise NotJsonError("a call is missing in the list")
-        args, end, doubtful = read_in_brackets(text, again.end(), resolve_tool_name(again.group("name"), cards))
-        found.append(LeakedCall(ParsedCall(again.group("name"), args), doubtful))
-        end = _blank(text, end)
-    if listed and not text.startswith("]", end):
-        raise NotJsonError("the list of calls is not closed", ended=end >= len(text))
-    return end + listed
+        args, end, is_guess = parse_call_arguments(
+            text, next_call.end(), resolve_tool_name(next_call.group("name"), cards)
+        )
+        calls.append(LeakedCall(ParsedCall(next_call.group("name"), args), is_guess))
+        end = _skip_blanks(text, end)
+    if in_list and not text.startswith("]", end):
+        raise NotJsonError("the list of calls is not closed", truncated=end >= len(text))
+    return end + in_list
 
 
-def _escaped(text: str, escaped: re.Match[str], found: list[LeakedCall]) -> int:
+def _parse_escaped_call(text: str, head: re.Match[str], calls: list[LeakedCall]) -> int:
     """`call:name{key:<escape>text<escape>,other:5}`: an object whose texts stand between marks instead of quotes."""
-    made: list[str] = []
-    position, depth, quoted = escaped.end(), 0, ""
-    for sign in _ESCAPES.finditer(text, position):
-        part, mark = text[position : sign.start()], sign.group("mark")
-        if quoted and mark != quoted:
+    parts: list[str] = []
+    position, depth, open_mark = head.end(), 0, ""
+    for match in _ESCAPES.finditer(text, position):
+        part, mark = text[position : match.start()], match.group("mark")
+        if open_mark and mark != open_mark:
             continue
-        position = sign.end()
+        position = match.end()
         if mark is None:
-            depth += 1 if sign.group() in "{[" else -1
-        made.append(dumps(part) if quoted else part + (sign.group() if mark is None else ""))
-        quoted = mark if mark and not quoted else ""
+            depth += 1 if match.group() in "{[" else -1
+        parts.append(dumps(part) if open_mark else part + (match.group() if mark is None else ""))
+        open_mark = mark if mark and not open_mark else ""
         if not depth:
-            value = read_whole("".join(made))
-            found.append(LeakedCall(ParsedCall(escaped.group("name"), value.value), value.is_guess))
+            value = parse_whole("".join(parts))
+            calls.append(LeakedCall(ParsedCall(head.group("name"), value.value), value.is_guess))
             return position
-    raise NotJsonError("the arguments are not closed", ended=True)
+    raise NotJsonError("the arguments are not closed", truncated=True)
 
 
-def _add(args: dict[str, Any], key: str, raw: str, card: ToolCard | None) -> None:
+def _add_argument(args: dict[str, Any], key: str, raw: str, card: ToolCard | None) -> None:
     key = key.strip()
     value = _parameter_value(raw, key, card)
     if key in args and dumps(args[key]) != dumps(value):
-        raise NotJsonError(f"the argument {key!r} stands twice with different values", final=True)
+        raise NotJsonError(f"the argument {key!r} stands twice with different values", unrepairable=True)
     args[key] = value
 
 
@@ -265,12 +269,12 @@ def _parameter_value(raw: str, key: str, card: ToolCard | None) -> Any:
     if "string" in types or not types:
         return raw
     try:
-        return read_whole(raw + "\n").value
+        return parse_whole(raw + "\n").value
     except NotJsonError:
         return raw
 
 
-def _blank(text: str, position: int) -> int:
+def _skip_blanks(text: str, position: int) -> int:
     while position < len(text) and text[position].isspace():
         position += 1
     return position

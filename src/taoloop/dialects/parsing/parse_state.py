@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from taoloop.core.decision import Call, excerpt
 from taoloop.dialects.parsing.call_arguments import build_call
 from taoloop.dialects.parsing.json_decision import ParsedCall, ParsedItem, ParsedThought
-from taoloop.dialects.parsing.json_repair import RepairedJson, match_end, read_value
+from taoloop.dialects.parsing.json_repair import RepairedJson, match_end, parse_value
 from taoloop.dialects.parsing.labels import BARE_RESULT, INLINE_LABEL, LABEL, RESULT, SPOKEN
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.patterns import CALL, LANGUAGE, MAX_PROSE, OWN_OUTPUT, SECOND_THOUGHT, WHITESPACE
@@ -67,7 +67,7 @@ class ParseState:
         elif is_final_name(one.name) and resolve_tool_name(one.name, self.cards) is None:
             self.answer(one.args)
         else:
-            self.decide(build_call(one.name, one.args, self.cards, given=one.given, doubtful=doubtful))
+            self.decide(build_call(one.name, one.args, self.cards, has_input=one.has_args, is_guess=doubtful))
 
     def answer(self, value: object) -> None:
         """Take an answer, which is a text or a value of JSON."""
@@ -81,7 +81,7 @@ class ParseState:
                 raise ReplyParseError(
                     "bad_final", "The final answer is empty. Give the answer, or say what is missing."
                 )
-            self.decide(build_call(name, None, self.cards, given=False))
+            self.decide(build_call(name, None, self.cards, has_input=False))
 
     def describe_readable(self) -> str:
         """Which part of the reply was readable."""
@@ -113,7 +113,7 @@ class ReplyCursor(ParseState):
     def value(self, position: int, name: str) -> RepairedJson:
         """The value at a position, which is the input of `name` (empty: an object in the open)."""
         try:
-            return read_value(self.text, position)
+            return parse_value(self.text, position)
         except NotJsonError as error:
             whose = f"The input of {name!r}" if name else "The JSON object"
             raise ReplyParseError(

@@ -9,16 +9,16 @@ from typing import Any
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.handles.handle import is_handle
 from taoloop.core.handles.opaque_observation import READER
-from taoloop.dialects.parsing.cleanup import EDGE, strip_end_tokens
+from taoloop.dialects.parsing.cleanup import EDGE_CHARS, strip_end_tokens
 from taoloop.dialects.parsing.parse_error import ReplyParseError
-from taoloop.dialects.parsing.strict_json import NotJsonError, compact, dumps, strings_in
+from taoloop.dialects.parsing.strict_json import NotJsonError, compact_json, dumps, strings_in
 
 _PLACEHOLDER = re.compile(
     r"\s*(?:<([^<>/=\"'\n]{1,60})>|\{\{?[^{}\n\"':]{1,60}\}\}?|\$\{?[^{}\n ]{0,60}\}|\[\[[^\[\]\n]{1,60}\]\]"
     r"|\[(?i:your|insert|enter|the|recipient|user|customer|placeholder)\b[^\[\]\n]{0,60}\]|%\(\w{1,40}\)s"
     r"|YOUR_[A-Z0-9_]{2,40}|[A-Z0-9_]{2,40}_HERE|\.{3,}|…+)\s*"
 )
-MARKUP = re.compile(
+HTML_TAG = re.compile(
     r"[abipsu]|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"
     r"|video|audio|style|table|tbody|thead|title|label|input|button|script|footer|header|section",
     re.IGNORECASE,
@@ -30,16 +30,16 @@ _TEMPLATE = re.compile(
     r"|(?:行动|动作|工具)的?输入|对?原始(?:输入)?问题的最终答案|(?:你的|对任务的)?(?:最终)?(?:答案|回答))[.。]?\s*",
     re.IGNORECASE,
 )
-_LONGEST = 80  # a placeholder or a phrase of a template is short
+_MAX_CHARS = 80  # a placeholder or a phrase of a template is short
 
 
 def is_placeholder(text: str) -> bool:
     """Whether a text is a place to be filled: `<email>`, `{{id}}`, `${name}`, `...`. HTML tags are values."""
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CHARS:
         return False
     match = _PLACEHOLDER.fullmatch(text)
     if match is not None:
-        return not MARKUP.fullmatch((match.group(1) or "").split(" ")[0])
+        return not HTML_TAG.fullmatch((match.group(1) or "").split(" ")[0])
     return _TEMPLATE.fullmatch(text) is not None
 
 
@@ -47,11 +47,11 @@ def reject_placeholders(args: Any, tool: str, cards: Sequence[ToolCard] = ()) ->
     """Refuse arguments in which a place was left unfilled; a handle is none where `ask_about` is among the cards.
 
     Raises:
-        RefusedError: it names the tool and the placeholder.
+        ReplyParseError: it names the tool and the placeholder.
     """
     try:
         for text in strings_in(args):
-            if len(text) <= _LONGEST and is_placeholder(text):
+            if len(text) <= _MAX_CHARS and is_placeholder(text):
                 if is_handle(text) and any(card.name == READER for card in cards):
                     continue
                 raise ReplyParseError(
@@ -67,17 +67,21 @@ def answer_text(value: Any, *, json_answer: bool = False) -> str:
     `json_answer`: JSON stays whole, and an empty list, an empty object and a written null are answers too.
 
     Raises:
-        RefusedError: the answer is empty or an unfilled place.
+        ReplyParseError: the answer is empty or an unfilled place.
     """
-    if json_answer and value is not None and (text := value.strip(EDGE) if isinstance(value, str) else dumps(value)):
+    if (
+        json_answer
+        and value is not None
+        and (text := value.strip(EDGE_CHARS) if isinstance(value, str) else dumps(value))
+    ):
         return text
     for _ in range(3):  # an answer in an object in an object
         if isinstance(value, dict) and len(value) == 1:
             value = next(iter(value.values()))
     if isinstance(value, str):
-        text = strip_end_tokens(value.strip(EDGE)).strip(EDGE)
+        text = strip_end_tokens(value.strip(EDGE_CHARS)).strip(EDGE_CHARS)
     else:
-        text = "" if value is None else compact(value)
+        text = "" if value is None else compact_json(value)
     if not text or value in ({}, []):
         raise ReplyParseError("bad_final", "The final answer is empty. Give the answer, or say what is missing.", text)
     if is_placeholder(text) and not is_handle(text):

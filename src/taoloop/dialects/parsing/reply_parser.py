@@ -18,12 +18,12 @@ from taoloop.dialects.parsing.json_repair import (
     RepairedJson,
     looks_like_json,
     match_end,
-    read_value,
+    parse_value,
     skip_extra_closers,
-    unescaped,
+    unescape_quotes,
 )
 from taoloop.dialects.parsing.labels import FINAL_AHEAD, LABEL, label_kind, strip_partial_label
-from taoloop.dialects.parsing.leaked_calls import CALLED, parse_leaked_calls
+from taoloop.dialects.parsing.leaked_calls import FUNCTION_CALL, parse_leaked_calls
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.parse_state import first_line
 from taoloop.dialects.parsing.patterns import (
@@ -55,7 +55,7 @@ def read_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool = False
     """The one decision in a text that was cleaned. `json_answer`: answers that are JSON values stay whole.
 
     Raises:
-        RefusedError: there is none, or none that may be believed.
+        ReplyParseError: there is none, or none that may be believed.
     """
     if not text:
         raise ReplyParseError("empty", "The reply is empty.")
@@ -73,7 +73,7 @@ def read_text(text: str, cards: Sequence[ToolCard], *, json_answer: bool = False
 
 def _without_escapes(text: str) -> str:
     try:
-        return unescaped(text)
+        return unescape_quotes(text)
     except NotJsonError:
         return text
 
@@ -81,7 +81,7 @@ def _without_escapes(text: str) -> str:
 def _in_a_string(text: str) -> str:
     """The text in a reply that is one JSON string with an object in it."""
     try:
-        found = read_value(text)
+        found = parse_value(text)
     except NotJsonError:
         return text
     whole = isinstance(found.value, str) and found.end == len(text) and found.value.lstrip()[:1] in ("{", "[")
@@ -140,7 +140,7 @@ class _Scan(ActionReader):
             if last <= end <= match_end(CLOSING, self.text, last):
                 self.end_segment(line.start())
                 for one in leaked:
-                    self.apply(one.meant, doubtful=one.doubtful)
+                    self.apply(one.item, doubtful=one.is_guess)
                 self.mark_decision_end(last)
             return
 
@@ -175,7 +175,7 @@ class _Scan(ActionReader):
         self.end_segment(start)
         leaked, end = parse_leaked_calls(self.text, start, self.cards)
         for call in leaked:
-            self.apply(call.meant, doubtful=call.doubtful)
+            self.apply(call.item, doubtful=call.is_guess)
         return self.mark_decision_end(end)
 
     def label(self, event: re.Match[str]) -> int:
@@ -267,7 +267,7 @@ class _Scan(ActionReader):
         end = close.start() if close is not None else len(self.text)
         if self.text[start : start + 1] in ("{", "[", "｛"):
             return start if looks_like_json(self.text, self.text.find("{", start)) else end
-        if self.action is None and CALLED.match(self.text, start):
+        if self.action is None and FUNCTION_CALL.match(self.text, start):
             self.end_segment(event.start())
             self.begin = start
             if (called := self.calls(start, end)) is not None:
@@ -285,7 +285,7 @@ class _Scan(ActionReader):
 
     def calls(self, start: int, end: int) -> int | None:
         """Behind `name(…)` where that, or a list of such, is all that stands there; None if no tool is called."""
-        call = CALLED.match(self.text, start)
+        call = FUNCTION_CALL.match(self.text, start)
         if call is None or resolve_tool_name(call.group("name").removesuffix(".call"), self.cards) is None:
             return None
         leaked, last = parse_leaked_calls(self.text, start, self.cards)
@@ -295,7 +295,7 @@ class _Scan(ActionReader):
                 "bad_action", "A program is no call of a tool; nothing was run.", self.text[start:end]
             )
         for one in leaked:
-            self.apply(one.meant, doubtful=one.doubtful)
+            self.apply(one.item, doubtful=one.is_guess)
         return self.mark_decision_end(last)
 
     def _reads_on(self, start: int, end: int) -> bool:

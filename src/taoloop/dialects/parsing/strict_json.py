@@ -22,8 +22,8 @@ def answer_values(text: str) -> tuple[list[Any], str, str]:
     It is JSON; or one fenced block of JSON at the end, what stands before it being the reason; or a JSON string that
     holds JSON; or, last of all, the bare text itself, for schemas of texts. The error is empty where it is JSON.
     """
-    fenced = _FENCED.fullmatch(text)
-    body, before = (fenced["body"], fenced["before"].strip()) if fenced else (text, "")
+    block = _FENCED.fullmatch(text)
+    body, before = (block["body"], block["before"].strip()) if block else (text, "")
     try:
         value = loads(body)
     except NotJsonError as error:
@@ -32,7 +32,7 @@ def answer_values(text: str) -> tuple[list[Any], str, str]:
     if isinstance(value, str):
         with suppress(NotJsonError):
             values.append(loads(value))
-    elif not fenced:
+    elif not block:
         values.append(text)
     return values, before, ""
 
@@ -47,8 +47,8 @@ class NotJsonError(ValueError):
     cannot be believed, so no repair may be tried.
     """
 
-    def __init__(self, message: str, *, ended: bool = False, final: bool = False) -> None:
-        self.ended, self.final = ended, final
+    def __init__(self, message: str, *, truncated: bool = False, unrepairable: bool = False) -> None:
+        self.truncated, self.unrepairable = truncated, unrepairable
         super().__init__(message)
 
 
@@ -60,17 +60,19 @@ def decode_at(text: str, position: int = 0) -> tuple[Any, int]:
     """
     try:
         value, end = _DECODER.raw_decode(text, position)
-        _inspect(value, text[position:end])
+        _check_value(value, text[position:end])
     except NotJsonError:
         raise
     except json.JSONDecodeError as error:
-        ended = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
-        where = "it stops in the middle" if ended else f"{error.msg} at character {error.pos - position + 1}"
-        raise NotJsonError(where, ended=ended) from None
+        truncated = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
+        where = "it stops in the middle" if truncated else f"{error.msg} at character {error.pos - position + 1}"
+        raise NotJsonError(where, truncated=truncated) from None
     except RecursionError:
-        raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", final=True) from None
+        raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", unrepairable=True) from None
     except ValueError as error:  # an integer of thousands of digits, half of a surrogate pair
-        raise NotJsonError(f"it holds a value that cannot be kept ({type(error).__name__})", final=True) from None
+        raise NotJsonError(
+            f"it holds a value that cannot be kept ({type(error).__name__})", unrepairable=True
+        ) from None
     return value, end
 
 
@@ -92,19 +94,19 @@ def dumps(value: Any) -> str:
     return _write(value)
 
 
-def compact(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """`value` as JSON without blanks between its parts, not escaped to ASCII: data that stands as a text."""
     return _COMPACT.encode(value)
 
 
-def json_equal(one: Any, other: Any) -> bool:
+def json_equal(left: Any, right: Any) -> bool:
     """Whether two JSON values are the same: true is not 1, and the order of keys does not matter."""
-    if one is other:
+    if left is right:
         return True
-    return canonical(one) == canonical(other)
+    return canonical_json(left) == canonical_json(right)
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """One text for all spellings of the same JSON value."""
     return json.dumps(value, sort_keys=True)
 
@@ -115,25 +117,25 @@ def strings_in(value: Any) -> list[str]:
     Raises:
         NotJsonError: the value is nested too deeply.
     """
-    found: list[str] = []
+    strings: list[str] = []
     level = [value]
     for _ in range(MAX_DEPTH + 1):
-        below: list[Any] = []
+        next_level: list[Any] = []
         for item in level:
             if isinstance(item, str):
-                found.append(item)
+                strings.append(item)
             elif isinstance(item, dict):
-                found.extend(item)
-                below.extend(item.values())
+                strings.extend(item)
+                next_level.extend(item.values())
             elif isinstance(item, list):
-                below.extend(item)
-        if not below:
-            return found
-        level = below
-    raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", final=True)
+                next_level.extend(item)
+        if not next_level:
+            return strings
+        level = next_level
+    raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", unrepairable=True)
 
 
-def _inspect(value: Any, source: str) -> None:
+def _check_value(value: Any, source: str) -> None:
     if not source.isascii():
         source.encode()
     if "\\u" in source or (len(source) > MAX_DEPTH and source.count("{") + source.count("[") > MAX_DEPTH):
@@ -141,26 +143,26 @@ def _inspect(value: Any, source: str) -> None:
             text.encode()
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
         for key, value in pairs:
-            if not json_equal(made[key], value):
-                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", final=True)
-    return made
+            if not json_equal(members[key], value):
+                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", unrepairable=True)
+    return members
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise NotJsonError(f"the number {text[:40]} is too large", final=True)
+        raise NotJsonError(f"the number {text[:40]} is too large", unrepairable=True)
     return number
 
 
-def _constant(name: str) -> NoReturn:
-    raise NotJsonError(f"{name} is no JSON value", final=True)
+def _reject_constant(name: str) -> NoReturn:
+    raise NotJsonError(f"{name} is no JSON value", unrepairable=True)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_finite, parse_constant=_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_build_object, parse_float=_parse_finite, parse_constant=_reject_constant)
 _write = json_writer(json.JSONEncoder(ensure_ascii=False))
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

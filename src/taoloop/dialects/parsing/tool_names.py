@@ -18,14 +18,14 @@ MAX_NAME_CHARS = 128
 _FINAL_NAMES = frozenset(
     {"final", "finalanswer", "finalresponse", "finish", "最终答案", "最终回答", "最终回复", "最终答复", "最終答案"}
 )
-_NOTHING = frozenset(
+_EMPTY_NAMES = frozenset(
     {"", "none", "null", "nil", "n/a", "na", "no action", "no tool", "-", "无", "没有", "空", "無", "不需要"}
 )
 _PREFIX = re.compile(r"(?:functions?|tools?|default_api|api|actions?|namespace)(?:\.|::|/|:)", re.IGNORECASE)
 _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _TOKENS = re.compile(r"[ \t]*(?:<[|｜/]|\[/?(?:TOOL_CALLS|ARGS|CALL_ID)\])[^{}()\"'\n:]*\Z")
-_EDGES = " \t\r\n`*\"'“”‘’「」【】[]()（）<>{}"
-_JOINTS = re.compile(r"[\s_-]+")
+_EDGE_CHARS = " \t\r\n`*\"'“”‘’「」【】[]()（）<>{}"
+_SEPARATORS = re.compile(r"[\s_-]+")
 
 
 def resolve_tool_name(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
@@ -39,18 +39,18 @@ def resolve_tool_name(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
             return card
     if not cards or len(name) > 4 * MAX_NAME_CHARS:
         return None
-    return _by_plain_name(name, cards)
+    return _match_normalised(name, cards)
 
 
-def _by_plain_name(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
+def _match_normalised(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:
     bare = bare_name(name)
     for _ in range(3):  # a namespace may be in front of a namespace
-        plain = _plain(bare)
-        fitting = [card for card in cards if _plain(card.name) == plain] if plain else []
-        if not fitting:
-            fitting = [card for card in cards if _is_repeated(card.name, bare)]
-        if fitting:
-            return fitting[0] if len(fitting) == 1 else next((card for card in fitting if card.name == bare), None)
+        normalised = _normalise(bare)
+        matching = [card for card in cards if _normalise(card.name) == normalised] if normalised else []
+        if not matching:
+            matching = [card for card in cards if _is_repeated(card.name, bare)]
+        if matching:
+            return matching[0] if len(matching) == 1 else next((card for card in matching if card.name == bare), None)
         prefix = _PREFIX.match(bare)
         if prefix is None:
             return None
@@ -63,18 +63,18 @@ def bare_name(name: str) -> str:
     name = name[: 8 * MAX_NAME_CHARS]
     bare = _INVISIBLE.sub("", name.replace("\\_", "_"))
     bare = _TOKENS.sub("", bare, count=1)
-    bare = bare.strip(_EDGES + ".:：,，。;；")
+    bare = bare.strip(_EDGE_CHARS + ".:：,，。;；")
     return bare.strip()
 
 
 def is_final_name(name: str) -> bool:
     """Whether an action of this name means "I am done" (where no tool is called so)."""
-    return _JOINTS.sub("", bare_name(name[:60]).casefold()) in _FINAL_NAMES
+    return _SEPARATORS.sub("", bare_name(name[:60]).casefold()) in _FINAL_NAMES
 
 
 def is_placeholder_name(text: str) -> bool:
     """Whether a text only says that nothing is there: empty, none, null, n/a."""
-    return text.strip().strip(_EDGES + ".。").casefold() in _NOTHING
+    return text.strip().strip(_EDGE_CHARS + ".。").casefold() in _EMPTY_NAMES
 
 
 def _is_repeated(known: str, name: str) -> bool:
@@ -83,5 +83,5 @@ def _is_repeated(known: str, name: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _plain(name: str) -> str:
-    return _JOINTS.sub("", name).casefold()
+def _normalise(name: str) -> str:
+    return _SEPARATORS.sub("", name).casefold()

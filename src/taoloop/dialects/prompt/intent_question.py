@@ -11,8 +11,8 @@ from taoloop.core.decision import Call
 from taoloop.core.events import Noted, Pinned
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
-from taoloop.dialects.parsing.cleanup import drop_thinking
-from taoloop.dialects.parsing.json_repair import read_value
+from taoloop.dialects.parsing.cleanup import strip_thinking
+from taoloop.dialects.parsing.json_repair import parse_value
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.prompt.tool_listing import tool_block
@@ -38,8 +38,8 @@ def intent_prompt(trace: Trace) -> tuple[Message, ...]:
 def parse_intent(text: str, cards: Sequence[ToolCard]) -> Pinned | None:
     """The tools and calls that a reply names, as far as there are such tools; None for a reply that says nothing."""
     try:
-        text = drop_thinking(text)
-        value = read_value(text, text.index("{")).value
+        text = strip_thinking(text)
+        value = parse_value(text, text.index("{")).value
     except (ReplyParseError, NotJsonError, ValueError):
         return None
     if not isinstance(value, dict) or not isinstance(value.get("tools"), list):
@@ -49,9 +49,9 @@ def parse_intent(text: str, cards: Sequence[ToolCard]) -> Pinned | None:
     if value["tools"] and not tools:
         return None
     calls = value.get("calls")
-    fixed = [
-        Call(tool=one["tool"], args=coerce_args(one["args"], known[one["tool"]].input_schema))
-        for one in (calls if isinstance(calls, list) else [])[:_MOST_CALLS]
-        if isinstance(one, dict) and one.get("tool") in tools and isinstance(one.get("args"), dict)
+    pinned_calls = [
+        Call(tool=call["tool"], args=coerce_args(call["args"], known[call["tool"]].input_schema))
+        for call in (calls if isinstance(calls, list) else [])[:_MOST_CALLS]
+        if isinstance(call, dict) and call.get("tool") in tools and isinstance(call.get("args"), dict)
     ]
-    return Pinned(tools=tools, calls=tuple(fixed))
+    return Pinned(tools=tools, calls=tuple(pinned_calls))

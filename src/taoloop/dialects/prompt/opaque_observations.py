@@ -34,15 +34,15 @@ class OpaqueObservations:
         self._refusals: dict[str, str] = {}
 
     @classmethod
-    def of(cls, agent: AgentSpec) -> OpaqueObservations | None:
+    def for_agent(cls, agent: AgentSpec) -> OpaqueObservations | None:
         """The one for a run of this agent; None where observations are shown."""
         return cls(agent) if agent.policy.observations == "handles" else None
 
-    def refuse(self, fact: ApprovalRefused) -> None:
+    def record_refusal(self, fact: ApprovalRefused) -> None:
         """Take in what a person said, who is trusted, of a call that has no observation yet."""
         self._refusals[fact.call_id] = fact.note
 
-    def hidden(self, requested: ActionRequested, observed: Observed) -> Observed:
+    def hide(self, requested: ActionRequested, observed: Observed) -> Observed:
         """The observation without anything that a tool, or who wrote its data, could have chosen."""
         agent, refusal = self._agent, self._refusals.get(requested.call_id)
         card = self._cards.get(requested.tool)
@@ -53,6 +53,6 @@ class OpaqueObservations:
         return Observed(call_id=observed.call_id, ok=observed.ok and observed.error is None, output=text)
 
 
-def as_written(requested: ActionRequested) -> ActionRequested:
+def with_written_args(requested: ActionRequested) -> ActionRequested:
     """The call with the arguments that the model wrote, for its own eyes: handles stay handles."""
     return requested if requested.written is None else replace(requested, args=requested.written)

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from taoloop.core.message import Message
 from taoloop.core.prompts import PromptSet
-from taoloop.dialects.parsing.cleanup import drop_thinking
-from taoloop.dialects.parsing.json_repair import read_value
+from taoloop.dialects.parsing.cleanup import strip_thinking
+from taoloop.dialects.parsing.json_repair import parse_value
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.prompt.untrusted_frame import defuse_markers
@@ -40,64 +40,64 @@ _EXPECTED: dict[str, dict[str, str]] = {
 
 
 def question_prompt(
-    prompts: PromptSet, nonce: str, question: str, wanted: AnswerKind | Sequence[str], contents: Mapping[str, str]
+    prompts: PromptSet, nonce: str, question: str, kind: AnswerKind | Sequence[str], contents: Mapping[str, str]
 ) -> tuple[Message, ...]:
     """The whole prompt: the rules of reading, and the question with the contents in the frame for untrusted data."""
     parts = [f"[{handle}]\n{defuse_markers(text, nonce)}" for handle, text in contents.items()]
-    asked = prompts.fill(
+    filled = prompts.fill(
         "handles_question",
         question=question,
-        answer=_expected(prompts.language, wanted),
+        answer=_describe_answer(prompts.language, kind),
         nonce=nonce,
         content="\n\n".join(parts),
     )
     return (
         Message(role="system", content=prompts.fill("handles_read")),
-        Message(role="user", content=asked),
+        Message(role="user", content=filled),
     )
 
 
-def answer_schema(wanted: AnswerKind | Sequence[str]) -> dict[str, Any]:
+def answer_schema(kind: AnswerKind | Sequence[str]) -> dict[str, Any]:
     """What the text of the reply must fit, for providers with structured output."""
     kinds: dict[str, Any] = {"number": {"type": ["number", "null"]}, "yes_no": {"type": ["boolean", "null"]}}
-    value = kinds.get(wanted, {"type": ["string", "null"]}) if isinstance(wanted, str) else _choice(wanted)
+    value = kinds.get(kind, {"type": ["string", "null"]}) if isinstance(kind, str) else _choice_schema(kind)
     return {"type": "object", "properties": {"answer": value}, "required": ["answer"], "additionalProperties": False}
 
 
-def read_answer(text: str, wanted: AnswerKind | Sequence[str]) -> Any:
+def parse_reader_answer(text: str, kind: AnswerKind | Sequence[str]) -> Any:
     """The answer in a reply, held to what was wanted; None where there is none that fits."""
     try:
-        text = drop_thinking(text).strip()
-        given = read_value(text, text.index("{")).value
+        text = strip_thinking(text).strip()
+        answer = parse_value(text, text.index("{")).value
     except (ReplyParseError, NotJsonError, ValueError):
-        given = None
-    value = given["answer"] if isinstance(given, dict) and "answer" in given else None if given else text
-    if not isinstance(wanted, str):
-        return _same_choice(value, wanted)
-    return _READERS[wanted](value)
+        answer = None
+    value = answer["answer"] if isinstance(answer, dict) and "answer" in answer else None if answer else text
+    if not isinstance(kind, str):
+        return _match_choice(value, kind)
+    return _READERS[kind](value)
 
 
-def _choice(choices: Sequence[str]) -> dict[str, Any]:
+def _choice_schema(choices: Sequence[str]) -> dict[str, Any]:
     return {"type": ["string", "null"], "enum": [*choices, None]}
 
 
-def _expected(language: str, wanted: AnswerKind | Sequence[str]) -> str:
+def _describe_answer(language: str, kind: AnswerKind | Sequence[str]) -> str:
     texts = _EXPECTED.get(language, _EXPECTED["en"])
-    if isinstance(wanted, str):
-        return texts[wanted]
-    return texts["choice"].format(choices=" | ".join(wanted))
+    if isinstance(kind, str):
+        return texts[kind]
+    return texts["choice"].format(choices=" | ".join(kind))
 
 
-def _same_choice(value: Any, choices: Sequence[str]) -> str | None:
-    said = value.strip().casefold() if isinstance(value, str) else None
-    return next((choice for choice in choices if choice.strip().casefold() == said), None)
+def _match_choice(value: Any, choices: Sequence[str]) -> str | None:
+    answer = value.strip().casefold() if isinstance(value, str) else None
+    return next((choice for choice in choices if choice.strip().casefold() == answer), None)
 
 
-def _text(value: Any) -> str | None:
+def _parse_text(value: Any) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
-def _number(value: Any) -> int | float | None:
+def _parse_number(value: Any) -> int | float | None:
     if isinstance(value, str):
         try:
             value = float(value.replace(",", "").strip())
@@ -108,19 +108,19 @@ def _number(value: Any) -> int | float | None:
     return value if whole else None
 
 
-def _date(value: Any) -> str | None:
+def _parse_date(value: Any) -> str | None:
     try:
         return date.fromisoformat(value.strip()).isoformat() if isinstance(value, str) else None
     except ValueError:
         return None
 
 
-def _email(value: Any) -> str | None:
-    found = value.strip() if isinstance(value, str) else ""
-    return found if _EMAIL.fullmatch(found) else None
+def _parse_email(value: Any) -> str | None:
+    address = value.strip() if isinstance(value, str) else ""
+    return address if _EMAIL.fullmatch(address) else None
 
 
-def _yes_no(value: Any) -> bool | None:
+def _parse_yes_no(value: Any) -> bool | None:
     if isinstance(value, str):
         return {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}.get(
             value.strip().rstrip(".。").casefold()
@@ -128,4 +128,10 @@ def _yes_no(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-_READERS = {"text": _text, "number": _number, "date": _date, "email": _email, "yes_no": _yes_no}
+_READERS = {
+    "text": _parse_text,
+    "number": _parse_number,
+    "date": _parse_date,
+    "email": _parse_email,
+    "yes_no": _parse_yes_no,
+}

@@ -34,7 +34,7 @@ _LOOKALIKE = str.maketrans("<>[]|｜", "‹›⟦⟧¦¦")
 
 def observation_text(requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> str:
     """One observation in its frame: the output, or the error with code, message, retryable and hint."""
-    content = observed.output if observed.ok and observed.error is None else _failure(observed)
+    content = observed.output if observed.ok and observed.error is None else _failure_text(observed)
     note = ""
     if observed.artifact is not None:
         note = "\n" + prompts.fill("observation_cut", size=observed.size_chars, artifact=observed.artifact)
@@ -58,7 +58,7 @@ def defuse_markers(text: str, nonce: str = "") -> str:
     if not text.isascii() or not text.isprintable():
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
-        text = _INVISIBLE.sub(_named, text)
+        text = _INVISIBLE.sub(_name_invisible, text)
     if nonce and nonce.lower() in text.lower():
         text = re.sub(re.escape(nonce), "‹nonce›", text, flags=re.IGNORECASE)
     if "<" in text or "[" in text or "|>" in text or "｜" in text:
@@ -71,15 +71,15 @@ def quote_labels(text: str) -> str:
     return LABEL.sub(lambda match: f"| {match.group()}", text) if _MARKS.search(text) else text
 
 
-def _named(match: re.Match[str]) -> str:
-    return "".join(f"‹U+{ord(sign):04X}›" for sign in match.group())
+def _name_invisible(match: re.Match[str]) -> str:
+    return "".join(f"‹U+{ord(char):04X}›" for char in match.group())
 
 
 def _one_line(name: str, nonce: str) -> str:
     return name if name.isidentifier() else defuse_markers(" ".join(name[:128].split()), nonce)
 
 
-def _failure(observed: Observed) -> str:
+def _failure_text(observed: Observed) -> str:
     fault = observed.error
     if fault is None:
         return observed.output

@@ -10,7 +10,7 @@ import re
 from typing import Protocol
 
 from taoloop.core.message import Delta
-from taoloop.dialects.parsing.cleanup import EDGE
+from taoloop.dialects.parsing.cleanup import EDGE_CHARS
 from taoloop.dialects.parsing.labels import LABEL, label_kind
 from taoloop.dialects.parsing.patterns import EVENT
 from taoloop.dialects.streaming.held_text import (
@@ -141,7 +141,7 @@ class AnswerStream:
 
     def _first(self, text: str) -> str:
         """How the reply begins: with a block of thinking, or as it is; empty as long as that is not clear."""
-        self._start = start = f"{self._start}{text}".lstrip(EDGE)
+        self._start = start = f"{self._start}{text}".lstrip(EDGE_CHARS)
         if not start:
             return ""
         if start[0] in "<[◁":
@@ -168,7 +168,7 @@ class AnswerStream:
                 self._over = True  # the tag may stand in a string
                 return ""
             self._thinking, self._start = None, ""
-            rest = passed[tag.end() :].lstrip(EDGE)
+            rest = passed[tag.end() :].lstrip(EDGE_CHARS)
             return self._first(rest) if rest else ""
         self._thinking = passed[max(passed.rfind("\n"), len(passed) - 4_000, 0) :]
         return ""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from itertools import product
 
-from taoloop.dialects.parsing.cleanup import EDGE, drop_thinking, strip_end_tokens
+from taoloop.dialects.parsing.cleanup import EDGE_CHARS, strip_end_tokens, strip_thinking
 from taoloop.dialects.parsing.json_repair import INVISIBLE
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.parsing.parse_error import ReplyParseError
@@ -135,7 +135,7 @@ _TAG_ENDS = re.compile(r"[<>\n]")
 _LONGEST_TAG = 130
 _TOKENS = ("inst]", "tool_calls]", "tool_call]", "tool_results]", "tool_result]", "observation]", "think]", "eos]")
 _COLONS = re.compile("[:：】>]")
-_TRIMMED = EDGE + "\x1c\x1d\x1e\x1f\x85\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+_TRIMMED = EDGE_CHARS + "\x1c\x1d\x1e\x1f\x85\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 _TRIMMED += "\u2028\u2029\u202f\u205f*"
 _MOST_BLANKS = 10_000
 _LABELLED = 80  # so much of a line with a label may be written anew by the reader
@@ -259,7 +259,7 @@ class HeldBackText:
         """`text` without what may be trimmed, once its beginning is clear."""
         if not self._begun:
             self._open += text
-            text = self._open.lstrip(EDGE)
+            text = self._open.lstrip(EDGE_CHARS)
             goes_on = self._opening(text) if text else None
             if goes_on is False or len(self._open) > _MOST_BLANKS:
                 self.over = True
@@ -290,7 +290,7 @@ def is_mark(tag: str) -> bool:
 def opens_thinking(tag: str) -> bool:
     """Whether a tag opens a block of thinking."""
     try:
-        drop_thinking(tag)
+        strip_thinking(tag)
     except ReplyParseError:
         return True
     return False
@@ -299,6 +299,6 @@ def opens_thinking(tag: str) -> bool:
 def closes_thinking(tag: str) -> bool:
     """Whether a tag closes a block of thinking."""
     try:
-        return "x" not in drop_thinking(f"x\n{tag}\n")
+        return "x" not in strip_thinking(f"x\n{tag}\n")
     except ReplyParseError:
         return False

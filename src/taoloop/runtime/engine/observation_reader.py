@@ -11,7 +11,7 @@ from taoloop.core.handles.handle import inline_text
 from taoloop.core.model_request import ModelRequest
 from taoloop.core.preview import preview
 from taoloop.core.trace import Trace
-from taoloop.dialects.prompt.reader_question import answer_schema, question_prompt, read_answer
+from taoloop.dialects.prompt.reader_question import answer_schema, parse_reader_answer, question_prompt
 from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import ModelError, ToolError
 from taoloop.models.base import Model
@@ -69,7 +69,7 @@ class ObservationReader:
             raise ToolError(str(error), code="reader_failed") from error
         for fact in facts:
             self._note(fact)
-        found = read_answer(reply.text, wanted)
+        found = parse_reader_answer(reply.text, wanted)
         if found is None:
             raise ToolError("The model that reads gave no answer in this form.", code="no_answer")
         return found
