@@ -1,7 +1,7 @@
 """Build the documentation site in both languages, with search, an API reference from docstrings, and llms.txt.
 
-Run: scripts/docs [TARGET]. The pages are docs/*.md (English) and docs/*.zh.md (Chinese); a page that has no Chinese form
-yet is shown in English on the Chinese site. The site is written to build/site by default.
+Run: scripts/docs [TARGET]. The pages are docs/*.md (English) and docs/*.zh.md (Chinese); the Chinese site shows the
+English page where there is no Chinese one. The site is written to build/site by default.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ SITE = "https://taoloop.github.io/taoloop/"
 
 SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Start", "入门", ("index", "guide", "providers")),
-    ("Build", "构建", ("tools", "tool-file", "openapi", "openapi-calls", "mcp", "sql", "documents", "fetch", "testing")),
+    (
+        "Build",
+        "构建",
+        ("tools", "tool-file", "openapi", "openapi-calls", "mcp", "sql", "documents", "fetch", "testing"),
+    ),
     ("Trust", "信任", ("security", "approvals", "recovery", "undo", "audit", "handles")),
     ("Serve", "服务", ("gateway", "gateway-api", "gateway-config", "gateway-operation")),
     ("Reference", "参考", ("cli", "errors", "api", "modules", "architecture", "changelog")),
@@ -47,7 +51,7 @@ def build(target: Path) -> None:
         write_pages(folder / "docs", language)
         config = folder / "zensical.toml"
         config.write_text(config_text(language), encoding="utf-8")
-        subprocess.run(
+        subprocess.run(  # noqa: S603  # our own command line
             [sys.executable, "-m", "zensical", "build", "--clean", "-f", config],
             cwd=folder,
             check=True,
@@ -90,7 +94,7 @@ def page_text(page: str, language: str) -> str:
 
 
 def plain_fences(text: str) -> str:
-    """Fences with their language alone: what follows it is for the tests of the pages, and a file name becomes a title."""
+    """Fences with their language alone: what follows it is for the tests of the pages. A file name becomes a title."""
     text = re.sub(r"^(\s*`{3,})(\w+) (?:[\w ]* )?([\w-]+\.\w+)$", r'\1\2 title="\3"', text, flags=re.MULTILINE)
     return re.sub(r"^(\s*`{3,}\w+) (?!title=).*$", r"\1", text, flags=re.MULTILINE)
 
@@ -98,11 +102,16 @@ def plain_fences(text: str) -> str:
 def site_links(text: str) -> str:
     """Links between the pages of the site; what is not on it is linked in the repository."""
     text = re.sub(r"\]\((?:\.\./)?README(?:\.zh)?\.md(#[^)]*)?\)", r"](index.md\1)", text)
-    text = re.sub(r"\]\((?:\.\./)?(ARCHITECTURE|CHANGELOG)(?:\.zh)?\.md", lambda match: f"]({match[1].lower()}.md", text)
+    text = re.sub(
+        r"\]\((?:\.\./)?(ARCHITECTURE|CHANGELOG)(?:\.zh)?\.md", lambda match: f"]({match[1].lower()}.md", text
+    )
     text = re.sub(r"\]\(([\w-]+)\.zh\.md", r"](\1.md", text)
     text = re.sub(r"\]\((?:\.\./)((?!http)[\w./-]+)\)", rf"]({REPOSITORY}/blob/main/\1)", text)
-    return re.sub(r"\]\(((?:CONTRIBUTING|SECURITY)\.md|LICENSE|NOTICE|(?:examples|benchmarks|scripts)/[^)]*)\)",
-                  rf"]({REPOSITORY}/blob/main/\1)", text)
+    return re.sub(
+        r"\]\(((?:CONTRIBUTING|SECURITY)\.md|LICENSE|NOTICE|(?:examples|benchmarks|scripts)/[^)]*)\)",
+        rf"]({REPOSITORY}/blob/main/\1)",
+        text,
+    )
 
 
 def _module_list() -> str:
@@ -121,13 +130,22 @@ def config_text(language: str) -> str:
     nav = [{(zh if chinese else en): [f"{page}.md" for page in pages]} for en, zh, pages in SECTIONS]
     theme = {
         "language": language,
-        "features": ["navigation.tabs", "navigation.indexes", "navigation.top", "search.highlight", "content.code.copy"],
+        "features": [
+            "navigation.tabs",
+            "navigation.indexes",
+            "navigation.top",
+            "search.highlight",
+            "content.code.copy",
+        ],
     }
     alternate = [
         {"name": "English", "link": SITE, "lang": "en"},
         {"name": "简体中文", "link": f"{SITE}zh/", "lang": "zh"},
     ]
-    handler: dict[str, Any] = {"paths": [str(ROOT / "src")], "options": {"docstring_style": "google", "show_source": False}}
+    handler: dict[str, Any] = {
+        "paths": [str(ROOT / "src")],
+        "options": {"docstring_style": "google", "show_source": False},
+    }
     lines = [
         "[project]",
         'site_name = "taoloop"',
@@ -155,12 +173,18 @@ def config_text(language: str) -> str:
 
 
 def _inline(table: dict[str, Any]) -> str:
-    return "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)} = {json.dumps(value)}" for key, value in table.items()) + "}"
+    return (
+        "{"
+        + ", ".join(f"{json.dumps(key, ensure_ascii=False)} = {json.dumps(value)}" for key, value in table.items())
+        + "}"
+    )
 
 
 def llms_index(folder: Path) -> str:
     """The index that https://llmstxt.org describes: a line for each page, by section."""
-    parts = ["# taoloop\n\n> A ReAct agent runtime whose every action can be checked, recorded, stopped and replaced.\n"]
+    parts = [
+        "# taoloop\n\n> A ReAct agent runtime whose every action can be checked, recorded, stopped and replaced.\n"
+    ]
     for title, _, pages in SECTIONS:
         rows = "".join(f"- [{_title(folder / f'{page}.md')}]({SITE}{page}/)\n" for page in pages)
         parts.append(f"## {title}\n\n{rows}")
