@@ -181,8 +181,11 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("just words\n", 1, "", "a mapping of fields, but this is a text"),
         ("7\n", 1, "", "a mapping of fields, but this is a number"),
         ("name: \x07\n", 0, "", "it is not YAML"),
-        ("&a [*a]\n", 1, "", "too many parts, or is nested too deeply"),
-        ("when: 2024-99-99\n", 0, "", "it cannot be read"),
+        ("&a [*a]\n", 1, "", "it is not YAML: the alias *a refers to nothing"),
+        ("name: " + "[" * 61, 1, "", "too many parts, or is nested too deeply"),
+        ("when: 2024-99-99\n", 1, "when", "no such field"),
+        ("closing_turn: on\n", 1, "closing_turn", "true or false is expected"),
+        ("name: 012\nrepair_turns: 012\n", 2, "repair_turns", "a whole number is expected, not '012'"),
     ],
 )
 def test_a_malformed_file_is_told_with_line_and_field(content: str, line: int, field: str, said: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.config.checks import COUNT, LIST, MAPPING, NUMBER, PATH, SWITCH, TEXT, Kind, error_location, expect_type
-from taoloop.config.document import ConfigDocument, FieldPath, read_document
+from taoloop.config.document import ConfigDocument, read_document
 from taoloop.config.import_attribute import error_context, load_attribute
 from taoloop.config.policy_file import load_policy, policy_in
 from taoloop.config.tool_entries import ENVIRONMENT, SUFFIXES, ToolReader
@@ -28,6 +28,7 @@ from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.tool_source import sources_in
 from taoloop.strategies import get_strategy
 from taoloop.tools.tool import Tool
+from taoloop.tools.yaml12 import FieldPath
 
 _FILE_MODELS = ("scripted", "replay")
 

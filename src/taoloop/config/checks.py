@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from taoloop.config.document import ConfigDocument, FieldPath, kind_name
+from taoloop.config.document import ConfigDocument, kind_name
 from taoloop.errors import AgentFileError, ConfigError
+from taoloop.tools.yaml12 import FieldPath
 
 Kind = tuple[tuple[type, ...], str]
 """Types of YAML, and what to call them."""

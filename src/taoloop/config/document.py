@@ -10,18 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from taoloop.core.search import suggest_names
 from taoloop.errors import AgentFileError
 from taoloop.runtime.tool_source import SourceLocation
+from taoloop.tools.yaml12 import DuplicateKeyError, FieldPath, YamlError, YamlSizeError, parse_yaml_document
 
 _MAX_BYTES = 1024 * 1024
-_MAX_DEPTH = 60
-_MAX_PARTS = 50_000
-
-FieldPath = tuple[str | int, ...]
-"""Keys and indexes from the top, such as `("tools", 2, "card")`."""
 
 Stamp = tuple[int, int] | None
 """When a file was last changed, and its size; None where there is none."""
@@ -111,7 +105,7 @@ def kind_name(value: object) -> str:
         case dict():
             return "a mapping"
         case _:
-            return f"a {type(value).__name__}"  # YAML has dates, too
+            return f"a {type(value).__name__}"
 
 
 def field_name(place: FieldPath) -> str:
@@ -137,24 +131,20 @@ def read_document(path: Path, what: str = "an agent file", begins: str = "tools:
         data = _json(path, text)
         text = text.replace("\t", " ")  # YAML forbids tabs where JSON allows them; inside texts JSON has none
     try:
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-        lines: dict[FieldPath, int] = {(): 1} if node is None else _lines(path, node)
-        if not is_json:
-            data = None if node is None else loader.construct_document(node)
-    except yaml.YAMLError as error:
+        document = parse_yaml_document(text)
+    except YamlError as error:
         raise _not_yaml(path, error) from error
-    except (ValueError, RecursionError) as error:
-        raise AgentFileError(f"it cannot be read: {error}.", path=str(path)) from error
+    if not is_json:
+        data = document.value
     if not isinstance(data, dict):
         found = "empty" if data is None else kind_name(data)
         raise AgentFileError(
             f"{what} is a mapping of fields, but this is {found}.",
             path=str(path),
-            line=lines[()],
+            line=document.lines[()],
             hint=f"Begin with, for example, `{begins}`.",
         )
-    return ConfigDocument(path, data, lines)
+    return ConfigDocument(path, data, document.lines)
 
 
 def _text(path: Path, what: str) -> str:
@@ -184,47 +174,18 @@ def _json(path: Path, text: str) -> Any:
         raise AgentFileError("it is nested too deeply.", path=str(path)) from error
 
 
-def _not_yaml(path: Path, error: yaml.YAMLError) -> AgentFileError:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
-    context = getattr(error, "context", None)
-    text = f"{context}: {problem}" if context else str(problem)
+def _not_yaml(path: Path, error: YamlError) -> AgentFileError:
+    match error:
+        case DuplicateKeyError():
+            field = field_name(error.path)
+            message = f"{field}: the field appears a second time (first in line {error.first_line})."
+            return AgentFileError(message, path=str(path), line=error.line, field=field, hint="Remove one of the two.")
+        case YamlSizeError():
+            message = "it has too many parts, or is nested too deeply."
+            return AgentFileError(message, path=str(path), line=error.line)
     return AgentFileError(
-        f"it is not YAML: {text}.",
+        f"it is not YAML: {error.problem}.",
         path=str(path),
-        line=mark.line + 1 if mark is not None else 0,
+        line=error.line,
         hint="Check the indentation, and quote texts that hold `: ` or begin with a special character.",
     )
-
-
-def _lines(path: Path, top: yaml.Node) -> dict[FieldPath, int]:
-    """The line of every part, from 1.
-
-    Raises:
-        AgentFileError: a mapping has a key twice, or parts are nested too deeply.
-    """
-    lines: dict[FieldPath, int] = {(): top.start_mark.line + 1}
-    todo: list[tuple[FieldPath, yaml.Node]] = [((), top)]
-    while todo:
-        place, node = todo.pop()
-        if len(place) > _MAX_DEPTH or len(lines) > _MAX_PARTS:
-            raise AgentFileError(
-                "it has too many parts, or is nested too deeply.",
-                path=str(path),
-                line=node.start_mark.line + 1,
-            )
-        children: list[tuple[str | int, yaml.Node, int]] = []
-        if isinstance(node, yaml.MappingNode):
-            children = [(str(key.value), value, key.start_mark.line + 1) for key, value in node.value]
-        elif isinstance(node, yaml.SequenceNode):
-            children = [(index, item, item.start_mark.line + 1) for index, item in enumerate(node.value)]
-        for name, child, line in children:
-            inner = (*place, name)
-            if inner in lines:
-                message = f"{field_name(inner)}: the field stands here a second time (first in line {lines[inner]})."
-                raise AgentFileError(
-                    message, path=str(path), line=line, field=field_name(inner), hint="Remove one of the two."
-                )
-            lines[inner] = line
-            todo.append((inner, child))
-    return lines

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from taoloop.config.document import ConfigDocument, FieldPath
+from taoloop.config.document import ConfigDocument
+from taoloop.tools.yaml12 import FieldPath
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inner>[^}]*)(?P<end>\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

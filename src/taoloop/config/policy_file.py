@@ -6,9 +6,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from taoloop.config.document import ConfigDocument, FieldPath, kind_name, read_document
+from taoloop.config.document import ConfigDocument, kind_name, read_document
 from taoloop.core.policy import PROFILES, Policy, Rule
 from taoloop.errors import PolicyError
+from taoloop.tools.yaml12 import FieldPath
 
 _POLICY = tuple(one.name for one in fields(Policy))
 _RULE = tuple(one.name for one in fields(Rule))

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from taoloop.config.checks import describe_value, error_location
-from taoloop.config.document import ConfigDocument, FieldPath
+from taoloop.config.document import ConfigDocument
 from taoloop.config.env_references import EnvValues, has_reference
 from taoloop.config.import_attribute import load_attribute
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import AgentFileError, ConfigError
+from taoloop.tools.yaml12 import FieldPath
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.config.checks import LIST, MAPPING, NUMBER, PATH, TEXT, Kind, describe_value, error_location, expect_type
-from taoloop.config.document import ConfigDocument, FieldPath
+from taoloop.config.document import ConfigDocument
 from taoloop.config.env_references import EnvValues
 from taoloop.config.import_attribute import load_attribute
 from taoloop.config.settings_loader import SettingsLoader, apply_defaults, fields_of, is_needed
@@ -27,6 +27,7 @@ from taoloop.tools.from_card import card_from_mapping, tool_from_card
 from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
+from taoloop.tools.yaml12 import FieldPath
 
 SUFFIXES = (".yaml", ".yml", ".json")
 

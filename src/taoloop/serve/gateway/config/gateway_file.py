@@ -11,7 +11,7 @@ from typing import Any
 from taoloop.config.agent_file import FIELDS as AGENT_FIELDS
 from taoloop.config.agent_file import agent_in, load_agent
 from taoloop.config.checks import LIST, MAPPING, TEXT, describe_value, error_location, expect_type
-from taoloop.config.document import ConfigDocument, FieldPath, read_document
+from taoloop.config.document import ConfigDocument, read_document
 from taoloop.config.env_references import has_reference
 from taoloop.config.settings_loader import SettingsLoader
 from taoloop.config.tool_entries import SUFFIXES
@@ -33,6 +33,7 @@ from taoloop.serve.gateway.config.origins import origin_of, origins_of
 from taoloop.serve.gateway.config.section import ConfigReport
 from taoloop.serve.gateway.higress.file import is_ai_agent, read_higress
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.yaml12 import FieldPath
 
 TOP = ("agents", "keys", "server", "services", "default")
 _BESIDE_FILE = ("file", "description")

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from taoloop.config.checks import COUNT, MAPPING, SWITCH, TEXT, expect_type
-from taoloop.config.document import ConfigDocument, FieldPath
+from taoloop.config.document import ConfigDocument
 from taoloop.config.env_references import EnvValues, has_reference
 from taoloop.errors import AgentFileError
+from taoloop.tools.yaml12 import FieldPath
 
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]")
 _DIGITS = re.compile(r"-?[0-9]{1,15}")

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from taoloop.config.checks import LIST, MAPPING, expect_type
-from taoloop.config.document import ConfigDocument, FieldPath
+from taoloop.config.document import ConfigDocument
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.config.section import ConfigReport, ConfigSection
@@ -21,6 +21,7 @@ from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document.operation_reader import METHODS
 from taoloop.tools.openapi.http.operation_call import OperationCaller
 from taoloop.tools.tool import Tool
+from taoloop.tools.yaml12 import FieldPath
 
 LONG = ("apiProvider", "api")
 PROVIDER = ("serviceName", "servicePort", "domain", "maxExecutionTime", "apiKey")

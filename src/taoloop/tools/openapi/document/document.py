@@ -12,8 +12,8 @@ from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from taoloop.errors import TaoError, ToolSourceError
-from taoloop.tools.openapi.document.yaml12 import YamlError, read_yaml
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.yaml12 import YamlError, parse_yaml
 
 MOST_BYTES = 32 * 1024 * 1024
 HINT = "Give an OpenAPI 3 or Swagger 2.0 document as a file, an http(s) address, or its text, in YAML or JSON."
@@ -216,13 +216,13 @@ def values_of(data: bytes, said: str) -> Any:
         except ValueError as error:
             raise ToolSourceError(f"It is no JSON: {str(error)[:120]}.", source=said, hint=HINT) from None
     try:
-        return read_yaml(text)
+        return parse_yaml(text)
     except YamlError as error:
         if as_json is not None:
             raise as_json from None
         place = f"line {error.line}" if error.line else ""
         raise ToolSourceError(
-            f"It cannot be read as YAML: {error.what}.", source=said, place=place, hint=HINT
+            f"It cannot be read as YAML: {error.problem}.", source=said, place=place, hint=HINT
         ) from None
 
 
