@@ -35,7 +35,7 @@ def pinned(task: str, tool: str) -> bool:
     """Whether a task calls for a tool of this name."""
     pins = TaskIntent()
     pins.add(task)
-    return pins.holds(card(tool, "write"))
+    return pins.calls_for(card(tool, "write"))
 
 
 class Run:

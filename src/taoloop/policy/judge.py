@@ -24,23 +24,23 @@ from taoloop.policy.texts import reason
 from taoloop.policy.untrusted_index import argument_sources
 from taoloop.policy.value_match import URL, ascii_host, host_of
 
-_BOTH = frozenset({"read", "draft"})
-_FREELY = {
-    "supervised": _BOTH,
-    "strict": _BOTH,
-    "headless": _BOTH,
-    "autonomous": _BOTH,
+_READ_AND_DRAFT = frozenset({"read", "draft"})
+_FREE_TIERS = {
+    "supervised": _READ_AND_DRAFT,
+    "strict": _READ_AND_DRAFT,
+    "headless": _READ_AND_DRAFT,
+    "autonomous": _READ_AND_DRAFT,
     "read-only": frozenset({"read"}),
 }
 """What needs no look at the trace at all, by profile, unless it sends data out."""
 
-_HARMLESS: dict[tuple[str | None, str], Verdict] = {
+_HARMLESS_VERDICTS: dict[tuple[str | None, str], Verdict] = {
     (tier, language): Verdict(kind="allow", reasons=(reason(language, tier),), rule=tier)
     for tier in ("read", "draft")
     for language in ("en", "zh")
 }
-_LONGEST_WHY = 300  # characters of what a rule in Python said wrong
-_SAID = ("FOREIGN", "UNKNOWN", "LINKS")
+_MAX_ERROR_CHARS = 300  # characters of what a rule in Python said wrong
+_REPORTED_BADGES = ("FOREIGN", "UNKNOWN", "LINKS")
 
 
 class Action(Protocol):
@@ -82,82 +82,88 @@ def judge(
     name, lifts that.
     """
     policy = policy if policy is not None else trace.agent.policy
-    verdict = _judged_by_tier(trace, action, card, policy, rules, filled=filled)
+    verdict = _judge_by_tier(trace, action, card, policy, rules, filled=filled)
     if card.approval is None or verdict.kind == "deny":
         return verdict
     if verdict.kind == "allow" and _is_lifted(trace, policy, card, action.args, filled):
         return verdict
-    return _asking(trace, policy, action, card, verdict, filled=filled)
+    return _require_person(trace, policy, action, card, verdict, filled=filled)
 
 
 def _is_lifted(trace: Trace, policy: Policy, card: ToolCard, args: Any, filled: bool) -> bool:
     """Whether a rule of the operator allows exactly this tool: a pattern that covers it does not mean it."""
-    decided = deciding_rule(trace, policy, card, args, filled=filled) if policy.rules else None
-    return decided is not None and decided.verdict == "allow" and decided.tool == card.name
+    deciding = deciding_rule(trace, policy, card, args, filled=filled) if policy.rules else None
+    return deciding is not None and deciding.verdict == "allow" and deciding.tool == card.name
 
 
-def _asking(trace: Trace, policy: Policy, action: Action, card: ToolCard, verdict: Verdict, *, filled: bool) -> Verdict:
+def _require_person(
+    trace: Trace, policy: Policy, action: Action, card: ToolCard, verdict: Verdict, *, filled: bool
+) -> Verdict:
     """The verdict on a call that needs a person's yes and that nothing denies."""
     language = trace.agent.language
-    why: tuple[str, ...] = (reason(language, "approval_required", tool=card.name),)
+    reasons: tuple[str, ...] = (reason(language, "approval_required", tool=card.name),)
     if verdict.kind == "ask":
-        return replace(verdict, reasons=(*why, *verdict.reasons))
-    found = argument_sources(trace, action.args, card.role, filled=filled)
+        return replace(verdict, reasons=(*reasons, *verdict.reasons))
+    sources = argument_sources(trace, action.args, card.role, filled=filled)
     if policy.profile == "headless":
-        why = (*why, reason(language, "headless"))
+        reasons = (*reasons, reason(language, "headless"))
     kind: VerdictKind = "deny" if policy.profile == "headless" else "ask"
-    return Verdict(kind=kind, reasons=why, rule="approval_required", sources=found)
+    return Verdict(kind=kind, reasons=reasons, rule="approval_required", sources=sources)
 
 
-def _judged_by_tier(
+def _judge_by_tier(
     trace: Trace, action: Action, card: ToolCard, policy: Policy, rules: tuple[CodeRule, ...], *, filled: bool
 ) -> Verdict:
     """The verdict by rules and table, whether or not the tool itself asks for more."""
     args = action.args
     for rule in rules:
-        if (said := _asked(rule, trace, action, card)) is not None:
-            return said
-    if not policy.rules and card.tier in _FREELY.get(policy.profile, ()) and not card.sends_out(args):
-        return _HARMLESS.get((card.tier, trace.agent.language)) or _HARMLESS[card.tier, "en"]
-    decided = deciding_rule(trace, policy, card, args, filled=filled) if policy.rules else None
-    if decided is not None:
-        by, language = f"rule:{decided.title}", trace.agent.language
-        found = () if decided.verdict == "allow" else argument_sources(trace, args, card.role, filled=filled)
-        if decided.verdict == "ask" and sources_of(trace).is_granted(action.tool, by) and not is_high_risk(card, found):
+        if (verdict := _apply_code_rule(rule, trace, action, card)) is not None:
+            return verdict
+    if not policy.rules and card.tier in _FREE_TIERS.get(policy.profile, ()) and not card.sends_out(args):
+        return _HARMLESS_VERDICTS.get((card.tier, trace.agent.language)) or _HARMLESS_VERDICTS[card.tier, "en"]
+    deciding = deciding_rule(trace, policy, card, args, filled=filled) if policy.rules else None
+    if deciding is not None:
+        by, language = f"rule:{deciding.title}", trace.agent.language
+        sources = () if deciding.verdict == "allow" else argument_sources(trace, args, card.role, filled=filled)
+        if (
+            deciding.verdict == "ask"
+            and sources_of(trace).is_granted(action.tool, by)
+            and not is_high_risk(card, sources)
+        ):
             return Verdict(kind="allow", reasons=(reason(language, "granted", tool=action.tool),), rule=by)
-        why = decided.reason or reason(language, "rule", title=decided.title)
-        return Verdict(kind=decided.verdict, reasons=(why,), rule=by, sources=found)
-    return _by_table(trace, policy, action, card, filled=filled)
+        why = deciding.reason or reason(language, "rule", title=deciding.title)
+        return Verdict(kind=deciding.verdict, reasons=(why,), rule=by, sources=sources)
+    return _judge_by_table(trace, policy, action, card, filled=filled)
 
 
-def _asked(rule: CodeRule, trace: Trace, action: Action, card: ToolCard) -> Verdict | None:
+def _apply_code_rule(rule: CodeRule, trace: Trace, action: Action, card: ToolCard) -> Verdict | None:
     """What a rule in Python says; one that breaks, or says something else, denies."""
     title = getattr(rule, "__name__", type(rule).__name__)
     try:
-        said = rule(trace, action, card)
+        verdict = rule(trace, action, card)
     except Exception as error:  # noqa: BLE001  # a rule that cannot be judged must not let anything through
-        why = _shortly(f"{type(error).__name__}: ", error, str)
+        why = _describe(f"{type(error).__name__}: ", error, str)
     else:
-        if said is None or (type(said) is Verdict and said.kind in get_args(VerdictKind)):
-            return said
-        why = _shortly("it said ", said, repr)
+        if verdict is None or (type(verdict) is Verdict and verdict.kind in get_args(VerdictKind)):
+            return verdict
+        why = _describe("it said ", verdict, repr)
     text = reason(trace.agent.language, "broken_rule", title=title, error=why)
     return Verdict(kind="deny", reasons=(text,), rule=f"rule:{title}")
 
 
-def _shortly(start: str, thing: object, show: Callable[[object], str]) -> str:
+def _describe(start: str, value: object, render: Callable[[object], str]) -> str:
     """What an operator's object says of itself, if it can."""
     try:
-        return f"{start}{show(thing)}"[:_LONGEST_WHY]
+        return f"{start}{render(value)}"[:_MAX_ERROR_CHARS]
     except Exception:  # noqa: BLE001  # as above
-        return f"{start}{type(thing).__name__}"
+        return f"{start}{type(value).__name__}"
 
 
-def _by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard, *, filled: bool) -> Verdict:
+def _judge_by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard, *, filled: bool) -> Verdict:
     language, args = trace.agent.language, action.args
     labels = sources_of(trace, policy)
-    known = _judged(labels, policy, card, args, tainted=labels.tainted or filled)
-    row = risk_class(known)
+    features = _features_of(labels, policy, card, args, tainted=labels.tainted or filled)
+    row = risk_class(features)
     kind = profile_verdict(policy.profile, row)
     if kind == "allow":
         name = row if row in ("read", "draft", "wanted", "read_out_known") else "autonomous"
@@ -168,57 +174,57 @@ def _by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard, *, f
         if row != "foreign_destructive" and (card.tier or "destructive") in trace.approved_tiers:
             why = reason(language, "operator_tier", tier=card.tier or "destructive")
             return Verdict(kind="allow", reasons=(why,), rule="operator")
-    found = argument_sources(trace, args, card.role, filled=filled)
-    if kind == "ask" and labels.is_granted(action.tool, row) and not is_high_risk(card, found):
+    sources = argument_sources(trace, args, card.role, filled=filled)
+    if kind == "ask" and labels.is_granted(action.tool, row) and not is_high_risk(card, sources):
         return Verdict(kind="allow", reasons=(reason(language, "granted", tool=action.tool),), rule=row)
-    reasons = tuple(_why(language, policy, known, row, card, found, filled=filled and not labels.tainted))
-    return Verdict(kind=kind, reasons=reasons, rule=row, sources=found)
+    reasons = tuple(_reasons_for(language, policy, features, row, card, sources, filled=filled and not labels.tainted))
+    return Verdict(kind=kind, reasons=reasons, rule=row, sources=sources)
 
 
-def _judged(labels: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> CallFeatures:
+def _features_of(labels: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> CallFeatures:
     out = card.sends_out(args)
     if card.tier in ("read", "draft"):
-        places = out and tainted and _known_places(labels, policy, card, args)
-        return CallFeatures(tier=card.tier, out=out, tainted=tainted, known_places=places)
+        known_places = out and tainted and _goes_to_known_hosts(labels, policy, card, args)
+        return CallFeatures(tier=card.tier, out=out, tainted=tainted, known_places=known_places)
     pinned = labels.is_intended(card)
-    given = {name: value for name, value in args.items() if value is not None} if isinstance(args, Mapping) else {}
-    strange = [name for name, value in given.items() if not labels.is_endorsed(card, name, value)]
-    aims = [name for name, value in given.items() if _aims(card.role(name)) and _says_something(value)]
+    arguments = {name: value for name, value in args.items() if value is not None} if isinstance(args, Mapping) else {}
+    unendorsed = [name for name, value in arguments.items() if not labels.is_endorsed(card, name, value)]
+    aim_names = [name for name, value in arguments.items() if _is_aim(card.role(name)) and _names_something(value)]
     return CallFeatures(
         tier=card.tier,
         out=out,
         tainted=tainted,
         pinned=pinned,
         fixed=labels.pinned is not None,
-        endorsed=all(card.role(name) == "content" for name in strange),
-        exact=not strange,
-        aimed=bool(aims) and not any(name in strange for name in aims),
+        endorsed=all(card.role(name) == "content" for name in unendorsed),
+        exact=not unendorsed,
+        aimed=bool(aim_names) and not any(name in unendorsed for name in aim_names),
     )
 
 
-def _aims(role: str) -> bool:
+def _is_aim(role: str) -> bool:
     return role == "target" or role.startswith("ref:")
 
 
-def _says_something(value: Any) -> bool:
+def _names_something(value: Any) -> bool:
     """False for what names nothing, however deep: to act on nothing in particular may be to act on everything."""
     return any(part is not None and part != "" for _, part in leaves(value))
 
 
-def _known_places(labels: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
+def _goes_to_known_hosts(labels: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
     """Whether every place that a read goes to is named by the task, or its host allowed; and all else it sends too."""
-    given = args.items() if isinstance(args, Mapping) else ()
-    for name, value in given:
+    arguments = args.items() if isinstance(args, Mapping) else ()
+    for name, value in arguments:
         if card.role(name) == "minor" and name in card.parameters:
             continue
-        if any(not labels.words.phrase(key) for key in unforeseen_names(card, {name: value})):
+        if any(not labels.words.has_phrase(key) for key in unforeseen_names(card, {name: value})):
             return False
-        if not all(_known_place(labels, policy, card, name, part) for _, part in leaves(value)):
+        if not all(_is_known_destination(labels, policy, card, name, part) for _, part in leaves(value)):
             return False
     return True
 
 
-def _known_place(labels: Provenance, policy: Policy, card: ToolCard, name: str, value: Any) -> bool:
+def _is_known_destination(labels: Provenance, policy: Policy, card: ToolCard, name: str, value: Any) -> bool:
     if value is None or value == "" or labels.has_address(value):
         return True
     takes_address = card.is_address(name)
@@ -229,21 +235,22 @@ def _known_place(labels: Provenance, policy: Policy, card: ToolCard, name: str, 
     return bool(host) and any(fnmatchcase(host or "", ascii_host(pattern)) for pattern in policy.allowed_hosts)
 
 
-def is_high_risk(card: ToolCard | None, found: tuple[Source, ...]) -> bool:
+def is_high_risk(card: ToolCard | None, sources: tuple[Source, ...]) -> bool:
     """Whether a question is about a call hard to undo whose target nobody named: there is no default for it."""
     destructive = card is None or card.tier in ("destructive", None)
     return destructive and any(
-        one.badge in ("FOREIGN", "UNKNOWN") and (one.role == "target" or one.role.startswith("ref:")) for one in found
+        source.badge in ("FOREIGN", "UNKNOWN") and (source.role == "target" or source.role.startswith("ref:"))
+        for source in sources
     )
 
 
-def _why(
+def _reasons_for(
     language: str,
     policy: Policy,
-    known: CallFeatures,
+    features: CallFeatures,
     row: str,
     card: ToolCard,
-    found: tuple[Source, ...],
+    sources: tuple[Source, ...],
     *,
     filled: bool,
 ) -> Iterator[str]:
@@ -253,11 +260,11 @@ def _why(
         yield reason(language, row, tool=card.name, tier=card.tier)
     if policy.profile in ("headless", "read-only", "locked"):
         yield reason(language, policy.profile)
-    if known.tainted and row not in ("read_out", "foreign_destructive"):
+    if features.tainted and row not in ("read_out", "foreign_destructive"):
         yield reason(language, "filled" if filled else "tainted")
-    if not known.pinned and card.tier not in ("read", "draft") and row != "foreign_destructive":
+    if not features.pinned and card.tier not in ("read", "draft") and row != "foreign_destructive":
         yield reason(language, "not_pinned", tool=card.name)
-    if known.tainted:
-        for badge in _SAID:
-            if named := [one.arg for one in found if one.badge == badge and one.role != "minor"]:
-                yield reason(language, badge, args=", ".join(named))
+    if features.tainted:
+        for badge in _REPORTED_BADGES:
+            if arguments := [source.arg for source in sources if source.badge == badge and source.role != "minor"]:
+                yield reason(language, badge, args=", ".join(arguments))

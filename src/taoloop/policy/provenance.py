@@ -44,43 +44,43 @@ class Provenance:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._ids: dict[str, set[str]] = {}
-        self.words, self.pins = TrustedText(), TaskIntent()
-        self._looked_up, self._unread = TrustedText(), list[str]()
+        self.words, self.intent = TrustedText(), TaskIntent()
+        self._looked_up, self._unread_lookups = TrustedText(), list[str]()
         self.tainted = False
         self.pinned: Pinned | None = None
         self._cards: dict[str, ToolCard] = {}
-        self._committed: Counter[str] = Counter()
-        self._granted: set[tuple[str, str]] = set()
-        self._waiting: dict[str, ActionRequested] = {}
+        self._precommitted: Counter[str] = Counter()
+        self._grants: set[tuple[str, str]] = set()
+        self._open_requests: dict[str, ActionRequested] = {}
 
     def fold(self, event: Event) -> None:
         """Take in the next event."""
         match event.fact:
             case RunStarted() as fact:
-                self._begin(fact)
+                self._fold_start(fact)
             case Noted(by=by, text=text) if by != GUARD:
                 self.words.add(text)
-                self.pins.add(text)
+                self.intent.add(text)
             case Pinned() as fact:
                 self.pinned = fact
-                self._committed = Counter(
-                    call_digest(call.tool, call.args) for call in fact.calls if self._stands(call, looked_up=False)
+                self._precommitted = Counter(
+                    call_digest(call.tool, call.args) for call in fact.calls if self._is_quoted(call, looked_up=False)
                 )  # the model fixed it ahead, and may have made it up: it saw nothing that was looked up
             case ActionRequested() as fact:
                 if fact.verdict != "deny":
-                    self._waiting[fact.call_id] = fact
-                    if self._committed[fact.digest] > 0:
-                        self._committed[fact.digest] -= 1
+                    self._open_requests[fact.call_id] = fact
+                    if self._precommitted[fact.digest] > 0:
+                        self._precommitted[fact.digest] -= 1
             case ApprovalGiven() as fact:
-                self._allowed(fact)
+                self._fold_approval(fact)
             case ApprovalRefused() as fact:
-                self._waiting.pop(fact.call_id, None)
+                self._open_requests.pop(fact.call_id, None)
             case Observed() as fact:
-                self._seen(fact)
+                self._fold_observation(fact)
             case _:
                 pass
 
-    def _stands(self, call: Call, *, looked_up: bool = True) -> bool:
+    def _is_quoted(self, call: Call, *, looked_up: bool = True) -> bool:
         """Whether the trusted texts give every argument of a call; `looked_up`: or what trusted tools gave."""
         card = self._cards.get(call.tool)
         return (
@@ -89,50 +89,54 @@ class Provenance:
             and all(self.is_endorsed(card, name, value, looked_up=looked_up) for name, value in call.args.items())
         )
 
-    def _begin(self, started: RunStarted) -> None:
+    def _fold_start(self, started: RunStarted) -> None:
         self.tainted = started.tainted
         self._cards = {card.name: card for card in started.agent.tools}
-        said = started.trusted or (started.task,)
-        earlier = () if started.trusted else tuple(one.content for one in started.history if one.role == "user")
-        for text in (*said, *earlier, started.agent.instructions):
+        texts = started.trusted or (started.task,)
+        earlier = (
+            () if started.trusted else tuple(message.content for message in started.history if message.role == "user")
+        )
+        for text in (*texts, *earlier, started.agent.instructions):
             self.words.add(text)
-        for text in said:
-            self.pins.add(text)
+        for text in texts:
+            self.intent.add(text)
 
-    def _allowed(self, fact: ApprovalGiven) -> None:
-        requested = self._waiting.get(fact.call_id)
+    def _fold_approval(self, fact: ApprovalGiven) -> None:
+        requested = self._open_requests.get(fact.call_id)
         if requested is None:
             return
         if fact.scope == "rule":
-            self._granted.add((requested.tool, requested.rule))
+            self._grants.add((requested.tool, requested.rule))
         if fact.scope == "values":
-            self._trust(requested, requested.args)
+            self._trust_values(requested, requested.args)
         if fact.args is not None:
             before = dict(leaves(requested.args))
-            self._trust(requested, {path: value for path, value in leaves(fact.args) if before.get(path) != value})
+            self._trust_values(
+                requested, {path: value for path, value in leaves(fact.args) if before.get(path) != value}
+            )
 
-    def _trust(self, requested: ActionRequested, args: Any) -> None:
+    def _trust_values(self, requested: ActionRequested, args: Any) -> None:
         """Take values that a person vouched for; not what is only content, for that may be anybody's words."""
         card = self._cards.get(requested.tool)
         for path, value in leaves(args):
             if card is None or card.role(first_name(path)) != "content":
-                for text in _texts((value,)):
+                for text in _text_forms((value,)):
                     self.words.add(text)
 
-    def _seen(self, fact: Observed) -> None:
-        requested = self._waiting.pop(fact.call_id, None)
+    def _fold_observation(self, fact: Observed) -> None:
+        requested = self._open_requests.pop(fact.call_id, None)
         if requested is None:
             return  # it was not run: what came back is our own text
         if is_discovery_tool(self._cards.get(requested.tool)):
             return  # it told of the run's own tools, as the prompt does
         if is_trusted_output(requested, self._policy):
             if not self.tainted:  # a trusted tool that was given untrusted text gives it back
-                self._unread.append(fact.output)
+                self._unread_lookups.append(fact.output)
             return
         fields = list(self._id_fields(requested))
-        if fields and requested.args and self._stands(Call(tool=requested.tool, args=requested.args)):
+        if fields and requested.args and self._is_quoted(Call(tool=requested.tool, args=requested.args)):
             for kinds in fields:
-                self._look_up(fact.output, kinds)
+                self._collect_ids(fact.output, kinds)
         if self._policy.observations == "shown" or reader_answer(requested, fact) is not None:
             self.tainted = True
 
@@ -145,13 +149,13 @@ class Provenance:
             if fnmatchcase(requested.tool, pattern):
                 yield kinds
 
-    def _look_up(self, output: str, fields: Mapping[str, str]) -> None:
+    def _collect_ids(self, output: str, fields: Mapping[str, str]) -> None:
         """Take the ids in the trusted fields of an output that the task asked for."""
         try:
-            found = json.loads(output)
+            document = json.loads(output)
         except (ValueError, RecursionError):
             return  # it was cut
-        for name, value in _named(found):
+        for name, value in _named_leaves(document):
             kind = fields.get(name)
             if kind is not None and isinstance(value, str | int):
                 self._ids.setdefault(kind, set()).add(str(value))
@@ -160,15 +164,15 @@ class Provenance:
         """Whether the task calls for this tool, by the turn that fixed it, else by its words."""
         if self.pinned is not None:
             return card.name in self.pinned.tools
-        return self.pins.holds(card)
+        return self.intent.calls_for(card)
 
     def is_precommitted(self, digest: str) -> bool:
         """Whether exactly this call was fixed ahead, and has not been made yet."""
-        return self._committed[digest] > 0
+        return self._precommitted[digest] > 0
 
     def is_granted(self, tool: str, rule: str) -> bool:
         """Whether a person allowed further calls of this tool that this rule asks about."""
-        return (tool, rule) in self._granted
+        return (tool, rule) in self._grants
 
     def is_trusted_value(self, value: Any, role: str, *, looked_up: bool = True) -> bool:
         """Whether a value stands in what a person wrote or a trusted tool gave; each part of it in one of them."""
@@ -186,13 +190,13 @@ class Provenance:
         if role == "minor":
             return True
         has = self.is_trusted_value(value, role, looked_up=looked_up)
-        return has and all(self.words.phrase(one) for one in unforeseen_names(card, {name: value}))
+        return has and all(self.words.has_phrase(key) for key in unforeseen_names(card, {name: value}))
 
     @property
     def looked_up(self) -> TrustedText:
         """What tools that the operator trusts gave; read only once something is looked for in it."""
-        while self._unread:
-            self._looked_up.add(self._unread.pop())
+        while self._unread_lookups:
+            self._looked_up.add(self._unread_lookups.pop())
         return self._looked_up
 
     def was_looked_up(self, value: Any, role: str) -> bool:
@@ -224,9 +228,12 @@ def trusted_texts(trace: Trace) -> tuple[str, ...]:
     started = trace.started
     if started is None:
         return ()
-    said = started.trusted or (started.task, *(one.content for one in started.history if one.role == "user"))
+    texts = started.trusted or (
+        started.task,
+        *(message.content for message in started.history if message.role == "user"),
+    )
     notes = (event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD)
-    return (*said, *notes)
+    return (*texts, *notes)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -251,7 +258,7 @@ def unforeseen_names(card: ToolCard, value: Any) -> Iterator[str]:
     if not card.parameters:
         return
     known: set[str] | None = None
-    for key in _keys(value):
+    for key in _key_names(value):
         if key in card.parameters:
             continue
         if known is None:
@@ -262,43 +269,43 @@ def unforeseen_names(card: ToolCard, value: Any) -> Iterator[str]:
 
 def foreseen_names(card: ToolCard) -> set[str]:
     """The names that the schema of a card gives to anything, however deep."""
-    return set(_foreseen(card.input_schema))
+    return set(_schema_names(card.input_schema))
 
 
-def _keys(value: Any) -> Iterator[str]:
+def _key_names(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for name, part in value.items():
             yield str(name)
-            yield from _keys(part)
+            yield from _key_names(part)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from _keys(part)
+            yield from _key_names(part)
 
 
-def _foreseen(schema: Any) -> Iterator[str]:
+def _schema_names(schema: Any) -> Iterator[str]:
     if isinstance(schema, Mapping):
         for name, part in schema.items():
             if name == "properties" and isinstance(part, Mapping):
                 yield from part
-            yield from _foreseen(part)
+            yield from _schema_names(part)
     elif isinstance(schema, list | tuple):
         for part in schema:
-            yield from _foreseen(part)
+            yield from _schema_names(part)
 
 
-def _named(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def _named_leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """The plain values within a value, each with the key that it, or the list around it, has."""
     if isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _named(part, str(key))
+            yield from _named_leaves(part, str(key))
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from _named(part, name)
+            yield from _named_leaves(part, name)
     else:
         yield name, value
 
 
-def _texts(values: Iterable[Any]) -> Iterator[str]:
+def _text_forms(values: Iterable[Any]) -> Iterator[str]:
     for value in values:
         if isinstance(value, str):
             yield value

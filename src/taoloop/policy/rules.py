@@ -18,13 +18,13 @@ from taoloop.errors import PolicyError
 from taoloop.policy.provenance import first_name, foreseen_names, leaves, sources_of
 from taoloop.policy.value_match import ascii_host, has_invisible, host_of, strip_invisible
 
-_LONGEST_MATCHED = 4_096
-_PATHLIKE = re.compile(
+_MAX_MATCHED_CHARS = 4_096
+_PATH_NAME = re.compile(
     r"(?:\A|_)(?:paths?|files?|filenames?|file_names?|filepaths?|folders?|dirs?|directory|directories|cwd|src|dst|dest"
     r"|source|destination)\Z",
     re.IGNORECASE,
 )
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Budgets:
@@ -35,51 +35,51 @@ class Budgets:
         self._cards = cards
         self._calls: dict[int, int] = {}
         self._totals: dict[tuple[int, str], Fraction] = {}
-        self._endless: dict[tuple[int, str], int] = {}  # calls whose amount is no number
-        self._taken: dict[str, tuple[ActionRequested, Any]] = {}
+        self._unbounded: dict[tuple[int, str], int] = {}  # calls whose amount is no number
+        self._counted: dict[str, tuple[ActionRequested, Any]] = {}
 
     def fold(self, event: Event) -> None:
         """Take in the next event."""
         match event.fact:
             case ActionRequested() as fact if fact.verdict != "deny":
-                self._taken[fact.call_id] = fact, fact.args
+                self._counted[fact.call_id] = fact, fact.args
                 self._count(fact.tool, fact.args, 1)
-            case ApprovalRefused(call_id=call_id) if call_id in self._taken:
-                fact, args = self._taken.pop(call_id)
+            case ApprovalRefused(call_id=call_id) if call_id in self._counted:
+                fact, args = self._counted.pop(call_id)
                 self._count(fact.tool, args, -1)
-            case ApprovalGiven(call_id=call_id, args=edited) if edited is not None and call_id in self._taken:
-                fact, args = self._taken[call_id]
+            case ApprovalGiven(call_id=call_id, args=edited) if edited is not None and call_id in self._counted:
+                fact, args = self._counted[call_id]
                 self._count(fact.tool, args, -1)
                 self._count(fact.tool, edited, 1)
-                self._taken[call_id] = fact, edited
+                self._counted[call_id] = fact, edited
             case _:
                 pass
 
-    def _count(self, tool: str, args: Any, sign: int) -> None:
+    def _count(self, tool: str, args: Any, delta: int) -> None:
         card = self._cards.get(tool)
-        for number, rule in enumerate(self._rules):
+        for index, rule in enumerate(self._rules):
             if card is not None and rule_matches(rule, card, args, tainted=None):
-                self._calls[number] = self._calls.get(number, 0) + sign
+                self._calls[index] = self._calls.get(index, 0) + delta
                 for path in rule.total_over:
-                    key, amount = (number, path), amount_at(args, path)
+                    key, amount = (index, path), amount_at(args, path)
                     if math.isinf(amount):
-                        self._endless[key] = self._endless.get(key, 0) + sign
+                        self._unbounded[key] = self._unbounded.get(key, 0) + delta
                     else:
-                        self._totals[key] = self._totals.get(key, Fraction()) + sign * _exact(amount)
+                        self._totals[key] = self._totals.get(key, Fraction()) + delta * _exact(amount)
 
     def exceeded(self, rule: Rule, args: Any) -> bool:
         """Whether this call would go beyond what the rule allows; True for a rule that counts nothing."""
         if rule.calls_over is None and not rule.total_over:
             return True
-        number = next(index for index, one in enumerate(self._rules) if one is rule or one == rule)
+        number = next(index for index, candidate in enumerate(self._rules) if candidate is rule or candidate == rule)
         if rule.calls_over is not None and self._calls.get(number, 0) >= rule.calls_over:
             return True
         return any(self._is_over(number, path, amount_at(args, path), most) for path, most in rule.total_over.items())
 
-    def _is_over(self, number: int, path: str, amount: float, most: float) -> bool:
-        if math.isinf(amount) or self._endless.get((number, path), 0) > 0:
+    def _is_over(self, index: int, path: str, amount: float, most: float) -> bool:
+        if math.isinf(amount) or self._unbounded.get((index, path), 0) > 0:
             return True
-        return self._totals.get((number, path), Fraction()) + _exact(amount) > _exact(most)
+        return self._totals.get((index, path), Fraction()) + _exact(amount) > _exact(most)
 
 
 def _exact(amount: float) -> Fraction:
@@ -104,7 +104,7 @@ def deciding_rule(trace: Trace, policy: Policy, card: ToolCard, args: Any, *, fi
 
 
 def _budgets(trace: Trace, policy: Policy) -> Budgets:
-    cards = {one.name: one for one in trace.agent.tools}
+    cards = {card.name: card for card in trace.agent.tools}
     return trace.view(f"budgets/{policy.version}", lambda: Budgets(policy, cards))
 
 
@@ -116,9 +116,9 @@ def rule_matches(rule: Rule, card: ToolCard, args: Any, *, tainted: bool | None)
         and (rule.tier is None or rule.tier == (card.tier or "destructive"))
         and (rule.egress is None or rule.egress == card.sends_out(args))
         and (rule.tainted is None or tainted is None or rule.tainted == tainted)
-        and all(_fits(value_at(args, path), test, strict=strict) for path, test in rule.args.items())
-        and (not rule.host or _fit_host(rule.host, _hosts(card, args), strict=strict))
-        and (not rule.path or _fit_path(rule.path, _paths(args), strict=strict))
+        and all(_passes_test(value_at(args, path), test, strict=strict) for path, test in rule.args.items())
+        and (not rule.host or _host_fits(rule.host, _hosts_in(card, args), strict=strict))
+        and (not rule.path or _path_fits(rule.path, _paths_in(args), strict=strict))
     )
 
 
@@ -136,33 +136,33 @@ def reject_unmatchable_rules(policy: Policy, cards: Mapping[str, ToolCard]) -> N
                     hint=f"Its tools are: {', '.join(cards) or 'none'}.",
                 )
     for rule in policy.rules:
-        meant = [card for name, card in cards.items() if fnmatchcase(name, rule.tool)]
-        if not meant:
+        matching = [card for name, card in cards.items() if fnmatchcase(name, rule.tool)]
+        if not matching:
             raise PolicyError(
                 f"The rule {rule.title!r} is about {rule.tool!r}, but the agent has no such tool.",
                 hint=f"Its tools are: {', '.join(cards) or 'none'}.",
             )
-        if rule.tier is not None and all((card.tier or "destructive") != rule.tier for card in meant):
+        if rule.tier is not None and all((card.tier or "destructive") != rule.tier for card in matching):
             raise PolicyError(
                 f"The rule {rule.title!r} can never match: none of the tools that it names has the tier {rule.tier}.",
-                hint=f"They have: {', '.join(f'{card.name} {card.tier}' for card in meant[:8])}.",
+                hint=f"They have: {', '.join(f'{card.name} {card.tier}' for card in matching[:8])}.",
             )
-        if rule.egress is not None and all(isinstance(c.egress, bool) and c.egress != rule.egress for c in meant):
+        if rule.egress is not None and all(isinstance(c.egress, bool) and c.egress != rule.egress for c in matching):
             raise PolicyError(
                 f"The rule {rule.title!r} can never match: none of the tools that it names has egress {rule.egress}.",
-                hint=f"They are: {', '.join(card.name for card in meant[:8])}.",
+                hint=f"They are: {', '.join(card.name for card in matching[:8])}.",
             )
-        if rule.path and not any(not c.parameters or any(map(is_pathlike, foreseen_names(c))) for c in meant):
+        if rule.path and not any(not c.parameters or any(map(is_pathlike, foreseen_names(c))) for c in matching):
             raise PolicyError(
                 f"The rule {rule.title!r} can never match: no tool that it names takes a path.",
-                hint=f"{meant[0].name} takes: {', '.join(meant[0].parameters) or 'nothing'}.",
+                hint=f"{matching[0].name} takes: {', '.join(matching[0].parameters) or 'nothing'}.",
             )
         for path in (*rule.args, *rule.total_over):
             first = re.split(r"[.\[]", path, maxsplit=1)[0]
-            if not any(first in card.parameters or not card.parameters for card in meant):
+            if not any(first in card.parameters or not card.parameters for card in matching):
                 raise PolicyError(
                     f"The rule {rule.title!r} can never match: no tool that it names has the argument {first!r}.",
-                    hint=f"{meant[0].name} takes: {', '.join(meant[0].parameters) or 'nothing'}.",
+                    hint=f"{matching[0].name} takes: {', '.join(matching[0].parameters) or 'nothing'}.",
                 )
 
 
@@ -195,18 +195,18 @@ def amount_at(args: Any, path: str) -> float:
     return math.inf if math.isnan(number) else number
 
 
-def _fits(value: Any, test: Any, *, strict: bool) -> bool:
+def _passes_test(value: Any, test: Any, *, strict: bool) -> bool:
     """Whether a value meets a test. `strict` is how a rule that allows reads it: exactly so, and every part of a list.
 
     A rule that asks or denies takes a value for what it may be understood as, and where it cannot tell, it holds.
     """
     if isinstance(value, list | tuple):
-        return bool(value) and (all if strict else any)(_fits(part, test, strict=strict) for part in value)
+        return bool(value) and (all if strict else any)(_passes_test(part, test, strict=strict) for part in value)
     if value is None or (strict and isinstance(value, str) and has_invisible(value)):
         return False
     if not isinstance(test, Mapping):
         return _matches_plainly(value, test, strict=strict)
-    if "in" in test and not any(_is_one(value, option, strict=strict) for option in test["in"]):
+    if "in" in test and not any(_equals_test(value, option, strict=strict) for option in test["in"]):
         return False
     if ("min" in test or "max" in test) and not _in_range(value, test, strict=strict):
         return False
@@ -215,11 +215,11 @@ def _fits(value: Any, test: Any, *, strict: bool) -> bool:
 
 def _forms(value: Any) -> tuple[str, str]:
     """A value as it is, and as a lax reader takes it: nothing unseen in it, and in its compatibility form."""
-    text = value if isinstance(value, str) else _written(value)
+    text = value if isinstance(value, str) else _plain_text(value)
     return text, text if text.isascii() else unicodedata.normalize("NFKC", strip_invisible(text))
 
 
-def _written(value: Any) -> str:
+def _plain_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -228,13 +228,13 @@ def _matches_plainly(value: Any, test: Any, *, strict: bool) -> bool:
         if strict:
             return isinstance(value, str) and fnmatchcase(value, test)
         return any(fnmatchcase(form.casefold(), test.casefold()) for form in _forms(value))
-    return _is_one(value, test, strict=strict)
+    return _equals_test(value, test, strict=strict)
 
 
-def _is_one(value: Any, wanted: Any, *, strict: bool) -> bool:
-    if isinstance(value, bool) == isinstance(wanted, bool) and value == wanted:
+def _equals_test(value: Any, expected: Any, *, strict: bool) -> bool:
+    if isinstance(value, bool) == isinstance(expected, bool) and value == expected:
         return True
-    return not strict and any(form.casefold() == _written(wanted).casefold() for form in _forms(value))
+    return not strict and any(form.casefold() == _plain_text(expected).casefold() for form in _forms(value))
 
 
 def _in_range(value: Any, test: Mapping[str, Any], *, strict: bool) -> bool:
@@ -252,16 +252,16 @@ def _in_range(value: Any, test: Mapping[str, Any], *, strict: bool) -> bool:
 
 def _matches(value: Any, pattern: str, *, strict: bool) -> bool:
     if strict:
-        short = isinstance(value, str) and len(value) <= _LONGEST_MATCHED
+        short = isinstance(value, str) and len(value) <= _MAX_MATCHED_CHARS
         return short and re.fullmatch(pattern, value) is not None
     return any(
-        len(form) > _LONGEST_MATCHED or re.fullmatch(pattern, form, re.DOTALL) is not None for form in _forms(value)
+        len(form) > _MAX_MATCHED_CHARS or re.fullmatch(pattern, form, re.DOTALL) is not None for form in _forms(value)
     )
 
 
-def _hosts(card: ToolCard, args: Any) -> list[str]:
+def _hosts_in(card: ToolCard, args: Any) -> list[str]:
     """The hosts of all addresses among the arguments; an empty text for one that cannot be told."""
-    found = []
+    hosts = []
     for path, value in leaves(args):
         if not isinstance(value, str) or not value.strip():
             continue
@@ -269,11 +269,11 @@ def _hosts(card: ToolCard, args: Any) -> list[str]:
         if host is None and card.is_address(first_name(path)):
             host = host_of("https://" + value.strip().lstrip("/\\")) or ""
         if host is not None:
-            found.append(host)
-    return found
+            hosts.append(host)
+    return hosts
 
 
-def _paths(args: Any) -> list[str]:
+def _paths_in(args: Any) -> list[str]:
     return [
         value
         for path, value in leaves(args)
@@ -283,34 +283,34 @@ def _paths(args: Any) -> list[str]:
 
 def is_pathlike(name: str) -> bool:
     """Whether an argument takes a path, by its name."""
-    return _PATHLIKE.search(_HUMP.sub("_", name)) is not None
+    return _PATH_NAME.search(_CAMEL_CASE.sub("_", name)) is not None
 
 
-def _fit_host(pattern: str, found: list[str], *, strict: bool) -> bool:
+def _host_fits(pattern: str, hosts: list[str], *, strict: bool) -> bool:
     pattern = ascii_host(pattern)
     if strict:
-        return bool(found) and all(one != "" and fnmatchcase(one, pattern) for one in found)
-    return any(one == "" or fnmatchcase(one, pattern) for one in found)
+        return bool(hosts) and all(host != "" and fnmatchcase(host, pattern) for host in hosts)
+    return any(host == "" or fnmatchcase(host, pattern) for host in hosts)
 
 
-def _fit_path(pattern: str, found: list[str], *, strict: bool) -> bool:
+def _path_fits(pattern: str, paths: list[str], *, strict: bool) -> bool:
     """At least one, and to allow none that does not fit. A path that climbs (`..`) is none that could be judged."""
     if strict:
-        return bool(found) and all(
-            fnmatchcase(one, pattern) and not _climbs(one) and not has_invisible(one) for one in found
+        return bool(paths) and all(
+            fnmatchcase(path, pattern) and not _climbs_up(path) and not has_invisible(path) for path in paths
         )
-    return any(_climbs(one) or fnmatchcase(one, pattern) or _fits_lax(pattern, one) for one in found)
+    return any(_climbs_up(path) or fnmatchcase(path, pattern) or _fits_loosely(pattern, path) for path in paths)
 
 
-def _fits_lax(pattern: str, path: str) -> bool:
-    return fnmatchcase(_trodden(_forms(path)[1]), _trodden(pattern))
+def _fits_loosely(pattern: str, path: str) -> bool:
+    return fnmatchcase(_normalise_path(_forms(path)[1]), _normalise_path(pattern))
 
 
-def _climbs(path: str) -> bool:
+def _climbs_up(path: str) -> bool:
     return ".." in re.split(r"[/\\]", _forms(path)[1])
 
 
-def _trodden(path: str) -> str:
+def _normalise_path(path: str) -> str:
     """A path without steps that lead nowhere, for comparing: `./a//b` is `a/b`."""
     parts = path.casefold().replace("\\", "/").split("/")
-    return "/".join(part for number, part in enumerate(parts) if part != "." and (part or number == 0))
+    return "/".join(part for index, part in enumerate(parts) if part != "." and (part or index == 0))

@@ -16,8 +16,11 @@ from taoloop.policy.provenance import Provenance, leaves, sources_of
 from taoloop.policy.value_match import atoms, has_invisible, links_in, normalise_text
 
 SNIPPET_CHARS = 120
-_MOST_PLACES = 4  # of one word: enough to find a phrase, and bounded
-_LEAST_READ, _PART_READ = 2, 64  # outputs that a question reads into the index: two, or one in 64 of what is left
+_MAX_POSITIONS = 4  # of one word: enough to find a phrase, and bounded
+_MIN_PORTION, _PORTION_DIVISOR = (
+    2,
+    64,
+)  # outputs that a question reads into the index: two, or one in 64 of what is left
 
 
 class UntrustedIndex:
@@ -33,7 +36,7 @@ class UntrustedIndex:
         self._folded: dict[int, str] = {}  # of outputs that were searched and are not in the index yet
         self._plain: dict[int, str] = {}  # of outputs that were looked into
         self._atoms: dict[int, frozenset[str]] = {}  # of outputs that were looked into and are not in the index yet
-        self._places: dict[str, list[int]] = {}
+        self._positions: dict[str, list[int]] = {}
         self._indexed = 0
 
     def fold(self, event: Event) -> None:
@@ -43,55 +46,59 @@ class UntrustedIndex:
 
     def find(self, value: Any) -> tuple[str, str] | None:
         """The call whose output has this value, and the text around it; None where none has."""
-        wanted = normalise_text(
+        phrase = normalise_text(
             value if isinstance(value, str) else f"{value:.15g}" if isinstance(value, float) else str(value)
         )
-        words = sorted(atoms(wanted), key=len, reverse=True)[:4]
+        words = sorted(atoms(phrase), key=len, reverse=True)[:4]
         if not words:
             return None
-        for number in self._with_any(words):
-            observed, text = self._outputs[number], self._text(number)
-            at = text.find(wanted)
-            if at >= 0:
-                said = _said(observed)
-                shown = said if len(said) == len(text) else text  # as it was written, where that is the same place
-                begin = max(0, at - (SNIPPET_CHARS - min(len(wanted), SNIPPET_CHARS)) // 2)
-                return observed.call_id, shown[begin : begin + SNIPPET_CHARS]
+        for index in self._outputs_with_any(words):
+            observed, text = self._outputs[index], self._text(index)
+            position = text.find(phrase)
+            if position >= 0:
+                raw_text = _output_text(observed)
+                excerpt_text = (
+                    raw_text if len(raw_text) == len(text) else text
+                )  # as it was written, where that is the same place
+                start = max(0, position - (SNIPPET_CHARS - min(len(phrase), SNIPPET_CHARS)) // 2)
+                return observed.call_id, excerpt_text[start : start + SNIPPET_CHARS]
         return None
 
-    def read(self) -> None:
+    def read_portion(self) -> None:
         """Read the next portion into the index: a part of what is left, so that in the end all of it is."""
-        left = len(self._outputs) - self._indexed
-        for number in range(self._indexed, self._indexed + min(left, max(_LEAST_READ, left // _PART_READ))):
-            known = self._atoms.pop(number, None)
-            for atom in known if known is not None else set(atoms(_said(self._outputs[number]))):
-                places = self._places.setdefault(atom, [])
-                if len(places) < _MOST_PLACES:
-                    places.append(number)
-            self._folded.pop(number, None)
-            self._indexed = number + 1
+        remaining = len(self._outputs) - self._indexed
+        for index in range(
+            self._indexed, self._indexed + min(remaining, max(_MIN_PORTION, remaining // _PORTION_DIVISOR))
+        ):
+            known = self._atoms.pop(index, None)
+            for atom in known if known is not None else set(atoms(_output_text(self._outputs[index]))):
+                positions = self._positions.setdefault(atom, [])
+                if len(positions) < _MAX_POSITIONS:
+                    positions.append(index)
+            self._folded.pop(index, None)
+            self._indexed = index + 1
 
-    def _with_any(self, words: Sequence[str]) -> Iterator[int]:
+    def _outputs_with_any(self, words: Sequence[str]) -> Iterator[int]:
         """The outputs that have one of these words, in their order; of each word the first few."""
-        counts = {word: len(self._places.get(word, ())) for word in words}
-        yield from sorted({number for word in words for number in self._places.get(word, ())})
-        for number in range(self._indexed, len(self._outputs)):
-            if (folded := self._folded.get(number)) is None:
-                folded = self._folded[number] = _folded(_said(self._outputs[number]))
-            open_ = [word for word in counts if counts[word] < _MOST_PLACES and word in folded]
-            if open_ and (found := [word for word in open_ if word in self._atoms_of(number)]):
-                counts |= {word: counts[word] + 1 for word in found}
-                yield number
+        counts = {word: len(self._positions.get(word, ())) for word in words}
+        yield from sorted({index for word in words for index in self._positions.get(word, ())})
+        for index in range(self._indexed, len(self._outputs)):
+            if (folded := self._folded.get(index)) is None:
+                folded = self._folded[index] = _folded(_output_text(self._outputs[index]))
+            candidates = [word for word in counts if counts[word] < _MAX_POSITIONS and word in folded]
+            if candidates and (matching := [word for word in candidates if word in self._atoms_of(index)]):
+                counts |= {word: counts[word] + 1 for word in matching}
+                yield index
 
-    def _atoms_of(self, number: int) -> frozenset[str]:
-        if number not in self._atoms:
-            self._atoms[number] = frozenset(atoms(_said(self._outputs[number])))
-        return self._atoms[number]
+    def _atoms_of(self, index: int) -> frozenset[str]:
+        if index not in self._atoms:
+            self._atoms[index] = frozenset(atoms(_output_text(self._outputs[index])))
+        return self._atoms[index]
 
-    def _text(self, number: int) -> str:
-        if number not in self._plain:
-            self._plain[number] = normalise_text(_said(self._outputs[number]))
-        return self._plain[number]
+    def _text(self, index: int) -> str:
+        if index not in self._plain:
+            self._plain[index] = normalise_text(_output_text(self._outputs[index]))
+        return self._plain[index]
 
 
 def _folded(text: str) -> str:
@@ -99,7 +106,7 @@ def _folded(text: str) -> str:
     return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
 
 
-def _said(fact: Observed) -> str:
+def _output_text(fact: Observed) -> str:
     return fact.output if fact.error is None else f"{fact.output} {fact.error.message}"
 
 
@@ -111,26 +118,26 @@ def argument_sources(trace: Trace, args: Any, roles: Any, *, filled: bool = Fals
     labels = sources_of(trace)
     tainted = labels.tainted or filled
     index = trace.view("foreign", UntrustedIndex) if tainted else None  # else nothing untrusted was shown to the model
-    found = []
+    sources = []
     for path, value in leaves(args):
         if value is None or value == "":
             continue
         role = roles(path.partition(".")[0].partition("[")[0])
-        found.append(_source(labels, index, path, role, value))
+        sources.append(_source_of(labels, index, path, role, value))
     if index is not None:
-        index.read()
-    return tuple(found)
+        index.read_portion()
+    return tuple(sources)
 
 
-def _source(labels: Provenance, index: UntrustedIndex | None, path: str, role: str, value: Any) -> Source:
+def _source_of(labels: Provenance, index: UntrustedIndex | None, path: str, role: str, value: Any) -> Source:
     if labels.words.has(value, role):
         return Source(arg=path, role=role, badge="YOURS")
     if labels.was_looked_up(value, role):
         return Source(arg=path, role=role, badge="LOOKED UP")
     if role == "content" and isinstance(value, str):
-        strange = not links_in(value) <= labels.words.urls
-        return Source(arg=path, role=role, badge="LINKS" if strange or has_invisible(value) else "WRITTEN")
-    place = index.find(value) if index is not None and not isinstance(value, bool) else None
-    if place is not None:
-        return Source(arg=path, role=role, badge="FOREIGN", call_id=place[0], snippet=place[1])
+        has_unknown_links = not links_in(value) <= labels.words.urls
+        return Source(arg=path, role=role, badge="LINKS" if has_unknown_links or has_invisible(value) else "WRITTEN")
+    location = index.find(value) if index is not None and not isinstance(value, bool) else None
+    if location is not None:
+        return Source(arg=path, role=role, badge="FOREIGN", call_id=location[0], snippet=location[1])
     return Source(arg=path, role=role, badge="UNKNOWN")

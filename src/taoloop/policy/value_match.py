@@ -28,32 +28,32 @@ _SPACED_IBAN = re.compile(r"[A-Z][A-Z][0-9]{2} [A-Z0-9]{4} ")  # what one with s
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _NUMBER = re.compile(rf"(?<![\w.,])[-+\u2212]?{_DIGITS}(?![\w]|[.,]\w)")
 _WHOLE_NUMBER = re.compile(rf"[-+]?(?:{_DIGITS}|\.\d+)")
-_COUNTED = re.compile(r"(?<![A-Za-z0-9_.,])(\d+(?:\.\d+)?) ?([百千万亿]+)")
-_TIMES = {"百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
-_MOST_DIGITS = 60  # of a number; what is longer is a text
+_CHINESE_AMOUNT = re.compile(r"(?<![A-Za-z0-9_.,])(\d+(?:\.\d+)?) ?([百千万亿]+)")
+_CHINESE_UNITS = {"百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
+_MAX_DIGITS = 60  # of a number; what is longer is a text
 _DIGIT = re.compile(r"\d")
-_PARTED = re.compile(r"\d[-/.]\d{1,2}[-/.]\d")  # what every _ISO and _EUROPEAN has in it
+_SEPARATED_DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d")  # what every _ISO and _EUROPEAN has in it
 _ISO = re.compile(r"(\d(?<!\d\d)\d{3})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _CHINESE_DATE = re.compile(r"(\d(?<!\d\d)\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
 _EUROPEAN = re.compile(r"(\d(?<!\d\d)\d?)\.(\d{1,2})\.(\d{4})(?!\d)")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = "|".join(_MONTHS)
-_AFTER_ITS_FIRST = "|".join(f"(?<={month[0]}){month[1:]}" for month in _MONTHS)
+_MONTH_TAILS = "|".join(f"(?<={month[0]}){month[1:]}" for month in _MONTHS)
 _YEAR = r"(?:,? +(?P<year>\d{4}))?"
-_SPOKEN = (
+_SPOKEN_DATES = (
     re.compile(
-        rf"(?P<month>[JFMASONDjfmasond](?<!\w\w)(?i:{_AFTER_ITS_FIRST}))"
+        rf"(?P<month>[JFMASONDjfmasond](?<!\w\w)(?i:{_MONTH_TAILS}))"
         rf"(?i:[a-z]*\.? +(?:the +)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?{_YEAR}\b)"
     ),
     re.compile(rf"(?P<day>\d(?<!\w\w)\d?)(?i:(?:st|nd|rd|th)? +(?:of +)?(?P<month>{_MONTH})[a-z]*\.?{_YEAR}\b)"),
 )
 _CLOCK = re.compile(r"(\d(?<![\d:]\d)\d?)(?::(\d{2})(?::\d{2})? ?([ap])?\.?m?| ?([ap])\.?m)\b", re.IGNORECASE)
-_WHEN = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
+_DATE_TIME = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
 _SCRIPT = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # written without spaces
 _CJK = re.compile(f"[{_SCRIPT}]")
 _CJK_RUN = re.compile(f"[{_SCRIPT}]+")
-_TRAILING = ".,;:!?)]}'\"»”’"
-_STOP = frozenset(
+_TRAILING_PUNCTUATION = ".,;:!?)]}'\"»”’"
+_STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
         "a an and any are as at be been but by can do does for from get has have he her him his i if in into is it its"
@@ -61,11 +61,11 @@ _STOP = frozenset(
         " when which who will with would you your 的 了 是 在 和 我 你 他 把 给",
     )
 )
-_LONGEST = 20_000
-_FEW = 32  # texts to look through as they are, rather than by an index of their words
-_JOINERS = ".-@/_\\"
+_MAX_VALUE_CHARS = 20_000
+_INDEX_THRESHOLD = 32  # texts to look through as they are, rather than by an index of their words
+_JOINING_CHARS = ".-@/_\\"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_UNSEEN = frozenset({"Cf", "Cc", "Co", "Cn", "Cs"})
+_INVISIBLE_CATEGORIES = frozenset({"Cf", "Cc", "Co", "Cn", "Cs"})
 
 
 def normalise_text(text: str) -> str:
@@ -77,29 +77,29 @@ def has_invisible(text: str) -> bool:
     """Whether a text has characters that nobody sees, or none that anybody could compare. Line breaks are seen."""
     if text.isascii():
         return _CONTROL.search(text) is not None
-    return any(unicodedata.category(sign) in _UNSEEN and sign not in "\t\n\r" for sign in text)
+    return any(unicodedata.category(char) in _INVISIBLE_CATEGORIES and char not in "\t\n\r" for char in text)
 
 
 def strip_invisible(text: str) -> str:
     """The text without the characters that nobody sees."""
-    return "".join(sign for sign in text if sign in "\t\n\r" or unicodedata.category(sign) not in _UNSEEN)
+    return "".join(char for char in text if char in "\t\n\r" or unicodedata.category(char) not in _INVISIBLE_CATEGORIES)
 
 
 class _Text:
     """A text in its compatibility form, with what is made of it once that is needed."""
 
-    __slots__ = ("_marked", "whole")
+    __slots__ = ("_nonword_pieces", "whole")
 
     def __init__(self, text: str) -> None:
         self.whole = unicodedata.normalize("NFKC", text)
-        self._marked: str | None = None
+        self._nonword_pieces: str | None = None
 
     @property
     def marked(self) -> str:
         """The pieces of it that are no mere words."""
-        if self._marked is None:
-            self._marked = _marked(self.whole)
-        return self._marked
+        if self._nonword_pieces is None:
+            self._nonword_pieces = _nonword_pieces(self.whole)
+        return self._nonword_pieces
 
 
 class TrustedText:
@@ -110,10 +110,12 @@ class TrustedText:
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts: list[_Text] = []
-        self._found: dict[str, tuple[set[Any], int]] = {}  # of each kind, and in how many texts it was looked for
-        self._plain: list[str] = []
-        self._places: dict[str, list[int]] = {}  # of each word, the texts that have it
-        self._indexed = 0  # how many of the texts are in there
+        self._values_by_kind: dict[
+            str, tuple[set[Any], int]
+        ] = {}  # of each kind, and in how many texts it was looked for
+        self._normalised: list[str] = []
+        self._word_texts: dict[str, list[int]] = {}  # of each word, the texts that have it
+        self._indexed_count = 0  # how many of the texts are in there
         for text in texts:
             self.add(text)
 
@@ -124,15 +126,15 @@ class TrustedText:
     @property
     def urls(self) -> set[str]:
         """The addresses of pages."""
-        return self._all("url")
+        return self._values("url")
 
-    def _all(self, kind: str) -> set[Any]:
-        found, seen = self._found.get(kind) or (set(), 0)
-        if seen < len(self._texts):
-            for text in self._texts[seen:]:
-                found.update(_FINDERS[kind](text))
-            self._found[kind] = found, len(self._texts)
-        return found
+    def _values(self, kind: str) -> set[Any]:
+        values, count = self._values_by_kind.get(kind) or (set(), 0)
+        if count < len(self._texts):
+            for text in self._texts[count:]:
+                values.update(_EXTRACTORS[kind](text))
+            self._values_by_kind[kind] = values, len(self._texts)
+        return values
 
     def has(self, value: Any, role: str = "value") -> bool:
         """Whether `value` stands here; of a list or an object, whether all of it does. Nothing at all always does."""
@@ -141,7 +143,7 @@ class TrustedText:
         if isinstance(value, bool):
             return role in ("minor", "value")
         if isinstance(value, int | float):
-            return not role.startswith("ref:") and _exact(value) in self._all("number")
+            return not role.startswith("ref:") and _decimal_of(value) in self._values("number")
         if isinstance(value, str):
             return self._has_text(value, role)
         if isinstance(value, Mapping):
@@ -159,102 +161,102 @@ class TrustedText:
         )
 
     def _has_text(self, value: str, role: str) -> bool:
-        if len(value) > _LONGEST or has_invisible(value):
+        if len(value) > _MAX_VALUE_CHARS or has_invisible(value):
             return False
         text = unicodedata.normalize("NFKC", value).strip()
         if MAIL.fullmatch(text):
-            return text.lower() in self._all("mail")
+            return text.lower() in self._values("mail")
         if URL.fullmatch(text) and ("/" in text or text.lower().startswith("www.")):
             return _url(text) in self.urls
         if _IBAN.fullmatch(text):
-            return _joined(text) in self._all("iban")
+            return _compact(text) in self._values("iban")
         if role.startswith("ref:"):  # a number in the task may be anything; it never names a thing by its id
-            return any(sign.isalpha() for sign in text) and self.phrase(text)
-        if found := _WHEN.fullmatch(text):
-            return self._has_moment(found)
+            return any(char.isalpha() for char in text) and self.has_phrase(text)
+        if match := _DATE_TIME.fullmatch(text):
+            return self._has_date_time(match)
         if (number := _number(text)) is not None:
-            return number in self._all("number")
+            return number in self._values("number")
         if URL.fullmatch(text) and _url(text) in self.urls:
             return True
-        return self.phrase(text)
+        return self.has_phrase(text)
 
-    def _has_moment(self, found: re.Match[str]) -> bool:
-        day = date_of(found[1])
-        if day is None or not ({(day.year, day.month, day.day), (None, day.month, day.day)} & self._all("date")):
+    def _has_date_time(self, match: re.Match[str]) -> bool:
+        day = date_of(match[1])
+        if day is None or not ({(day.year, day.month, day.day), (None, day.month, day.day)} & self._values("date")):
             return False
-        if found[2] is None or (found[2], found[3]) == ("00", "00"):  # a day, and no time of it
+        if match[2] is None or (match[2], match[3]) == ("00", "00"):  # a day, and no time of it
             return True
-        return (int(found[2]), int(found[3])) in self._all("time")
+        return (int(match[2]), int(match[3])) in self._values("time")
 
-    def phrase(self, value: str) -> bool:
+    def has_phrase(self, value: str) -> bool:
         """Whether a text stands here as it is, from the beginning of a word to the end of one."""
-        wanted = normalise_text(value).strip(" \"'“”‘’`")
-        if not wanted or wanted in _STOP or not any(sign.isalnum() for sign in wanted):
+        phrase = normalise_text(value).strip(" \"'“”‘’`")
+        if not phrase or phrase in _STOP_WORDS or not any(char.isalnum() for char in phrase):
             return False
-        if len(wanted) < 2:
+        if len(phrase) < 2:
             return False
-        return any(_stands(wanted, text) for text in self._where(wanted))
+        return any(_has_phrase(phrase, text) for text in self._texts_with(phrase))
 
-    def _where(self, wanted: str) -> Iterable[str]:
+    def _texts_with(self, phrase: str) -> Iterable[str]:
         """The texts, in plain form, in which a phrase may stand: of many, those that have its rarest word."""
-        for number in range(len(self._plain), len(self._texts)):
-            self._plain.append(normalise_text(self._texts[number].whole))
-        if len(self._plain) <= _FEW:
-            return self._plain
-        for number in range(self._indexed, len(self._plain)):
-            text = self._plain[number]
+        for index in range(len(self._normalised), len(self._texts)):
+            self._normalised.append(normalise_text(self._texts[index].whole))
+        if len(self._normalised) <= _INDEX_THRESHOLD:
+            return self._normalised
+        for index in range(self._indexed_count, len(self._normalised)):
+            text = self._normalised[index]
             for word in set((_ASCII_WORD if text.isascii() else _WORD).findall(text)):
-                self._places.setdefault(word, []).append(number)
-        self._indexed = len(self._plain)
-        words = (found.group() for found in islice(_WORD.finditer(wanted), _FEW))
-        rarest = min((self._places.get(word, ()) for word in words), key=len)
-        return (self._plain[number] for number in rarest)
+                self._word_texts.setdefault(word, []).append(index)
+        self._indexed_count = len(self._normalised)
+        words = (match.group() for match in islice(_WORD.finditer(phrase), _INDEX_THRESHOLD))
+        rarest = min((self._word_texts.get(word, ()) for word in words), key=len)
+        return (self._normalised[index] for index in rarest)
 
 
-def _stands(wanted: str, text: str) -> bool:
-    start = text.find(wanted)
+def _has_phrase(phrase: str, text: str) -> bool:
+    start = text.find(phrase)
     while start >= 0:
-        if _is_border(text, start - 1, -1, wanted[0]) and _is_border(text, start + len(wanted), 1, wanted[-1]):
+        if _is_border(text, start - 1, -1, phrase[0]) and _is_border(text, start + len(phrase), 1, phrase[-1]):
             return True
-        start = text.find(wanted, start + 1)
+        start = text.find(phrase, start + 1)
     return False
 
 
-def _is_border(text: str, at: int, step: int, inside: str) -> bool:
+def _is_border(text: str, index: int, step: int, inner: str) -> bool:
     """Whether a phrase may begin or end before the sign at this place: no word, file name or path goes on there."""
-    outside = text[at] if 0 <= at < len(text) else ""
-    if not outside or _CJK.match(outside) or _CJK.match(inside):
+    outer = text[index] if 0 <= index < len(text) else ""
+    if not outer or _CJK.match(outer) or _CJK.match(inner):
         return True
-    if _in_word(inside) and _in_word(outside):
+    if _is_word_char(inner) and _is_word_char(outer):
         return False
-    if outside not in _JOINERS:
-        return _in_word(inside) or inside not in _JOINERS or not _in_word(outside)
-    if not _in_word(inside) and inside not in _JOINERS:
+    if outer not in _JOINING_CHARS:
+        return _is_word_char(inner) or inner not in _JOINING_CHARS or not _is_word_char(outer)
+    if not _is_word_char(inner) and inner not in _JOINING_CHARS:
         return True
-    if step < 0 and outside in "./\\":  # .env is not env, and /tmp not tmp
+    if step < 0 and outer in "./\\":  # .env is not env, and /tmp not tmp
         return False
-    while 0 <= at < len(text) and text[at] in _JOINERS:  # a dot or a hyphen may go on: a.b, file.txt, 1.5
-        at += step
-    return not (0 <= at < len(text)) or not _in_word(text[at])
+    while 0 <= index < len(text) and text[index] in _JOINING_CHARS:  # a dot or a hyphen may go on: a.b, file.txt, 1.5
+        index += step
+    return not (0 <= index < len(text)) or not _is_word_char(text[index])
 
 
-def _in_word(sign: str) -> bool:
-    return sign.isalnum() or sign == "_" or (not sign.isascii() and unicodedata.category(sign).startswith("M"))
+def _is_word_char(char: str) -> bool:
+    return char.isalnum() or char == "_" or (not char.isascii() and unicodedata.category(char).startswith("M"))
 
 
 def atoms(text: str) -> list[str]:
     """The words of a text, and its addresses whole: what an index of untrusted text is made of."""
     folded = normalise_text(text)
     word = _ASCII_WORD if folded.isascii() else _WORD_OR_PAIR
-    found, begin = list[str](), 0
+    words, begin = list[str](), 0
     while (at := folded.find("@", begin)) >= 0:  # only what has this sign, up to the spaces around it, is no mere words
         start = folded.rfind(" ", begin, at) + 1 or begin
         end = folded.find(" ", at)
         end = len(folded) if end < 0 else end
-        found += word.findall(folded, begin, start)
-        found += _ATOM.findall(folded, start, end)
+        words += word.findall(folded, begin, start)
+        words += _ATOM.findall(folded, start, end)
         begin = end
-    return found + word.findall(folded, begin)
+    return words + word.findall(folded, begin)
 
 
 _ASCII_WORD = re.compile(r"\w+")
@@ -262,7 +264,7 @@ _WORD = re.compile(rf"[^\W{_SCRIPT}]+|[{_SCRIPT}]")
 _WORD_OR_PAIR = re.compile(rf"[^\W{_SCRIPT}]+|[{_SCRIPT}]{{1,2}}")
 _ATOM = re.compile(rf"(?<![\w.+%-])[\w.+%-]+@[\w.-]+\w|{_WORD_OR_PAIR.pattern}")
 _AUTHORITY = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
-_HALF_SCHEME = re.compile(r"(?:https?|ftp|wss?):", re.IGNORECASE)
+_PARTIAL_SCHEME = re.compile(r"(?:https?|ftp|wss?):", re.IGNORECASE)
 _BARE_HOST = re.compile(r"((?:[\w-]+\.)+[a-zA-Z]{2,}\.?)(?::\d*)?(?:[/?#]\S*)?")
 _HOST = re.compile(r"((?:[\w-]+\.)*[\w-]+|\[[0-9a-fA-F:.]+\])\.?(?::\d*)?")
 
@@ -276,10 +278,10 @@ def host_of(value: str) -> str | None:
     text = unicodedata.normalize("NFKC", value).replace("\u3002", ".").strip()
     if " " in text:
         return None  # a text
-    if found := _AUTHORITY.match(text):
-        whole = _HOST.fullmatch(found[1])
-        return ascii_host(whole[1]) if whole else ""
-    if _HALF_SCHEME.match(text):
+    if match := _AUTHORITY.match(text):
+        authority = _HOST.fullmatch(match[1])
+        return ascii_host(authority[1]) if authority else ""
+    if _PARTIAL_SCHEME.match(text):
         return ""
     bare = _BARE_HOST.fullmatch(text)
     return None if bare is None else ascii_host(bare[1])
@@ -302,7 +304,7 @@ def ascii_host(host: str) -> str:
 
 def links_in(text: str) -> set[str]:
     """The addresses of pages in a text."""
-    return {_url(found.group()) for found in URL.finditer(unicodedata.normalize("NFKC", text))}
+    return {_url(match.group()) for match in URL.finditer(unicodedata.normalize("NFKC", text))}
 
 
 def date_of(text: str) -> date | None:
@@ -315,15 +317,15 @@ def date_of(text: str) -> date | None:
 
 def _url(text: str) -> str:
     """An address without `https://` and what punctuation follows it, its host in lower case."""
-    text = text.rstrip(_TRAILING)
-    scheme, found, rest = text.partition("://")
-    rest = rest if found else scheme
+    text = text.rstrip(_TRAILING_PUNCTUATION)
+    scheme, separator, rest = text.partition("://")
+    rest = rest if separator else scheme
     host, slash, path = rest.partition("/")
     bare = f"{host.lower()}{slash}{path}".rstrip("/")
-    return f"{scheme.lower()}://{bare}" if found and scheme.lower() != "https" else bare
+    return f"{scheme.lower()}://{bare}" if separator and scheme.lower() != "https" else bare
 
 
-def _named_by(text: str) -> set[str]:
+def _url_forms(text: str) -> set[str]:
     """The addresses that an address in a text stands for: who did not write `https` may be answered by either."""
     url = _url(text)
     if text.lower().startswith("https://"):
@@ -332,19 +334,19 @@ def _named_by(text: str) -> set[str]:
     return {bare, f"http://{bare}"}
 
 
-def _joined(text: str) -> str:
+def _compact(text: str) -> str:
     return text.replace(" ", "").upper()
 
 
 def _number(text: str) -> Decimal | None:
     """A number as people write it; None for digits that begin with a zero, for these are a code."""
-    if len(text) > _MOST_DIGITS or not _WHOLE_NUMBER.fullmatch(text):
+    if len(text) > _MAX_DIGITS or not _WHOLE_NUMBER.fullmatch(text):
         return None
     digits = text.lstrip("-+")
     return None if digits[0] == "0" and digits[1:2].isdigit() else Decimal(text.replace(",", ""))
 
 
-def _exact(value: int | float) -> Decimal | None:
+def _decimal_of(value: int | float) -> Decimal | None:
     if isinstance(value, float):
         return Decimal(repr(value)) if math.isfinite(value) else None
     return Decimal(value) if value.bit_length() < 200 else None
@@ -353,56 +355,56 @@ def _exact(value: int | float) -> Decimal | None:
 def _numbers(text: _Text) -> Iterator[Decimal]:
     if not _DIGIT.search(text.whole):
         return
-    left = _without_dates(text.whole)  # a date is no amount
-    if any(sign in left for sign in _TIMES):
-        for found in _COUNTED.finditer(left):
-            if (number := _number(found[1])) is not None:
-                yield number * math.prod(_TIMES[sign] for sign in found[2])
-        left = _COUNTED.sub(" ", left)
-    if not left.isascii():
-        left = _CJK_RUN.sub(" ", left)
-    if not _SPACED_IBAN.search(left):  # all that is left to be looked for has no space in it
-        left = text.marked if left == text.whole else _marked(left)
+    rest = _without_dates(text.whole)  # a date is no amount
+    if any(unit in rest for unit in _CHINESE_UNITS):
+        for match in _CHINESE_AMOUNT.finditer(rest):
+            if (number := _number(match[1])) is not None:
+                yield number * math.prod(_CHINESE_UNITS[unit] for unit in match[2])
+        rest = _CHINESE_AMOUNT.sub(" ", rest)
+    if not rest.isascii():
+        rest = _CJK_RUN.sub(" ", rest)
+    if not _SPACED_IBAN.search(rest):  # all that is left to be looked for has no space in it
+        rest = text.marked if rest == text.whole else _nonword_pieces(rest)
     for pattern in (MAIL, URL, _IBAN):
-        left = pattern.sub(" ", left)
-    for found in _NUMBER.finditer(left):
-        if (number := _number(found.group().replace("\u2212", "-"))) is not None:
+        rest = pattern.sub(" ", rest)
+    for match in _NUMBER.finditer(rest):
+        if (number := _number(match.group().replace("\u2212", "-"))) is not None:
             yield number
 
 
 def _without_dates(text: str) -> str:
-    parted = _PARTED.search(text) is not None
+    parted = _SEPARATED_DATE.search(text) is not None
     if parted:
         text = _ISO.sub(" ", text)
     if "年" in text:
         text = _CHINESE_DATE.sub(" ", text)
     if parted:
         text = _EUROPEAN.sub(" ", text)
-    for pattern in _SPOKEN:
+    for pattern in _SPOKEN_DATES:
         text = pattern.sub(" ", text)
     return text
 
 
 def _dates(text: _Text) -> Iterator[tuple[int | None, int, int]]:
     for pattern in (_ISO, _CHINESE_DATE):
-        yield from ((int(found[1]), int(found[2]), int(found[3])) for found in pattern.finditer(text.whole))
-    yield from ((int(found[3]), int(found[2]), int(found[1])) for found in _EUROPEAN.finditer(text.whole))
-    for pattern in _SPOKEN:
-        for found in pattern.finditer(text.whole):
-            year = int(found["year"]) if found["year"] else None
-            yield year, _MONTHS.index(found["month"][:3].lower()) + 1, int(found["day"])
+        yield from ((int(match[1]), int(match[2]), int(match[3])) for match in pattern.finditer(text.whole))
+    yield from ((int(match[3]), int(match[2]), int(match[1])) for match in _EUROPEAN.finditer(text.whole))
+    for pattern in _SPOKEN_DATES:
+        for match in pattern.finditer(text.whole):
+            year = int(match["year"]) if match["year"] else None
+            yield year, _MONTHS.index(match["month"][:3].lower()) + 1, int(match["day"])
 
 
 def _times(text: _Text) -> Iterator[tuple[int, int]]:
-    for found in _CLOCK.finditer(text.whole):
-        hour = int(found[1])
-        half = (found[3] or found[4] or "").lower()
-        if half == "p" and hour < 12:
+    for match in _CLOCK.finditer(text.whole):
+        hour = int(match[1])
+        meridiem = (match[3] or match[4] or "").lower()
+        if meridiem == "p" and hour < 12:
             hour += 12
-        yield (0 if half == "a" and hour == 12 else hour), int(found[2] or 0)
+        yield (0 if meridiem == "a" and hour == 12 else hour), int(match[2] or 0)
 
 
-def _marked(text: str) -> str:
+def _nonword_pieces(text: str) -> str:
     """The pieces of a text between its white space that are no mere words or codes, each on a line.
 
     Every address or number without a space in it, and whatever stands directly before and after it, is among them.
@@ -410,18 +412,25 @@ def _marked(text: str) -> str:
     return "\n".join(piece for piece in text.split() if not (piece.isidentifier() and piece.isascii()))
 
 
-def _spaced(text: str) -> tuple[str, ...]:
+def _with_cjk_removed(text: str) -> tuple[str, ...]:
     """The text, and where it has Chinese also with that left out: no space sets an address off from it."""
     spaced = _CJK_RUN.sub(" ", text)
     return (text,) if spaced == text else (text, spaced)
 
 
-_FINDERS: dict[str, Callable[[_Text], Iterable[Any]]] = {
-    "mail": lambda text: (m.group().lower().rstrip(".") for one in _spaced(text.marked) for m in MAIL.finditer(one)),
-    "url": lambda text: (
-        url for one in _spaced(text.marked) for m in URL.finditer(one) for url in _named_by(m.group())
+_EXTRACTORS: dict[str, Callable[[_Text], Iterable[Any]]] = {
+    "mail": lambda text: (
+        m.group().lower().rstrip(".") for variant in _with_cjk_removed(text.marked) for m in MAIL.finditer(variant)
     ),
-    "iban": lambda text: (_joined(m.group()) for one in _spaced(text.whole) for m in _IBAN.finditer(one)),
+    "url": lambda text: (
+        url
+        for variant in _with_cjk_removed(text.marked)
+        for m in URL.finditer(variant)
+        for url in _url_forms(m.group())
+    ),
+    "iban": lambda text: (
+        _compact(m.group()) for variant in _with_cjk_removed(text.whole) for m in _IBAN.finditer(variant)
+    ),
     "number": _numbers,
     "date": _dates,
     "time": _times,

@@ -13,27 +13,27 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.policy.intent.requests import Request, chinese_requests, requests_of, said_outright
+from taoloop.policy.intent.requests import Request, chinese_requests, mentions_outright, requests_of
 from taoloop.policy.intent.vocabulary import (
     ACTS,
-    AMBIGUOUS,
-    BARE,
-    BARE_SIGNS,
+    AMBIGUOUS_VERBS,
     CARRIERS,
+    CHINESE_KINDS,
     KIND_OF,
-    LIGHT,
-    NOMINAL,
-    SIGN_KINDS,
-    USUAL,
-    USUAL_SIGNS,
+    LIGHT_VERBS,
+    NOUN_ACTS,
+    USUAL_CHINESE_KINDS,
+    USUAL_KINDS,
+    VAGUE_ACTS,
+    VAGUE_CHINESE_ACTS,
     VERBS,
     stem,
 )
 from taoloop.policy.value_match import normalise_text
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_SPOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_SMALL = frozenset(
+_ENGLISH_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+_FUNCTION_WORDS = frozenset(
     [
         "a",
         "an",
@@ -55,9 +55,9 @@ _SMALL = frozenset(
         "new",
     ]
 )
-_MAKES = frozenset({"create", "make", "new", "setup"})
-_PUTS = frozenset({"add", "put", "write", "append", "insert", "save", "store", "set", "note", "register"})
-_CREATING = {"new": "create"}
+_CREATING_VERBS = frozenset({"create", "make", "new", "setup"})
+_PUTTING_VERBS = frozenset({"add", "put", "write", "append", "insert", "save", "store", "set", "note", "register"})
+_VERB_SYNONYMS = {"new": "create"}
 
 
 class TaskIntent:
@@ -72,26 +72,26 @@ class TaskIntent:
         """Take in one more text of the task."""
         self._unread.append(text)
 
-    def holds(self, card: ToolCard) -> bool:
+    def calls_for(self, card: ToolCard) -> bool:
         """Whether the task calls for this tool."""
         for text in self._unread:
             self._texts.append(text)
             self._requests += requests_of(text)
             self._requests += chinese_requests(text)
         self._unread.clear()
-        tool = _tool(card.name, card.purpose)
+        tool = _tool_act(card.name, card.purpose)
         name = normalise_text(card.name)
         if not tool.is_plain_verb and any(
-            name in normalise_text(text) and said_outright(text, name) for text in self._texts
+            name in normalise_text(text) and mentions_outright(text, name) for text in self._texts
         ):
             return True
-        if any(tool.agrees(one) for one in self._requests):
+        if any(tool.agrees(request) for request in self._requests):
             return True
-        return tool.is_unknown and any(said_outright(text, word) for word in tool.acts for text in self._texts)
+        return tool.is_unknown and any(mentions_outright(text, word) for word in tool.acts for text in self._texts)
 
 
 @dataclass(frozen=True, slots=True)
-class _Tool:
+class _ToolAct:
     """What the name of a tool, or else its purpose, says of its act.
 
     `acts` and `signs` are the words that ask for the act. `nouns` are the other words of the name, `kinds` what is
@@ -99,90 +99,100 @@ class _Tool:
     """
 
     acts: frozenset[str]
-    signs: frozenset[str]
+    chinese_acts: frozenset[str]
     nouns: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
     head: frozenset[str] = frozenset()
-    makes: bool = False
+    creates: bool = False
     """Makes a new thing: what is put into a thing that is there is no call for it."""
     is_unknown: bool = False
     """Its act is in no list: its own words name it."""
     is_plain_verb: bool = False
     """Its name is a word of everyday speech."""
 
-    def agrees(self, asked: Request) -> bool:
+    def agrees(self, request: Request) -> bool:
         """Whether a request is for this act on this kind of thing."""
-        if asked.act not in (self.signs if asked.is_chinese else self.acts):
+        if request.act not in (self.chinese_acts if request.is_chinese else self.acts):
             return False
-        if not self.nouns.isdisjoint(asked.words):
+        if not self.nouns.isdisjoint(request.words):
             return True
-        if asked.is_chinese:
-            return self._agrees_in_chinese(asked)
-        found = asked.direct
-        if not found and not (self.makes and asked.act in _PUTS):
-            found = asked.further
-            known = self.kinds
+        if request.is_chinese:
+            return self._agrees_in_chinese(request)
+        kinds = request.direct
+        if not kinds and not (self.creates and request.act in _PUTTING_VERBS):
+            kinds = request.further
+            tool_kinds = self.kinds
         else:
-            known = self.head
-        return self._fits(asked, found, known, USUAL.get(asked.act), bare=asked.act in BARE)
+            tool_kinds = self.head
+        return self._fits(request, kinds, tool_kinds, USUAL_KINDS.get(request.act), bare=request.act in VAGUE_ACTS)
 
-    def _agrees_in_chinese(self, asked: Request) -> bool:
-        usual = USUAL_SIGNS.get(asked.act)
-        return self._fits(asked, asked.direct, self.kinds, usual, bare=asked.act in BARE_SIGNS)
+    def _agrees_in_chinese(self, request: Request) -> bool:
+        usual = USUAL_CHINESE_KINDS.get(request.act)
+        return self._fits(request, request.direct, self.kinds, usual, bare=request.act in VAGUE_CHINESE_ACTS)
 
     def _fits(
-        self, asked: Request, found: frozenset[str], known: frozenset[str], usual: frozenset[str] | None, *, bare: bool
+        self,
+        request: Request,
+        kinds: frozenset[str],
+        tool_kinds: frozenset[str],
+        usual: frozenset[str] | None,
+        *,
+        bare: bool,
     ) -> bool:
         """Whether the things that the request names, or those that its act is usually done to, are the tool's."""
         carries = usual is not None and bool(usual & self.head & CARRIERS)
-        if carries and (found - {"money"} or (asked.to_user and "message" in found)):
+        if carries and (kinds - {"money"} or (request.to_user and "message" in kinds)):
             return True
         if not self.head:  # nobody knows what it acts on
-            return not asked.to_user and not (bare and found)
-        if found:
-            return not found.isdisjoint(known)
-        if bare or asked.to_user:
+            return not request.to_user and not (bare and kinds)
+        if kinds:
+            return not kinds.isdisjoint(tool_kinds)
+        if bare or request.to_user:
             return False
         return usual is None or not usual.isdisjoint(self.head)
 
 
 @lru_cache(maxsize=4096)
-def _tool(name: str, purpose: str) -> _Tool:
+def _tool_act(name: str, purpose: str) -> _ToolAct:
     """The act of a tool: the verb in its name, else the first one of its purpose, with all that means the same."""
     words = [stem(word.lower()) for word in _WORD.findall(name)]
-    listed = [word for word in words if word in VERBS or word in _CREATING]
-    verb = next((word for word in listed if word not in AMBIGUOUS), listed[0] if listed else "")
+    verbs = [word for word in words if word in VERBS or word in _VERB_SYNONYMS]
+    verb = next((word for word in verbs if word not in AMBIGUOUS_VERBS), verbs[0] if verbs else "")
     if not verb:
-        opening = [stem(word) for word in _SPOKEN.findall(normalise_text(purpose))[:2]]
+        opening = [stem(word) for word in _ENGLISH_WORD.findall(normalise_text(purpose))[:2]]
         verb = next((word for word in opening if word in VERBS), "")
-    acts, signs = {verb} if verb else set(), set[str]()
-    named = {_CREATING.get(verb, verb)}
-    if not LIGHT.isdisjoint(words):  # make_payment, place_order
-        named |= {NOMINAL[word] for word in words if word in NOMINAL}
-        words = [word for word in words if word not in LIGHT or word in VERBS]
+    acts, chinese_acts = {verb} if verb else set(), set[str]()
+    wanted_verbs = {_VERB_SYNONYMS.get(verb, verb)}
+    if not LIGHT_VERBS.isdisjoint(words):  # make_payment, place_order
+        wanted_verbs |= {NOUN_ACTS[word] for word in words if word in NOUN_ACTS}
+        words = [word for word in words if word not in LIGHT_VERBS or word in VERBS]
     for english, chinese in ACTS:
-        if not named.isdisjoint(english):
+        if not wanted_verbs.isdisjoint(english):
             acts |= english
-            signs |= chinese
-        if not verb and any(sign in name + purpose[:12] for sign in chinese):
+            chinese_acts |= chinese
+        if not verb and any(act in name + purpose[:12] for act in chinese):
             acts |= english
-            signs |= chinese
+            chinese_acts |= chinese
     if not acts:  # an act that nobody listed: its own name
-        return _Tool(acts=frozenset(word for word in words if word not in _SMALL), signs=frozenset(), is_unknown=True)
+        return _ToolAct(
+            acts=frozenset(word for word in words if word not in _FUNCTION_WORDS),
+            chinese_acts=frozenset(),
+            is_unknown=True,
+        )
     nouns, head = _nouns(words, verb)
     kinds = frozenset().union(*(KIND_OF.get(word, frozenset()) for word in nouns), *_chinese_kinds(name))
     if not nouns and not kinds:
         kinds = frozenset().union(
-            *(KIND_OF.get(stem(word), frozenset()) for word in _SPOKEN.findall(normalise_text(purpose))[:12]),
+            *(KIND_OF.get(stem(word), frozenset()) for word in _ENGLISH_WORD.findall(normalise_text(purpose))[:12]),
             *_chinese_kinds(purpose[:40]),
         )
-    return _Tool(
+    return _ToolAct(
         acts=frozenset(acts),
-        signs=frozenset(signs),
+        chinese_acts=frozenset(chinese_acts),
         nouns=frozenset(nouns),
         kinds=kinds,
         head=head or kinds,
-        makes=verb in _MAKES,
+        creates=verb in _CREATING_VERBS,
         is_plain_verb=len(words) == 1 and normalise_text(name).isascii() and words[0] in VERBS,
     )
 
@@ -192,15 +202,15 @@ def _nouns(words: list[str], verb: str) -> tuple[list[str], frozenset[str]]:
     rest = list(words)
     if verb in rest:
         rest.remove(verb)
-    nouns = [word for word in rest if word not in _SMALL]
+    nouns = [word for word in rest if word not in _FUNCTION_WORDS]
     before: list[str] = []
     for word in rest:
-        if word in _SMALL and before:
+        if word in _FUNCTION_WORDS and before:
             break
-        if word not in _SMALL:
+        if word not in _FUNCTION_WORDS:
             before.append(word)
     return nouns, KIND_OF.get(before[-1], frozenset()) if before else frozenset()
 
 
 def _chinese_kinds(text: str) -> Iterator[frozenset[str]]:
-    return (kinds for sign, kinds in SIGN_KINDS.items() if sign in text)
+    return (kinds for noun, kinds in CHINESE_KINDS.items() if noun in text)

@@ -53,21 +53,21 @@ _ACTS = (
 )
 ACTS = [(words_of(english), frozenset(chinese.split("|"))) for english, chinese in _ACTS]
 VERBS = frozenset().union(*(english for english, _ in ACTS))
-SIGNS = frozenset().union(*(chinese for _, chinese in ACTS))
+CHINESE_ACTS = frozenset().union(*(chinese for _, chinese in ACTS))
 
-AMBIGUOUS = words_of(
+AMBIGUOUS_VERBS = words_of(
     "email mail message post tweet share file book order plan schedule note answer reply forward transfer wire "
     "purchase return refund set move change edit fix shift rent open close end stop start run launch update draft "
     "text ping dm drop store increase decrease abort drop pay grant register"
 )
 """Verbs that are nouns or adjectives as well: verbs only where a request can begin."""
 
-LIGHT = words_of(
+LIGHT_VERBS = words_of(
     "make do place issue perform initiate arrange process setup create submit complete execute put schedule"
 )
 """Verbs that say little: the act is the noun behind them (make a reservation)."""
 
-NOMINAL = {
+NOUN_ACTS = {
     "reservation": "reserve",
     "booking": "book",
     "payment": "pay",
@@ -85,7 +85,7 @@ NOMINAL = {
 }
 """Nouns that name an act."""
 
-PHRASES = (
+PHRASE_VERBS = (
     (re.compile(r"\bset(?:ting)? up\b"), "setup"),
     (re.compile(r"\bcall(?:ing)? (?:it |this |that |them )?off\b"), "cancel"),
     (re.compile(r"\bget(?:ting)? rid of\b|\bthrow(?:ing)? (?:it |them )?(?:away|out)\b"), "delete"),
@@ -141,18 +141,18 @@ KIND_OF: dict[str, frozenset[str]] = {}
 for _kind, (_english, _) in _KINDS.items():
     for _word in _english.split():
         KIND_OF[_word] = KIND_OF.get(_word, frozenset()) | {_kind}
-SIGN_KINDS: dict[str, frozenset[str]] = {}
+CHINESE_KINDS: dict[str, frozenset[str]] = {}
 for _kind, (_, _chinese) in _KINDS.items():
     for _word in _chinese.split("|"):
-        SIGN_KINDS[_word] = SIGN_KINDS.get(_word, frozenset()) | {_kind}
+        CHINESE_KINDS[_word] = CHINESE_KINDS.get(_word, frozenset()) | {_kind}
 
 CARRIERS = frozenset({"message", "channel", "page"})
 """What carries other things: a report is sent by mail. Money is not."""
 
-_TALK = frozenset({"message", "channel"})
-USUAL: dict[str, frozenset[str]] = {
+_TALK_KINDS = frozenset({"message", "channel"})
+USUAL_KINDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(
-        words_of("send email mail message reply respond answer forward tell inform notify dm text ping"), _TALK
+        words_of("send email mail message reply respond answer forward tell inform notify dm text ping"), _TALK_KINDS
     ),
     **dict.fromkeys(words_of("pay wire settle reimburse donate"), frozenset({"money"})),
     "refund": frozenset({"money", "order"}),
@@ -174,14 +174,14 @@ USUAL: dict[str, frozenset[str]] = {
 }
 """What an act is done to where the task does not say it. An act that is not here may be done to anything."""
 
-BARE = words_of(
+VAGUE_ACTS = words_of(
     "make set setup open put add plan register note give move keep file fix drop clear end stop start run "
     "store arrange share shift grant replace increase decrease adjust hand"
 )
 """Acts that call for a tool only together with what it acts on: alone they say too little."""
 
-USUAL_SIGNS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(_ACTS[0][1].split("|"), _TALK),
+USUAL_CHINESE_KINDS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(_ACTS[0][1].split("|"), _TALK_KINDS),
     **dict.fromkeys(_ACTS[10][1].split("|"), frozenset({"money"})),
     **dict.fromkeys(words_of("购买 买 下单 订购"), frozenset({"order", "flight", "train", "money"})),
     **dict.fromkeys(words_of("发布 发表 发帖 贴到 贴出"), frozenset({"page", "message", "channel"})),
@@ -191,13 +191,13 @@ USUAL_SIGNS: dict[str, frozenset[str]] = {
 }
 """The same for Chinese."""
 
-BARE_SIGNS = words_of(
+VAGUE_CHINESE_ACTS = words_of(
     "添加 加入 安排 建立 设置 登记 记录 定期 预约 提前 分享 共享 移动 挪 移到 移至 挪到 加到 加进 拉进 订 租 付 买 "
     "执行 启动 运行 结束 停止 确认 同意 记下 保存 补充 改到 改为 改成 替换 交给 调整 转给"
 )
 """Chinese acts that say too little alone."""
 
-_CHANGED = {
+_IRREGULAR = {
     "sent": "send",
     "paid": "pay",
     "wrote": "write",
@@ -220,7 +220,7 @@ def stem(word: str) -> str:
 def stem_and_ending(word: str) -> tuple[str, str]:
     """The stem, and which ending was taken from it: ``ing``, ``ed`` (a past), ``s`` or none."""
     word = word.removesuffix("'s")
-    if (root := _CHANGED.get(word)) is not None:
+    if (root := _IRREGULAR.get(word)) is not None:
         return root, "ed"
     if word in VERBS or word in KIND_OF:
         return word, ""
@@ -232,7 +232,7 @@ def stem_and_ending(word: str) -> tuple[str, str]:
             single = short[:-1] if short[-2:-1] == short[-1:] else short  # cancelled
             kind = "s" if ending == "es" else ending
             for whole in (short, short + "e", short[:-1] + "y" if short.endswith("i") else short, single):
-                if whole in VERBS or whole in KIND_OF or whole in NOMINAL:
+                if whole in VERBS or whole in KIND_OF or whole in NOUN_ACTS:
                     return whole, kind
             return short, kind
     return word, ""

@@ -92,7 +92,7 @@ def test_what_is_found_does_not_depend_on_what_was_asked_before(outputs: list[st
         event = Event(number, 0.0, Observed(call_id=f"call_{number}", ok=True, output=output))
         for index in (whole, behind, reading):
             index.fold(event)
-        whole.read()
+        whole.read_portion()
     for value in asked:
-        reading.read()
+        reading.read_portion()
         assert whole.find(value) == behind.find(value) == reading.find(value)
