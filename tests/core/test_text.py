@@ -1,10 +1,20 @@
-"""Texts: their language, and catalogues of them."""
+"""Texts: their length in tokens, their language, and catalogues of them."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from taoloop.core.text import TextCatalog, language_of
+from taoloop.core.message import Message, ToolCallText
+from taoloop.core.text import (
+    MESSAGE_TOKENS,
+    TextCatalog,
+    estimate_tokens,
+    language_of,
+    message_tokens,
+    truncate_to_tokens,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +55,31 @@ def test_a_catalogue_has_every_text_in_both_languages() -> None:
     assert texts.text("fr", "left", count=3) == "3 left"
     with pytest.raises(ValueError, match="only: left"):
         TextCatalog(en={"left": ""}, zh={})
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("word", 1), ("x" * 400, 100), ("茶的价格", 4), ("价格 12", 3), ("\ud800", 1), ("é" * 30, 20)],
+)
+def test_four_ascii_characters_or_one_chinese_one_are_a_token(text: str, tokens: int) -> None:
+    assert estimate_tokens(text) == tokens
+
+
+def test_calls_in_a_message_count_too() -> None:
+    plain = Message(role="assistant", content="")
+    call = ToolCallText(name="look", arguments='{"a": "' + "x" * 400 + '"}')
+    assert message_tokens(plain) == MESSAGE_TOKENS
+    assert message_tokens(Message(role="assistant", content="", tool_calls=(call,))) > 100
+
+
+@given(st.text(), st.text())
+def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
+    assert estimate_tokens(one) <= estimate_tokens(one + other) <= estimate_tokens(one) + estimate_tokens(other) + 1
+
+
+@given(st.text(max_size=300), st.integers(0, 80))
+def test_the_beginning_of_a_text_has_at_most_so_many_tokens_and_no_fewer_than_fit(text: str, most: int) -> None:
+    kept = truncate_to_tokens(text, most)
+    assert text.startswith(kept)
+    assert estimate_tokens(kept) <= most
+    assert kept == text or estimate_tokens(text[: len(kept) + 1]) > most

@@ -104,9 +104,9 @@ class Counting(Redactor):
         self.looked += len(text)
         return super().text(text)
 
-    def opened_at(self, text: str) -> int:
+    def partial_secret_at(self, text: str) -> int:
         self.looked += len(text)
-        return super().opened_at(text)
+        return super().partial_secret_at(text)
 
 
 @pytest.mark.parametrize("head", ['{"token": "x", ', "authorization: ", 'password: "', "password=h4nter22 ", ""])

@@ -38,20 +38,20 @@ def judge_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge, 
     """
     refusals: list[Fact] = []
     agent, allowed = trace.agent, trace.limits.max_tool_calls
-    left = None if allowed is None else allowed - trace.tool_calls
-    for number, asked in enumerate(effect.act.calls, trace.calls_requested + 1):
-        call = unwrap_call_tool(asked, agent.tools)
+    remaining = None if allowed is None else allowed - trace.tool_calls
+    for number, requested_call in enumerate(effect.act.calls, trace.calls_requested + 1):
+        call = unwrap_call_tool(requested_call, agent.tools)
         card = trace.card(call.tool) if effect.offered else None
         call_id = f"call_{number}"
         args, verdict, fault = _judge_call(trace, call_id, call, card, check, judge)
         if card is None:
-            fault = _unknown_tool(trace, call.tool, offered=effect.offered)
-        if fault is None and left is not None:
-            left -= 1
-            if left < 0:
+            fault = _unknown_tool_fault(trace, call.tool, offered=effect.offered)
+        if fault is None and remaining is not None:
+            remaining -= 1
+            if remaining < 0:
                 fault = Fault(code=TOOL_CALL_LIMIT, message=f"The run may make {allowed} tool calls; none is left.")
                 verdict = Verdict(kind="deny", reasons=(fault.message,))
-        add(_requested(agent.policy, effect.step, call_id, call, args, card, verdict))
+        add(_action_requested(agent.policy, effect.step, call_id, call, args, card, verdict))
         if fault is not None:
             refusals.append(refused_observation(call_id, fault))
     for refused in refusals:
@@ -80,16 +80,16 @@ def _judge_call(
         return call.args, Verdict(kind="deny", reasons=(checked.message,)), checked
     verdict = judge(call_id, call if checked is call.args else Call(tool=call.tool, args=checked), card)
     if verdict.kind == "deny":
-        return checked, verdict, Fault(code="denied", message=_denied(trace, verdict))
+        return checked, verdict, Fault(code="denied", message=_denial_message(trace, verdict))
     return checked, verdict, None
 
 
-def _denied(trace: Trace, verdict: Verdict) -> str:
+def _denial_message(trace: Trace, verdict: Verdict) -> str:
     why = "; ".join(verdict.reasons)
     return f"这一操作被拒绝：{why}。" if trace.agent.language == "zh" else f"This action was denied: {why}."
 
 
-def _requested(
+def _action_requested(
     policy: Policy, step: int, call_id: str, call: Call, args: Any, card: ToolCard | None, verdict: Verdict
 ) -> ActionRequested:
     return _new_request(
@@ -105,16 +105,16 @@ def _requested(
         rule=verdict.rule,
         policy="" if verdict.kind == "allow" else policy.version,
         sources=verdict.sources,
-        written=call.args if _is_filled(policy, call) else None,
+        written=call.args if _has_filled_handles(policy, call) else None,
     )
 
 
-def _is_filled(policy: Policy, call: Call) -> bool:
+def _has_filled_handles(policy: Policy, call: Call) -> bool:
     """Whether handles stand in a call for values that the model did not see. The reader takes handles as they are."""
     return policy.observations == "handles" and call.tool != READER and contains_handle(call.args)
 
 
-def _unknown_tool(trace: Trace, name: str, *, offered: bool) -> Fault:
+def _unknown_tool_fault(trace: Trace, name: str, *, offered: bool) -> Fault:
     known = [card.name for card in listed_cards(trace.agent.tools)] if offered else []
     listed = ", ".join(known[:20]) + (" …" if len(known) > 20 else "")
     return Fault(

@@ -73,8 +73,8 @@ class AgentSpec:
             value = getattr(self, name)
             self._require(name, value is None or isinstance(value, str), "a text or None")
         files: object = self.tools_from
-        named = isinstance(files, tuple) and all(isinstance(file, str) for file in files)
-        self._require("tools_from", named, "a tuple of texts")
+        all_texts = isinstance(files, tuple) and all(isinstance(file, str) for file in files)
+        self._require("tools_from", all_texts, "a tuple of texts")
         schema: object = self.output_schema
         self._require("output_schema", schema is None or isinstance(schema, Mapping), "a JSON Schema or None")
         self._require("limits", isinstance(self.limits, Limits), "Limits(…)")

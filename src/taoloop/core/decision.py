@@ -8,12 +8,12 @@ from typing import Any
 
 from taoloop.core.fast_dataclass import fast_init
 
-_CITED = re.compile(r"(?<![0-9A-Za-z_])doc:([0-9a-z]{12})(?![0-9A-Za-z_])")
+_CITATION = re.compile(r"(?<![0-9A-Za-z_])doc:([0-9a-z]{12})(?![0-9A-Za-z_])")
 
 
 def cited_ids(text: str) -> tuple[str, ...]:
     """The passages that a text cites as `[doc:ID]`, each once, in the order of their first mention, as `doc:ID`."""
-    return tuple(dict.fromkeys(f"doc:{found[1]}" for found in _CITED.finditer(text)))
+    return tuple(dict.fromkeys(f"doc:{match[1]}" for match in _CITATION.finditer(text)))
 
 
 EXCERPT_CHARS = 200

@@ -26,7 +26,7 @@ Then no effect on the world, no end and no pause can be taken off the end of a t
 with every event would cost a tenth of the time of an append.
 """
 
-_PLACE = struct.Struct(">qd")
+_POSITION = struct.Struct(">qd")
 
 
 class ChainedEvent(NamedTuple):
@@ -91,7 +91,7 @@ def hashed_bytes(seq: int, at: float, kind: str, body: bytes) -> bytes:
     Raises:
         struct.error, TypeError: the values are not of the kind that an event has.
     """
-    return _PLACE.pack(seq, at) + kind.encode() + b"\n" + body
+    return _POSITION.pack(seq, at) + kind.encode() + b"\n" + body
 
 
 def event_hash(before: bytes, content: bytes) -> bytes:
@@ -117,8 +117,8 @@ def check(run_id: str, rows: Sequence[ChainedEvent], head: bytes | None = None) 
     before, expected = genesis_hash(run_id), 0
     for row in rows:
         if row.seq != expected:
-            flaws.append(ChainError(expected, "missing", _missing(expected, row.seq)))
-        elif _link(before, row) != row.link:
+            flaws.append(ChainError(expected, "missing", _gap_text(expected, row.seq)))
+        elif _link_of(before, row) != row.link:
             text = f"event {row.seq} ({row.kind}) is not what was written: it was edited, replaced or moved"
             flaws.append(ChainError(row.seq, "changed", text))
         before, expected = row.link, row.seq + 1
@@ -133,14 +133,18 @@ def check(run_id: str, rows: Sequence[ChainedEvent], head: bytes | None = None) 
     return flaws
 
 
-def _link(before: bytes, row: ChainedEvent) -> bytes | None:
+def _link_of(before: bytes, row: ChainedEvent) -> bytes | None:
     try:
         return event_hash(before, hashed_bytes(row.seq, row.at, row.kind, row.body))
     except (struct.error, TypeError, ValueError):  # a number became a text, and the like
         return None
 
 
-def _missing(first: int, found: int) -> str:
-    if found < first:
-        return f"event {found} stands where event {first} belongs"
-    return f"event {first} is missing" if found == first + 1 else f"the events {first} to {found - 1} are missing"
+def _gap_text(expected: int, actual: int) -> str:
+    if actual < expected:
+        return f"event {actual} stands where event {expected} belongs"
+    return (
+        f"event {expected} is missing"
+        if actual == expected + 1
+        else f"the events {expected} to {actual - 1} are missing"
+    )

@@ -7,7 +7,7 @@ import math
 from taoloop.core.events import LimitReached, Status
 from taoloop.core.trace import Trace
 
-_LEAST_S = 0.001  # what a call gets where no time is left: it is begun, and is late at once
+_MIN_CALL_S = 0.001  # what a call gets where no time is left: it is begun, and is late at once
 
 
 def exceeded_limit(trace: Trace) -> LimitReached | None:
@@ -16,33 +16,33 @@ def exceeded_limit(trace: Trace) -> LimitReached | None:
     A budget in money is used up as soon as one call has no known price: what cannot be counted cannot be kept to.
     """
     limits = trace.limits  # asked before every reply, so it is written out: a table would cost five times as much
-    if (most := limits.max_consecutive_errors) is not None and (used := trace.consecutive_errors) >= most:
+    if (limit := limits.max_consecutive_errors) is not None and (used := trace.consecutive_errors) >= limit:
         unreadable = trace.consecutive_unreadable == used  # errors of this one kind have a name of their own
-        return _reached("max_consecutive_errors", most, used, "unreadable" if unreadable else "too_many_errors")
-    if (most := limits.max_total_errors) is not None and (used := trace.total_errors) >= most:
-        return _reached("max_total_errors", most, used, "too_many_errors")
-    if (most := limits.repeat_stop) is not None and (used := trace.repeats) >= most:
-        return _reached("repeat_stop", most, used, "repeated_action")
-    return _used_up(trace)
+        return _reached("max_consecutive_errors", limit, used, "unreadable" if unreadable else "too_many_errors")
+    if (limit := limits.max_total_errors) is not None and (used := trace.total_errors) >= limit:
+        return _reached("max_total_errors", limit, used, "too_many_errors")
+    if (limit := limits.repeat_stop) is not None and (used := trace.repeats) >= limit:
+        return _reached("repeat_stop", limit, used, "repeated_action")
+    return _exceeded_budget(trace)
 
 
-def _used_up(trace: Trace) -> LimitReached | None:
+def _exceeded_budget(trace: Trace) -> LimitReached | None:
     """The first budget of the run that is used up."""
     limits = trace.limits
-    if (most := limits.max_tool_calls) is not None and (refused := trace.calls_refused_by_limit):
-        wanted = trace.tool_calls + refused  # a run that made all its calls may still answer
-        if wanted >= most:
-            return _reached("max_tool_calls", most, wanted)
-    if (most := limits.max_tokens) is not None and (tokens := trace.usage.total_tokens) >= most:
-        return _reached("max_tokens", most, tokens)
-    if (most_usd := limits.max_cost_usd) is not None:
+    if (limit := limits.max_tool_calls) is not None and (refused := trace.calls_refused_by_limit):
+        attempted = trace.tool_calls + refused  # a run that made all its calls may still answer
+        if attempted >= limit:
+            return _reached("max_tool_calls", limit, attempted)
+    if (limit := limits.max_tokens) is not None and (tokens := trace.usage.total_tokens) >= limit:
+        return _reached("max_tokens", limit, tokens)
+    if (limit_usd := limits.max_cost_usd) is not None:
         spent = math.inf if trace.unpriced_calls else trace.cost_usd
-        if spent >= most_usd:
-            return _reached("max_cost_usd", most_usd, spent)
-    if (most_s := limits.max_wall_s) is not None and (spent := trace.wall_s) >= most_s:
-        return _reached("max_wall_s", most_s, spent)
-    if (most_s := limits.max_working_s) is not None and (spent := trace.working_s) >= most_s:
-        return _reached("max_working_s", most_s, spent)
+        if spent >= limit_usd:
+            return _reached("max_cost_usd", limit_usd, spent)
+    if (limit_s := limits.max_wall_s) is not None and (spent := trace.wall_s) >= limit_s:
+        return _reached("max_wall_s", limit_s, spent)
+    if (limit_s := limits.max_working_s) is not None and (spent := trace.working_s) >= limit_s:
+        return _reached("max_working_s", limit_s, spent)
     return None
 
 
@@ -53,7 +53,7 @@ def _reached(name: str, allowed: float, used: float, status: Status = "budget_ex
 def time_limit(trace: Trace, call_limit_s: float | None) -> LimitReached | None:
     """The run's time limit that cut a call short, or None if the call's own limit did."""
     limits = trace.limits
-    left = [
+    remaining = [
         (allowed - used, name, allowed)
         for name, allowed, used in (
             ("max_wall_s", limits.max_wall_s, trace.wall_s),
@@ -61,9 +61,9 @@ def time_limit(trace: Trace, call_limit_s: float | None) -> LimitReached | None:
         )
         if allowed is not None
     ]
-    if not left or (call_limit_s is not None and call_limit_s <= min(left)[0]):
+    if not remaining or (call_limit_s is not None and call_limit_s <= min(remaining)[0]):
         return None
-    _, name, allowed = min(left)
+    _, name, allowed = min(remaining)
     return LimitReached(limit=name, status="budget_exceeded", allowed=allowed, used=allowed)
 
 
@@ -79,13 +79,13 @@ def remaining_s(trace: Trace, limit_s: float | None) -> float | None:
     """The seconds that one call may take: its own limit, or what is left of the run's time if that is less."""
     limits, left_s = trace.limits, limit_s
     if limits.max_wall_s is None and limits.max_working_s is None:
-        return limit_s if limit_s is None or limit_s > _LEAST_S else _LEAST_S
+        return limit_s if limit_s is None or limit_s > _MIN_CALL_S else _MIN_CALL_S
     if limits.max_wall_s is not None:
         left_s = _lesser(left_s, limits.max_wall_s - trace.wall_s)
     if limits.max_working_s is not None:
         left_s = _lesser(left_s, limits.max_working_s - trace.working_s)
-    return left_s if left_s is None or left_s > _LEAST_S else _LEAST_S
+    return left_s if left_s is None or left_s > _MIN_CALL_S else _MIN_CALL_S
 
 
-def _lesser(one: float | None, other: float) -> float:
-    return other if one is None or other < one else one
+def _lesser(first: float | None, second: float) -> float:
+    return second if first is None or second < first else first

@@ -72,13 +72,13 @@ class Rule:
         self._require(self.egress is None or isinstance(self.egress, bool), "egress", "true or false")
         self._require(self.tainted is None or isinstance(self.tainted, bool), "tainted", "true or false")
         calls: object = self.calls_over
-        whole = isinstance(calls, int) and calls >= 0 and calls is not True and calls is not False
-        self._require(calls is None or whole, "calls_over", "a whole number, 0 or more")
+        is_count = isinstance(calls, int) and calls >= 0 and calls is not True and calls is not False
+        self._require(calls is None or is_count, "calls_over", "a whole number, 0 or more")
         self._require(isinstance(self.args, Mapping), "args", "a mapping from arguments to what they must be")
         self._require(isinstance(self.total_over, Mapping), "total_over", "a mapping from an argument to an amount")
         for name in (*self.args, *self.total_over):
-            named = isinstance(cast("object", name), str) and bool(name)
-            self._require(named, "args", "a mapping from names of arguments", name)
+            is_name = isinstance(cast("object", name), str) and bool(name)
+            self._require(is_name, "args", "a mapping from names of arguments", name)
         bare = not re.search(r"[/:@\s]", self.host) or self.host.startswith("[")
         self._require(bare, "host", "a host, or a pattern such as *.example.com, without scheme, port and path")
         climbs = ".." in re.split(r"[/\\]", self.path)
@@ -110,9 +110,9 @@ class Rule:
     def _require(self, holds: bool, what: str, expected: str, value: Any = None) -> None:
         if holds:
             return
-        given = getattr(self, what, None) if value is None else value
+        actual = getattr(self, what, None) if value is None else value
         called = f" {self.name!r}" if self.name else ""
-        raise PolicyError(f"The rule{called} has {what} = {given!r}.", hint=f"It must be {expected}.")
+        raise PolicyError(f"The rule{called} has {what} = {actual!r}.", hint=f"It must be {expected}.")
 
     @property
     def title(self) -> str:
@@ -160,11 +160,11 @@ class Policy:
         self._require("pin", self.pin in get_args(Pin), "auto, keywords or model")
         self._require("observations", self.observations in get_args(Observations), "shown or handles")
         rules: object = self.rules
-        given = isinstance(rules, tuple) and all(isinstance(rule, Rule) for rule in rules)
-        self._require("rules", given, "a tuple of Rule")
+        all_rules = isinstance(rules, tuple) and all(isinstance(rule, Rule) for rule in rules)
+        self._require("rules", all_rules, "a tuple of Rule")
         for name in ("trusted_tools", "allowed_hosts"):
             value = getattr(self, name)
-            self._require(name, isinstance(value, tuple) and all(isinstance(one, str) for one in value), "texts")
+            self._require(name, isinstance(value, tuple) and all(isinstance(item, str) for item in value), "texts")
         bare = not any(re.search(r"[/:@\s]", host) and not host.startswith("[") for host in self.allowed_hosts)
         self._require("allowed_hosts", bare, "hosts or patterns such as *.example.com, without scheme, port and path")
         fields: object = self.trusted_fields
@@ -178,9 +178,9 @@ class Policy:
             "approval_timeout_s", timeout is None or (_is_number(timeout) and timeout > 0), "above 0, or None"
         )
         for number, rule in enumerate(self.rules):
-            if hiding := next((one for one in self.rules[:number] if _hides(one, rule)), None):
+            if earlier := next((item for item in self.rules[:number] if _decides_before(item, rule)), None):
                 raise PolicyError(
-                    f"The rule {rule.title!r} can never match: {hiding.title!r} before it decides the same calls.",
+                    f"The rule {rule.title!r} can never match: {earlier.title!r} before it decides the same calls.",
                     hint="Put the special rule before the general one.",
                 )
 
@@ -222,14 +222,14 @@ def stricter(own: Policy, outer: Policy) -> Policy:
     """The policy of an inner run: its own, under the outer run's profile where that is stricter, and its denials."""
     profile = max(own.profile, outer.profile, key=_STRICTNESS.index)
     denials = tuple(rule for rule in outer.rules if rule.verdict == "deny" and rule not in own.rules)
-    left = tuple(rule for rule in own.rules if not any(_hides(denial, rule) for denial in denials))
-    return replace(own, profile=profile, rules=(*denials, *left))
+    remaining = tuple(rule for rule in own.rules if not any(_decides_before(denial, rule) for denial in denials))
+    return replace(own, profile=profile, rules=(*denials, *remaining))
 
 
 _STRICTNESS: tuple[Profile, ...] = ("autonomous", "supervised", "strict", "headless", "read-only", "locked")
 
 
-def _hides(first: Rule, later: Rule) -> bool:
+def _decides_before(first: Rule, later: Rule) -> bool:
     """Whether every call that `later` speaks of is decided by `first`, as far as patterns can tell."""
     if first.total_over or first.calls_over is not None:
         return False
@@ -247,6 +247,6 @@ def _hides(first: Rule, later: Rule) -> bool:
     )
 
 
-def _is_number(value: object, endless: bool = False) -> TypeGuard[float]:
+def _is_number(value: object, allow_infinity: bool = False) -> TypeGuard[float]:
     known = isinstance(value, int | float) and not isinstance(value, bool)
-    return known and (endless or math.isfinite(cast("float", value)))
+    return known and (allow_infinity or math.isfinite(cast("float", value)))

@@ -18,9 +18,9 @@ import pydantic_core
 NOTE = "…"
 """The key of a note about what was left out of an object or a list."""
 
-_DEEPEST = 40
-_MOST = 1 << 30
-_LONGEST_INTEGER_BITS = 4_096
+_MAX_DEPTH = 40
+_UNBOUNDED = 1 << 30
+_MAX_INTEGER_BITS = 4_096
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]+|[\]}]+', re.DOTALL)
 _BORDERS = (("\n\n", 0.7), ("\n", 0.5), (" ", 0.8))  # a border counts if it keeps this part of the room
 
@@ -41,7 +41,7 @@ class _Bounds:
     items: int
     keys: int
     chars: int
-    top: int = _MOST
+    top: int = _UNBOUNDED
 
 
 def preview(text: str, form: str, max_chars: int) -> Preview:
@@ -52,7 +52,7 @@ def preview(text: str, form: str, max_chars: int) -> Preview:
     if len(text) <= max_chars:
         return Preview(text=text, cut=False)
     if form == "json":
-        document = _read(text)
+        document = _parse(text)
         if document is not _UNREADABLE:
             return Preview(text=_shrink(document, max_chars), cut=True)
     return Preview(text=_cut_text(text, max_chars), cut=True)
@@ -61,7 +61,7 @@ def preview(text: str, form: str, max_chars: int) -> Preview:
 _UNREADABLE = object()
 
 
-def _read(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         return pydantic_core.from_json(text)
     except ValueError as error:
@@ -75,20 +75,20 @@ def _read(text: str) -> Any:
 
 def _flatten(text: str) -> str:
     """The JSON text with everything below the deepest level replaced by a note."""
-    kept: list[str] = []
+    parts: list[str] = []
     depth = start = 0
     for token in _TOKEN.finditer(text):
         mark, length = text[token.start()], token.end() - token.start()
         if mark in "[{":
-            if depth <= _DEEPEST < depth + length:
-                kept += [text[start : token.start() + _DEEPEST - depth], f'"{NOTE} deeper values"']
+            if depth <= _MAX_DEPTH < depth + length:
+                parts += [text[start : token.start() + _MAX_DEPTH - depth], f'"{NOTE} deeper values"']
             depth += length
         elif mark in "]}":
-            if depth - length <= _DEEPEST < depth:
-                start = token.start() + depth - _DEEPEST
+            if depth - length <= _MAX_DEPTH < depth:
+                start = token.start() + depth - _MAX_DEPTH
             depth -= length
-    kept.append(text[start:] if depth <= _DEEPEST else "")
-    return "".join(kept)
+    parts.append(text[start:] if depth <= _MAX_DEPTH else "")
+    return "".join(parts)
 
 
 def _shrink(document: Any, max_chars: int) -> str:
@@ -96,8 +96,8 @@ def _shrink(document: Any, max_chars: int) -> str:
 
     def view(bounds: _Bounds) -> str | None:
         built = _Builder(bounds, max_chars).build(document, 0)
-        shown = pydantic_core.to_json(built, inf_nan_mode="strings").decode()
-        return shown if len(shown) <= max_chars else None
+        text = pydantic_core.to_json(built, inf_nan_mode="strings").decode()
+        return text if len(text) <= max_chars else None
 
     def fits(bounds: _Bounds) -> bool:
         try:
@@ -114,7 +114,7 @@ def _shrink(document: Any, max_chars: int) -> str:
     else:
         best = _bounds(step)
     for name in ("keys", "depth", "chars", "items"):
-        limit = _DEEPEST if name == "depth" else max_chars
+        limit = _MAX_DEPTH if name == "depth" else max_chars
         first: int = getattr(best, name)
 
         def with_more(extra: int, name: str = name, first: int = first, base: _Bounds = best) -> bool:
@@ -126,7 +126,7 @@ def _shrink(document: Any, max_chars: int) -> str:
 
 def _bounds(step: int) -> _Bounds:
     size = int(1.4**step)
-    return _Bounds(depth=min(_DEEPEST, 1 + step // 2), items=size, keys=4 + 2 * size, chars=12 + 8 * size)
+    return _Bounds(depth=min(_MAX_DEPTH, 1 + step // 2), items=size, keys=4 + 2 * size, chars=12 + 8 * size)
 
 
 def _largest(holds: Callable[[int], bool], limit: int) -> int | None:
@@ -160,7 +160,7 @@ class _Builder:
             return self._object(value, depth)
         if isinstance(value, list) and value:
             return self._list(value, depth)
-        if isinstance(value, int) and value.bit_length() > _LONGEST_INTEGER_BITS:
+        if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
             return f"{NOTE} a number of {value.bit_length():,} bits"
         return value
 
@@ -170,37 +170,37 @@ class _Builder:
             raise _TooLongError
 
     def _text(self, value: str) -> str:
-        kept = self.bounds.chars
-        shown = value
-        if len(value) > kept + 32:  # the note itself takes about that
-            shown = f"{value[:kept]}{NOTE} ({len(value) - kept:,} more characters)"
-        self._take(len(shown) + 1)
-        return shown
+        chars = self.bounds.chars
+        text = value
+        if len(value) > chars + 32:  # the note itself takes about that
+            text = f"{value[:chars]}{NOTE} ({len(value) - chars:,} more characters)"
+        self._take(len(text) + 1)
+        return text
 
     def _object(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
         if depth >= self.bounds.depth:
             return {NOTE: _count(len(value), "keys")}
         limit = self.bounds.top if depth == 0 else self.bounds.keys
-        shown: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for key, inner in islice(value.items(), limit if len(value) > limit else None):
             name = self._text(key)
-            if name not in shown:
-                shown[name] = self.build(inner, depth + 1)
-        if len(shown) < len(value):
+            if name not in members:
+                members[name] = self.build(inner, depth + 1)
+        if len(members) < len(value):
             note = NOTE
-            while note in shown:
+            while note in members:
                 note += NOTE
-            shown[note] = _count(len(value) - len(shown), "more keys" if shown else "keys")
-        return shown
+            members[note] = _count(len(value) - len(members), "more keys" if members else "keys")
+        return members
 
     def _list(self, value: list[Any], depth: int) -> list[Any]:
         if depth >= self.bounds.depth:
             return [{NOTE: _count(len(value), "items")}]
         limit = self.bounds.items
-        shown = [self.build(inner, depth + 1) for inner in islice(value, limit)]
+        items = [self.build(inner, depth + 1) for inner in islice(value, limit)]
         if len(value) > limit:
-            shown.append({NOTE: _count(len(value) - limit, "more items")})
-        return shown
+            items.append({NOTE: _count(len(value) - limit, "more items")})
+        return items
 
 
 def _count(number: int, what: str) -> str:
@@ -209,18 +209,18 @@ def _count(number: int, what: str) -> str:
 
 def _smallest(document: Any, max_chars: int) -> str:
     """What is left to say when nearly nothing fits: how much there is, or only of what kind it was."""
-    said: list[Any]
+    candidates: list[Any]
     if isinstance(document, dict):
-        said = [{NOTE: _count(len(document), "keys")}, {}]
+        candidates = [{NOTE: _count(len(document), "keys")}, {}]
     elif isinstance(document, list):
-        said = [[{NOTE: _count(len(document), "items")}], []]
+        candidates = [[{NOTE: _count(len(document), "items")}], []]
     else:
         whole = document if isinstance(document, str) else "a number"
-        said = [whole[: max_chars // 8] + NOTE, NOTE, ""]
-    for candidate in said:
-        shown = pydantic_core.to_json(candidate).decode()
-        if len(shown) <= max_chars:
-            return shown
+        candidates = [whole[: max_chars // 8] + NOTE, NOTE, ""]
+    for candidate in candidates:
+        text = pydantic_core.to_json(candidate).decode()
+        if len(text) <= max_chars:
+            return text
     return ""
 
 

@@ -27,11 +27,11 @@ class PromptSet:
         `output`: the run has an output schema, and so a text for it. `pin`: its model is asked what the task calls for.
         `handles`: its model reads no observations.
         """
-        wanted = {f"rules_{strategy}", f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
-        wanted.add(f"reminder_{dialect}")
+        names = {f"rules_{strategy}", f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
+        names.add(f"reminder_{dialect}")
         families: tuple[str, ...] = ("rules_", "form_", "thought_", "reminder_")
         families += (() if output else ("output",)) + (() if pin else ("pin",)) + (() if handles else ("handles",))
-        texts = {name: text for name, text in self.texts.items() if name in wanted or not name.startswith(families)}
+        texts = {name: text for name, text in self.texts.items() if name in names or not name.startswith(families)}
         return PromptSet(language=self.language, texts=texts)
 
     def fill(self, name: str, /, **values: object) -> str:
@@ -46,8 +46,8 @@ class PromptSet:
         if "$" not in text:
             return text
         try:
-            pattern, places = _pattern(text)
-            return pattern % places(values)
+            pattern, get_values = _compile_template(text)
+            return pattern % get_values(values)
         except (KeyError, ValueError) as error:
             raise PromptError(
                 f"The prompt text {name!r} ({self.language}) cannot be filled: {error}.",
@@ -57,15 +57,15 @@ class PromptSet:
 
 
 @lru_cache(maxsize=256)
-def _pattern(text: str) -> tuple[str, Callable[[Mapping[str, object]], tuple[object, ...]]]:
+def _compile_template(text: str) -> tuple[str, Callable[[Mapping[str, object]], tuple[object, ...]]]:
     """A text as a `%` pattern, which is quick to fill, and what takes the values of its places in their order.
 
     Raises:
         ValueError: a dollar sign in it begins no place.
     """
     Template(text).substitute(defaultdict(str))  # says what is wrong with it, and where
-    found = [match["named"] or match["braced"] for match in Template.pattern.finditer(text) if not match["escaped"]]
+    fields = [match["named"] or match["braced"] for match in Template.pattern.finditer(text) if not match["escaped"]]
     pattern = Template.pattern.sub(lambda match: "$" if match["escaped"] else "%s", text.replace("%", "%%"))
-    if len(found) > 1:
-        return pattern, itemgetter(*found)  # which gives a tuple only of several
-    return pattern, lambda values: tuple(values[place] for place in found)
+    if len(fields) > 1:
+        return pattern, itemgetter(*fields)  # which gives a tuple only of several
+    return pattern, lambda values: tuple(values[name] for name in fields)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-_LONGEST_WANTED = 100  # a longer "name" is a text; comparing it with every known name would cost time for nothing
-_MOST_KNOWN = 2_000
+_MAX_NAME_CHARS = 100  # a longer "name" is a text; comparing it with every known name would cost time for nothing
+_MAX_KNOWN_NAMES = 2_000
 
 
 class PointerError(LookupError):
@@ -25,20 +25,20 @@ class Match:
     context: str
 
 
-def suggest_names(wanted: str, known: Iterable[str], *, at_most: int = 5) -> tuple[str, ...]:
+def suggest_names(approximate: str, known: Iterable[str], *, at_most: int = 5) -> tuple[str, ...]:
     """The known names that `wanted` may have meant, the likeliest first; at most 2,000 are compared."""
-    if not wanted or len(wanted) > _LONGEST_WANTED:
+    if not approximate or len(approximate) > _MAX_NAME_CHARS:
         return ()
-    names = {name.casefold(): name for name in reversed(tuple(islice(known, _MOST_KNOWN)))}
-    folded = wanted.casefold()
-    if folded in names:
-        return (names[folded],)
-    found: dict[str, None] = {}
-    for close in difflib.get_close_matches(folded, list(names), n=at_most, cutoff=0.6):
-        found[names[close]] = None
+    known_names = {name.casefold(): name for name in reversed(tuple(islice(known, _MAX_KNOWN_NAMES)))}
+    folded = approximate.casefold()
+    if folded in known_names:
+        return (known_names[folded],)
+    suggestions: dict[str, None] = {}
+    for close in difflib.get_close_matches(folded, list(known_names), n=at_most, cutoff=0.6):
+        suggestions[known_names[close]] = None
     if len(folded) > 1:
-        found.update(dict.fromkeys(name for key, name in sorted(names.items()) if folded in key))
-    return tuple(islice(found, at_most))
+        suggestions.update(dict.fromkeys(name for key, name in sorted(known_names.items()) if folded in key))
+    return tuple(islice(suggestions, at_most))
 
 
 def resolve_json_pointer(document: Any, pointer: str) -> Any:
@@ -72,20 +72,20 @@ def _step(value: Any, name: str, where: str) -> Any:
     raise PointerError(f"At {where} there is a plain value; {name[:80]!r} cannot be looked up in it.")
 
 
-def find_text(text: str, wanted: str, *, at_most: int = 10, around: int = 80) -> tuple[tuple[Match, ...], int]:
+def find_text(text: str, phrase: str, *, at_most: int = 10, context_chars: int = 80) -> tuple[tuple[Match, ...], int]:
     """The first matches of `wanted` (plain text, any case) with what stands around, and the number of all."""
-    if not wanted:
+    if not phrase:
         return (), 0
     matches: list[Match] = []
     count = 0
-    for found in re.finditer(re.escape(wanted), text, re.IGNORECASE):
+    for match in re.finditer(re.escape(phrase), text, re.IGNORECASE):
         count += 1
         if len(matches) < at_most:
-            start, end = max(0, found.start() - around), min(len(text), found.end() + around)
+            start, end = max(0, match.start() - context_chars), min(len(text), match.end() + context_chars)
             context = " ".join(text[start:end].split())
             matches.append(
                 Match(
-                    start=found.start(),
+                    start=match.start(),
                     context=("…" if start else "") + context + ("…" if end < len(text) else ""),
                 )
             )

@@ -51,7 +51,7 @@ _DEFAULT_LIMITS = Limits()  # until the run has begun
 _new = tuple.__new__  # of an `Event`: half of the price of the class itself, which is paid for every fact of every run
 
 
-class _NotBegun:
+class _UnstartedAttribute:
     """In place of what there is once the run has begun: then it is an attribute of the trace, which hides this."""
 
     def __get__(self, trace: Trace, owner: type[Trace]) -> Any:
@@ -70,7 +70,7 @@ class Trace:
         agent: AgentSpec
         task: str
     else:
-        agent = task = _NotBegun()
+        agent = task = _UnstartedAttribute()
 
     def __init__(self, run_id: str, events: Iterable[Event] = ()) -> None:
         self.run_id = run_id
@@ -141,13 +141,13 @@ class Trace:
     def _fold(self, fact: Fact, at: float) -> None:
         kind = type(fact)
         if self.started is None and kind is not RunStarted:
-            raise self._misplaced(fact)
-        if self.finished is not None and kind not in _AFTER_THE_END:
+            raise self._out_of_place(fact)
+        if self.finished is not None and kind not in _FACTS_AFTER_FINISH:
             raise IllegalEvent(f"Run {self.run_id} is finished; it cannot take {fact.kind}.")
         if (fold := _FOLDS.get(kind)) is not None:
             fold(self, fact, at)
 
-    def _misplaced(self, fact: Fact) -> IllegalEvent:
+    def _out_of_place(self, fact: Fact) -> IllegalEvent:
         return IllegalEvent(f"Run {self.run_id}: {fact.kind} as event {len(self.events)}.")
 
     def __len__(self) -> int:
@@ -188,9 +188,9 @@ class Trace:
 
     def view(self, name: str, make: Callable[[], V]) -> V:
         """The view called `name`, made by `make` at first use and then kept up to date with the trace."""
-        view, seen = self._views.get(name) or (make(), 0)
-        if seen < len(self.events):
-            for event in self.events[seen:]:
+        view, count = self._views.get(name) or (make(), 0)
+        if count < len(self.events):
+            for event in self.events[count:]:
                 view.fold(event)
             self._views[name] = (view, len(self.events))
         return view  # type: ignore[return-value]  # the name stands for the type
@@ -199,7 +199,7 @@ class Trace:
 
     def _run_started(self, fact: RunStarted, at: float) -> None:
         if self.started is not None:
-            raise self._misplaced(fact)
+            raise self._out_of_place(fact)
         self.started, self.agent, self.task = fact, fact.agent, fact.task
         self.limits = fact.agent.limits
         self.approved_tiers = fact.agent.approved_tiers
@@ -394,7 +394,7 @@ class Trace:
             self._segment_at = None
 
 
-_AFTER_THE_END: tuple[type[Fact], ...] = (Resumed, Compensated)
+_FACTS_AFTER_FINISH: tuple[type[Fact], ...] = (Resumed, Compensated)
 
 _FOLDS: dict[type[Fact], Callable[[Trace, Any, float], None]] = {
     RunStarted: Trace._run_started,

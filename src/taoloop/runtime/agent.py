@@ -574,7 +574,7 @@ class Agent:
             early_reads=spec.early_reads,
             check_answer=check,
             rules=tuple(self.rules),
-            redactor=self._redactor if redactor is None else redactor.joined(self._redactor),
+            redactor=self._redactor if redactor is None else redactor.merged_with(self._redactor),
             handles=handles_of(spec, trace, journal, self.bound_model, check),
         )
 

@@ -34,7 +34,7 @@ def require_resumable(trace: Trace, toolbox: Toolbox) -> None:
                 f"The tool {card.name!r} had the tier {card.tier!r} when the run began and has {known.tier!r} now.",
                 hint="What was judged for the milder tier must not run under the stricter one: start a new run.",
             )
-        if known.needs_yes and not card.needs_yes:
+        if known.requires_approval and not card.requires_approval:
             raise ConfigError(
                 f"The tool {card.name!r} needs a person's yes for each call now, and did not when the run began.",
                 hint="What was judged without it must not run: start a new run.",

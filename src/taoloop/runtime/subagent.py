@@ -199,7 +199,7 @@ def tier_of(agent: Agent) -> Tier:
     reached: list[Tier] = ["read"]
     for card in agent.toolbox.cards:
         tier = card.tier or "destructive"
-        asks = tier in ("write", "destructive") and (card.needs_yes or tier not in agent.approved_tiers)
+        asks = tier in ("write", "destructive") and (card.requires_approval or tier not in agent.approved_tiers)
         reached.append("draft" if asks else tier)
     return max(reached, key=TIERS.index)
 
@@ -209,7 +209,7 @@ def egress_without_approval(agent: Agent) -> bool:
     return any(
         card.sends_out(dict.fromkeys(card.parameters, True))
         for card in agent.toolbox.cards
-        if (card.tier or "destructive") in agent.approved_tiers and not card.needs_yes
+        if (card.tier or "destructive") in agent.approved_tiers and not card.requires_approval
     )
 
 

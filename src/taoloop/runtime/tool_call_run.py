@@ -197,7 +197,7 @@ def policy_for(policy: Policy, card: ToolCard, approved_tiers: Sequence[Tier]) -
     if card.tier not in ("destructive", None) or policy.profile in ("read-only", "locked"):
         return policy
     verdict: VerdictKind | None = "ask" if policy.profile in ("supervised", "strict") else None
-    verdict = "allow" if "destructive" in approved_tiers and not card.needs_yes else verdict
+    verdict = "allow" if "destructive" in approved_tiers and not card.requires_approval else verdict
     if verdict is None:
         return policy
     try:

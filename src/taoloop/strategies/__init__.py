@@ -14,7 +14,7 @@ REASON_ONLY = LoopStrategy(name="reason_only", acts=False, reasons=True)
 STANDARD = LoopStrategy(name="standard", acts=False, reasons=False)
 
 _STRATEGIES: dict[str, Strategy] = {s.name: s for s in (REACT, ACT_ONLY, REASON_ONLY, STANDARD)}
-_INNER: dict[str, Strategy] = {one.name: one for one in (UNDO, SINGLE_CALL)}  # of runs that no agent is made for
+_INNER: dict[str, Strategy] = {UNDO.name: UNDO, SINGLE_CALL.name: SINGLE_CALL}  # of runs that no agent is made for
 
 __all__ = [
     "ACT_ONLY",
@@ -36,10 +36,10 @@ def get_strategy(name: str) -> Strategy:
     Raises:
         UnknownName: there is none; lists those that exist.
     """
-    found = _STRATEGIES.get(name.replace("-", "_").lower()) or _INNER.get(name)
-    if found is None:
+    strategy = _STRATEGIES.get(name.replace("-", "_").lower()) or _INNER.get(name)
+    if strategy is None:
         raise UnknownName("strategy", name, strategies())
-    return found
+    return strategy
 
 
 def strategies() -> tuple[str, ...]:

@@ -18,13 +18,20 @@ from taoloop.dialects.conversation import Conversation
 from taoloop.dialects.parsing.cleanup import strip_thinking
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 
-FULL = 0.85
+FULL_SHARE = 0.85
 """The part of the window (without the room for a reply) from which on the prompt is shortened."""
 
-_ENOUGH = 0.5  # of what was allowed: a compaction makes the prefix cache useless, so it must last
-_WORTH_IT = 0.9  # a prompt that would not get shorter than this part of itself is left alone
-_KEPT = ((3, False), (1, False), (3, True), (1, True), (0, False), (0, True))  # newest steps left whole; summary or not
-_LEAST_SUMMARY, _MOST_SUMMARY = 150, 2_000  # tokens
+_TARGET_SHARE = 0.5  # of what was allowed: a compaction makes the prefix cache useless, so it must last
+_MAX_REMAINING_SHARE = 0.9  # a prompt that would not get shorter than this part of itself is left alone
+_STAGES = (
+    (3, False),
+    (1, False),
+    (3, True),
+    (1, True),
+    (0, False),
+    (0, True),
+)  # newest steps left whole; summary or not
+_MIN_SUMMARY_TOKENS, _MAX_SUMMARY_TOKENS = 150, 2_000  # tokens
 _CHARS_PER_TOKEN = 4
 
 
@@ -39,10 +46,10 @@ def make_room(
     size, window, most = conversation.tokens(), conversation.known_window, conversation.prompt_budget
     if window is None or most is None:
         return None
-    allowed = FULL * most
+    allowed = FULL_SHARE * most
     if not trace.overflowed and size <= allowed:
         return None
-    room = int(min(_MOST_SUMMARY, max(_LEAST_SUMMARY, allowed / 8)))
+    room = int(min(_MAX_SUMMARY_TOKENS, max(_MIN_SUMMARY_TOKENS, allowed / 8)))
     plan = _plan(trace, conversation, purpose, size, min(size, allowed), room)
     if plan is None:
         too_long = trace.overflowed or size > window
@@ -66,19 +73,19 @@ def _plan(
     """
     best: Compacted | None = None
     can_summarise = {"compact", "summary"} <= trace.agent.prompts.texts.keys()
-    for kept, summarise in _KEPT:
-        through = trace.step_count - kept
+    for newest_kept, summarise in _STAGES:
+        through = trace.step_count - newest_kept
         if through <= (conversation.summarised_through if summarise else conversation.previewed_through):
             continue
-        if summarise and (not can_summarise or (kept == 0 and purpose != "decide")):
+        if summarise and (not can_summarise or (newest_kept == 0 and purpose != "decide")):
             continue  # a correction or a closing text belongs to the newest step
         placeholder = "x" * (room * _CHARS_PER_TOKEN) if summarise else ""
         plan = _measured(conversation, Compacted(through_step=through, summary=placeholder), size)
-        if plan.tokens_after <= _ENOUGH * allowed:
+        if plan.tokens_after <= _TARGET_SHARE * allowed:
             return plan
         if best is None or plan.tokens_after < best.tokens_after:
             best = plan
-    return best if best is not None and best.tokens_after <= _WORTH_IT * size else None
+    return best if best is not None and best.tokens_after <= _MAX_REMAINING_SHARE * size else None
 
 
 def _measured(conversation: Conversation, fact: Compacted, size: int) -> Compacted:
@@ -91,9 +98,9 @@ def _summary_prompt(
 ) -> tuple[Message, ...] | None:
     """The steps to be summarised as they stand in the prompt, or with previews; None if neither fits."""
     text = trace.agent.prompts.fill("compact", words=room * 3 // 5)
-    asking = Message(role="user", content=text)
-    for shown in (conversation, conversation.compacted(Compacted(through_step=through, summary=""))):
-        prompt = (*shown.messages_through(through), asking)
+    question = Message(role="user", content=text)
+    for view in (conversation, conversation.compacted(Compacted(through_step=through, summary=""))):
+        prompt = (*view.messages_through(through), question)
         if conversation.estimate(prompt) <= bound:
             return prompt
     return None
@@ -101,8 +108,8 @@ def _summary_prompt(
 
 def _summary(trace: Trace, conversation: Conversation, through: int, room: int) -> str:
     """The model's summary, and below it the effects from the trace; without one the steps from the trace."""
-    told = trace.summarised
-    text = _usable(told, room) if isinstance(told, ModelReplied) else ""
+    fact = trace.summarised
+    text = _usable_text(fact, room) if isinstance(fact, ModelReplied) else ""
     if not text:
         before = truncate_to_tokens(conversation.summary, room // 4)
         steps = summarise_steps(trace, conversation.summarised_through, through, room // 2)
@@ -111,10 +118,10 @@ def _summary(trace: Trace, conversation: Conversation, through: int, room: int) 
     return f"{text}\n\n{effects}" if effects else text
 
 
-def _usable(told: ModelReplied, room: int) -> str:
+def _usable_text(reply: ModelReplied, room: int) -> str:
     """The text of a summary without thinking, cut where it is far too long; empty if there is none."""
     try:
-        text = strip_thinking(told.text).strip()
+        text = strip_thinking(reply.text).strip()
     except ReplyParseError:
         return ""
     return text if estimate_tokens(text) <= 2 * room else f"{truncate_to_tokens(text, room)}…"

@@ -20,16 +20,16 @@ from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
 MAX_ATTEMPTS = 5
 """How often one call is begun without a person: a call that takes its process down with it must come to an end."""
 
-MAX_ASKED = 10
+MAX_TOTAL_ATTEMPTS = 10
 """How often it is begun at all, a person's word for a repeat included."""
 
 MAX_TIMEOUTS = 2
 """How often an idempotent call may give no outcome in time: the first time it is repeated."""
 
-NOBODY_ASKED = frozenset({"headless", "autonomous", "read-only", "locked"})
+UNATTENDED_PROFILES = frozenset({"headless", "autonomous", "read-only", "locked"})
 """Profiles in which no person is asked, so none is asked what happened either."""
 
-_NO_TIME_S = 0.05
+_MIN_TIME_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def plan_unresolved_calls(trace: Trace, pending: Sequence[CallView]) -> Unresolv
     probe: list[CallView] = []
     ask: list[CallView] = []
     for call in pending:
-        match _next(trace, call):
+        match _next_action(trace, call):
             case "run":
                 pass
             case "probe":
@@ -59,20 +59,20 @@ def plan_unresolved_calls(trace: Trace, pending: Sequence[CallView]) -> Unresolv
     return Unresolved(tuple(facts), tuple(probe), tuple(ask))
 
 
-def _next(trace: Trace, call: CallView) -> Fact | Literal["run", "probe", "ask"]:
+def _next_action(trace: Trace, call: CallView) -> Fact | Literal["run", "probe", "ask"]:
     card = trace.card(call.requested.tool)
     if not call.attempts or (card is not None and card.reads_only):
         return "run"
     settled, tries = call.settled, call.attempts - call.waited
     if settled is not None:
         if settled.happened:
-            return _happened(trace, call)
+            return _known_effect(trace, call)
         if settled.by != PROBE:  # a person's word: again, or leave it
-            return "run" if settled.happened is False and tries < MAX_ASKED else _unknown(trace, call)
+            return "run" if settled.happened is False and tries < MAX_TOTAL_ATTEMPTS else _unknown_outcome(trace, call)
         if settled.happened is False:
-            return "run" if tries < MAX_ATTEMPTS else _not_done(trace, call)
+            return "run" if tries < MAX_ATTEMPTS else _not_done_outcome(trace, call)
     if card is not None and card.transactional:
-        return "run" if tries < MAX_ATTEMPTS else _not_done(trace, call)
+        return "run" if tries < MAX_ATTEMPTS else _not_done_outcome(trace, call)
     safe = card is not None and card.idempotent
     if safe and tries < MAX_ATTEMPTS and call.timeouts < MAX_TIMEOUTS:
         return "run"
@@ -80,23 +80,23 @@ def _next(trace: Trace, call: CallView) -> Fact | Literal["run", "probe", "ask"]
         return InDoubt(call_id=call.requested.call_id, reason=NO_OUTCOME)
     if card is not None and card.probes and settled is None:
         return "probe"
-    return _unknown(trace, call) if safe or tries >= MAX_ASKED or not _somebody_is_asked(trace) else "ask"
+    return _unknown_outcome(trace, call) if safe or tries >= MAX_TOTAL_ATTEMPTS or not _can_ask_person(trace) else "ask"
 
 
-def _somebody_is_asked(trace: Trace) -> bool:
+def _can_ask_person(trace: Trace) -> bool:
     """Whether the run may wait for a person: not by its policy alone, it must also have time left to go on."""
     left_s = remaining_s(trace, None)
-    return trace.agent.policy.profile not in NOBODY_ASKED and (left_s is None or left_s > _NO_TIME_S)
+    return trace.agent.policy.profile not in UNATTENDED_PROFILES and (left_s is None or left_s > _MIN_TIME_S)
 
 
 def output_is_lost(trace: Trace, call: CallView) -> bool:
     """Whether all that is known of what a call gave is that it happened."""
     if call.settled is None or not call.settled.happened or call.observed is None:
         return False
-    return call.observed.output == _happened(trace, call).output
+    return call.observed.output == _known_effect(trace, call).output
 
 
-def _happened(trace: Trace, call: CallView) -> Observed:
+def _known_effect(trace: Trace, call: CallView) -> Observed:
     """The observation of a call that is known to have happened, and whose own output is lost."""
     settled, texts = call.settled, _TEXTS.get(trace.agent.language, _TEXTS["en"])
     by_probe = settled is not None and settled.by == PROBE
@@ -106,7 +106,7 @@ def _happened(trace: Trace, call: CallView) -> Observed:
     return Observed(call_id=call.requested.call_id, ok=True, output=output, size_chars=len(output))
 
 
-def _unknown(trace: Trace, call: CallView) -> Observed:
+def _unknown_outcome(trace: Trace, call: CallView) -> Observed:
     texts = _TEXTS.get(trace.agent.language, _TEXTS["en"])
     timed_out = call.doubt is not None and call.doubt.reason == TIMED_OUT
     message = texts["timed_out" if timed_out else "no_outcome"]
@@ -117,7 +117,7 @@ def _unknown(trace: Trace, call: CallView) -> Observed:
     )
 
 
-def _not_done(trace: Trace, call: CallView) -> Observed:
+def _not_done_outcome(trace: Trace, call: CallView) -> Observed:
     texts = _TEXTS.get(trace.agent.language, _TEXTS["en"])
     message = texts["not_done"].format(count=call.attempts)
     return refused_observation(

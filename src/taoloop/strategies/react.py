@@ -46,8 +46,8 @@ _call_model = maker(CallModel)
 _request_calls = maker(RequestCalls)
 _run_tools = maker(RunTools)
 
-_ASIDE = ("compact", "pin")  # asked beside the conversation, and not for a decision
-_WITHOUT_TOOLS = ("close", *_ASIDE)
+_SIDE_PURPOSES = ("compact", "pin")  # asked beside the conversation, and not for a decision
+_WITHOUT_TOOLS = ("close", *_SIDE_PURPOSES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class LoopStrategy:
         reply = trace.last_reply
         if reply is None or not isinstance(reply.decision, Act):
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
-        if agent.policy.pin == "model" and not trace.pin_asked and _wants_pin(trace, reply.decision):
+        if agent.policy.pin == "model" and not trace.pin_asked and _needs_intent_question(trace, reply.decision):
             return self._ask(agent, trace, "pin", reply.step, intent_prompt(trace))
         return _request_calls(act=reply.decision, step=reply.step, offered=self.acts)
 
@@ -90,21 +90,23 @@ class LoopStrategy:
             return _run_tools(calls=pending)
         if trace.paused is not None and (waiting := tuple(call for call in pending if call.needs_person)):
             return AskPerson(calls=waiting)  # until it is resumed, a run takes nothing but answers
-        if trace.approved_tiers and (allowed := [_allowed_ahead(c) for c in pending if _is_allowed_ahead(trace, c)]):
+        if trace.approved_tiers and (allowed := [_preapproval(c) for c in pending if _is_preapproved(trace, c)]):
             return Record(facts=tuple(allowed))
-        if settled := [fact for call in pending if (fact := _refused(call)) is not None]:
-            return Record(facts=tuple(settled))
-        lost = plan_unresolved_calls(trace, pending) if any(call.attempts for call in pending) else _NOTHING_LOST
-        if lost.facts:
-            return Record(facts=lost.facts)
-        if lost.probe:
-            return ProbeCalls(calls=lost.probe)
-        ready = [call for call in pending if not call.needs_person and call not in lost.ask]
+        if refusals := [fact for call in pending if (fact := _refusal(call)) is not None]:
+            return Record(facts=tuple(refusals))
+        unresolved = (
+            plan_unresolved_calls(trace, pending) if any(call.attempts for call in pending) else _NOTHING_UNRESOLVED
+        )
+        if unresolved.facts:
+            return Record(facts=unresolved.facts)
+        if unresolved.probe:
+            return ProbeCalls(calls=unresolved.probe)
+        ready = [call for call in pending if not call.needs_person and call not in unresolved.ask]
         if not ready:
-            return AskPerson(calls=tuple(call for call in pending if call.needs_person), doubts=lost.ask)
+            return AskPerson(calls=tuple(call for call in pending if call.needs_person), doubts=unresolved.ask)
         if len(ready) == 1:
             return RunTools(calls=(ready[0],))
-        together = tuple(takewhile(lambda call: _runs_beside_others(trace, call), ready))
+        together = tuple(takewhile(lambda call: _runs_in_parallel(trace, call), ready))
         return RunTools(calls=together or (ready[0],))  # in the order of the decision: a read may follow a write
 
     def _think(self, agent: AgentSpec, trace: Trace) -> Effect:
@@ -113,11 +115,11 @@ class LoopStrategy:
         if (reached := exceeded_limit(trace)) is not None:
             return Record(facts=(reached,))
         if trace.repeat_notices:
-            told = [
+            notices = [
                 Noted(by="guard", text=agent.prompts.fill("repeated", tool=tool, count=count), about=tool)
                 for tool, count in trace.repeat_notices
             ]
-            return Record(facts=tuple(told))
+            return Record(facts=tuple(notices))
         reply = trace.last_reply
         if reply is not None and reply.decision is None and trace.rejected_in_step <= agent.repair_turns:
             return self._call(agent, trace, "repair", reply.step)
@@ -171,7 +173,7 @@ class LoopStrategy:
         dialect = get_dialect(agent.dialect)
         offered = agent.tools if self.acts and purpose not in _WITHOUT_TOOLS else ()
         schema = None
-        if purpose not in _ASIDE:
+        if purpose not in _SIDE_PURPOSES:
             schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons)
         request = _model_request(
             task=trace.task,
@@ -185,17 +187,17 @@ class LoopStrategy:
             temperature=0.0 if purpose == "repair" else agent.temperature,
             top_p=None if purpose == "repair" else agent.top_p,
             max_output_tokens=agent.max_output_tokens,
-            stop=dialect.stop if purpose not in _ASIDE else (),
+            stop=dialect.stop if purpose not in _SIDE_PURPOSES else (),
             timeout_s=agent.model_timeout_s if purpose == "close" else remaining_s(trace, agent.model_timeout_s),
             reply_schema=schema,
         )
         return _call_model(request=request, step=step)
 
 
-_NOTHING_LOST = Unresolved()
+_NOTHING_UNRESOLVED = Unresolved()
 
 
-def _wants_pin(trace: Trace, act: Act) -> bool:
+def _needs_intent_question(trace: Trace, act: Act) -> bool:
     """Whether it matters for one of these calls what the task calls for, and the task is one to be asked about.
 
     The question shows no observation, so it may come after some; but a task that was written after something untrusted
@@ -207,7 +209,7 @@ def _wants_pin(trace: Trace, act: Act) -> bool:
     return any(card is not None and needs_intent(trace.agent.policy, card) for card in cards)
 
 
-def _is_allowed_ahead(trace: Trace, call: CallView) -> bool:
+def _is_preapproved(trace: Trace, call: CallView) -> bool:
     """True for a call that waits for an answer which the operator has given for its tier, as at a resume.
 
     What a rule of the operator asks about is not among them: the rule is the more special word. Nor is a call of a tool
@@ -215,19 +217,19 @@ def _is_allowed_ahead(trace: Trace, call: CallView) -> bool:
     """
     requested = call.requested
     card = trace.card(requested.tool)
-    if card is not None and card.needs_yes:
+    if card is not None and card.requires_approval:
         return False
     by_rule = requested.rule.startswith("rule:") or (not requested.rule and bool(requested.policy))
     return call.needs_person and not by_rule and (requested.tier or "destructive") in trace.approved_tiers
 
 
-def _allowed_ahead(call: CallView) -> ApprovalGiven:
+def _preapproval(call: CallView) -> ApprovalGiven:
     requested = call.requested
     note = f"tier {requested.tier or 'destructive'} was allowed ahead of time"
     return ApprovalGiven(call_id=requested.call_id, digest=requested.digest, by="operator", note=note)
 
 
-def _refused(call: CallView) -> Observed | None:
+def _refusal(call: CallView) -> Observed | None:
     """The observation of a call that a person refused."""
     requested = call.requested
     if isinstance(call.approval, ApprovalRefused):
@@ -238,6 +240,6 @@ def _refused(call: CallView) -> Observed | None:
     return None
 
 
-def _runs_beside_others(trace: Trace, call: CallView) -> bool:
+def _runs_in_parallel(trace: Trace, call: CallView) -> bool:
     card = trace.card(call.requested.tool)
-    return card is not None and card.runs_beside_others and not card.transactional
+    return card is not None and card.runs_in_parallel and not card.transactional

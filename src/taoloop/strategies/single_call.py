@@ -50,13 +50,13 @@ class SingleCallStrategy:
         """The next effect."""
         if trace.phase in ("decided", "acting"):
             return _CALLS.next(agent, trace)
-        seen = next((call.observed for call in trace.calls.values() if call.observed is not None), None)
-        if seen is None:
+        observed = next((call.observed for call in trace.calls.values() if call.observed is not None), None)
+        if observed is None:
             return Record(facts=(_decision_in(trace),))
         texts = _ZH if agent.language == "zh" else _EN
-        if seen.ok:
-            return Finish(fact=Finished(status="completed", answer=seen.output, reason=texts["done"]))
-        code, message = ("", "") if seen.error is None else (seen.error.code, seen.error.message)
+        if observed.ok:
+            return Finish(fact=Finished(status="completed", answer=observed.output, reason=texts["done"]))
+        code, message = ("", "") if observed.error is None else (observed.error.code, observed.error.message)
         reason = texts["failed"].format(code=code, message=message)
         return Finish(fact=Finished(status="too_many_errors", answer=None, reason=reason))
 
@@ -64,8 +64,8 @@ class SingleCallStrategy:
 def _decision_in(trace: Trace) -> ModelReplied:
     """The decision that the task gives, without the secrets that were taken out of it: for a replay."""
     try:
-        given = json.loads(trace.task)
-        return decision_of(given["tool"], given["args"])
+        call = json.loads(trace.task)
+        return decision_of(call["tool"], call["args"])
     except (ValueError, TypeError, KeyError) as error:
         raise IllegalEvent(f"Run {trace.run_id} has the strategy 'given', and its task is no call.") from error
 

@@ -58,7 +58,7 @@ class Outcomes:
     def failed(self) -> tuple[Undo, Observed] | None:
         """The entry that could not be carried out."""
         plan = self.plan.plan if self.plan is not None else ()
-        return next(((plan[n], seen) for n, seen in self.observed.items() if not seen.ok), None)
+        return next(((plan[n], observed) for n, observed in self.observed.items() if not observed.ok), None)
 
 
 def outcomes(trace: Trace) -> Outcomes:
@@ -89,20 +89,20 @@ class UndoStrategy:
         """The next effect."""
         if trace.phase in ("decided", "acting"):
             return _CALLS.next(agent, trace)
-        seen = outcomes(trace)
-        if seen.plan is None:
+        outcome = outcomes(trace)
+        if outcome.plan is None:
             raise IllegalEvent(f"Run {trace.run_id} has the strategy 'undo' and no plan.")
         texts = _ZH if agent.language == "zh" else _EN
-        if seen.failed is not None:
-            undo, observed = seen.failed
+        if outcome.failed is not None:
+            undo, observed = outcome.failed
             why = observed.error.message if observed.error is not None else ""
             reason = texts["failed"].format(call_id=undo.call_id, run_id=undo.run_id, why=why)
             return Finish(fact=Finished(status="too_many_errors", answer=None, reason=reason))
-        number, plan = trace.step_count, seen.plan.plan
+        number, plan = trace.step_count, outcome.plan.plan
         if number == len(plan):
             done = texts["done"].format(count=number)
             return Finish(fact=Finished(status="completed", answer=done, reason=done))
-        if seen.resumed:
+        if outcome.resumed:
             return Finish(fact=Finished(status="stopped", answer=None, reason=texts["resumed"]))
         undo = plan[number]
         reason = texts["reason"].format(call_id=undo.call_id, run_id=undo.run_id)

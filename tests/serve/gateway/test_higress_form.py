@@ -228,7 +228,7 @@ def test_each_provider_has_its_own_place_and_its_own_limit() -> None:  # S1-46
 def test_the_tiers_and_approvals_of_a_file_hold() -> None:
     cards = {card.name: card for card in one(load_config(CONFIGS / "04_orders_post.yaml", env={})).agent.toolbox.cards}
     assert (cards["search_orders"].tier, cards["create_refund"].tier) == ("read", "destructive")
-    assert cards["create_refund"].needs_yes
+    assert cards["create_refund"].requires_approval
     with world(asks("create_refund", order_id=1, amount=5, reason="late"), FINAL) as there:
         places = {"llm.dns": there.place, "orders.dns": there.place}
         ended = run(one(load_config(CONFIGS / "04_orders_post.yaml", resolve=places, env={})).agent, "Refund order 1.")

@@ -141,7 +141,7 @@ def _object(text: str) -> dict[str, Any]:
 def _agreed(tool: Tool, args: str) -> bool:
     """Whether a call is to be made: one that reads, or that the person means. `args` are shown as they were typed."""
     tier = tool.card.tier
-    if tier == "read" and not tool.card.needs_yes:
+    if tier == "read" and not tool.card.requires_approval:
         return True
     shown = tier or "no tier: counts as destructive"
     call = f"{tool.name} [{shown}] {args}"

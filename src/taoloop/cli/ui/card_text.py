@@ -51,7 +51,7 @@ def _effect(card: ToolCard) -> Iterator[tuple[str, str]]:
         yield "egress:", "yes" if egress else "no"
     elif card.tier in ("write", "destructive", None):
         yield "egress:", "not declared: counts as yes"
-    if card.needs_yes:
+    if card.requires_approval:
         yield "approval:", "a person's yes before each call"
     if card.tier == "read":
         return

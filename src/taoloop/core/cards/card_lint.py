@@ -9,7 +9,7 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 
-_VERBS: dict[str, tuple[str, str]] = {
+_VERB_GROUPS: dict[str, tuple[str, str]] = {
     "read": (
         "get fetch read look lookup search query find retrieve download load",
         "查询|获取|读取|搜索|查找|检索|下载",
@@ -25,18 +25,18 @@ _VERBS: dict[str, tuple[str, str]] = {
         "发送|发布|通知|提交|预订|预定|下单|购买|支付|付款|转账|取消",
     ),
 }
-_CHANGING = ("write", "delete", "send")
+_CHANGING_GROUPS = ("write", "delete", "send")
 _AMBIGUOUS = frozenset(
     ("set", "add", "order", "post", "book", "load", "move", "look", "email")
 )  # names may mean a noun
-_ENGLISH = {verb: group for group, (verbs, _) in _VERBS.items() for verb in verbs.split()}
-_CHINESE = {verb: group for group, (_, verbs) in _VERBS.items() for verb in verbs.split("|")}
+_GROUP_OF_VERB = {verb: group for group, (verbs, _) in _VERB_GROUPS.items() for verb in verbs.split()}
+_GROUP_OF_CHINESE_VERB = {verb: group for group, (_, verbs) in _VERB_GROUPS.items() for verb in verbs.split("|")}
 _CLAUSE = re.compile(
     r"(?:^|[.;,:]\s+|\b(?:and|then|or|also|plus|as well as|&)\s+)"
     r"(?:(?:and|then|or|also|can|will|to)\s+)*(?P<verb>[a-z]+)\b"
 )
 _CHINESE_CLAUSE = re.compile(
-    rf"(?:^|[,，、;；。和与及]|并且|而且|然后|以及|同时|或者|[并或再可能])(?P<verb>{'|'.join(_CHINESE)})"
+    rf"(?:^|[,，、;；。和与及]|并且|而且|然后|以及|同时|或者|[并或再可能])(?P<verb>{'|'.join(_GROUP_OF_CHINESE_VERB)})"
 )
 _LIMIT = re.compile(
     r"\b(?:only|at most|up to|no more|not|never|cannot|can't|without|unless|within|except|no|must)\b"
@@ -54,8 +54,8 @@ _EMPTY_WORDS = frozenset(
     )
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_TYPED = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
-_DESCRIBED = ("description", "enum", "const", "format", "pattern", "examples")
+_TYPE_KEYS = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
+_DESCRIPTION_KEYS = ("description", "enum", "const", "format", "pattern", "examples")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +71,17 @@ class Finding:
 def lint(card: ToolCard) -> tuple[Finding, ...]:
     """What is wrong with a card, in the order of its fields; nothing for a good one."""
     return (
-        *_name(card),
-        *_purpose(card),
-        *_parameters(card),
-        *_tier(card),
-        *_effect(card),
-        *_errors(card),
-        *_examples(card),
+        *_check_name(card),
+        *_check_purpose(card),
+        *_check_parameters(card),
+        *_check_tier(card),
+        *_check_effect(card),
+        *_check_errors(card),
+        *_check_examples(card),
     )
 
 
-def _name(card: ToolCard) -> Iterator[Finding]:
+def _check_name(card: ToolCard) -> Iterator[Finding]:
     words = _words(card.name)
     if all(word in _EMPTY_WORDS or word.isdigit() or len(word) == 1 for word in words):
         yield Finding(
@@ -92,7 +92,7 @@ def _name(card: ToolCard) -> Iterator[Finding]:
         )
 
 
-def _purpose(card: ToolCard) -> Iterator[Finding]:
+def _check_purpose(card: ToolCard) -> Iterator[Finding]:
     text = card.purpose.strip()
     if len(text) < 4:
         yield Finding(
@@ -102,7 +102,7 @@ def _purpose(card: ToolCard) -> Iterator[Finding]:
             advice="Say in one sentence what a call does.",
         )
         return
-    acts = _acts(text) | _joined_acts(card.name)
+    acts = _acts(text) | _acts_in_name(card.name)
     if len(set(acts.values())) > 1:
         yield Finding(
             code="several_things",
@@ -119,17 +119,17 @@ def _purpose(card: ToolCard) -> Iterator[Finding]:
         )
 
 
-def _parameters(card: ToolCard) -> Iterator[Finding]:
+def _check_parameters(card: ToolCard) -> Iterator[Finding]:
     parameters = {name: rule if isinstance(rule, Mapping) else {} for name, rule in card.parameters.items()}
     for name, rule in parameters.items():
-        if not any(key in rule for key in _TYPED):
+        if not any(key in rule for key in _TYPE_KEYS):
             yield Finding(
                 code="parameter_without_type",
                 field=f"input_schema.{name}",
                 message=f"The parameter {name!r} has no type.",
                 advice='Give it one, such as "type": "string".',
             )
-        if not any(key in rule for key in _DESCRIBED):
+        if not any(key in rule for key in _DESCRIPTION_KEYS):
             yield Finding(
                 code="parameter_without_description",
                 field=f"input_schema.{name}",
@@ -145,7 +145,7 @@ def _parameters(card: ToolCard) -> Iterator[Finding]:
         )
 
 
-def _tier(card: ToolCard) -> Iterator[Finding]:
+def _check_tier(card: ToolCard) -> Iterator[Finding]:
     if card.tier is None:
         yield Finding(
             code="no_tier",
@@ -155,7 +155,7 @@ def _tier(card: ToolCard) -> Iterator[Finding]:
             advice="Declare read, draft, write or destructive.",
         )
         return
-    changing = [verb for verb, group in _leading_acts(card).items() if group in _CHANGING]
+    changing = [verb for verb, group in _leading_acts(card).items() if group in _CHANGING_GROUPS]
     if card.tier == "read" and changing:
         yield Finding(
             code="tier_contradicts_name",
@@ -165,7 +165,7 @@ def _tier(card: ToolCard) -> Iterator[Finding]:
         )
 
 
-def _effect(card: ToolCard) -> Iterator[Finding]:
+def _check_effect(card: ToolCard) -> Iterator[Finding]:
     """What a tool that changes something leaves open; whatever nobody said counts as the worst."""
     if card.tier not in ("write", "destructive"):
         return
@@ -193,7 +193,7 @@ def _effect(card: ToolCard) -> Iterator[Finding]:
         )
 
 
-def _errors(card: ToolCard) -> Iterator[Finding]:
+def _check_errors(card: ToolCard) -> Iterator[Finding]:
     if not card.errors:
         yield Finding(
             code="no_errors",
@@ -203,7 +203,7 @@ def _errors(card: ToolCard) -> Iterator[Finding]:
         )
 
 
-def _examples(card: ToolCard) -> Iterator[Finding]:
+def _check_examples(card: ToolCard) -> Iterator[Finding]:
     closed = card.input_schema.get("additionalProperties") is not True and bool(card.parameters)
     for index, example in enumerate(card.examples):
         missing = [name for name in card.required if name not in example.args]
@@ -225,41 +225,43 @@ def _words(name: str) -> list[str]:
 def _acts(text: str) -> dict[str, str]:
     """The verbs that begin a clause, each with its group."""
     acts: dict[str, str] = {}
-    for found in _CLAUSE.finditer(text.lower()):
-        verb = _stem(found["verb"])
-        if verb in _ENGLISH and (found.start() == 0 or verb not in _AMBIGUOUS or _named_verb(text, found)):
-            acts[verb] = _ENGLISH[verb]
-    for found in _CHINESE_CLAUSE.finditer(text):
-        acts[found["verb"]] = _CHINESE[found["verb"]]
+    for match in _CLAUSE.finditer(text.lower()):
+        verb = _stem(match["verb"])
+        if verb in _GROUP_OF_VERB and (match.start() == 0 or verb not in _AMBIGUOUS or _has_object(text, match)):
+            acts[verb] = _GROUP_OF_VERB[verb]
+    for match in _CHINESE_CLAUSE.finditer(text):
+        acts[match["verb"]] = _GROUP_OF_CHINESE_VERB[match["verb"]]
     return acts
 
 
-def _named_verb(text: str, found: re.Match[str]) -> bool:
+def _has_object(text: str, match: re.Match[str]) -> bool:
     """True if an ambiguous word is followed by an object, as a verb is."""
-    return re.match(r"\s+(?:a|an|the|it|its|them|new|one|to|all)\b", text[found.end() :].lower()) is not None
+    return re.match(r"\s+(?:a|an|the|it|its|them|new|one|to|all)\b", text[match.end() :].lower()) is not None
 
 
-def _joined_acts(name: str) -> dict[str, str]:
+def _acts_in_name(name: str) -> dict[str, str]:
     words = _words(name)
     if "and" not in words and "or" not in words:
         return {}
-    return {word: _ENGLISH[word] for word in words if word in _ENGLISH}
+    return {word: _GROUP_OF_VERB[word] for word in words if word in _GROUP_OF_VERB}
 
 
 def _leading_acts(card: ToolCard) -> Mapping[str, Any]:
     words = _words(card.name)
     first = words[0] if words else ""
-    named = {first: _ENGLISH[first]} if len(words) > 1 and first in _ENGLISH and first not in _AMBIGUOUS else {}
-    chinese = {verb: group for verb, group in _CHINESE.items() if card.purpose.strip().startswith(verb)}
+    from_name = (
+        {first: _GROUP_OF_VERB[first]} if len(words) > 1 and first in _GROUP_OF_VERB and first not in _AMBIGUOUS else {}
+    )
+    chinese = {verb: group for verb, group in _GROUP_OF_CHINESE_VERB.items() if card.purpose.strip().startswith(verb)}
     opening = re.match(r"\s*([A-Za-z]+)", card.purpose)
     verb = _stem(opening[1].lower()) if opening else ""
-    spoken = {verb: _ENGLISH[verb]} if verb in _ENGLISH and verb not in _AMBIGUOUS else {}
-    return {**named, **chinese, **spoken}
+    from_purpose = {verb: _GROUP_OF_VERB[verb]} if verb in _GROUP_OF_VERB and verb not in _AMBIGUOUS else {}
+    return {**from_name, **chinese, **from_purpose}
 
 
 def _stem(verb: str) -> str:
     """The verb without the ending of the third person or the gerund."""
     for ending, instead in (("", ""), ("es", ""), ("s", ""), ("ies", "y"), ("ing", ""), ("ing", "e")):
-        if verb.endswith(ending) and verb[: len(verb) - len(ending)] + instead in _ENGLISH:
+        if verb.endswith(ending) and verb[: len(verb) - len(ending)] + instead in _GROUP_OF_VERB:
             return verb[: len(verb) - len(ending)] + instead
     return verb

@@ -13,9 +13,9 @@ from typing import Any
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?")
-_LONGEST_NUMBER = 24
-_DEEPEST = 32  # levels of a value that are corrected
-_MOST_ALTERNATIVES = 64  # references and branches that are followed for one value
+_MAX_NUMBER_CHARS = 24
+_MAX_DEPTH = 32  # levels of a value that are corrected
+_MAX_ALTERNATIVES = 64  # references and branches that are followed for one value
 
 _Rule = Mapping[str, Any]
 _ANYTHING: _Rule = {}
@@ -23,12 +23,12 @@ _ANYTHING: _Rule = {}
 
 def coerce_args(args: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of `args` with the lossless corrections that `schema` (of an object) allows."""
-    return _object(args, schema, schema, _DEEPEST)
+    return _coerce_object(args, schema, schema, _MAX_DEPTH)
 
 
 def coerce_value(value: Any, schema: Mapping[str, Any]) -> Any:
     """Any value with the lossless corrections that its `schema` allows."""
-    return _coerce(value, _alternatives(schema, schema), schema, _DEEPEST)
+    return _coerce(value, _alternatives(schema, schema), schema, _MAX_DEPTH)
 
 
 def schema_types(rule: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> frozenset[str]:
@@ -39,17 +39,17 @@ def schema_types(rule: Mapping[str, Any], root: Mapping[str, Any] | None = None)
     return _types(_alternatives(rule, rule if root is None else root))
 
 
-def _object(args: Mapping[str, Any], rule: _Rule, root: _Rule, levels: int) -> dict[str, Any]:
+def _coerce_object(args: Mapping[str, Any], rule: _Rule, root: _Rule, levels: int) -> dict[str, Any]:
     properties: Mapping[str, Any] = rule.get("properties", {})
     required = rule.get("required", ())
-    others = rule.get("additionalProperties")
+    extra_rule = rule.get("additionalProperties")
     corrected: dict[str, Any] = {}
     for name, value in args.items():
-        one = properties.get(name, others)
-        if not isinstance(one, Mapping):
+        property_rule = properties.get(name, extra_rule)
+        if not isinstance(property_rule, Mapping):
             corrected[name] = value
             continue
-        alternatives = _alternatives(one, root)
+        alternatives = _alternatives(property_rule, root)
         types = _types(alternatives)
         if value is None and name in properties and name not in required and types and "null" not in types:
             continue
@@ -60,16 +60,16 @@ def _object(args: Mapping[str, Any], rule: _Rule, root: _Rule, levels: int) -> d
 def _coerce(value: Any, alternatives: Sequence[_Rule], root: _Rule, levels: int) -> Any:
     types = _types(alternatives)
     if isinstance(value, str):
-        return _from_text(value, alternatives, types)
+        return _coerce_text(value, alternatives, types)
     if isinstance(value, float) and "integer" in types and "number" not in types and value.is_integer():
         return int(value)
     if isinstance(value, dict | list) and levels:
         kind = "object" if isinstance(value, dict) else "array"
-        fitting = [one for one in alternatives if kind in _named_types(one)]
+        fitting = [option for option in alternatives if kind in _declared_types(option)]
         if len(fitting) > 1 and isinstance(value, dict):
-            fitting = [one for one in fitting if _is_tagged(value, one)]
+            fitting = [option for option in fitting if _is_tagged(value, option)]
         if len(fitting) == 1 and isinstance(value, dict):
-            return _object(value, fitting[0], root, levels - 1)
+            return _coerce_object(value, fitting[0], root, levels - 1)
         items = fitting[0].get("items") if len(fitting) == 1 else None
         if isinstance(items, Mapping):
             inner = _alternatives(items, root)
@@ -80,18 +80,26 @@ def _coerce(value: Any, alternatives: Sequence[_Rule], root: _Rule, levels: int)
 def _is_tagged(value: Mapping[str, Any], rule: _Rule) -> bool:
     """True if the value has what this one of several objects is told by: its constant properties."""
     properties = rule.get("properties", {})
-    tags = {name: one["const"] for name, one in properties.items() if isinstance(one, Mapping) and "const" in one}
+    tags = {
+        name: property_rule["const"]
+        for name, property_rule in properties.items()
+        if isinstance(property_rule, Mapping) and "const" in property_rule
+    }
     return bool(tags) and all(name in value and value[name] == tag for name, tag in tags.items())
 
 
-def _from_text(value: str, alternatives: Sequence[_Rule], types: frozenset[str]) -> Any:
-    options = {option for one in alternatives for option in _options(one) or () if isinstance(option, str)}
-    if value in options or any(_options(one) is None and "string" in _named_types(one) for one in alternatives):
+def _coerce_text(value: str, alternatives: Sequence[_Rule], types: frozenset[str]) -> Any:
+    options = {
+        option for alternative in alternatives for option in _options(alternative) or () if isinstance(option, str)
+    }
+    if value in options or any(
+        _options(alternative) is None and "string" in _declared_types(alternative) for alternative in alternatives
+    ):
         return value
     same = [option for option in options if option.casefold() == value.casefold()]
     if len(same) == 1:
         return same[0]
-    if "string" in types or len(value) > _LONGEST_NUMBER:
+    if "string" in types or len(value) > _MAX_NUMBER_CHARS:
         return value
     if "boolean" in types and value.casefold() in ("true", "false"):
         return value.casefold() == "true"
@@ -104,23 +112,23 @@ def _from_text(value: str, alternatives: Sequence[_Rule], types: frozenset[str])
 
 def _alternatives(rule: _Rule, root: _Rule) -> list[_Rule]:
     """What a value may be: `rule` itself, or what its references and branches come to."""
-    found: list[_Rule] = []
+    alternatives: list[_Rule] = []
     followed: set[str] = set()
-    waiting: list[Any] = [rule]
-    for one in waiting:  # grows while it is read
-        if len(waiting) > _MOST_ALTERNATIVES:
+    queue: list[Any] = [rule]
+    for candidate in queue:  # grows while it is read
+        if len(queue) > _MAX_ALTERNATIVES:
             return [_ANYTHING]
-        if not isinstance(one, Mapping):
-            found += [] if one is False else [_ANYTHING]
-        elif isinstance(ref := one.get("$ref"), str):
+        if not isinstance(candidate, Mapping):
+            alternatives += [] if candidate is False else [_ANYTHING]
+        elif isinstance(ref := candidate.get("$ref"), str):
             if ref not in followed:
                 followed.add(ref)
-                waiting.append(_target(ref, root))
-        elif "type" in one or not (branches := _branches(one)):
-            found.append(one)
+                queue.append(_target(ref, root))
+        elif "type" in candidate or not (branches := _branches(candidate)):
+            alternatives.append(candidate)
         else:
-            waiting += branches
-    return found
+            queue += branches
+    return alternatives
 
 
 def _branches(rule: _Rule) -> list[Any]:
@@ -134,20 +142,20 @@ def _target(ref: str, root: _Rule) -> Any:
     start, *path = ref.split("/")
     if start != "#":
         return _ANYTHING
-    place: Any = root
+    value: Any = root
     for step in path:
-        place = place.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(place, Mapping) else None
-    return place
+        value = value.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(value, Mapping) else None
+    return value
 
 
 def _types(alternatives: Sequence[_Rule]) -> frozenset[str]:
     """All types that the alternatives name; empty where one names nothing at all."""
-    if any(not _named_types(one) and _options(one) is None for one in alternatives):
+    if any(not _declared_types(alternative) and _options(alternative) is None for alternative in alternatives):
         return frozenset()
-    return frozenset().union(*map(_named_types, alternatives))
+    return frozenset().union(*map(_declared_types, alternatives))
 
 
-def _named_types(rule: _Rule) -> frozenset[str]:
+def _declared_types(rule: _Rule) -> frozenset[str]:
     declared = rule.get("type", ())
     return frozenset({declared}) if isinstance(declared, str) else frozenset(declared)
 

@@ -10,24 +10,24 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_MOST_TRIES = 200  # places in a reply where an object may begin
-_MOST_CHARS = 10_000  # that are read in vain, beyond twice the length of the reply
-_DEEPEST = 50
+_MAX_OBJECTS = 200  # places in a reply where an object may begin
+_MAX_WASTED_CHARS = 10_000  # that are read in vain, beyond twice the length of the reply
+_MAX_DEPTH = 50
 
 
-class _Written(float):
+class _LiteralFloat(float):
     """A float that knows its text."""
 
     text: str
 
 
-def _read(text: str) -> _Written:
-    made = _Written(text)
-    made.text = text
-    return made
+def _literal_float(text: str) -> _LiteralFloat:
+    literal = _LiteralFloat(text)
+    literal.text = text
+    return literal
 
 
-_DECODER = json.JSONDecoder(parse_float=_read)
+_DECODER = json.JSONDecoder(parse_float=_literal_float)
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _OPEN = re.compile(r"\{")
 
@@ -47,53 +47,53 @@ def decimal_literals(args: Any, sources: Iterable[str]) -> dict[str, str]:
     """
     if not has_float(args):
         return {}
-    found: list[dict[str, str]] = []
+    candidates: list[dict[str, str]] = []
     for source in sources:
-        end, left = 0, _MOST_CHARS + 2 * len(source)
+        end, remaining = 0, _MAX_WASTED_CHARS + 2 * len(source)
         for number, opening in enumerate(_OPEN.finditer(source)):
-            if number > _MOST_TRIES or left < 0:
+            if number > _MAX_OBJECTS or remaining < 0:
                 break
             if opening.start() < end:
                 continue
             try:
                 value, end = _DECODER.raw_decode(source, opening.start())
             except (ValueError, RecursionError) as error:
-                left -= getattr(error, "pos", len(source)) - opening.start()
+                remaining -= getattr(error, "pos", len(source)) - opening.start()
                 continue
-            for match in _equals(value, args, 0):
+            for match in _equal_parts(value, args, 0):
                 literals: dict[str, str] = {}
                 _collect(match, args, "", literals)
-                if literals not in found:
-                    found.append(literals)
-    return found[0] if len(found) == 1 else {}
+                if literals not in candidates:
+                    candidates.append(literals)
+    return candidates[0] if len(candidates) == 1 else {}
 
 
-def _equals(value: Any, args: Any, depth: int) -> list[Any]:
+def _equal_parts(value: Any, args: Any, depth: int) -> list[Any]:
     """Every part of `value` that equals `args`."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return []
     if value == args:
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [match for item in inner for match in _equals(item, args, depth + 1)]
+    return [match for item in inner for match in _equal_parts(item, args, depth + 1)]
 
 
 def carry_over_literals(literals: Mapping[str, str], before: Any, after: Any) -> dict[str, str]:
     """Those of the `literals` of `before` that mean the number at their place there, and in `after` too."""
     return {
-        place: text
-        for place, text in literals.items()
-        if _means(text, _at(before, place)) and _means(text, _at(after, place))
+        pointer: text
+        for pointer, text in literals.items()
+        if _is_literal_of(text, _value_at(before, pointer)) and _is_literal_of(text, _value_at(after, pointer))
     }
 
 
-def _means(text: str, number: Any) -> bool:
+def _is_literal_of(text: str, number: Any) -> bool:
     """Whether a text is a decimal of just this value; the sign of a zero counts."""
     return isinstance(number, float) and _DECIMAL.fullmatch(text) is not None and repr(float(text)) == repr(number)
 
 
-def _at(value: Any, place: str) -> Any:
-    for step in place.split("/")[1:]:
+def _value_at(value: Any, pointer: str) -> Any:
+    for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(value, Mapping):
             value = value.get(key)
@@ -104,14 +104,14 @@ def _at(value: Any, place: str) -> Any:
     return value
 
 
-def _collect(value: Any, args: Any, place: str, literals: dict[str, str]) -> None:
+def _collect(value: Any, args: Any, pointer: str, literals: dict[str, str]) -> None:
     """The texts of the decimals in `value`, which equals `args`; not where the sign of a zero is another."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            _collect(inner, args[key], f"{place}/{key.replace('~', '~0').replace('/', '~1')}", literals)
+            _collect(inner, args[key], f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}", literals)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            _collect(item, args[number], f"{place}/{number}", literals)
-    elif isinstance(value, _Written) and value.text != (plain := repr(float(value))):
+            _collect(item, args[number], f"{pointer}/{number}", literals)
+    elif isinstance(value, _LiteralFloat) and value.text != (plain := repr(float(value))):
         means_the_same = float(value) != 0 or plain == repr(float(args))
-        literals.update({place: value.text} if means_the_same else {})
+        literals.update({pointer: value.text} if means_the_same else {})

@@ -24,11 +24,11 @@ Performer = Literal["agent", "caller"]
 ROLES = ("target", "value", "content", "minor")
 """What an argument is to a call; beside these, `ref:KIND` for the id of a thing of that kind."""
 
-_PLACES = frozenset(
+_ADDRESS_WORDS = frozenset(
     re.findall(r"\w+", "url urls uri uris link links href endpoint webhook host hostname domain website")
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_DEEPEST = 8  # levels of a schema that are looked at
+_MAX_SCHEMA_DEPTH = 8  # levels of a schema that are looked at
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_MAX_INPUT_BYTES = 64 * 1024
@@ -174,7 +174,7 @@ class ToolCard:
             )
 
     @property
-    def needs_yes(self) -> bool:
+    def requires_approval(self) -> bool:
         """True when no call may run without a person's yes."""
         return self.approval is not None
 
@@ -212,7 +212,7 @@ class ToolCard:
         return self.compensation is not None if self.reversible is None else self.reversible
 
     @property
-    def runs_beside_others(self) -> bool:
+    def runs_in_parallel(self) -> bool:
         """True when calls may run at the same time as others of the same decision."""
         return self.reads_only if self.parallel is None else self.parallel
 
@@ -236,9 +236,9 @@ class ToolCard:
 
 def _is_address(name: str, rule: Any, depth: int = 0) -> bool:
     """Whether a parameter, or a part of it, takes a place on the network, by its format or its name."""
-    if any(word.lower() in _PLACES for word in _WORD.findall(name)):
+    if any(word.lower() in _ADDRESS_WORDS for word in _WORD.findall(name)):
         return True
-    if not isinstance(rule, Mapping) or depth > _DEEPEST:
+    if not isinstance(rule, Mapping) or depth > _MAX_SCHEMA_DEPTH:
         return False
     if rule.get("format") in ("uri", "iri", "uri-reference", "iri-reference", "hostname", "idn-hostname"):
         return True
@@ -247,4 +247,4 @@ def _is_address(name: str, rule: Any, depth: int = 0) -> bool:
     inner += [("", rule[key]) for key in ("items", "additionalProperties") if isinstance(rule.get(key), Mapping)]
     for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
         inner += [("", part) for part in rule[key]] if isinstance(rule.get(key), list) else []
-    return any(_is_address(part, one, depth + 1) for part, one in inner)
+    return any(_is_address(part, subrule, depth + 1) for part, subrule in inner)

@@ -92,11 +92,11 @@ CALL_TOOL = ToolCard(
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
-_NO_WORDS = frozenset(
+_STOP_WORDS = frozenset(
     re.findall(r"\w+", "a an and any at by for from in into is it its of on or the this that to with 的 了 和")
 )
-_IN_NAME, _IN_USE, _IN_ARGUMENT = 3.0, 1.0, 0.6
-_MOST_TEXT = 1_000
+_NAME_WEIGHT, _USE_WEIGHT, _ARGUMENT_WEIGHT = 3.0, 1.0, 0.6
+_MAX_TEXT_CHARS = 1_000
 
 
 def listed_cards(cards: Sequence[ToolCard]) -> Sequence[ToolCard]:
@@ -123,31 +123,38 @@ def is_discovery_tool(card: ToolCard | None) -> bool:
 def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:
     """The cards that fit the words of a query, the best first; a word counts more the fewer cards have it."""
     index = [(card, _weights(card)) for card in cards]
-    wanted = words(query)
-    spread = Counter(word for _, weights in index for word in wanted if word in weights)
+    query_words = words(query)
+    document_counts = Counter(word for _, weights in index for word in query_words if word in weights)
     scored = [
-        (sum(weights[word] * math.log(1 + len(index) / spread[word]) for word in wanted if word in weights), -number)
+        (
+            sum(
+                weights[word] * math.log(1 + len(index) / document_counts[word])
+                for word in query_words
+                if word in weights
+            ),
+            -number,
+        )
         for number, (_, weights) in enumerate(index)
     ]
-    best = sorted((one for one in scored if one[0] > 0), reverse=True)[:at_most]
+    best = sorted((entry for entry in scored if entry[0] > 0), reverse=True)[:at_most]
     return tuple(index[-number][0] for _, number in best)
 
 
 def words(text: str) -> set[str]:
     """The words of a text to compare it by: without endings of the plural, Chinese as characters and pairs of them."""
-    found = {_stem(word.lower()) for word in _WORD.findall(text[:_MOST_TEXT])}
-    for run in _HAN.findall(text[:_MOST_TEXT]):
-        found.update(run)
-        found.update(run[at : at + 2] for at in range(len(run) - 1))
-    return found - _NO_WORDS
+    terms = {_stem(word.lower()) for word in _WORD.findall(text[:_MAX_TEXT_CHARS])}
+    for run in _HAN.findall(text[:_MAX_TEXT_CHARS]):
+        terms.update(run)
+        terms.update(run[at : at + 2] for at in range(len(run) - 1))
+    return terms - _STOP_WORDS
 
 
 def _weights(card: ToolCard) -> dict[str, float]:
     weights: dict[str, float] = {}
     for weight, text in (
-        (_IN_ARGUMENT, " ".join(card.parameters)),
-        (_IN_USE, f"{card.purpose} {card.use_when}"),
-        (_IN_NAME, card.name),
+        (_ARGUMENT_WEIGHT, " ".join(card.parameters)),
+        (_USE_WEIGHT, f"{card.purpose} {card.use_when}"),
+        (_NAME_WEIGHT, card.name),
     ):
         for word in words(text):
             weights[word] = weights.get(word, 0.0) + weight
@@ -164,6 +171,6 @@ def _stem(word: str) -> str:
 
 def summary_of(card: ToolCard, schema: Mapping[str, Any]) -> dict[str, Any]:
     """A card as a model reads it that has found it."""
-    more = {"use_when": card.use_when, "avoid_when": card.avoid_when, "tier": card.tier}
-    given = {key: text for key, text in more.items() if text}
-    return {"name": card.name, "purpose": card.purpose, **given, "arguments": schema}
+    optional = {"use_when": card.use_when, "avoid_when": card.avoid_when, "tier": card.tier}
+    details = {key: text for key, text in optional.items() if text}
+    return {"name": card.name, "purpose": card.purpose, **details, "arguments": schema}

@@ -19,15 +19,15 @@ from typing import Any
 MAX_FILLED_CHARS = 1_000_000
 """How long all texts of one call or answer may become together by what is filled in."""
 
-_FULL = r"(?:\.[^\W\d][\w-]*|\[(?:\d{1,6}|\*)\]|\[\"(?:[^\"\\\n]|\\.)*\"\])*+"
-_BARE = r"(?:\.[A-Za-z_][A-Za-z0-9_]*+|\[(?:\d{1,6}|\*)\])*+"
-_WHOLE = re.compile(rf"\$obs(\d{{1,6}})({_FULL})|\$\{{obs(\d{{1,6}})({_FULL})\}}")
-_WITHIN = re.compile(
-    rf"\$\{{obs(\d{{1,6}})({_FULL})\}}"
-    rf"|\$obs(\d{{1,6}}+)({_BARE})(?![\[A-Za-z0-9_]|\.[^\W\d])"
+_FULL_PATH = r"(?:\.[^\W\d][\w-]*|\[(?:\d{1,6}|\*)\]|\[\"(?:[^\"\\\n]|\\.)*\"\])*+"
+_BARE_PATH = r"(?:\.[A-Za-z_][A-Za-z0-9_]*+|\[(?:\d{1,6}|\*)\])*+"
+_WHOLE_HANDLE = re.compile(rf"\$obs(\d{{1,6}})({_FULL_PATH})|\$\{{obs(\d{{1,6}})({_FULL_PATH})\}}")
+_HANDLE_IN_TEXT = re.compile(
+    rf"\$\{{obs(\d{{1,6}})({_FULL_PATH})\}}"
+    rf"|\$obs(\d{{1,6}}+)({_BARE_PATH})(?![\[A-Za-z0-9_]|\.[^\W\d])"
     r"|(\$\{?obs\d[^\s}]{0,60}\}?)"  # neither of the two: somebody meant a handle
 )
-_SIGN = re.compile(r"\$\{?obs(\d{1,6})")
+_HANDLE_START = re.compile(r"\$\{?obs(\d{1,6})")
 _STEP = re.compile(r"\.([^\W\d][\w-]*)|\[(\d{1,6}|\*)\]|\[(\"(?:[^\"\\\n]|\\.)*\")\]")
 
 Find = Callable[[int], Any]
@@ -53,17 +53,17 @@ def handle_of(call_id: str) -> str:
 
 def contains_handle(value: Any) -> bool:
     """Whether a handle, or what was meant as one, stands in any text of a value."""
-    return any(_SIGN.search(text) is not None for text in _texts(value))
+    return any(_HANDLE_START.search(text) is not None for text in _texts(value))
 
 
 def is_handle(text: str) -> bool:
     """Whether a text is one handle and nothing else."""
-    return _WHOLE.fullmatch(text.strip()) is not None
+    return _WHOLE_HANDLE.fullmatch(text.strip()) is not None
 
 
 def numbers_in(value: Any) -> set[int]:
     """The numbers of the observations that the handles in a value are of."""
-    return {int(number) for text in _texts(value) for number in _SIGN.findall(text)}
+    return {int(number) for text in _texts(value) for number in _HANDLE_START.findall(text)}
 
 
 def value_of(handle: str, find: Find) -> Any:
@@ -72,10 +72,10 @@ def value_of(handle: str, find: Find) -> Any:
     Raises:
         BadHandleError: it is none, or names nothing.
     """
-    match = _WHOLE.fullmatch(handle.strip())
+    match = _WHOLE_HANDLE.fullmatch(handle.strip())
     if match is None:
         raise BadHandleError(handle[:80])
-    return _found(match, find)
+    return _resolve_match(match, find)
 
 
 def substitute_handles(value: Any, find: Find) -> Any:
@@ -90,16 +90,16 @@ def substitute_handles(value: Any, find: Find) -> Any:
     return _fill(value, find, [MAX_FILLED_CHARS]) if contains_handle(value) else value
 
 
-def mask_handles(text: str, place: str) -> str:
+def mask_handles(text: str, mask: str) -> str:
     """`text` with `place` for every handle: for readers to whom the observations of this run are nothing."""
-    return _WITHIN.sub(lambda _: place, text) if _SIGN.search(text) else text
+    return _HANDLE_IN_TEXT.sub(lambda _: mask, text) if _HANDLE_START.search(text) else text
 
 
 def inline_text(value: Any) -> str:
     """A value as it stands within a longer text: a list of plain values with commas, other structures as JSON."""
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and value and not any(isinstance(one, list | dict) for one in value):
+    if isinstance(value, list) and value and not any(isinstance(item, list | dict) for item in value):
         return ", ".join(map(inline_text, value))
     return json.dumps(value, ensure_ascii=False)
 
@@ -115,28 +115,28 @@ def _fill(value: Any, find: Find, room: list[int]) -> Any:
 
 
 def _fill_text(text: str, find: Find, room: list[int]) -> Any:
-    if _SIGN.search(text) is None:
+    if _HANDLE_START.search(text) is None:
         return text
-    if (match := _WHOLE.fullmatch(text.strip())) is not None:
-        found = _found(match, find)
-        _take(room, inline_text(found))
-        return found
+    if (match := _WHOLE_HANDLE.fullmatch(text.strip())) is not None:
+        value = _resolve_match(match, find)
+        _use_room(room, inline_text(value))
+        return value
 
-    def put(match: re.Match[str]) -> str:
-        filled = inline_text(_found(match, find))
-        _take(room, filled)
+    def replace_match(match: re.Match[str]) -> str:
+        filled = inline_text(_resolve_match(match, find))
+        _use_room(room, filled)
         return filled
 
-    return _WITHIN.sub(put, text)
+    return _HANDLE_IN_TEXT.sub(replace_match, text)
 
 
-def _take(room: list[int], filled: str) -> None:
+def _use_room(room: list[int], filled: str) -> None:
     room[0] -= len(filled)
     if room[0] < 0:
         raise TooLongError
 
 
-def _found(match: re.Match[str], find: Find) -> Any:
+def _resolve_match(match: re.Match[str], find: Find) -> Any:
     handle = match.group().strip()
     number, path = match[1] or match[3], match[2] or match[4] or ""
     try:
@@ -152,14 +152,14 @@ def _found(match: re.Match[str], find: Find) -> Any:
 
 def _steps(path: str) -> list[str | int | None]:
     """The steps of a path: names, positions, and None for each item."""
-    found: list[str | int | None] = []
+    steps: list[str | int | None] = []
     for step in _STEP.finditer(path):
         name, position, quoted = step.groups()
         if position is not None:
-            found.append(None if position == "*" else int(position))
+            steps.append(None if position == "*" else int(position))
         else:
-            found.append(name if quoted is None else str(json.loads(quoted)))
-    return found
+            steps.append(name if quoted is None else str(json.loads(quoted)))
+    return steps
 
 
 def _follow(value: Any, steps: list[str | int | None]) -> Any:

@@ -27,8 +27,8 @@ READER = "ask_about"
 UNKNOWN_HANDLE, TOO_LONG = "unknown_handle", "too_long"
 """Codes of a call whose handles could not be filled in."""
 
-_DEEPEST, _MOST_PARTS = 6, 80
-_OURS: dict[str, dict[str, str]] = {
+_MAX_DEPTH, _MAX_PARTS = 6, 80
+_FAILURE_TEXTS: dict[str, dict[str, str]] = {
     "en": {
         "invalid_arguments": "The arguments with their values filled in do not fit the tool's schema.",
         "denied": "The policy does not allow this call.",
@@ -56,10 +56,10 @@ _OURS: dict[str, dict[str, str]] = {
         "failed": "调用失败。",
     },
 }
-_OWN_TEXT = frozenset(
+_CODES_WITH_OWN_TEXT = frozenset(
     {"unknown_tool", *InvalidArguments.codes, TOOL_CALL_LIMIT}
 )  # quotes the model, if it had no handles
-_HANDLE_TEXT = frozenset({UNKNOWN_HANDLE, TOO_LONG})  # names only the handle
+_HANDLE_CODES = frozenset({UNKNOWN_HANDLE, TOO_LONG})  # names only the handle
 
 
 def render_opaque(
@@ -88,10 +88,10 @@ def reader_answer(requested: ActionRequested, observed: Observed) -> str | None:
     """The answer of a reader that the model may see: yes or no, or one of its own choices; None for any other."""
     if requested.tool != READER or not observed.ok or not isinstance(requested.args, Mapping):
         return None
-    wanted = requested.args.get("answer")
-    if wanted == "yes_no":
+    answer_form = requested.args.get("answer")
+    if answer_form == "yes_no":
         return {"true": "yes", "false": "no"}.get(observed.output)
-    return observed.output if isinstance(wanted, list) and observed.output in wanted else None
+    return observed.output if isinstance(answer_form, list) and observed.output in answer_form else None
 
 
 def is_trusted_output(requested: ActionRequested, policy: Policy) -> bool:
@@ -104,7 +104,7 @@ def is_trusted_output(requested: ActionRequested, policy: Policy) -> bool:
 def schema_signature(schema: Any) -> str:
     """The form that a JSON Schema describes, in one line, such as `{"items": [{"email": string}]}`."""
     root = schema if isinstance(schema, Mapping) else {}
-    return _shape(root, root, 0, [_MOST_PARTS])
+    return _shape(root, root, 0, [_MAX_PARTS])
 
 
 def _failure(
@@ -115,21 +115,23 @@ def _failure(
     language: str,
     refusal: str | None,
 ) -> str:
-    ours = _OURS.get(language, _OURS["en"])
+    messages = _FAILURE_TEXTS.get(language, _FAILURE_TEXTS["en"])
     code = fault.code if fault is not None else "failed"
     known = InvalidArguments.code if code in InvalidArguments.codes else code
-    declared = next((one for one in card.errors if one.code == code), None) if card is not None else None
+    declared = (
+        next((error_card for error_card in card.errors if error_card.code == code), None) if card is not None else None
+    )
     if refusal is not None:
-        return _lines("refused", ours["refused"], refusal)
+        return _lines("refused", messages["refused"], refusal)
     if fault is not None and requested.verdict == "deny":  # it was not run: what is said of it is our own
-        if code in _HANDLE_TEXT or (code in _OWN_TEXT and requested.written is None):
+        if code in _HANDLE_CODES or (code in _CODES_WITH_OWN_TEXT and requested.written is None):
             return _lines(code, fault.message, fault.hint)
         if code == "denied":
             titles = {f"rule:{rule.title}" for rule in policy.rules}
-            return _lines(code, ours[code], requested.rule if requested.rule in titles else "")
+            return _lines(code, messages[code], requested.rule if requested.rule in titles else "")
     if declared is not None:
         return _lines(code, declared.advice)
-    return _lines(code, ours[known]) if known in ours else _lines("failed", ours["failed"])
+    return _lines(code, messages[known]) if known in messages else _lines("failed", messages["failed"])
 
 
 def _lines(code: str, *texts: str) -> str:
@@ -138,8 +140,8 @@ def _lines(code: str, *texts: str) -> str:
 
 def _shape_of(requested: ActionRequested, observed: Observed, card: ToolCard | None) -> str:
     if requested.tool == READER:
-        wanted = requested.args.get("answer") if isinstance(requested.args, Mapping) else None
-        return "number" if wanted == "number" else "text"
+        answer_form = requested.args.get("answer") if isinstance(requested.args, Mapping) else None
+        return "number" if answer_form == "number" else "text"
     if observed.form == "text":
         return "text"
     if card is None or card.output_schema is None:
@@ -148,9 +150,9 @@ def _shape_of(requested: ActionRequested, observed: Observed, card: ToolCard | N
 
 
 def _shape(rule: Any, root: Mapping[str, Any], depth: int, room: list[int]) -> str:
-    rule = _resolved(rule, root)
+    rule = _resolve_reference(rule, root)
     room[0] -= 1
-    if room[0] < 0 or depth > _DEEPEST or not isinstance(rule, Mapping):
+    if room[0] < 0 or depth > _MAX_DEPTH or not isinstance(rule, Mapping):
         return "…"
     for name in ("anyOf", "oneOf"):
         if isinstance(rule.get(name), list):
@@ -162,7 +164,7 @@ def _shape(rule: Any, root: Mapping[str, Any], depth: int, room: list[int]) -> s
     if kind == "array" or "items" in rule:
         return f"[{_shape(rule.get('items', {}), root, depth + 1, room)}]"
     if isinstance(kind, list):
-        return " or ".join(str(one) for one in kind)
+        return " or ".join(str(type_name) for type_name in kind)
     if kind == "object":
         return "{…}"
     return str(kind) if isinstance(kind, str) else "…"
@@ -178,9 +180,9 @@ def _fields(properties: Mapping[str, Any], root: Mapping[str, Any], depth: int, 
     return "{" + ", ".join(parts) + "}"
 
 
-def _resolved(rule: Any, root: Mapping[str, Any]) -> Any:
+def _resolve_reference(rule: Any, root: Mapping[str, Any]) -> Any:
     """What a reference within the schema leads to; anything else as it is."""
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         ref = rule.get("$ref") if isinstance(rule, Mapping) else None
         if not isinstance(ref, str) or not ref.startswith("#/"):
             return rule

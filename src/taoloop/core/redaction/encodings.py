@@ -8,10 +8,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-SHORTEST = 8
+MIN_SECRET_CHARS = 8
 """Characters. A shorter value is not looked for: it would be found in ordinary text."""
 
-_LEAST_CORE = 10  # characters of base64; less is no proof
+_MIN_CORE_CHARS = 10  # characters of base64; less is no proof
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+")
 _NAMES = re.compile(
@@ -23,16 +23,16 @@ _NAMES = re.compile(
 
 def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables of an environment whose names say that they are secret: `*_API_KEY`, `*_TOKEN`, `*PASSWORD*` …"""
-    return {name: value for name, value in environ.items() if len(value) >= SHORTEST and _NAMES.search(name)}
+    return {name: value for name, value in environ.items() if len(value) >= MIN_SECRET_CHARS and _NAMES.search(name)}
 
 
 def encoded_forms(value: str) -> list[str]:
     """Every form of `value` that is looked for, the longest first, each once."""
-    found = {value, *_escaped(value), *_percent(value), *_encoded(value.encode("utf-8", "replace"))}
-    return sorted((form for form in found if len(form) >= SHORTEST), key=len, reverse=True)
+    forms = {value, *_escaped_forms(value), *_percent_forms(value), *_binary_forms(value.encode("utf-8", "replace"))}
+    return sorted((form for form in forms if len(form) >= MIN_SECRET_CHARS), key=len, reverse=True)
 
 
-def _escaped(value: str) -> Iterator[str]:
+def _escaped_forms(value: str) -> Iterator[str]:
     for ascii_only in (False, True):
         once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
         yield once
@@ -45,20 +45,20 @@ def _escaped(value: str) -> Iterator[str]:
         yield value.rstrip("0")  # as a number, which keeps no zeros at its end
 
 
-def _percent(value: str) -> Iterator[str]:
+def _percent_forms(value: str) -> Iterator[str]:
     raw = value.encode("utf-8", "replace")
     whole = "".join(chr(byte) if chr(byte) in _UNRESERVED else f"%{byte:02X}" for byte in raw)
     for form in (whole, whole.replace("%2F", "/"), whole.replace("%20", "+")):
         yield form
-        yield re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), form)
+        yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), form)
 
 
-def _encoded(raw: bytes) -> Iterator[str]:
+def _binary_forms(raw: bytes) -> Iterator[str]:
     yield raw.hex()
     yield raw.hex().upper()
     for lead in range(3):  # what stands before it shifts the groups of three bytes
         text = base64.b64encode(b"\0" * lead + raw).decode()
         core = text[-(-8 * lead // 6) : 8 * (lead + len(raw)) // 6]  # only signs that no neighbour has a part in
-        if len(core) >= _LEAST_CORE:
+        if len(core) >= _MIN_CORE_CHARS:
             yield core
             yield core.replace("+", "-").replace("/", "_")

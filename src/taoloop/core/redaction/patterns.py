@@ -53,7 +53,7 @@ _AUTHORIZATION = re.compile(
     re.IGNORECASE,
 )
 _COOKIE = re.compile(r"cookie(\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)([^\"'\\\r\n<>]{3,4096})", re.IGNORECASE)
-_NAMED = (
+_NAMED_FIELD = (
     r"(?P<name>(?P<strong>passw(?:or)?d|passphrase|passcode|pwd|密码|口令)"
     r"|secret[_-]?access[_-]?key|client[_-]?secret|secret[_-]?key|private[_-]?key|api[ _-]?key|access[_-]?key"
     r"|signing[_-]?key|encryption[_-]?key|auth[_-]?key|account[_-]?key|session[_-]?(?:id|key)|credential|secret|token|密钥|令牌"
@@ -61,21 +61,21 @@ _NAMED = (
     r"(?P<rest>s|\d{1,3}|[_-][\w-]{0,24})?"
     r"(?P<mark>\\*[\"']?\s{0,4}(?::=|=>|[:=：])\s{0,4})"
 )
-_KEYED = re.compile(
-    _NAMED + r"(?:(?P<quote>\\*[\"'])(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\\\n])){0,4096})"
+_NAMED_VALUE = re.compile(
+    _NAMED_FIELD + r"(?:(?P<quote>\\*[\"'])(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\\\n])){0,4096})"
     r"|(?P<bare>[^\s\"'`,;&<>，；。]{1,2048}))",
     re.IGNORECASE,
 )
 _QUOTE = re.compile(r"\\*[\"']")
 _NAME_OF_JSON = re.compile(r"\"([^\"\\\n]{1,120})\"\s{0,4}:")
-_BEGINS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
+_OPENINGS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
     (re.compile(r"://"), re.compile(r"[\s/?#\"'<>@]")),
     (re.compile(r"\b(?:bearer|basic)(?:\s{1,4}|%20)", re.IGNORECASE), re.compile(r"[^A-Za-z0-9._~+/=\s-]|\S\s")),
     (
         re.compile(r"(?:authorization|cookie)\\*[\"']?\s{0,4}[:=]\s{0,4}(?:\\*[\"'])?", re.IGNORECASE),
         re.compile(r"[\"'\\\r\n<>]"),
     ),
-    (re.compile(_NAMED, re.IGNORECASE), re.compile(r"\S[\s\"'`,;&<>，；。]|[`,;&<>，；。]")),
+    (re.compile(_NAMED_FIELD, re.IGNORECASE), re.compile(r"\S[\s\"'`,;&<>，；。]|[`,;&<>，；。]")),
 )
 """What announces a secret, up to its first sign, and what ends it: all but a value in quotes."""
 
@@ -87,7 +87,7 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CODE = re.compile(r"[A-Za-z_][\w.]*[(\[].*|[A-Za-z_]+(?:\.[A-Za-z_]+)+[)\]}:.]*", re.DOTALL)
-_BETWEEN = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _STRONG_NAME = re.compile(
     r"(?:^|_)(?:password|passwd|passphrase|passcode|pwd|pass|secret|client_secret|api_?key|secret_key|private_key"
     r"|access_key|secret_access_key|signing_key|encryption_key|auth_key|account_key|access_token|refresh_token|id_token"
@@ -128,7 +128,7 @@ def may_hold(text: str) -> bool:
     return "pwd" in low or "credential" in low or "session" in low or "sid" in low or ("://" in low and "@" in low)
 
 
-_HEADS = (
+_VENDOR_PREFIXES = (
     *("AKIA", "ASIA", "AIza", "ya29.", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "glptt-"),
     *("gldt-", "glrt-", "glsoat-", "glcbt-", "xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"),
     *("npm_", "pypi-", "hf_", "SG.", "sk_", "rk_", "whsec_", "sk-", "eyJ"),
@@ -139,7 +139,7 @@ _HEADS = (
 def may_begin(word: str) -> bool:
     """False: a text that begins with the letters of `word`, whatever follows, holds no vendor's secret from here on."""
     plain = word.rstrip(",.!?")
-    return not plain.isalpha() or any(head.startswith(plain) or plain.startswith(head) for head in _HEADS)
+    return not plain.isalpha() or any(head.startswith(plain) or plain.startswith(head) for head in _VENDOR_PREFIXES)
 
 
 def partial_secret_at(text: str) -> int:
@@ -148,24 +148,24 @@ def partial_secret_at(text: str) -> int:
     For a text that is shown while it is being written: its last word is left to `may_begin`, private keys to whoever
     sees `-----`. A name in JSON that announces a secret leaves all behind it undecided.
     """
-    found = len(text)
+    end = len(text)
     for name in _NAME_OF_JSON.finditer(text):
         if secret_name_strength(name[1]):
-            found = name.end()
+            end = name.end()
             break
-    for begins, ends in _BEGINS:
-        for begun in begins.finditer(text, 0, found):
-            start = begun.end()
+    for begins, ends in _OPENINGS:
+        for match in begins.finditer(text, 0, end):
+            start = match.end()
             quote = _QUOTE.match(text, start)
-            over = ends.search(text, start) if quote is None else _closed(quote[0]).match(text, quote.end())
+            over = ends.search(text, start) if quote is None else _closing_pattern(quote[0]).match(text, quote.end())
             if over is None:
-                found = start
+                end = start
                 break
-    return found
+    return end
 
 
 @lru_cache(maxsize=32)
-def _closed(quote: str) -> re.Pattern[str]:
+def _closing_pattern(quote: str) -> re.Pattern[str]:
     """A value up to the quote that closes it, which is written like the one before it."""
     mark = re.escape(quote)
     return re.compile(rf"(?:(?!{mark})(?:\\.|[^\\\n]))*+{mark}")
@@ -175,17 +175,17 @@ def redact_patterns(text: str) -> str:
     """`text` without what looks like a secret."""
     if "-----BEGIN" in text:
         text = _PEM.sub(redaction_label("private_key"), text)
-    text = _VENDOR.sub(_vendor, text)
+    text = _VENDOR.sub(_redact_vendor, text)
     if "://" in text:
-        text = _URL.sub(_url, text)
+        text = _URL.sub(_redact_url, text)
     low = text.lower()
     if "authorization" in low:
-        text = _AUTHORIZATION.sub(_authorization, text)
+        text = _AUTHORIZATION.sub(_redact_authorization, text)
     if "bearer" in low or "basic" in low:
-        text = _SCHEME.sub(_scheme, text)
+        text = _SCHEME.sub(_redact_scheme, text)
     if "cookie" in low:
-        text = _COOKIE.sub(_cookie, text)
-    return _KEYED.sub(_keyed, text)
+        text = _COOKIE.sub(_redact_cookie, text)
+    return _NAMED_VALUE.sub(_redact_named_value, text)
 
 
 @lru_cache(maxsize=4096)
@@ -193,7 +193,7 @@ def secret_name_strength(name: str) -> Strength:
     """What the name of a field, header or variable says of its value."""
     if len(name) > 120:
         return ""
-    plain = _BETWEEN.sub("_", name.strip()).lower().replace("-", "_").replace(" ", "_").replace(".", "_")
+    plain = _CAMEL_CASE.sub("_", name.strip()).lower().replace("-", "_").replace(" ", "_").replace(".", "_")
     if _STRONG_NAME.search(plain):
         return "strong"
     if _HARMLESS_NAME.search(plain):
@@ -222,71 +222,71 @@ def looks_random(value: str) -> bool:
     return (mixed and len(value) >= _LONG) or (letters + digits < len(value) and mixed)
 
 
-def _vendor(found: re.Match[str]) -> str:
-    token, name = found[0].rstrip(".-"), found.lastgroup or "secret"
-    tail = found[0][len(token) :]
+def _redact_vendor(match: re.Match[str]) -> str:
+    token, name = match[0].rstrip(".-"), match.lastgroup or "secret"
+    tail = match[0][len(token) :]
     if name == "api_key" and not (looks_random(token[3:]) or max(map(len, re.split("[-_]", token))) >= _LONG):
-        return found[0]  # sk-learn-and-other-words
+        return match[0]  # sk-learn-and-other-words
     if name == "jwt" and min(map(len, token.split(".")[:2])) < _WEAK_LENGTH:
-        return found[0]
+        return match[0]
     if name == "jwt" and "." not in token and len(token) < 2 * _LONG:
-        return found[0]
+        return match[0]
     if name in ("slack_token", "pypi_token", "gitlab_token") and not any(char.isdigit() for char in token):
-        return found[0]
+        return match[0]
     return redaction_label(name) + tail
 
 
-def _url(found: re.Match[str]) -> str:
-    user, password = found[1], found[2]
+def _redact_url(match: re.Match[str]) -> str:
+    user, password = match[1], match[2]
     if user.startswith("[redacted"):
-        return found[0]
+        return match[0]
     if password is None:
-        return f"://{redaction_label('url_user')}@" if len(user) >= _LONG and looks_random(user) else found[0]
+        return f"://{redaction_label('url_user')}@" if len(user) >= _LONG and looks_random(user) else match[0]
     if _PLACEHOLDER.fullmatch(password):
-        return found[0]
+        return match[0]
     return f"://{user}:{redaction_label('url_password')}@"
 
 
-def _scheme(found: re.Match[str]) -> str:
-    scheme, gap, token = found.groups()
-    if scheme.lower() == "basic" and not _is_basic(token):
-        return found[0]
+def _redact_scheme(match: re.Match[str]) -> str:
+    scheme, gap, token = match.groups()
+    if scheme.lower() == "basic" and not _is_basic_credentials(token):
+        return match[0]
     if not looks_random(token):
-        return found[0]
+        return match[0]
     return f"{scheme}{gap}{redaction_label(scheme.lower())}"
 
 
-def _is_basic(token: str) -> bool:
+def _is_basic_credentials(token: str) -> bool:
     try:
         return b":" in base64.b64decode(token + "=" * (-len(token) % 4), validate=True)
     except (binascii.Error, ValueError):
         return False
 
 
-def _authorization(found: re.Match[str]) -> str:
-    mark, scheme, gap, rest = found.groups()
+def _redact_authorization(match: re.Match[str]) -> str:
+    mark, scheme, gap, rest = match.groups()
     first = rest.split(maxsplit=1)[0] if rest.strip() else ""
     if not first or _PLACEHOLDER.fullmatch(first):
-        return found[0]
-    head = f"{found[0][:13]}{mark}{scheme or ''}{gap or ''}{redaction_label('authorization')}"
+        return match[0]
+    head = f"{match[0][:13]}{mark}{scheme or ''}{gap or ''}{redaction_label('authorization')}"
     if scheme is None:
-        return head + rest[len(first) :] if looks_random(first) and not _CODE.fullmatch(first) else found[0]
+        return head + rest[len(first) :] if looks_random(first) and not _CODE.fullmatch(first) else match[0]
     if scheme.lower() in ("bearer", "basic", "token", "apikey", "api-key", "negotiate", "ntlm"):
-        return head + rest[len(first) :] if not first.isalpha() or len(first) >= _LONG else found[0]
-    return head if "=" in rest else found[0]  # parameters to the end of the line
+        return head + rest[len(first) :] if not first.isalpha() or len(first) >= _LONG else match[0]
+    return head if "=" in rest else match[0]  # parameters to the end of the line
 
 
-def _cookie(found: re.Match[str]) -> str:
-    return f"{found[0][:6]}{found[1]}{redaction_label('cookie')}" if "=" in found[2] else found[0]
+def _redact_cookie(match: re.Match[str]) -> str:
+    return f"{match[0][:6]}{match[1]}{redaction_label('cookie')}" if "=" in match[2] else match[0]
 
 
-def _keyed(found: re.Match[str]) -> str:
-    quoted, bare = found["quoted"], found["bare"]
-    strong, name = found["strong"] is not None and not found["rest"], found["name"]
-    whole = found[0]
+def _redact_named_value(match: re.Match[str]) -> str:
+    quoted, bare = match["quoted"], match["bare"]
+    strong, name = match["strong"] is not None and not match["rest"], match["name"]
+    whole = match[0]
     if name.lower() == "pwd" and (quoted or bare or "")[:1] in ("/", "~"):
         return whole  # the working directory
-    if not strong and _HARMLESS_NAME.search(f"{_before(found)}{name.lower()}"):
+    if not strong and _HARMLESS_NAME.search(f"{_prefix_of_name(match)}{name.lower()}"):
         return whole  # next_page_token=…
     if quoted is not None:
         text = quoted
@@ -295,23 +295,23 @@ def _keyed(found: re.Match[str]) -> str:
     else:
         text = bare.rstrip(")]}.:!?。，")
         tail = bare[len(text) :]
-        hide = _hides_bare(text, strong, found["mark"], name)
+        hide = _is_bare_secret(text, strong, match["mark"], name)
     if not hide or not text:
         return whole
-    start = found.start("quoted" if quoted is not None else "bare") - found.start()
+    start = match.start("quoted" if quoted is not None else "bare") - match.start()
     return f"{whole[:start]}{redaction_label(re.sub('[ -]', '_', name.lower()))}{tail}"
 
 
-def _before(found: re.Match[str]) -> str:
+def _prefix_of_name(match: re.Match[str]) -> str:
     """What stands in front of a name and belongs to it."""
-    text, end = found.string, found.start()
+    text, end = match.string, match.start()
     start = end
     while start > max(0, end - 24) and (text[start - 1].isalnum() or text[start - 1] in "_-"):
         start -= 1
     return text[start:end].lower().replace("-", "_")
 
 
-def _hides_bare(text: str, strong: bool, mark: str, name: str) -> bool:
+def _is_bare_secret(text: str, strong: bool, mark: str, name: str) -> bool:
     """Whether a value without quotes is a secret, and neither prose nor code."""
     if _PLACEHOLDER.fullmatch(text) or _CODE.fullmatch(text) or (name.lower() == "pwd" and text[:1] in "/~.\\"):
         return False

@@ -21,7 +21,7 @@ from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, Fact, ModelReplied, RunStarted
-from taoloop.core.redaction.encodings import SHORTEST, encoded_forms
+from taoloop.core.redaction.encodings import MIN_SECRET_CHARS, encoded_forms
 from taoloop.core.redaction.patterns import (
     LABEL,
     Strength,
@@ -46,9 +46,9 @@ RUNTIME_FIELDS = frozenset(
 )
 """Fields of facts that taoloop fills in itself, or a provider with an id: they are never changed."""
 
-_DIGITS = frozenset({int, float})
-_LONG = 10 ** (SHORTEST - 1)  # from here on a number may be a secret that is known by its value
-_NO_TEXTS = frozenset(
+_NUMBER_TYPES = frozenset({int, float})
+_MIN_SECRET_NUMBER = 10 ** (MIN_SECRET_CHARS - 1)  # from here on a number may be a secret that is known by its value
+_NUMERIC_ANNOTATIONS = frozenset(
     {
         "int",
         "float",
@@ -65,10 +65,10 @@ _NO_TEXTS = frozenset(
 _GETTERS: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
 """The fields to look at, by type; filled as types come."""
 
-LONGEST_WORD = 1_024  # characters that are held because no blank comes; longer than any token
-_SHORT = 6  # characters; a text below it holds no secret that is looked for
-_PAIR = 2
-_MOST_SEEN = 4_096
+MAX_WORD_CHARS = 1_024  # characters that are held because no blank comes; longer than any token
+_MIN_PATTERN_CHARS = 6  # characters; a text below it holds no secret that is looked for
+_PAIR_LENGTH = 2
+_MAX_CACHED = 4_096
 
 
 class Redactor:
@@ -81,55 +81,63 @@ class Redactor:
     """
 
     def __init__(self, secrets: Mapping[str, str] | Iterable[str] = (), *, patterns: bool = True) -> None:
-        named = secrets.items() if isinstance(secrets, Mapping) else (("secret", value) for value in secrets)
-        found = {
-            form: redaction_label(_name(name))
-            for name, value in named
-            if len(value) >= SHORTEST
+        items = secrets.items() if isinstance(secrets, Mapping) else (("secret", value) for value in secrets)
+        labels_by_form = {
+            form: redaction_label(_label_name(name))
+            for name, value in items
+            if len(value) >= MIN_SECRET_CHARS
             for form in encoded_forms(value)
         }
-        self._known = tuple(sorted(found.items(), key=lambda pair: -len(pair[0])))  # a longer one may hold a shorter
-        self._forms = tuple(form for form, _ in self._known)
-        self._spaced = _of_several_words(self._forms)
+        self._labels_by_form = tuple(
+            sorted(labels_by_form.items(), key=lambda pair: -len(pair[0]))
+        )  # a longer one may hold a shorter
+        self._forms = tuple(form for form, _ in self._labels_by_form)
+        self._multi_word = _multi_word_forms(self._forms)
         self._patterns = patterns
-        self._seen: dict[int, tuple[Any, Any]] = {}
-        self._least = min([_SHORT, *map(len, self._forms)] if patterns else [*map(len, self._forms), SHORTEST])
+        self._cache: dict[int, tuple[Any, Any]] = {}
+        self._min_chars = min(
+            [_MIN_PATTERN_CHARS, *map(len, self._forms)] if patterns else [*map(len, self._forms), MIN_SECRET_CHARS]
+        )
 
     def __bool__(self) -> bool:
         """False: nothing can ever match, so the whole step may be left out."""
-        return self._patterns or bool(self._known)
+        return self._patterns or bool(self._labels_by_form)
 
-    def joined(self, other: Redactor | None) -> Redactor:
+    def merged_with(self, other: Redactor | None) -> Redactor:
         """A redactor of what either of them knows."""
-        if other is None or other is self or (set(other._known) <= set(self._known) and self._patterns):
+        if (
+            other is None
+            or other is self
+            or (set(other._labels_by_form) <= set(self._labels_by_form) and self._patterns)
+        ):
             return self
-        made = Redactor(patterns=self._patterns or other._patterns)
-        known = {**dict(other._known), **dict(self._known)}
-        made._known = tuple(sorted(known.items(), key=lambda pair: -len(pair[0])))
-        made._forms = tuple(form for form, _ in made._known)
-        made._spaced = _of_several_words(made._forms)
-        made._least = min([made._least, *map(len, made._forms)])
-        return made
+        merged = Redactor(patterns=self._patterns or other._patterns)
+        known = {**dict(other._labels_by_form), **dict(self._labels_by_form)}
+        merged._labels_by_form = tuple(sorted(known.items(), key=lambda pair: -len(pair[0])))
+        merged._forms = tuple(form for form, _ in merged._labels_by_form)
+        merged._multi_word = _multi_word_forms(merged._forms)
+        merged._min_chars = min([merged._min_chars, *map(len, merged._forms)])
+        return merged
 
-    def opened_at(self, text: str) -> int:
+    def partial_secret_at(self, text: str) -> int:
         """Where a secret of several words, such as `Bearer TOKEN`, may have begun; the text's length if nowhere.
 
         Whoever shows a text word by word must stop there until it is clear how it goes on.
         """
-        looks = self._patterns and ("://" in text or may_hold(text))  # the `@` of a URL comes behind its password
-        found = partial_secret_at(text) if looks else len(text)
-        for form in self._spaced:
+        may_match = self._patterns and ("://" in text or may_hold(text))  # the `@` of a URL comes behind its password
+        end = partial_secret_at(text) if may_match else len(text)
+        for form in self._multi_word:
             at = max(0, len(text) - len(form) + 1)
-            while (at := text.find(form[0], at, found)) >= 0:
+            while (at := text.find(form[0], at, end)) >= 0:
                 if form.startswith(text[at:]):
-                    found = at
+                    end = at
                     break
                 at += 1
-        return found
+        return end
 
     def may_hold(self, text: str) -> bool:
         """False: there is nothing in `text` to redact. Cheap; True does not say that there is."""
-        if len(text) < self._least:
+        if len(text) < self._min_chars:
             return False
         if self._patterns and may_hold(text):
             return True
@@ -158,7 +166,7 @@ class Redactor:
                 if redacted is not value:
                     return json.dumps(redacted, ensure_ascii=False)
                 return self._without_known(text)  # digits that JSON reads as a number of other digits
-        cleaned = self._clean(text)
+        cleaned = self._redact_text(text)
         return text if cleaned == text else cleaned
 
     def value(self, value: Any) -> Any:
@@ -173,16 +181,20 @@ class Redactor:
         if isinstance(fact, ModelReplied) and self._is_plainly_clean(fact):
             return fact
         if isinstance(fact, RunStarted):
-            return cast("F", self._started(fact))
+            return cast("F", self._run_started(fact))
         parts: list[str] = []
-        _gather(fact, parts)
+        _collect_texts(fact, parts)
         if not self.may_hold("\n".join(parts)):
             return fact
-        shown = cast("F", self._object(fact))
-        if isinstance(shown, ActionRequested) and isinstance(fact, ActionRequested) and shown.args is not fact.args:
+        redacted = cast("F", self._object(fact))
+        if (
+            isinstance(redacted, ActionRequested)
+            and isinstance(fact, ActionRequested)
+            and redacted.args is not fact.args
+        ):
             # else a replay, which has only what was kept, would make another digest
-            shown = cast("F", dataclasses.replace(shown, digest=call_digest(shown.tool, shown.args)))
-        return shown
+            redacted = cast("F", dataclasses.replace(redacted, digest=call_digest(redacted.tool, redacted.args)))
+        return redacted
 
     def _is_plainly_clean(self, reply: ModelReplied) -> bool:
         """Whether calls that came through the provider's API have nothing to redact: most replies, told at once.
@@ -203,56 +215,56 @@ class Redactor:
             parts.append(call.tool)
         return not self.may_hold("\n".join(parts))
 
-    def _started(self, fact: RunStarted) -> RunStarted:
+    def _run_started(self, fact: RunStarted) -> RunStarted:
         """The beginning of a run. Its agent is most of it, and the same for run after run."""
-        spec = self._once(fact.agent, self._agent)
-        said: dict[str, Any] = {} if spec is fact.agent else {"agent": spec}
+        spec = self._redact_once(fact.agent, self._agent_spec)
+        changes: dict[str, Any] = {} if spec is fact.agent else {"agent": spec}
         for name in ("task", "history", "trusted"):
             if (new := self._object(getattr(fact, name))) is not getattr(fact, name):
-                said[name] = new
-        return dataclasses.replace(fact, **said) if said else fact
+                changes[name] = new
+        return dataclasses.replace(fact, **changes) if changes else fact
 
-    def _agent(self, spec: AgentSpec) -> AgentSpec:
+    def _agent_spec(self, spec: AgentSpec) -> AgentSpec:
         """An agent's description. A run may have one of its own, but with the cards and prompts of the others."""
-        tools = tuple(self._once(card, self._object) for card in spec.tools)
+        tools = tuple(self._redact_once(card, self._object) for card in spec.tools)
         same = all(new is old for new, old in zip(tools, spec.tools, strict=True))
         changes: dict[str, Any] = {} if same else {"tools": tools}
         for name in ("instructions", "output_schema"):
             if (new := self._object(getattr(spec, name))) is not getattr(spec, name):
                 changes[name] = new
-        if (prompts := self._once(spec.prompts, self._object)) is not spec.prompts:
+        if (prompts := self._redact_once(spec.prompts, self._object)) is not spec.prompts:
             changes["prompts"] = prompts
         return dataclasses.replace(spec, **changes) if changes else spec
 
-    def _once(self, value: T, look: Callable[[T], T]) -> T:
+    def _redact_once(self, value: T, look: Callable[[T], T]) -> T:
         """What `look` makes of something that many runs use: each object is looked at only once."""
-        _, clean = self._seen.get(id(value), (None, None))
+        _, clean = self._cache.get(id(value), (None, None))
         if clean is None:
             clean = look(value)
-            if len(self._seen) >= _MOST_SEEN:
-                self._seen.clear()
-            self._seen[id(value)] = value, clean  # with the object itself, so that its id stays its own
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.clear()
+            self._cache[id(value)] = value, clean  # with the object itself, so that its id stays its own
         return cast("T", clean)
 
-    def _clean(self, text: str) -> str:
+    def _redact_text(self, text: str) -> str:
         text = self._without_known(text)
         return redact_patterns(text) if self._patterns else text
 
     def _without_known(self, text: str) -> str:
-        for form, shown in self._known:
+        for form, label in self._labels_by_form:
             if form in text:
-                text = text.replace(form, shown)
+                text = text.replace(form, label)
         return text
 
     def _value(self, value: Any, kind: Strength, name: str = "") -> Any:
         if isinstance(value, str):
             if kind and is_secret(value, "weak" if kind == "box" else kind):
-                return self._by_name(value, name)
+                return self._label_of_field(value, name)
             return self.text(value)
         if isinstance(value, Mapping):
             return self._mapping(value, kind)
         if isinstance(value, list | tuple):
-            if len(value) == _PAIR and isinstance(value[0], str) and isinstance(value[1], str):
+            if len(value) == _PAIR_LENGTH and isinstance(value[0], str) and isinstance(value[1], str):
                 kind = (secret_name_strength(value[0]) if self._patterns else "") or kind  # a header as a pair
                 second = self._value(value[1], kind, value[0])
                 return value if second is value[1] else type(value)((value[0], second))
@@ -266,23 +278,23 @@ class Redactor:
     def _number(self, value: float, kind: Strength, name: str) -> Any:
         """A number, or the label of the secret that its digits are: then it is no number any more."""
         digits = _digits(value)
-        for form, shown in self._known:
+        for form, label in self._labels_by_form:
             if form in digits:
-                return shown
-        named = kind == "strong" and self._patterns and len(digits) >= SHORTEST // 2
-        return redaction_label(_name(name)) if named else value
+                return label
+        is_named = kind == "strong" and self._patterns and len(digits) >= MIN_SECRET_CHARS // 2
+        return redaction_label(_label_name(name)) if is_named else value
 
     def _mapping(self, value: Mapping[Any, Any], kind: Strength) -> Mapping[Any, Any]:
         changed, out = False, dict[Any, Any]()
-        beside = ""  # {"name": "Authorization", "value": "…"}
+        field_name = ""  # {"name": "Authorization", "value": "…"}
         for key in ("name", "key", "header"):
             if isinstance(value.get(key), str) and "value" in value:
-                beside = value[key]
+                field_name = value[key]
         for key, item in value.items():
             name = key if isinstance(key, str) else ""
             inner = secret_name_strength(name) if self._patterns else ""
-            if key == "value" and beside and self._patterns:
-                inner, name = secret_name_strength(beside) or inner, beside
+            if key == "value" and field_name and self._patterns:
+                inner, name = secret_name_strength(field_name) or inner, field_name
             if isinstance(item, Mapping) and inner != "box":
                 inner = ""  # a schema of a password is no password
             new_key = self.text(key) if isinstance(key, str) else key
@@ -291,11 +303,11 @@ class Redactor:
             out[new_key] = new
         return out if changed else value
 
-    def _by_name(self, value: str, name: str) -> str:
-        for form, shown in self._known:  # the better name, where it is known
+    def _label_of_field(self, value: str, name: str) -> str:
+        for form, label in self._labels_by_form:  # the better name, where it is known
             if value == form:
-                return shown
-        return redaction_label(_name(name))
+                return label
+        return redaction_label(_label_name(name))
 
     def _object(self, value: Any) -> Any:
         """A frozen dataclass, a tuple of them, or a value inside one."""
@@ -315,10 +327,10 @@ class Redactor:
         return dataclasses.replace(value, **changes) if changes else value
 
 
-def _of_several_words(forms: Iterable[str]) -> tuple[str, ...]:
+def _multi_word_forms(forms: Iterable[str]) -> tuple[str, ...]:
     """The secrets that are more than a word: with a blank in them or a sign that ends one, or longer than words are."""
     return tuple(
-        form for form in forms if len(form) > LONGEST_WORD or any(sign.isspace() or sign > "\x7f" for sign in form)
+        form for form in forms if len(form) > MAX_WORD_CHARS or any(char.isspace() or char > "\x7f" for char in form)
     )
 
 
@@ -331,18 +343,18 @@ def contains_redaction(value: Any) -> bool:
     return isinstance(value, list | tuple) and any(contains_redaction(item) for item in value)
 
 
-def _gather(value: Any, parts: list[str]) -> None:
+def _collect_texts(value: Any, parts: list[str]) -> None:
     """Every text in a fact that may hold a secret, appended to `parts`; quick, as this is done for every fact."""
     kind = type(value)
     if kind is str:
         parts.append(value)
     elif kind is tuple:
         for item in value:
-            _gather(item, parts)
+            _collect_texts(item, parts)
     elif kind is ModelReplied:
-        _gather_reply(value, parts)
+        _collect_reply_texts(value, parts)
     elif kind is dict:
-        _gather_dict(value, parts)
+        _collect_dict_texts(value, parts)
     elif isinstance(value, Mapping | list):
         if value:
             parts.append(_json(value))
@@ -352,10 +364,10 @@ def _gather(value: Any, parts: list[str]) -> None:
         if (getter := _GETTERS[kind]) is not None:
             for item in getter(value):
                 if item:
-                    _gather(item, parts)
+                    _collect_texts(item, parts)
 
 
-def _gather_reply(reply: ModelReplied, parts: list[str]) -> None:
+def _collect_reply_texts(reply: ModelReplied, parts: list[str]) -> None:
     """The same for a reply, the fact with the most texts; a test compares it with the fields."""
     parts += (reply.text, reply.thinking, reply.model)
     decision = reply.decision
@@ -363,14 +375,14 @@ def _gather_reply(reply: ModelReplied, parts: list[str]) -> None:
         parts.append(decision.reason)
         for call in decision.calls:
             parts.append(call.tool)
-            _gather(call.args, parts)
+            _collect_texts(call.args, parts)
     elif decision is not None:
-        _gather(decision, parts)
+        _collect_texts(decision, parts)
     for call_text in reply.tool_calls:
         parts += (call_text.name, call_text.arguments)
 
 
-def _gather_dict(value: dict[Any, Any], parts: list[str]) -> None:
+def _collect_dict_texts(value: dict[Any, Any], parts: list[str]) -> None:
     """Arguments, which are mostly flat: a key that announces a secret is told by its colon."""
     for key, item in value.items():
         if type(key) is not str or key == "value":  # beside a "name", perhaps
@@ -379,8 +391,8 @@ def _gather_dict(value: dict[Any, Any], parts: list[str]) -> None:
         parts.append(f"{key}:" if secret_name_strength(key) else key)
         if type(item) is str:
             parts.append(item)
-        elif type(item) in _DIGITS:
-            if not -_LONG < item < _LONG or type(item) is float:
+        elif type(item) in _NUMBER_TYPES:
+            if not -_MIN_SECRET_NUMBER < item < _MIN_SECRET_NUMBER or type(item) is float:
                 parts.append(_digits(item))
         elif item is not None and type(item) is not bool:
             parts.append(_json(item))
@@ -413,7 +425,7 @@ def _fields(kind: type) -> tuple[str, ...]:
 
 def _holds_text(annotation: Any) -> bool:
     """False for fields of plain numbers, which are most; annotations are texts here."""
-    return not isinstance(annotation, str) or annotation not in _NO_TEXTS
+    return not isinstance(annotation, str) or annotation not in _NUMERIC_ANNOTATIONS
 
 
 def _getter(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
@@ -426,7 +438,7 @@ def _getter(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
     return cast("Callable[[Any], tuple[Any, ...]]", attrgetter(*names))
 
 
-def _name(name: str) -> str:
+def _label_name(name: str) -> str:
     """A name that can stand in a label."""
     plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in name)[:80]
     return plain or "secret"

@@ -20,8 +20,10 @@ from taoloop.core.views.transcript import input_text, observation_text
 
 Part = Literal["prompt", "reply", "thought", "decision", "verdict", "observation", "step", "end"]
 
-_PROMPT = ("instructions", "language", "dialect", "strategy", "output_schema")
-_ELSEWHERE = frozenset({*_PROMPT, "tools", "prompts", "name", "source", "workspace", "memory", "tools_from"})
+_PROMPT_FIELDS = ("instructions", "language", "dialect", "strategy", "output_schema")
+_COMPARED_APART = frozenset(
+    {*_PROMPT_FIELDS, "tools", "prompts", "name", "source", "workspace", "memory", "tools_from"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,28 +78,32 @@ def compare(a: Trace, b: Trace, *, decisions_only: bool = False, thoughts: bool 
     `decisions_only` leaves out the prompt, replies that were not readable, verdicts, people's answers and
     observations; `thoughts` compares the reasons of decisions, too.
     """
-    found = [] if decisions_only else list(_prompts(a, b))
+    differences = [] if decisions_only else list(_prompt_differences(a, b))
     pairs = []
-    for number, (left, right) in enumerate(zip_longest(a.steps, b.steps), 1):
-        differing = list(_steps(number, left, right, decisions_only, thoughts))
-        found += differing
-        pairs.append(StepPair(number=number, a=_line(left), b=_line(right), same=not differing))
-    found += _ends(a, b)
-    return Comparison(differences=tuple(found), steps=tuple(pairs), settings=tuple(_settings(a.agent, b.agent)))
+    for number, (first, second) in enumerate(zip_longest(a.steps, b.steps), 1):
+        differing = list(_step_differences(number, first, second, decisions_only, thoughts))
+        differences += differing
+        pairs.append(StepPair(number=number, a=_line(first), b=_line(second), same=not differing))
+    differences += _end_differences(a, b)
+    return Comparison(
+        differences=tuple(differences), steps=tuple(pairs), settings=tuple(_setting_differences(a.agent, b.agent))
+    )
 
 
-def _prompts(a: Trace, b: Trace) -> Iterator[Difference]:
+def _prompt_differences(a: Trace, b: Trace) -> Iterator[Difference]:
     """What the models were told before the first step."""
 
-    def differ(what: str, left: Any, right: Any) -> Iterator[Difference]:
-        if left != right:
-            yield Difference(step=0, part="prompt", what=what, a=left, b=right)
+    def differ(what: str, first: Any, second: Any) -> Iterator[Difference]:
+        if first != second:
+            yield Difference(step=0, part="prompt", what=what, a=first, b=second)
 
     yield from differ("task", a.task, b.task)
-    for name in _PROMPT:
+    for name in _PROMPT_FIELDS:
         yield from differ(name, getattr(a.agent, name), getattr(b.agent, name))
     histories = [run.started.history if run.started is not None else () for run in (a, b)]
-    yield from differ("history", *([f"{one.role}: {one.content}" for one in history] for history in histories))
+    yield from differ(
+        "history", *([f"{message.role}: {message.content}" for message in history] for history in histories)
+    )
     cards = [{card.name: asdict(card) for card in run.agent.tools} for run in (a, b)]
     for name in dict.fromkeys([*cards[0], *cards[1]]):
         yield from differ(f"tool {name}", cards[0].get(name), cards[1].get(name))
@@ -106,56 +112,58 @@ def _prompts(a: Trace, b: Trace) -> Iterator[Difference]:
         yield from differ(f"prompt {name}", texts[0].get(name), texts[1].get(name))
 
 
-def _settings(a: AgentSpec, b: AgentSpec) -> Iterator[Difference]:
-    for name in (one.name for one in fields(AgentSpec) if one.name not in _ELSEWHERE):
-        left, right = getattr(a, name), getattr(b, name)
-        if left != right:
-            yield Difference(step=0, part="prompt", what=name, a=left, b=right)
+def _setting_differences(a: AgentSpec, b: AgentSpec) -> Iterator[Difference]:
+    for name in (field.name for field in fields(AgentSpec) if field.name not in _COMPARED_APART):
+        first, second = getattr(a, name), getattr(b, name)
+        if first != second:
+            yield Difference(step=0, part="prompt", what=name, a=first, b=second)
 
 
-def _steps(number: int, a: Step | None, b: Step | None, decisions_only: bool, thoughts: bool) -> Iterator[Difference]:
-    def differ(part: Part, what: str, left: Any, right: Any) -> Iterator[Difference]:
-        if left != right:
-            yield Difference(step=number, part=part, what=what, a=left, b=right)
+def _step_differences(
+    number: int, a: Step | None, b: Step | None, decisions_only: bool, thoughts: bool
+) -> Iterator[Difference]:
+    def differ(part: Part, what: str, first: Any, second: Any) -> Iterator[Difference]:
+        if first != second:
+            yield Difference(step=number, part=part, what=what, a=first, b=second)
 
     if a is None or b is None:
-        yield Difference(step=number, part="step", what="step", a=_decided(a), b=_decided(b))
+        yield Difference(step=number, part="step", what="step", a=_decision_data(a), b=_decision_data(b))
         return
     if not decisions_only:
         yield from differ("reply", "unreadable replies", _rejections(a), _rejections(b))
     if thoughts:
-        yield from differ("thought", "thought", *(one.decision.reason if one.decision else "" for one in (a, b)))
+        yield from differ("thought", "thought", *(step.decision.reason if step.decision else "" for step in (a, b)))
     if not (isinstance(a.decision, Act) and isinstance(b.decision, Act)):
         if isinstance(a.decision, Answer) and isinstance(b.decision, Answer):
             yield from differ("decision", "answer", a.decision.text, b.decision.text)
         else:
-            yield from differ("decision", "decision", _decided(a), _decided(b))
+            yield from differ("decision", "decision", _decision_data(a), _decision_data(b))
         return
     called = [*zip_longest(_calls(a), _calls(b))]
-    for index, (left, right) in enumerate(called, 1):
+    for index, (first, second) in enumerate(called, 1):
         which = f" {index}" if len(called) > 1 else ""
-        if left is not None and right is not None and left["tool"] == right["tool"]:
-            yield from differ("decision", f"arguments of {left['tool']}{which}", left["args"], right["args"])
+        if first is not None and second is not None and first["tool"] == second["tool"]:
+            yield from differ("decision", f"arguments of {first['tool']}{which}", first["args"], second["args"])
         else:
-            yield from differ("decision", f"call{which}", left, right)
+            yield from differ("decision", f"call{which}", first, second)
     if not decisions_only:
-        yield from _answered(number, list(zip(a.calls, b.calls, strict=False)))
+        yield from _call_differences(number, list(zip(a.calls, b.calls, strict=False)))
 
 
-def _answered(number: int, calls: list[tuple[CallView, CallView]]) -> Iterator[Difference]:
+def _call_differences(number: int, calls: list[tuple[CallView, CallView]]) -> Iterator[Difference]:
     """What policy, people and the world said to the calls of a step, in this order."""
     for part, what, view in _VIEWS:
-        for index, (left, right) in enumerate(calls, 1):
-            name = left.requested.tool + (f" {index}" if len(calls) > 1 else "")
-            told = view(left), view(right)
-            if told[0] != told[1] or (view is _seen and _digest(left) != _digest(right)):
-                yield Difference(step=number, part=part, what=f"{what} {name}", a=told[0], b=told[1])
+        for index, (first, second) in enumerate(calls, 1):
+            name = first.requested.tool + (f" {index}" if len(calls) > 1 else "")
+            values = view(first), view(second)
+            if values[0] != values[1] or (view is _observation and _digest(first) != _digest(second)):
+                yield Difference(step=number, part=part, what=f"{what} {name}", a=values[0], b=values[1])
 
 
-def _ends(a: Trace, b: Trace) -> Iterator[Difference]:
-    left, right = _end(a), _end(b)
-    if left != right:
-        yield Difference(step=None, part="end", what="end", a=left, b=right)
+def _end_differences(a: Trace, b: Trace) -> Iterator[Difference]:
+    first, second = _end(a), _end(b)
+    if first != second:
+        yield Difference(step=None, part="end", what="end", a=first, b=second)
 
 
 def _end(trace: Trace) -> dict[str, Any]:
@@ -178,7 +186,7 @@ def _calls(step: Step) -> list[dict[str, Any]]:
     return [{"tool": call.tool, "args": call.args} for call in decision.calls] if isinstance(decision, Act) else []
 
 
-def _decided(step: Step | None) -> Any:
+def _decision_data(step: Step | None) -> Any:
     """The decision of a step as plain data; a text for an answer."""
     if step is None:
         return None
@@ -205,7 +213,7 @@ def _approval(call: CallView) -> Any:
             return None
 
 
-def _seen(call: CallView) -> str | None:
+def _observation(call: CallView) -> str | None:
     observed = call.observed
     return None if observed is None else f"{'ok' if observed.ok else 'failed'}: {observation_text(observed)}"
 
@@ -218,7 +226,7 @@ def _digest(call: CallView) -> str:
 _VIEWS: tuple[tuple[Part, str, Callable[[CallView], Any]], ...] = (
     ("verdict", "verdict on", _verdict),
     ("verdict", "answer of a person to", _approval),
-    ("observation", "observation of", _seen),
+    ("observation", "observation of", _observation),
 )
 
 

@@ -11,12 +11,12 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView, Step
 from taoloop.core.views.transcript import input_text, observation_text, outcome_word
 
-_REASON, _INPUT, _OUTPUT = 30, 30, 40  # tokens of a line at most
+_REASON_TOKENS, _INPUT_TOKENS, _OUTPUT_TOKENS = 30, 30, 40  # tokens of a line at most
 
 
 def summarise_steps(trace: Trace, after: int, through: int, max_tokens: int) -> str:
     """The steps above `after` up to `through`, one line for each call; the newest that fit, in their order."""
-    return _newest(
+    return _newest_that_fit(
         (line for step in reversed(trace.steps[after:through]) for line in reversed(_lines(trace, step))), max_tokens
     )
 
@@ -24,7 +24,7 @@ def summarise_steps(trace: Trace, after: int, through: int, max_tokens: int) -> 
 def summarise_effects(trace: Trace, through: int, max_tokens: int) -> str:
     """The calls up to the step `through` that do not only read, one line for each; the newest that fit."""
     calls = (call for step in reversed(trace.steps[:through]) for call in reversed(step.calls))
-    return _newest((_call_line(trace, call) for call in calls if _is_effect(trace, call)), max_tokens)
+    return _newest_that_fit((_call_line(trace, call) for call in calls if _is_effect(trace, call)), max_tokens)
 
 
 def _is_effect(trace: Trace, call: CallView) -> bool:
@@ -35,7 +35,7 @@ def _is_effect(trace: Trace, call: CallView) -> bool:
 def _lines(trace: Trace, step: Step) -> list[str]:
     """A step: its reason, and its calls with what came of them."""
     decision = step.decision
-    head = f"[{step.number}] {_short(decision.reason if decision else '', _REASON)}".rstrip()
+    head = f"[{step.number}] {_shorten(decision.reason if decision else '', _REASON_TOKENS)}".rstrip()
     return [head, *(f"  {_call_line(trace, call)}" for call in step.calls)]
 
 
@@ -43,14 +43,14 @@ def _call_line(trace: Trace, call: CallView) -> str:
     requested, observed = call.requested, call.observed
     hides = trace.agent.policy.observations == "handles"
     args = call.args if not hides else requested.args if requested.written is None else requested.written
-    line = f"{requested.call_id} {requested.tool} {_short(input_text(args), _INPUT)}"
+    line = f"{requested.call_id} {requested.tool} {_shorten(input_text(args), _INPUT_TOKENS)}"
     if observed is None:
         return line
-    told = _hidden(trace, call) if hides else observation_text(observed)
-    return f"{line} → {outcome_word(observed)}: {_short(told, _OUTPUT)}"
+    output = _opaque_text(trace, call) if hides else observation_text(observed)
+    return f"{line} → {outcome_word(observed)}: {_shorten(output, _OUTPUT_TOKENS)}"
 
 
-def _hidden(trace: Trace, call: CallView) -> str:
+def _opaque_text(trace: Trace, call: CallView) -> str:
     """What a model that reads no observation may be told of this one."""
     if call.observed is None:
         return ""
@@ -59,23 +59,23 @@ def _hidden(trace: Trace, call: CallView) -> str:
     return render_opaque(requested, call.observed, trace.card(requested.tool), agent.policy, agent.language, refusal)
 
 
-def _short(text: str, max_tokens: int) -> str:
+def _shorten(text: str, max_tokens: int) -> str:
     line = " ".join(text[: 16 * max_tokens].split())
     short = truncate_to_tokens(line, max_tokens)
     return short if short == line else f"{short}…"
 
 
-def _newest(lines: Iterator[str], max_tokens: int) -> str:
+def _newest_that_fit(lines: Iterator[str], max_tokens: int) -> str:
     """Lines given from the newest on, as far as they fit, put in their order; what did not fit is marked.
 
     Of the newest there is at least the beginning.
     """
-    kept: list[str] = []
+    selected: list[str] = []
     room = max_tokens
     for line in lines:
         room -= estimate_tokens(line) + 1  # and its end
         if room < 0:
-            kept.append("…" if kept else f"{truncate_to_tokens(line, max_tokens)}…")
+            selected.append("…" if selected else f"{truncate_to_tokens(line, max_tokens)}…")
             break
-        kept.append(line)
-    return "\n".join(reversed(kept))
+        selected.append(line)
+    return "\n".join(reversed(selected))

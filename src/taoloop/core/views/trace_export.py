@@ -16,9 +16,9 @@ import pydantic_core
 from taoloop.core.hash_chain import ChainedEvent, event_hash, genesis_hash, hashed_bytes
 from taoloop.errors import JournalCorrupt
 
-_HASH = "hash"
-_RAW = "stored_body"
-_OURS = ("run_id", "seq", "at", "kind", _HASH)
+_HASH_FIELD = "hash"
+_RAW_FIELD = "stored_body"
+_RECORD_FIELDS = ("run_id", "seq", "at", "kind", _HASH_FIELD)
 
 
 class ExportFile(NamedTuple):
@@ -32,7 +32,7 @@ def to_line(run_id: str, row: ChainedEvent) -> str:
     """One event as a line, without its end. A body that is no JSON object stands in `stored_body`, as a string."""
     fields = row.body.decode("utf-8", "replace")
     if not _is_object(row.body):
-        fields = json.dumps({_RAW: fields}, ensure_ascii=False)
+        fields = json.dumps({_RAW_FIELD: fields}, ensure_ascii=False)
     inner = fields.strip()[1:-1].strip()
     return f"{_before(run_id, row.seq, row.at, row.kind)}{',' if inner else ''}{inner}{_after(row.link.hex())}"
 
@@ -66,7 +66,7 @@ def from_lines(lines: Iterable[str]) -> ExportFile:
 def _record(number: int, text: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
-        if isinstance(record, dict) and isinstance(record["run_id"], str) and bytes.fromhex(record[_HASH]):
+        if isinstance(record, dict) and isinstance(record["run_id"], str) and bytes.fromhex(record[_HASH_FIELD]):
             int(record["seq"]), float(record["at"]), str(record["kind"])
             return record
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -78,20 +78,27 @@ def _record(number: int, text: str) -> dict[str, Any]:
 
 def _row(before: bytes, text: str, record: dict[str, Any]) -> ChainedEvent:
     """The event of a line, its body as the link has it if there is such a reading."""
-    seq, at, kind, kept = int(record["seq"]), float(record["at"]), str(record["kind"]), bytes.fromhex(record[_HASH])
+    seq, at, kind, stored_link = (
+        int(record["seq"]),
+        float(record["at"]),
+        str(record["kind"]),
+        bytes.fromhex(record[_HASH_FIELD]),
+    )
     bodies: list[bytes] = []
-    start, end = _before(record["run_id"], seq, at, kind), _after(record[_HASH])
+    start, end = _before(record["run_id"], seq, at, kind), _after(record[_HASH_FIELD])
     if text.startswith(start) and text.endswith(end):
         bodies.append(b"{" + text[len(start) : -len(end)].removeprefix(",").encode("utf-8", "surrogatepass") + b"}")
-    if isinstance(record.get(_RAW), str):
-        bodies.append(record[_RAW].encode("utf-8", "surrogatepass"))
-    fields = {name: value for name, value in record.items() if name not in _OURS}
+    if isinstance(record.get(_RAW_FIELD), str):
+        bodies.append(record[_RAW_FIELD].encode("utf-8", "surrogatepass"))
+    fields = {name: value for name, value in record.items() if name not in _RECORD_FIELDS}
     try:
         bodies.append(pydantic_core.to_json(fields))
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
         bodies.append(json.dumps(fields).encode())
-    body = next((body for body in bodies if event_hash(before, hashed_bytes(seq, at, kind, body)) == kept), bodies[0])
-    return ChainedEvent(seq, at, kind, body, kept)
+    body = next(
+        (body for body in bodies if event_hash(before, hashed_bytes(seq, at, kind, body)) == stored_link), bodies[0]
+    )
+    return ChainedEvent(seq, at, kind, body, stored_link)
 
 
 def _before(run_id: str, seq: int, at: float, kind: str) -> str:
@@ -100,7 +107,7 @@ def _before(run_id: str, seq: int, at: float, kind: str) -> str:
 
 
 def _after(link_hex: str) -> str:
-    return f',"{_HASH}":"{link_hex}"}}'
+    return f',"{_HASH_FIELD}":"{link_hex}"}}'
 
 
 def _is_object(body: bytes) -> bool:

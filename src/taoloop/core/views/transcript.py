@@ -56,13 +56,13 @@ def transcript(trace: Trace) -> list[Entry]:
     """All entries in order, numbered from 0. A finished run has exactly one Final, at the end."""
     entries: list[Entry] = []
     for event in trace.events:
-        for part in _parts(trace, event):
+        for part in _entry_fields(trace, event):
             entries.append(Entry(number=len(entries), **part))
     if trace.finished is not None:
         finals = [entry for entry in entries[:-1] if entry.kind == "Final"]
         if finals:  # ends before a resume are no ends any more
-            kept = [entry for entry in entries if entry not in finals]
-            entries = [_renumbered(entry, number) for number, entry in enumerate(kept)]
+            remaining = [entry for entry in entries if entry not in finals]
+            entries = [_renumber(entry, number) for number, entry in enumerate(remaining)]
     return entries
 
 
@@ -101,19 +101,19 @@ def step_summaries(trace: Trace) -> list[dict[str, Any]]:
                 "args": call.requested.args,
                 "reason_summary": excerpt(decision.reason),
                 "observation_summary": excerpt(observation_text(call.observed)) if call.observed else "",
-                **_answered(call),
+                **_approval_fields(call),
             }
             for call in step.calls
         ]
     return rows
 
 
-def _answered(call: CallView) -> dict[str, Any]:
+def _approval_fields(call: CallView) -> dict[str, Any]:
     """What a person, or the operator ahead of time, said of a call; nothing where nobody was asked."""
-    said = call.approval
-    if said is None:
+    approval = call.approval
+    if approval is None:
         return {}
-    return {"approval": {"allowed": isinstance(said, ApprovalGiven), "by": said.by, "note": said.note}}
+    return {"approval": {"allowed": isinstance(approval, ApprovalGiven), "by": approval.by, "note": approval.note}}
 
 
 def observation_text(observed: Observed) -> str:
@@ -136,7 +136,7 @@ def input_text(args: Any) -> str:
     return args if isinstance(args, str) else json.dumps(args, ensure_ascii=False, default=str)
 
 
-def _parts(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
+def _entry_fields(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
     match event.fact:
         case ModelReplied(decision=decision) if decision is not None and decision.reason:
             yield {"kind": "Thought", "content": decision.reason}
@@ -144,18 +144,18 @@ def _parts(trace: Trace, event: Event) -> Iterator[dict[str, Any]]:
             yield {"kind": "Observation", "content": fact.message, "tool": PARSER, "ok": False}
         case ActionRequested() as fact:
             args = trace.calls[fact.call_id].args
-            said = {"content": input_text(args), "tool": fact.tool, "args": args, "call_id": fact.call_id}
-            yield {"kind": "Action", **said}
+            fields = {"content": input_text(args), "tool": fact.tool, "args": args, "call_id": fact.call_id}
+            yield {"kind": "Action", **fields}
         case Observed() as fact:
             tool = trace.calls[fact.call_id].requested.tool
             content = observation_text(fact)
-            said = {"content": content, "tool": tool, "ok": fact.ok, "child": fact.child, "call_id": fact.call_id}
-            yield {"kind": "Observation", **said}
+            fields = {"content": content, "tool": tool, "ok": fact.ok, "child": fact.child, "call_id": fact.call_id}
+            yield {"kind": "Observation", **fields}
         case Finished() as fact:
             yield {"kind": "Final", "content": fact.reason if fact.answer is None else fact.answer}
         case _:
             return
 
 
-def _renumbered(entry: Entry, number: int) -> Entry:
+def _renumber(entry: Entry, number: int) -> Entry:
     return replace(entry, number=number)

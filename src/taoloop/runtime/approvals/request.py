@@ -47,7 +47,7 @@ class ApprovalRequest:
     @property
     def has_always(self) -> bool:
         """Whether an answer may allow further calls: not of a grave one, nor of a tool that needs a yes each time."""
-        return not self.grave and not (self.card is not None and self.card.needs_yes)
+        return not self.grave and not (self.card is not None and self.card.requires_approval)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ class EarlyReads:
         trace, number = self._trace, len(self._reads)
         offered = self._effect.request.tools if self._effect is not None else ()
         card = next((card for card in offered if card.name == name), None)
-        if card is None or name not in self._toolbox or not (card.reads_only and card.runs_beside_others):
+        if card is None or name not in self._toolbox or not (card.reads_only and card.runs_in_parallel):
             return None
         tool = self._toolbox.get(name)
         allowed = trace.limits.max_tool_calls

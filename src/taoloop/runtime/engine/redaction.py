@@ -15,7 +15,7 @@ from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, ApprovalGiven, Fact, ModelReplied
 from taoloop.core.message import Delta
 from taoloop.core.redaction.encodings import secrets_of
-from taoloop.core.redaction.redactor import LONGEST_WORD, Redactor
+from taoloop.core.redaction.redactor import MAX_WORD_CHARS, Redactor
 from taoloop.core.views.steps import CallView
 from taoloop.journals.base import Artifact
 from taoloop.tools.tool import Tool
@@ -203,14 +203,14 @@ class RedactedStream:
             return out
         if not self._holds:
             self._holds = "-----" in self._line or self._redactor.text(self._line) != self._line
-        if held > (_HELD if self._holds else LONGEST_WORD) and self._edge <= self._given:
+        if held > (_HELD if self._holds else MAX_WORD_CHARS) and self._edge <= self._given:
             self._edge = len(self._line) - _CONTEXT  # one endless word, longer than any token
         if held > _HELD:
             out += self._give(self._edge)
             self._holds = False
         elif not self._holds and not self._redactor.may_begin(self._word()):
             self._edge = len(self._line)
-        edge = self._given if self._holds else min(self._edge, self._redactor.opened_at(self._line))
+        edge = self._given if self._holds else min(self._edge, self._redactor.partial_secret_at(self._line))
         held = len(self._line) - self._given
         self._look_at = 0 if held < _LONG else min(held + held // 4, _HELD + 1)  # else long lines take square time
         if edge > self._given:
@@ -223,8 +223,8 @@ class RedactedStream:
 
     def _word(self) -> str:
         """The word that is being written, from its first letter on."""
-        border = _last_border(self._line[-LONGEST_WORD:])
-        return self._line[-LONGEST_WORD:][border or 0 :]
+        border = _last_border(self._line[-MAX_WORD_CHARS:])
+        return self._line[-MAX_WORD_CHARS:][border or 0 :]
 
     def end(self) -> str:
         """What was held back; the next piece begins a new reply."""

@@ -91,7 +91,7 @@ def refuse(request: ApprovalRequest, why: str = NO_FORMS) -> ApprovalAnswer | No
         return None
     tier = (request.card.tier if request.card is not None else None) or "destructive"
     means = f"--approve {tier}, or a rule in --policy FILE"
-    if request.card is not None and request.card.needs_yes:
+    if request.card is not None and request.card.requires_approval:
         means = "a rule in --policy FILE that allows exactly this tool"
     note = f"nobody could be asked, for {why}. Who runs `tao mcp` can allow calls of {request.tool!r}: {means}"
     return ApprovalAnswer(approved=False, by=BY, note=note, batch=True)

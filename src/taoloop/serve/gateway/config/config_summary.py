@@ -121,7 +121,7 @@ def _address(spec: str, env: Mapping[str, str]) -> str:
 
 
 def _tier(tool: Tool) -> str:
-    asks = ", asks each time" if tool.card.needs_yes else ""
+    asks = ", asks each time" if tool.card.requires_approval else ""
     return f"{tool.card.tier or 'tier not declared'}{asks}"
 
 

@@ -56,7 +56,7 @@ class RequestLog:
 
     def learn(self, secrets: Mapping[str, str]) -> None:
         """Take these out too from here on: those of a configuration that was changed. May be called in any thread."""
-        self._redactor = self._redactor.joined(redactor_for({}, secrets))
+        self._redactor = self._redactor.merged_with(redactor_for({}, secrets))
 
     def visit(self, visit: RequestContext, status: int) -> None:
         """The line of a request that has ended. `status` 499: the client left before there was an answer."""
