@@ -9,17 +9,14 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import listed_cards, unwrap_call_tool
+from taoloop.core.codec import json_writer
 from taoloop.core.decision import Call
 from taoloop.core.effects import RequestCalls
-from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict
-from taoloop.core.fast_dataclass import maker
+from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict, new_action_requested
 from taoloop.core.handles.handle import contains_handle
 from taoloop.core.handles.opaque_observation import READER
-from taoloop.core.json_writer import json_writer
 from taoloop.core.policy import Policy
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
-
-_new_request = maker(ActionRequested)
 
 Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
 """Takes a call id, a known tool's name and the arguments; gives them as JSON values, or what is wrong with them."""
@@ -92,7 +89,7 @@ def _denial_message(trace: Trace, verdict: Verdict) -> str:
 def _action_requested(
     policy: Policy, step: int, call_id: str, call: Call, args: Any, card: ToolCard | None, verdict: Verdict
 ) -> ActionRequested:
-    return _new_request(
+    return new_action_requested(
         step=step,
         call_id=call_id,
         tool=call.tool,

@@ -1,8 +1,9 @@
-"""Events as JSON and back: the stored form and the form of `--json`."""
+"""Events as JSON and back: the stored form and the form of `--json`. Also a fast writer of small JSON values."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 from typing import Any, cast
@@ -66,3 +67,26 @@ def fact_of_record(record: dict[str, Any]) -> Fact:
 @cache
 def _adapter(kind: str) -> TypeAdapter[Fact]:
     return TypeAdapter(_BY_KIND[kind])
+
+
+def json_writer(encoder: json.JSONEncoder) -> Callable[[Any], str]:
+    """What `encoder.encode` does, but with its C part made once.
+
+    To make it anew for each value costs more than to write a small one: the loop writes several in every step, which
+    would cost 7 % more without this (`benchmarks/overhead.py`).
+    """
+    try:
+        write = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # undocumented
+            None,
+            encoder.default,
+            json.encoder.encode_basestring,
+            encoder.indent,
+            encoder.key_separator,
+            encoder.item_separator,
+            encoder.sort_keys,
+            encoder.skipkeys,
+            encoder.allow_nan,
+        )
+    except (AttributeError, TypeError):  # a Python without it, or with another one
+        return encoder.encode
+    return lambda value: "".join(write(value, 0))

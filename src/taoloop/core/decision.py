@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from taoloop.core.fast_dataclass import fast_init
+from taoloop.core.fast_dataclass import fast_constructor
 
 _CITATION = re.compile(r"(?<![0-9A-Za-z_])doc:([0-9a-z]{12})(?![0-9A-Za-z_])")
 
@@ -19,7 +19,6 @@ def cited_ids(text: str) -> tuple[str, ...]:
 EXCERPT_CHARS = 200
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One action as the model asked for it. `args` is whatever JSON value stood there; the executor judges it.
@@ -32,7 +31,9 @@ class Call:
     ref: str | None = None
 
 
-@fast_init
+new_call = fast_constructor(Call)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
     """The model wants to act. `reason` is its visible thought (may be empty); `calls` has at least one entry."""
@@ -41,7 +42,9 @@ class Act:
     reason: str = ""
 
 
-@fast_init
+new_act = fast_constructor(Act)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The model is done: `text` is its answer to the task."""

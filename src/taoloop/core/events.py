@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.decision import Act, Answer, Call
-from taoloop.core.fast_dataclass import fast_init
+from taoloop.core.fast_dataclass import fast_constructor
 from taoloop.core.limits import Limits
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
 from taoloop.core.policy import VerdictKind
@@ -100,7 +101,6 @@ class Undoing:
     plan: tuple[Undo, ...]
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
     """A run began. `nonce` frames untrusted text in the prompt; `history` are the earlier turns that the model sees.
@@ -130,7 +130,6 @@ class RunStarted:
     version: int = EVENT_VERSION
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplied:
     """The model answered. `decision` is what the dialect read in it; None means that it was unreadable.
@@ -151,6 +150,9 @@ class ModelReplied:
     cost_usd: float | None = None
     latency_s: float = 0.0
     thinking: str = ""
+
+
+new_model_replied = fast_constructor(ModelReplied)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +195,6 @@ class ReplyRejected:
     excerpt: str = ""
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionRequested:
     """The model wants this call. `digest` names tool and arguments exactly; `ref` is the provider's id.
@@ -217,6 +218,9 @@ class ActionRequested:
     policy: str = ""
     sources: tuple[Source, ...] = ()
     written: Any = None
+
+
+new_action_requested = fast_constructor(ActionRequested)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +266,6 @@ class ApprovalRefused:
     note: str = ""
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionStarted:
     """The intent: from here on the world may have been touched. `attempt` counts from 1."""
@@ -296,7 +299,6 @@ class DoubtSettled:
     note: str = ""
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """What came back for `call_id`. `output` is untrusted data: shown to the model, never obeyed.
@@ -321,6 +323,9 @@ class Observed:
     child: str | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
+
+
+new_observed = fast_constructor(Observed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,7 +402,6 @@ class Noted:
     about: str = ""
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """The end of the run. `limit` names the limit that ended it; `reason` is exact and meant for people.
@@ -472,3 +476,7 @@ class Event(NamedTuple):
     def kind(self) -> str:
         """The name of the fact, as stored."""
         return self.fact.kind
+
+
+new_event = partial(tuple.__new__, Event)
+"""An event of its three parts in one tuple, for half the cost of calling the class (`benchmarks/overhead.py`)."""

@@ -1,4 +1,9 @@
-"""Dataclasses that are made faster: the loop makes some fifteen of them in every step."""
+"""Fast construction of the few frozen dataclasses of which the loop makes several in every step.
+
+`dataclasses` fills a frozen instance by `object.__setattr__`, which looks each name up, and the call of a class puts
+keywords into a dict and takes them out again. Without the constructors made here a step costs 9 % more
+(`benchmarks/overhead.py`). The class itself stays the plain way to make the same instances.
+"""
 
 from __future__ import annotations
 
@@ -8,57 +13,31 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def fast_init(cls: type[T]) -> type[T]:
-    """Give a frozen dataclass with slots (keywords only) an `__init__` that costs half of its own.
+def fast_constructor(cls: type[T]) -> type[T]:
+    """A function that takes the keywords of `cls` and makes the same instances.
 
-    `dataclasses` fills a frozen instance by `object.__setattr__`, which looks each name up. Here the new instance is of
-    an open twin class, with the same slots, while it is filled. Nothing else changes: then it is as frozen as before.
-    Subclasses are filled as `dataclasses` does it.
+    The new instance is of an open twin class, with the same slots, while it is filled; then it becomes one of `cls`,
+    as frozen as any other.
+
+    Raises:
+        TypeError: a field is not set by a keyword.
     """
-    plain = cls.__init__  # that of dataclasses, which takes keywords
-    made = _written(cls, "__init__", "self", "become(self, twin)", "become(self, cls)", plain=plain)
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    cls.__init__ = made  # type: ignore[method-assign]  # in place of the one of dataclasses
-    return cls
-
-
-def maker(cls: type[T]) -> type[T]:
-    """A function that makes instances as `cls` itself does, for where many are made.
-
-    It costs a third of that again: the call of a class puts keywords into a dict and takes them out again, that of a
-    function does not; and an open instance becomes a frozen one by a mere assignment.
-    """
-    # to a type checker it is the class, so that it knows the keywords
-    return _written(  # type: ignore[no-any-return]
-        cls, f"make_{cls.__name__}", "", "self = twin()", "self.__class__ = cls", last="return self"
-    )
-
-
-def _written(cls: type, name: str, first: str, begin: str, close: str, last: str = "", plain: Any = None) -> Any:
-    """A function of the fields of `cls` that sets them on `self`; of a subclass by `plain`."""
-    own = dataclasses.fields(cls)
-    twin = type(cls.__name__, (), {"__slots__": tuple(one.name for one in own)})
-    become = object.__dict__["__class__"].__set__
-    names: dict[str, Any] = {"become": become, "twin": twin, "cls": cls, "plain": plain}
-    parameters, body = [first] if first else [], [begin]
-    if plain is not None:
-        every = ", ".join(f"{one.name}={one.name}" for one in own)
-        body.insert(0, f"if self.__class__ is not cls: return plain(self, {every})")
-    parameters.append("*")
-    for one in own:
-        if not one.init:
-            raise TypeError(f"{cls.__name__}.{one.name} cannot be set quickly.")
-        names[f"default_{one.name}"] = one.default
-        given = one.default is one.default_factory is dataclasses.MISSING
-        parameters.append(one.name if given else f"{one.name}=default_{one.name}")
-        body.append(f"self.{one.name} = {one.name}")
-        if one.default_factory is not dataclasses.MISSING:
-            names[f"make_{one.name}"] = one.default_factory
-            body.insert(0, f"if {one.name} is default_{one.name}: {one.name} = make_{one.name}()")
-    body.append(close)
-    if hasattr(cls, "__post_init__"):
-        body.append("self.__post_init__()")
-    body.append(last)
-    source = f"def {name}({', '.join(parameters)}):\n" + "\n".join(f"    {line}" for line in body if line)
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # a dataclass
+    twin = type(cls.__name__, (), {"__slots__": tuple(field.name for field in fields)})
+    names: dict[str, Any] = {"become": object.__dict__["__class__"].__set__, "twin": twin, "cls": cls}
+    parameters, factories, assignments = ["*"], [], []
+    for field in fields:
+        if not field.init:
+            raise TypeError(f"{cls.__name__}.{field.name} cannot be set by a keyword.")
+        names[f"default_{field.name}"] = field.default
+        is_required = field.default is field.default_factory is dataclasses.MISSING
+        parameters.append(field.name if is_required else f"{field.name}=default_{field.name}")
+        if field.default_factory is not dataclasses.MISSING:
+            names[f"make_{field.name}"] = field.default_factory
+            factories.append(f"if {field.name} is default_{field.name}: {field.name} = make_{field.name}()")
+        assignments.append(f"self.{field.name} = {field.name}")
+    check = ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
+    body = [*factories, "self = twin()", *assignments, "become(self, cls)", *check, "return self"]
+    source = f"def new_{cls.__name__}({', '.join(parameters)}):\n" + "\n".join(f"    {line}" for line in body)
     exec(source, names)  # noqa: S102  # as dataclasses do; the text is made of the names of fields
-    return names[name]
+    return names[f"new_{cls.__name__}"]  # type: ignore[no-any-return]  # to a type checker it is the class

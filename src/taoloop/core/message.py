@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from taoloop.core.fast_dataclass import fast_init
+from taoloop.core.fast_dataclass import fast_constructor
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -15,7 +15,6 @@ of what the prompt can no longer hold, for what the task calls for, before anyth
 observations on behalf of a model that must not."""
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallText:
     """A tool call as the provider delivered it: `arguments` is JSON text, not yet trusted to be JSON."""
@@ -25,7 +24,9 @@ class ToolCallText:
     id: str | None = None
 
 
-@fast_init
+new_tool_call_text = fast_constructor(ToolCallText)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message of a chat. `tool_call_id` ties a tool message to the call that it answers."""
@@ -36,7 +37,9 @@ class Message:
     tool_call_id: str | None = None
 
 
-@fast_init
+new_message = fast_constructor(Message)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens of one call or of a whole run. `cached_tokens` is the part of the input that a cache served."""

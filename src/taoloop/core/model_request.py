@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.fast_dataclass import fast_constructor
 from taoloop.core.message import Delta, Message, Purpose
 from taoloop.core.trace import Trace
 
@@ -38,3 +39,6 @@ class ModelRequest:
     timeout_s: float | None = None
     reply_schema: Mapping[str, Any] | None = None
     on_delta: Callable[[Delta], None] | None = None
+
+
+new_model_request = fast_constructor(ModelRequest)

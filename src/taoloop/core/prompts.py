@@ -58,7 +58,9 @@ class PromptSet:
 
 @lru_cache(maxsize=256)
 def _compile_template(text: str) -> tuple[str, Callable[[Mapping[str, object]], tuple[object, ...]]]:
-    """A text as a `%` pattern, which is quick to fill, and what takes the values of its places in their order.
+    """A text as a `%` pattern, and what takes the values of its places in their order.
+
+    To substitute in the template itself every time would cost 10 % of a step (`benchmarks/overhead.py`).
 
     Raises:
         ValueError: a dollar sign in it begins no place.

@@ -31,10 +31,11 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
     Status,
+    new_event,
 )
 from taoloop.core.limits import Limits
 from taoloop.core.message import Usage
-from taoloop.core.views.steps import PROBE, TIMED_OUT, CallView, Step, Steps, View, call_view
+from taoloop.core.views.steps import PROBE, TIMED_OUT, CallView, Step, Steps, View
 from taoloop.errors import IllegalEvent
 
 Phase = Literal["new", "thinking", "replied", "decided", "acting", "answered", "closed"]
@@ -48,7 +49,6 @@ TOOL_CALL_LIMIT = "tool_call_limit"
 V = TypeVar("V", bound=View)
 
 _DEFAULT_LIMITS = Limits()  # until the run has begun
-_new = tuple.__new__  # of an `Event`: half of the price of the class itself, which is paid for every fact of every run
 
 
 class _UnstartedAttribute:
@@ -133,7 +133,7 @@ class Trace:
         Raises:
             IllegalEvent: the fact does not fit. The trace is unchanged.
         """
-        event = _new(Event, (len(self.events), at, fact))
+        event: Event = new_event((len(self.events), at, fact))
         self._fold(fact, at)
         self.events.append(event)
         return event
@@ -279,7 +279,7 @@ class Trace:
         self.phase = "thinking"
 
     def _action_requested(self, fact: ActionRequested, _at: float) -> None:
-        self.pending[fact.call_id] = call_view(requested=fact)
+        self.pending[fact.call_id] = CallView(requested=fact)
         self.calls_requested += 1
         if fact.verdict != "deny":
             self.tool_calls += 1

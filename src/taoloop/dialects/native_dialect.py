@@ -7,9 +7,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.cards.coercion import schema_types
-from taoloop.core.decision import Act, Answer, Call, Decision, Problem
-from taoloop.core.fast_dataclass import maker
-from taoloop.core.message import Message, ModelReply, ToolCallText
+from taoloop.core.decision import Answer, Call, Decision, Problem, new_act, new_call
+from taoloop.core.message import Message, ModelReply, ToolCallText, new_message, new_tool_call_text
 from taoloop.dialects.parsing.call_arguments import build_call, is_program, parse_bare_input
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated, strip_end_tokens
 from taoloop.dialects.parsing.fast_path import canonical_args
@@ -34,10 +33,6 @@ if TYPE_CHECKING:
     from taoloop.core.events import ActionRequested, ModelReplied, Observed, ReplyRejected
     from taoloop.core.prompts import PromptSet
 
-_act = maker(Act)
-_make_call = maker(Call)
-_message = maker(Message)
-_call_text = maker(ToolCallText)
 
 _LEAK = re.compile(f"{BEGINS}(?:{OPENER}|{FOREIGN_TURN})", re.IGNORECASE)
 _STRING_MEMBER = re.compile(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")
@@ -95,7 +90,7 @@ class NativeDialect:
             if reply.tool_calls:
                 calls = _parse_calls(reply.tool_calls, cards)
                 _check_text_agrees(text, calls, cards)
-                return _act(calls=calls, reason=text)
+                return new_act(calls=calls, reason=text)
             if (tagged := _IN_TAGS.fullmatch(text)) is not None:
                 text = tagged[2].strip()
             if not text or _EMPTY_FENCE.fullmatch(text):
@@ -123,14 +118,17 @@ class NativeDialect:
         if decision is None or not requested:
             return Message(role="assistant", content=displayed_reply(_text_with_calls(replied)))
         calls = tuple(
-            [_call_text(name=r.tool, arguments=dumps(with_written_args(r).args), id=r.call_id) for r in requested]
+            [
+                new_tool_call_text(name=r.tool, arguments=dumps(with_written_args(r).args), id=r.call_id)
+                for r in requested
+            ]
         )
-        return _message(role="assistant", content=decision.reason, tool_calls=calls)
+        return new_message(role="assistant", content=decision.reason, tool_calls=calls)
 
     def observation(self, requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> Message:
         """The framed observation as a tool message."""
         content = observation_text(requested, observed, prompts, nonce)
-        return _message(role="tool", content=content, tool_call_id=requested.call_id)
+        return new_message(role="tool", content=content, tool_call_id=requested.call_id)
 
     def correction(self, rejected: ReplyRejected, prompts: PromptSet, *, tools: bool, reasons: bool) -> Message:
         """What was wrong, and what is expected."""
@@ -153,7 +151,7 @@ def _parse_call(tool_call: ToolCallText, cards: Sequence[ToolCard]) -> Call:
     if source.startswith("{"):
         args = canonical_args(name, source, cards)
         if args is not None:
-            return _make_call(tool=name, args=args, ref=tool_call.id)
+            return new_call(tool=name, args=args, ref=tool_call.id)
     source = strip_end_tokens(source.strip())
     value, is_guess = _parse_bare_argument(name, source, cards) or _parse_arguments(name, source)
     call = build_call(name, value, cards, is_guess=is_guess)

@@ -9,8 +9,7 @@ from typing import Any
 
 from taoloop.core.decision import Answer, Problem
 from taoloop.core.effects import CallModel
-from taoloop.core.events import Fact, ModelReplied, ReplyRejected
-from taoloop.core.fast_dataclass import maker
+from taoloop.core.events import Fact, ReplyRejected, new_model_replied
 from taoloop.core.message import ModelReply, Usage
 from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import replace_surrogates
@@ -18,8 +17,6 @@ from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.cleanup import is_truncated
 from taoloop.dialects.prompt.intent_question import parse_intent
 from taoloop.errors import ModelError
-
-_replied = maker(ModelReplied)
 
 AnswerCheck = Callable[[Answer], Answer | Problem]
 """Judges the answer of a run with an output schema: the answer as canonical JSON, or what is wrong with it."""
@@ -52,7 +49,7 @@ def reply_to_events(
         if check is not None and isinstance(decision, Answer):
             decision = check(decision)
     problem = decision if isinstance(decision, Problem) else None
-    replied = _replied(
+    replied = new_model_replied(
         step=effect.step,
         purpose=request.purpose,
         text=text,

@@ -24,10 +24,9 @@ from taoloop.core.events import (
     Noted,
     Observed,
 )
-from taoloop.core.fast_dataclass import maker
 from taoloop.core.limit_checks import exceeded_limit, exceeded_step_limit, remaining_s
 from taoloop.core.message import Message, Purpose
-from taoloop.core.model_request import ModelRequest
+from taoloop.core.model_request import new_model_request
 from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView
@@ -40,11 +39,6 @@ from taoloop.policy import needs_intent
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.finish import limit_finish, model_failed
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
-
-_model_request = maker(ModelRequest)
-_call_model = maker(CallModel)
-_request_calls = maker(RequestCalls)
-_run_tools = maker(RunTools)
 
 _SIDE_PURPOSES = ("compact", "pin")  # asked beside the conversation, and not for a decision
 _WITHOUT_TOOLS = ("close", *_SIDE_PURPOSES)
@@ -82,12 +76,12 @@ class LoopStrategy:
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
         if agent.policy.pin == "model" and not trace.pin_asked and _needs_intent_question(trace, reply.decision):
             return self._ask(agent, trace, "pin", reply.step, intent_prompt(trace))
-        return _request_calls(act=reply.decision, step=reply.step, offered=self.acts)
+        return RequestCalls(act=reply.decision, step=reply.step, offered=self.acts)
 
     def _act(self, trace: Trace) -> Effect:
         pending = tuple(trace.pending.values())
         if len(pending) == 1 and pending[0].is_fresh and trace.paused is None:
-            return _run_tools(calls=pending)
+            return RunTools(calls=pending)
         if trace.paused is not None and (waiting := tuple(call for call in pending if call.needs_person)):
             return AskPerson(calls=waiting)  # until it is resumed, a run takes nothing but answers
         if trace.approved_tiers and (allowed := [_preapproval(c) for c in pending if _is_preapproved(trace, c)]):
@@ -175,7 +169,7 @@ class LoopStrategy:
         schema = None
         if purpose not in _SIDE_PURPOSES:
             schema = reply_schema(dialect, offered, agent.output_schema, reasons=self.reasons)
-        request = _model_request(
+        request = new_model_request(
             task=trace.task,
             trace=trace,
             messages=messages,
@@ -191,7 +185,7 @@ class LoopStrategy:
             timeout_s=agent.model_timeout_s if purpose == "close" else remaining_s(trace, agent.model_timeout_s),
             reply_schema=schema,
         )
-        return _call_model(request=request, step=step)
+        return CallModel(request=request, step=step)
 
 
 _NOTHING_UNRESOLVED = Unresolved()

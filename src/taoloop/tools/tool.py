@@ -12,7 +12,6 @@ import pydantic_core
 
 from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.fast_dataclass import maker
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
 
 
@@ -59,7 +58,7 @@ OutputChecker = Callable[[Any], None]
 _NO_ITERATORS = frozenset({bool, int, float, type(None), dict, list, tuple, set})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ValidatedArgs:
     """Arguments that fit: as JSON (what the trace records) and as the values that the handler takes."""
 
@@ -73,10 +72,6 @@ class ToolOutput:
 
     text: str
     form: Literal["json", "text"]
-
-
-_prepared = maker(ValidatedArgs)
-_output = maker(ToolOutput)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,13 +163,13 @@ class Tool:
                 hint="Send less, or in parts.",
             )
         try:
-            return _prepared(args=args, values=self.check(raw))
+            return ValidatedArgs(args=args, values=self.check(raw))
         except InvalidArguments:
             corrected = coerce_args(args, card.input_schema)
             corrected_raw = pydantic_core.to_json(corrected)
             if corrected_raw == raw:
                 raise
-            return _prepared(args=corrected, values=self.check(corrected_raw))
+            return ValidatedArgs(args=corrected, values=self.check(corrected_raw))
 
     def invoke(self, values: Mapping[str, Any], context: ToolContext | None) -> Any:
         """Run the handler with prepared values; gives its result, or an awaitable of it for an async handler.
@@ -205,7 +200,7 @@ class Tool:
         if self.check_output is not None:
             self.check_output(result)
         if isinstance(result, str):
-            return _output(text=result, form="text")
+            return ToolOutput(text=result, form="text")
         try:
             text = pydantic_core.to_json(result, inf_nan_mode="strings").decode()
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError) as error:
@@ -214,7 +209,7 @@ class Tool:
                 f"{error}.",
                 hint="The call was carried out; do not repeat it only because of this.",
             ) from error
-        return _output(text=text, form="json")
+        return ToolOutput(text=text, form="json")
 
 
 def handler_is_async(handler: Callable[..., Any]) -> bool:

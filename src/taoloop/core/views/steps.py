@@ -21,7 +21,6 @@ from taoloop.core.events import (
     Observed,
     ReplyRejected,
 )
-from taoloop.core.fast_dataclass import maker
 
 NO_OUTCOME, TIMED_OUT = "no_outcome", "timeout"
 """Why a call is in doubt: its process ended before the outcome was kept, or it gave none in time."""
@@ -88,9 +87,6 @@ class CallView:
         return self.requested.verdict == "ask" and self.approval is None
 
 
-call_view = maker(CallView)
-
-
 class Step:
     """One decision of the model (with the replies that led to it) and the calls that answer it."""
 
@@ -129,7 +125,7 @@ class Steps:
             case ReplyRejected() as fact if self.steps and self.steps[-1].number == fact.step:
                 self.steps[-1].rejected.append(fact)
             case ActionRequested() as fact:
-                call = self.calls[fact.call_id] = call_view(requested=fact)
+                call = self.calls[fact.call_id] = CallView(requested=fact)
                 self.steps[-1].calls.append(call)
             case ApprovalGiven() | ApprovalRefused() as fact:
                 self.calls[fact.call_id].approval = fact

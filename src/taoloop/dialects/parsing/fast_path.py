@@ -1,6 +1,7 @@
 """The short way to a decision: for replies in canonical form, which most are.
 
-It may only say what the tolerant reader would say as well, and leaves everything else to that one.
+It may only say what the tolerant reader would say as well, and leaves everything else to that one. Without it a step
+costs 30 % more (`benchmarks/overhead.py`).
 """
 
 from __future__ import annotations

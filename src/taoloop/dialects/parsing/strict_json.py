@@ -11,7 +11,7 @@ import re
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from taoloop.core.json_writer import json_writer
+from taoloop.core.codec import json_writer
 
 _FENCED = re.compile(r"(?P<before>[^`]*)(?P<fence>`{3,})(?:json)?[ \t]*\n(?P<body>.*?)\n?(?P=fence)\s*", re.DOTALL)
 

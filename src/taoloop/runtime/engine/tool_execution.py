@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from taoloop.core.events import Fault, Observed
-from taoloop.core.fast_dataclass import maker
+from taoloop.core.events import Fault, Observed, new_observed
 from taoloop.core.preview import preview
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import HandedOver, TaoError, ToolTimeout
@@ -22,8 +21,6 @@ from taoloop.runtime.engine.stdout_capture import CapturedOutput, capture_output
 from taoloop.runtime.engine.time_limit import within
 from taoloop.runtime.engine.worker_threads import POOL
 from taoloop.tools.tool import Tool, ToolContext, ToolOutput
-
-_observed = maker(Observed)
 
 MAX_MESSAGE_CHARS = 2_000
 
@@ -47,9 +44,6 @@ class Outcome:
     is_lost: bool = False
     is_done: bool = False
     handed_over: HandedOver | None = None
-
-
-_outcome = maker(Outcome)
 
 
 async def execute_tool(
@@ -105,7 +99,7 @@ def outcome_of(
     shown = text if len(text) <= limit else preview(text, output.form, limit).text
     cut = shown is not text
     ref = f"obs_{call_id}" if cut else None
-    observed = _observed(
+    observed = new_observed(
         call_id=call_id,
         ok=True,
         output=shown,
@@ -117,7 +111,7 @@ def outcome_of(
         printed=_printed(printed, clean),
     )
     artifact = Artifact(ref=ref, body=text, form=output.form) if ref else None
-    return _outcome(observed=observed, artifact=artifact, is_done=True)
+    return Outcome(observed=observed, artifact=artifact, is_done=True)
 
 
 def fault_of(error: BaseException, clean: Clean | None = None) -> Fault:

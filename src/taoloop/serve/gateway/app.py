@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from taoloop.runtime.engine.clock import random_hex
 from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
 from taoloop.serve.gateway.observe.metrics import OTHER
 from taoloop.serve.gateway.request_context import RequestContext, failure
@@ -152,7 +152,7 @@ def _way_out(path: str) -> str:
 
 def _request_id(request: web.Request) -> str:
     given = request.headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else f"req_{random_hex(12)}"
+    return given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
 
 
 # The small routes
