@@ -17,6 +17,7 @@ from taoloop.core.events import Event, Finished, ModelReplied, Observed
 from taoloop.errors import ReplayDiverged
 from taoloop.models.replay import ReplayModel
 from taoloop.runtime.after.replay import replay
+from taoloop.runtime.bound_agent import bind
 
 CALLS: list[int] = []
 
@@ -137,7 +138,7 @@ def test_a_stopped_run_replays_too() -> None:
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        return Trace("r", await agent._memory.load("r"))
+        return Trace("r", await bind(agent).memory_journal.load("r"))
 
     assert all(one.same for one in replay(asyncio.run(stop())))
 

@@ -17,6 +17,7 @@ from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.errors import JournalError
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.scripted import ScriptedModel
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.journal_pool import JOURNALS, SharedJournals
 from taoloop.testing.journal_contract import STARTED, events, refused
 
@@ -229,10 +230,10 @@ def test_threads_that_run_an_agent_for_the_first_time_at_once_share_its_memory(m
         both.wait(30)  # each thread is in the middle of making one
         return MemoryJournal(keep=keep)
 
-    monkeypatch.setattr("taoloop.runtime.agent.MemoryJournal", make)
+    monkeypatch.setattr("taoloop.runtime.bound_agent.MemoryJournal", make)
     one = Agent(model="offline")
     found: list[MemoryJournal] = []
-    threads = [threading.Thread(target=lambda: found.append(one._memory)) for _ in range(2)]
+    threads = [threading.Thread(target=lambda: found.append(bind(one).memory_journal)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -247,4 +248,4 @@ def test_an_agent_remembers_the_runs_of_all_threads() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(asyncio.run(one._memory.runs())) == 8
+    assert len(asyncio.run(bind(one).memory_journal.runs())) == 8

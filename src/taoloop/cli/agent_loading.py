@@ -24,7 +24,9 @@ from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
 from taoloop.models.wrappers.build import join_specs, split_specs
 from taoloop.runtime.agent import Agent
+from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.agent_setup import PAGING_TOOL
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.subagent import with_inner_agents
 from taoloop.runtime.tool_source import sources_in
 from taoloop.tools.builtin.catalog import builtin_tools
@@ -128,7 +130,7 @@ def model_notice(before: Agent, after: Agent, env: Mapping[str, str], language: 
     return "" if env.get("TAOLOOP_MODEL", "").strip() else ui_text(language, "no_model")
 
 
-def _model_spec(agent: Agent, env: Mapping[str, str]) -> str:
+def _model_spec(agent: AgentSettings, env: Mapping[str, str]) -> str:
     """The spec of the agent's models, as far as it can be told without making them."""
     others = agent.fallback if isinstance(agent.fallback, list | tuple) else (agent.fallback,)
     first = default_spec(env) if agent.model is None else agent.model
@@ -206,7 +208,7 @@ def _policy(agent: Agent, chosen: AgentOptions) -> Policy:
     return policy if chosen.profile is None else replace(policy, profile=chosen.profile)  # type: ignore[arg-type]  # a choice of the option
 
 
-def _inner(agent: Agent, env: Mapping[str, str]) -> Agent:
+def _inner(agent: AgentSettings, env: Mapping[str, str]) -> AgentSettings:
     """An agent that is a tool: in the environment of the command, and under AI_MOCK with no model of a provider."""
     if agent.env is None:
         agent = replace(agent, env=env)
@@ -229,7 +231,7 @@ def named_tools(names: Sequence[str], env: Mapping[str, str]) -> tuple[Tool | Ca
     return tuple(found)
 
 
-def print_load_problems(agent: Agent) -> None:
+def print_load_problems(agent: AgentSettings) -> None:
     """Say what is wrong with the sources of an agent's tools; the agent has the rest.
 
     Raises:
@@ -238,7 +240,7 @@ def print_load_problems(agent: Agent) -> None:
     problems = [problem for source in sources_in(agent.tools) for problem in source.untold()]
     for problem in problems:
         print_stderr(one_line(str(problem)))
-    if problems and not agent.toolbox.names:
+    if problems and not bind(agent).toolbox.names:
         raise ConfigError("There is no tool left.", hint="The lines before this one say what is wrong.")
 
 

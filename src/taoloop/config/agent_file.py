@@ -23,7 +23,8 @@ from taoloop.models.registry import model_kinds
 from taoloop.models.settings import Rate, Retry
 from taoloop.models.wrappers.build import join_specs, split_specs
 from taoloop.prompts.load import LANGUAGES
-from taoloop.runtime.agent import AUTO, Agent
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.agent_settings import AUTO
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.tool_source import sources_in
 from taoloop.strategies import get_strategy

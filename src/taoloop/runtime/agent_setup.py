@@ -1,4 +1,4 @@
-"""What an agent is made of: its tools by name, and itself as plain data."""
+"""What an agent is made of: its tools by name, its strategy, its limits."""
 
 from __future__ import annotations
 
@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING, Any
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL
 from taoloop.core.limits import Limits
-from taoloop.core.policy import Policy, with_pin
-from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError
-from taoloop.models.base import is_language_model
-from taoloop.policy import needs_intent
-from taoloop.prompts import prompts_for
-from taoloop.runtime.tool_source import resolve_sources, sources_in
+from taoloop.runtime.tool_source import resolve_sources
 from taoloop.strategies import Strategy, get_strategy
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
@@ -26,7 +21,6 @@ if TYPE_CHECKING:
     from taoloop.dialects.reply_events import AnswerCheck
     from taoloop.journals.base import Journal
     from taoloop.models.base import Model
-    from taoloop.runtime.agent import Agent
     from taoloop.runtime.engine.handle_resolver import HandleResolver
 
 SAMPLING = {"json": (0.2, 0.9)}
@@ -71,65 +65,6 @@ def toolbox_of(
 
         box = Toolbox([*box, read_observation])
     return box
-
-
-def spec_of(agent: Agent, language: str) -> AgentSpec:
-    """The agent as plain data, with prompts in `language`.
-
-    Raises:
-        ConfigError: a name is unknown, a prompt file is unusable, or a rule of its policy can never match.
-    """
-    dialect = get_dialect(agent.dialect or agent.bound_model.dialect)
-    own_prompts = Path(agent.prompts) if isinstance(agent.prompts, str) else agent.prompts
-    policy = _policy_of(agent)
-    temperature, top_p = agent.temperature, agent.top_p
-    if temperature is None and top_p is None:
-        temperature, top_p = SAMPLING.get(dialect.name, (None, None))
-    return AgentSpec(
-        name=agent.name,
-        model=agent.bound_model.spec,
-        dialect=dialect.name,
-        strategy=agent.bound_strategy.name,
-        language=language,
-        instructions=agent.instructions,
-        tools=agent.toolbox.cards,
-        limits=agent.limits if agent.max_steps is None else replace(agent.limits, max_steps=agent.max_steps),
-        prompts=prompts_for(
-            language,
-            own_prompts,
-            dialect.name,
-            agent.bound_strategy.name,
-            output=agent.answers is not None,
-            pin=policy.pin == "model",
-            handles=policy.observations == "handles",
-        ),
-        policy=policy,
-        approved_tiers=as_tuple(agent.approved_tiers),
-        closing_turn=agent.closing_turn,
-        repair_turns=agent.repair_turns,
-        temperature=temperature,
-        top_p=top_p,
-        max_output_tokens=agent.max_output_tokens,
-        context_tokens=agent.context_tokens,
-        model_timeout_s=agent.model_timeout_s,
-        early_reads=agent.early_reads,
-        keep_thinking=agent.keep_thinking,
-        source=agent.source,
-        workspace=str(agent.workspace) if agent.workspace is not None else None,
-        memory=str(agent.memory) if agent.memory is not None else None,
-        tools_from=tuple(dict.fromkeys(one.given_as for one in sources_in(agent.tools) if one.given_as)),
-        output_schema=agent.answers.schema if agent.answers is not None else None,
-    )
-
-
-def _policy_of(agent: Agent) -> Policy:
-    """The agent's policy as a run begins with it: who says what the task calls for is settled here, for good."""
-    policy = agent.bound_policy
-    if policy.pin != "auto":
-        return policy
-    can_say = is_language_model(agent.bound_model)
-    asks = can_say and any(needs_intent(policy, card) for card in agent.toolbox.cards)
-    return with_pin(policy, "model" if asks else "keywords")
 
 
 def handles_of(

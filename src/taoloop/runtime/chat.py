@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from taoloop.core.events import Event, Fact, Finished
 from taoloop.core.handles.handle import mask_handles
@@ -16,7 +16,7 @@ from taoloop.runtime.engine.clock import new_run_id
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
-    from taoloop.runtime.agent import Agent
+    from taoloop.runtime.engine.clock import Clock
     from taoloop.runtime.result import Result
 
 MAX_TURNS = 20
@@ -142,6 +142,26 @@ def _shortened(text: str, language: str) -> str:
     return text[:MAX_MESSAGE_CHARS] + _CUT.get(language, _CUT["en"]).format(n=len(text) - MAX_MESSAGE_CHARS)
 
 
+class ChatAgent(Protocol):
+    """What a conversation needs of its agent; an `Agent` has it."""
+
+    @property
+    def clock(self) -> Clock:
+        """The time by which the ids of runs are made."""
+
+    async def run(self, task: str, *args: Any, **options: Any) -> Result:
+        """Run a task (`Agent.run`)."""
+
+    def run_sync(self, task: str, *args: Any, **options: Any) -> Result:
+        """Run a task, for code that is not async."""
+
+    async def resume(self, run_id: str, *args: Any, **options: Any) -> Result:
+        """Resume a run (`Agent.resume`)."""
+
+    def resume_sync(self, run_id: str, *args: Any, **options: Any) -> Result:
+        """Resume a run, for code that is not async."""
+
+
 class Chat:
     """A conversation with one agent: each run continues the last one that gave an answer.
 
@@ -149,7 +169,7 @@ class Chat:
     conversation; one that waits or was stopped is `open`, and must be resumed before the next task.
     """
 
-    def __init__(self, agent: Agent, after: str | None = None) -> None:
+    def __init__(self, agent: ChatAgent, after: str | None = None) -> None:
         self.agent, self.after = agent, after
         self.open: str | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.core.events import RunStarted
@@ -13,15 +13,17 @@ from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.strict_json import loads
 from taoloop.errors import RunExists, TaoError, ToolError
 from taoloop.policy import stricter, tainted, trusted_texts
+from taoloop.runtime.after.recovery import recover_on_start
+from taoloop.runtime.agent_settings import AgentSettings
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.child_run import ParentRun
-from taoloop.runtime.engine.clock import new_nonce
+from taoloop.runtime.engine.clock import new_nonce, new_run_id
+from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import require_resumable
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool, ToolContext
 
-if TYPE_CHECKING:
-    from taoloop.runtime.agent import Agent
-    from taoloop.runtime.result import Result
+A = TypeVar("A", bound=AgentSettings)
 
 MAX_DEPTH = 3
 """How many runs may stand around a run: deeper nesting is refused, for it is more likely a circle than a plan."""
@@ -53,7 +55,7 @@ _ADVICE = {error.code: error.advice for error in _ERRORS}
 class AgentTool:
     """The handler of an agent that is a tool."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: AgentSettings) -> None:
         self.agent = agent
 
     async def __call__(self, task: str, context: str = "", *, call: ToolContext) -> Any:
@@ -67,15 +69,23 @@ class AgentTool:
         if isinstance(inside, ParentRun):
             result = await self._run_inside(inside, whole, call.call_id)
         else:
-            result = await self.agent.run(whole)  # called by hand, with no run around it
+            result = await self._run_alone(whole)
         return self._answer(result)
+
+    async def _run_alone(self, task: str) -> Result:
+        """The run of a call that was made by hand, with no run around it."""
+        bound = bind(self.agent)
+        started = RunStarted(task=replace_surrogates(task), agent=bound.spec_for(task), nonce=new_nonce())
+        async with bound.open_journal() as journal:
+            await recover_on_start(self.agent, journal)
+            return await bound.start(journal, Trace(new_run_id(self.agent.clock.now())), started)
 
     async def _run_inside(self, inside: ParentRun, task: str, call_id: str) -> Result:
         """Begin the run of this call, or go on with it where an earlier attempt left off.
 
         Its id follows from the call, so a call that is repeated after a crash finds the run that it began.
         """
-        agent, parent = self.agent, inside.parent
+        bound, parent = bind(self.agent), inside.parent
         depth = parent.started.depth + 1 if parent.started is not None else 1
         if depth > MAX_DEPTH:
             raise ToolError(
@@ -84,7 +94,7 @@ class AgentTool:
                 hint="Do it without another agent.",
             )
         trace = Trace(f"{parent.run_id}.{call_id.removeprefix('call_')}")
-        spec = agent.spec_for(task)
+        spec = bound.spec_for(task)
         spec = replace(
             spec,
             limits=inside.limits(spec.limits),
@@ -100,10 +110,10 @@ class AgentTool:
             tainted=tainted(parent) or _takes_values(parent, call_id),
             trusted=trusted_texts(parent),
         )
-        approver = inside.approver_for(agent.approve)
+        approver = inside.approver_for(self.agent.approve)
         inside.child = trace
         try:
-            return await agent.start(inside.journal, trace, started, approver=approver, redactor=inside.redactor)
+            return await bound.start(inside.journal, trace, started, approver=approver, redactor=inside.redactor)
         except RunExists:
             trace = Trace(trace.run_id, await inside.journal.load(trace.run_id))
             if trace.started is None or trace.started.parent != parent.run_id:
@@ -115,13 +125,13 @@ class AgentTool:
                 ) from None
             inside.child = trace
         if trace.finished is not None and trace.finished.status != "stopped":
-            return agent.result_of(trace)
+            return bound.result_of(trace)
         try:
-            require_resumable(trace, agent.toolbox)  # its tools may be others than when it began
+            require_resumable(trace, bound.toolbox)  # its tools may be others than when it began
         except TaoError:
             inside.child = None
             raise
-        return await agent.continue_run(
+        return await bound.continue_run(
             inside.journal,
             trace,
             limits=inside.limits(trace.agent.limits),
@@ -142,7 +152,7 @@ class AgentTool:
 
 
 def agent_tool(
-    agent: Agent,
+    agent: AgentSettings,
     *,
     purpose: str,
     name: str | None = None,
@@ -152,14 +162,14 @@ def agent_tool(
     timeout_s: float = TIMEOUT_S,
 ) -> Tool:
     """The agent as a tool; see `Agent.as_tool`."""
-    schema = agent.answers.schema if agent.answers is not None else None
+    validator = bind(agent).output_validator
     card = ToolCard(
         name=name or agent.name,
         purpose=purpose,
         use_when=use_when,
         avoid_when=avoid_when,
         input_schema=_SCHEMA,
-        output_schema=schema,
+        output_schema=validator.schema if validator is not None else None,
         errors=_ERRORS,
         tier=tier_of(agent) if tier == "auto" else tier,  # type: ignore[arg-type]  # the card refuses what is none
         timeout_s=timeout_s,
@@ -171,44 +181,44 @@ def agent_tool(
     return replace(tool_from_card(card, AgentTool(agent)), runs_inside=True)
 
 
-def inner_agents(agent: Agent) -> list[Agent]:
+def inner_agents(agent: AgentSettings) -> list[AgentSettings]:
     """The agents among the tools of an agent, and theirs."""
-    own = [one.handler.agent for one in agent.toolbox if isinstance(one.handler, AgentTool)]
-    return [found for inner in own for found in (inner, *inner_agents(inner))]
+    own = [tool.handler.agent for tool in bind(agent).toolbox if isinstance(tool.handler, AgentTool)]
+    return [each for inner in own for each in (inner, *inner_agents(inner))]
 
 
-def with_inner_agents(agent: Agent, change: Callable[[Agent], Agent]) -> Agent:
+def with_inner_agents(agent: A, change: Callable[[AgentSettings], AgentSettings]) -> A:
     """The agent with `change` made to every agent among its tools, and theirs."""
 
-    def changed(one: Any) -> Any:
-        if not (isinstance(one, Tool) and isinstance(one.handler, AgentTool)):
-            return one
-        return replace(one, handler=AgentTool(change(with_inner_agents(one.handler.agent, change))))
+    def changed(tool: Any) -> Any:
+        if not (isinstance(tool, Tool) and isinstance(tool.handler, AgentTool)):
+            return tool
+        return replace(tool, handler=AgentTool(change(with_inner_agents(tool.handler.agent, change))))
 
     if not isinstance(agent.tools, list | tuple):
-        return agent  # what is wrong with them is told elsewhere
-    return replace(agent, tools=tuple(changed(one) for one in agent.tools))
+        return agent  # what is wrong with them is reported elsewhere
+    return replace(agent, tools=tuple(changed(tool) for tool in agent.tools))
 
 
-def tier_of(agent: Agent) -> Tier:
+def tier_of(agent: AgentSettings) -> Tier:
     """What a call of the agent can do unasked.
 
     A call that changes something is put before a person where it is made, inside; only tiers that the agent has
     allowed ahead of time count as its own. What a person must allow counts as `draft`: recorded, and not asked twice.
     """
     reached: list[Tier] = ["read"]
-    for card in agent.toolbox.cards:
+    for card in bind(agent).toolbox.cards:
         tier = card.tier or "destructive"
         asks = tier in ("write", "destructive") and (card.requires_approval or tier not in agent.approved_tiers)
         reached.append("draft" if asks else tier)
     return max(reached, key=TIERS.index)
 
 
-def egress_without_approval(agent: Agent) -> bool:
+def egress_without_approval(agent: AgentSettings) -> bool:
     """Whether a call of the agent may send data out unasked: only its tiers allowed ahead count, as for `tier_of`."""
     return any(
         card.sends_out(dict.fromkeys(card.parameters, True))
-        for card in agent.toolbox.cards
+        for card in bind(agent).toolbox.cards
         if (card.tier or "destructive") in agent.approved_tiers and not card.requires_approval
     )
 

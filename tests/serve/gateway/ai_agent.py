@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 import yaml
 
 from taoloop.runtime.agent import Agent
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.config.load_config import load_config
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
@@ -126,7 +127,7 @@ def run(agent: Agent, task: str = "What is the weather in Bonn?") -> Result:
         try:
             return await agent.run(task)
         finally:
-            await agent.bound_model.close()
+            await bind(agent).model.close()
 
     return asyncio.run(body())
 

@@ -12,6 +12,7 @@ import yaml
 from tests.serve.gateway.conftest import upstream
 
 from taoloop.errors import AgentFileError
+from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.config.gateway_file import TOP
 from taoloop.serve.gateway.config.load_config import load_config
 from taoloop.serve.gateway.config.model import GatewayConfig
@@ -191,7 +192,7 @@ def test_a_host_has_another_place_for_tools_and_models(how: str, tmp_path: Path)
     assert isinstance(tool.handler, OperationCaller)
     assert tool.handler.api.source.base_url == "http://127.0.0.1:9/v1"
     assert agent.env == {"OPENAI_BASE_URL": "http://127.0.0.1:8/v1"}
-    assert agent.bound_model.spec == "openai:gpt-4o"
+    assert bind(agent).model.spec == "openai:gpt-4o"
 
 
 def test_a_plain_agent_file_has_its_hosts_resolved_too(tmp_path: Path) -> None:

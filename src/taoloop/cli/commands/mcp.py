@@ -42,6 +42,7 @@ from taoloop.policy import reject_unmatchable_rules
 from taoloop.runtime.after.recovery import orphans
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_setup import PAGING_TOOL
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.journal_pool import JOURNALS
 from taoloop.runtime.subagent import inner_agents
@@ -229,7 +230,7 @@ def _agent(plan: _Plan, source: str) -> Agent:
 def _check(agent: Agent) -> None:
     """Tell what is wrong with an agent before anything is served."""
     for one in (agent, *inner_agents(agent)):
-        for spec in split_specs(one.spec_for("").model):
+        for spec in split_specs(bind(one).spec_for("").model):
             require_extra(spec)
 
 

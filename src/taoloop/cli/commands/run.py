@@ -51,6 +51,7 @@ from taoloop.errors import ConfigError, RunHeld, RunNotResumable, TaoError
 from taoloop.models.wrappers.build import split_specs
 from taoloop.runtime.after.recovery import Recovered
 from taoloop.runtime.agent import Agent
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.engine.delta_fanout import DeltaListener
 from taoloop.runtime.result import Result
@@ -227,7 +228,7 @@ class Session:
             return await agent.run(run_id=self.trace.run_id, on_event=listener, on_delta=hears, **self._ask)
         finally:
             with suppress(Exception):
-                await agent.bound_model.close()
+                await bind(agent).model.close()
                 await agent.close()
 
     def _print_outcome(self, stopper: SignalStopper, view: JsonView | LiveView, stream: TextIO) -> int:
@@ -268,7 +269,7 @@ def _new(chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None
     agent = with_mock_model(named, chosen, env)
     with warn_if_workspace_is_new(agent.workspace):
         spec = agent.spec_for(task)  # whatever is wrong with the agent is told before anything is stored
-        models = [spec.model, *(inner.spec_for(task).model for inner in inner_agents(agent))]
+        models = [spec.model, *(bind(inner).spec_for(task).model for inner in inner_agents(agent))]
     for model in models:
         for one in split_specs(model):
             require_extra(one)

@@ -15,7 +15,8 @@ from taoloop.core.trace import Trace
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow
 from taoloop.journals.run_locks import locks_of, starts_as_fork
-from taoloop.runtime.agent import Agent
+from taoloop.runtime.agent_settings import AgentSettings
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import require_resumable
 
@@ -36,7 +37,7 @@ _NO_PROGRESS = (ActionStarted, InDoubt, DoubtSettled)
 
 _LOG = logging.getLogger("taoloop")
 
-AgentFor = Callable[[Trace], Agent | None]
+AgentFor = Callable[[Trace], AgentSettings | None]
 """Gives the agent of a run, or None for a run that is none of one's own."""
 
 
@@ -95,7 +96,7 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
 
 async def recover(
     journal: Journal | str | Path,
-    agents: Sequence[Agent] | AgentFor,
+    agents: Sequence[AgentSettings] | AgentFor,
     *,
     silent_s: float | None = None,
     at_once: int = 1,
@@ -121,8 +122,9 @@ async def recover(
                 if (agent := agent_for(trace)) is None:
                     return None
                 require_alive(trace)
-                require_resumable(trace, agent.toolbox)
-                result = await agent.continue_run(opened, trace, limits=trace.limits, at=len(trace), take_over=False)
+                bound = bind(agent)
+                require_resumable(trace, bound.toolbox)
+                result = await bound.continue_run(opened, trace, limits=trace.limits, at=len(trace), take_over=False)
                 recovered = Recovered(run_id=trace.run_id, result=result)
             except TaoError as error:
                 recovered = Recovered(run_id=trace.run_id, result=None, error=error)
@@ -142,7 +144,15 @@ async def recover(
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def belongs_to(trace: Trace, agent: Agent) -> bool:
+async def recover_on_start(agent: AgentSettings, journal: Journal) -> None:
+    """Before the first run of an agent with `recover_on_start`: resume what dead processes left of its runs."""
+    bound = bind(agent)
+    if agent.recover_on_start and not bound.has_recovered:
+        bound.has_recovered = True
+        await recover(journal, [agent])
+
+
+def belongs_to(trace: Trace, agent: AgentSettings) -> bool:
     """Whether a run is one of this agent's: begun by an agent of its name, from the same source."""
     return (trace.agent.name, trace.agent.source) == (agent.name, agent.source)
 
@@ -166,7 +176,7 @@ def require_alive(trace: Trace) -> None:
         )
 
 
-def _by_name(agents: Sequence[Agent]) -> AgentFor:
+def _by_name(agents: Sequence[AgentSettings]) -> AgentFor:
     return lambda trace: next((agent for agent in agents if belongs_to(trace, agent)), None)
 
 

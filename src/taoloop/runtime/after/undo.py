@@ -36,7 +36,9 @@ from taoloop.runtime.after.undo_plan import (
     undo_id,
     undos_of,
 )
+from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
+from taoloop.runtime.bound_agent import BoundAgent
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import acquire_run, require_unlocked
@@ -44,7 +46,6 @@ from taoloop.strategies.undo import PLAN, UNDO, call_of, number_of
 from taoloop.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from taoloop.runtime.agent import Agent
     from taoloop.runtime.runner import Listener
 
 _NO_LIMITS = Limits(
@@ -106,7 +107,7 @@ def approved_by(person: str, note: str = "the plan as a whole") -> Approver:
 
 
 async def plan_undo(
-    agent: Agent,
+    agent: AgentSettings,
     journal: Journal,
     run_id: str,
     *,
@@ -126,7 +127,7 @@ async def plan_undo(
 
 
 async def undo(
-    agent: Agent,
+    agent: AgentSettings,
     journal: Journal,
     run_id: str,
     *,
@@ -178,7 +179,7 @@ async def _undo(
     return UndoResult(before=before, now=now, runs=tuple(work.results))
 
 
-async def _tree(journal: Journal, agent: Agent, run_id: str, tools: Sequence[Tool]) -> RunTree:
+async def _tree(journal: Journal, agent: AgentSettings, run_id: str, tools: Sequence[Tool]) -> RunTree:
     trace = Trace(run_id, await journal.load(run_id))
     if trace.started is None:
         raise RunNotFound(f"The run {run_id} never began; there is nothing to undo.")
@@ -204,7 +205,7 @@ def _require_agreed(agreed: UndoPlan, plan: UndoPlan) -> None:
 class _UndoSession:
     """One process's work on undoing one run."""
 
-    agent: Agent
+    agent: AgentSettings
     journal: Journal
     run_id: str
     tools: Sequence[Tool]
@@ -354,20 +355,25 @@ class _UndoSession:
             return None
         return answer
 
-    def _driver(self, tree: RunTree, tools: Any) -> Agent:
+    def _driver(self, tree: RunTree, tools: Any) -> BoundAgent:
         """The agent that drives the undo: no model, and no tools but those that undo."""
         rules = [
-            _denying(rule) for place in tree.places.values() if place.agent is not None for rule in place.agent.rules
+            _denying(rule)
+            for place in tree.places.values()
+            if place.agent is not None
+            for rule in place.agent.settings.rules
         ]
-        return replace(
-            self.agent,
-            model=_Nobody(),
-            fallback=(),
-            tools=tuple(tools.values()),
-            strategy=UNDO,
-            output_type=None,
-            rules=tuple(rules),
-            approved_tiers=(),
+        return BoundAgent(
+            replace(
+                self.agent,
+                model=_Nobody(),
+                fallback=(),
+                tools=tuple(tools.values()),
+                strategy=UNDO,
+                output_type=None,
+                rules=tuple(rules),
+                approved_tiers=(),
+            )
         )
 
     def _listener(self, run_id: str, plan: Undoing | None) -> Listener | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
@@ -21,11 +21,10 @@ from taoloop.core.views.transcript import observation_text
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
 from taoloop.errors import ConfigError, InvalidArguments, RunNotFound
 from taoloop.journals.base import Journal
+from taoloop.runtime.agent_settings import AgentSettings
+from taoloop.runtime.bound_agent import BoundAgent, bind
 from taoloop.strategies.undo import call_of
 from taoloop.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from taoloop.runtime.agent import Agent
 
 UndoStatus = Literal["undo", "undone", "cannot", "unknown", "skipped", "elsewhere"]
 """What becomes of a call: it will be undone, was undone before, cannot be undone, may or may not have happened, is
@@ -41,7 +40,7 @@ class RunNode(NamedTuple):
     """A run among those to be undone: its trace, its agent (None: gone), and what its tools are called in the plan."""
 
     trace: Trace
-    agent: Agent | None
+    agent: BoundAgent | None
     prefix: str
     step: int | None  # of the outermost run, None for that run itself
 
@@ -121,11 +120,11 @@ def is_open(undo: Trace) -> bool:
     return undo.finished is None or any(call.attempts for call in undo.pending.values())
 
 
-async def load_tree(journal: Journal, agent: Agent, trace: Trace, tools: Sequence[Tool] = ()) -> RunTree:
+async def load_tree(journal: Journal, agent: AgentSettings, trace: Trace, tools: Sequence[Tool] = ()) -> RunTree:
     """Everything in the journal that belongs to a run; `tools` are known beside those of the agents."""
     places: dict[str, RunNode] = {}
     undos: dict[str, Sequence[Trace]] = {}
-    todo = [RunNode(trace, agent, "", None)]
+    todo = [RunNode(trace, bind(agent), "", None)]
     while todo:
         place = todo.pop()
         run_id = place.trace.run_id
@@ -172,12 +171,12 @@ def inner_run_of(trace: Trace, call: CallView) -> str | None:
     return f"{trace.run_id}.{call.requested.call_id.removeprefix('call_')}" if lost else None
 
 
-def _agent_behind(agent: Agent | None, name: str) -> Agent | None:
+def _agent_behind(agent: BoundAgent | None, name: str) -> BoundAgent | None:
     """The agent that is the tool of this name."""
     if agent is None or name not in agent.toolbox:
         return None
-    found: Agent | None = getattr(agent.toolbox.get(name).handler, "agent", None)
-    return found
+    inner: AgentSettings | None = getattr(agent.toolbox.get(name).handler, "agent", None)
+    return None if inner is None else bind(inner)
 
 
 # What becomes of each call
@@ -425,13 +424,14 @@ def _at(value: Any, path: str) -> Any:
     return _at(value[name], rest)
 
 
-def _builtin(agent: Agent, name: str) -> Tool | None:
+def _builtin(agent: BoundAgent, name: str) -> Tool | None:
     """A built-in tool that undoes, on the agent's own workspace; it is never among the agent's tools."""
     from taoloop.tools.builtin.catalog import UNDOING, builtin_tools  # noqa: PLC0415  # loads all built-in tools
 
-    if name not in UNDOING or agent.workspace is None:
+    workspace = agent.settings.workspace
+    if name not in UNDOING or workspace is None:
         return None
-    return builtin_tools(agent.workspace)[name]
+    return builtin_tools(workspace)[name]
 
 
 _EN = {

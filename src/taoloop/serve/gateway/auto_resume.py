@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from taoloop.core.trace import Trace
 from taoloop.errors import Refused, TaoError
 from taoloop.runtime.approvals.questions import unanswered_calls
+from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.client_tools import open_calls_of_client
 from taoloop.serve.gateway.run_service import RunRequest
 
@@ -112,7 +113,7 @@ class AutoResumer:
             self._seen.pop(run_id, None)
             return
         standing.enter()
-        model = served.agent.bound_model.spec
+        model = bind(served.agent).model.spec
         run = standing.metrics.run(served.name, [one.name for one in served.agent.toolbox], model)
         telemetry = standing.telemetry
         spans = telemetry.run(served.name, model=model, run_id=run_id) if telemetry is not None else None

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from taoloop.core.events import Event
 from taoloop.errors import JournalError, JournalFull, JournalLocked, Refused, TaoError
+from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.config.api_keys import presented_in
 from taoloop.serve.gateway.config.origins import is_foreign, page_refused
 from taoloop.serve.gateway.errors import LIMITED, SERVER, UNKNOWN_KEY, ApiError, ApiErrorRaised
@@ -131,7 +132,7 @@ class RequestContext:
             raise ApiErrorRaised(
                 ApiError(status=429, message=error.message, kind=kind, code=code, retry_after_s=error.retry_after_s)
             ) from None
-        began, model = time.perf_counter(), served.agent.bound_model.spec
+        began, model = time.perf_counter(), bind(served.agent).model.spec
         with turn:
             run = metrics.run(served.name, [one.name for one in served.agent.toolbox], model)
             self._hears = [turn.on_event, run.on_event]
@@ -158,7 +159,7 @@ class RequestContext:
         self.headers["x-taoloop-run-id"] = self.run_id
         if (telemetry := self.standing.telemetry) is not None:
             served = wish.served
-            model, headers = served.agent.bound_model.spec, self.request.headers
+            model, headers = bind(served.agent).model.spec, self.request.headers
             self._spans = telemetry.run(served.name, model=model, run_id=self.run_id, headers=headers)
             self._hears.append(self._spans.on_event)
         return self.run_id

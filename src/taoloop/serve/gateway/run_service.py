@@ -18,6 +18,7 @@ from taoloop.dialects.streaming.answer_stream import truncated_answer
 from taoloop.errors import ConfigError, FenceLost, RunHeld, RunNotAnswered, RunNotFound, RunNotResumable, UnknownName
 from taoloop.runtime.agent_setup import FINDERS, PAGING_TOOL
 from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, pending_approvals
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
 from taoloop.runtime.output_type import OutputValidator
@@ -178,12 +179,13 @@ class Service:
         if wish.after is not None:
             await self.load_owned_run(wish.owner, wish.after)
             try:
-                history, untrusted = await load_history(self.journal, wish.after, handles=agent.hides_observations)
+                handles = bind(agent).hides_observations
+                history, untrusted = await load_history(self.journal, wish.after, handles=handles)
             except RunNotAnswered as error:
                 raise invalid(f"{error.message} {error.hint}", "previous_response_id") from None
         else:
             try:
-                untrusted = has_untrusted_turns(history, handles=agent.hides_observations)
+                untrusted = has_untrusted_turns(history, handles=bind(agent).hides_observations)
             except ConfigError as error:
                 raise invalid(error.message, "input" if wish.labels.get("via") == "responses" else "messages") from None
         if wish.tools:
@@ -199,7 +201,7 @@ class Service:
             tainted=untrusted,
             labels=wish.labels,
         )
-        return await agent.start(self.journal, Trace(run_id), started, listener=on_event, on_delta=on_delta)
+        return await bind(agent).start(self.journal, Trace(run_id), started, listener=on_event, on_delta=on_delta)
 
     async def _go_on(
         self, wish: RunRequest, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
@@ -367,7 +369,7 @@ def _with(
         RequestRefused: the schema is none.
     """
     own = [one for one in agent.toolbox if one.name not in _AROUND]
-    made = replace(agent, model=agent.bound_model, fallback=(), tools=(*own, *more))
+    made = replace(agent, model=bind(agent).model, fallback=(), tools=(*own, *more))
     if schema is None:
         return made
     try:

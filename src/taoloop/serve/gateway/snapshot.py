@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from taoloop.models.http.sdk_request import load_sdk
 from taoloop.models.wrappers.build import split_specs
+from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.config.api_keys import KeyRing
 from taoloop.serve.gateway.run_service import Service
 
@@ -53,7 +54,7 @@ class ConfigSnapshot:
         for served in self.config.agents.values():
             for language in ("", "你好"):
                 served.agent.spec_for(language)
-            for spec in split_specs(served.agent.bound_model.spec):
+            for spec in split_specs(bind(served.agent).model.spec):
                 load_sdk(spec.partition(":")[0])
             _ = served.agent.toolbox
 

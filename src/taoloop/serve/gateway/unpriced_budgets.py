@@ -11,6 +11,7 @@ from taoloop.models.pricing import is_priced
 from taoloop.models.providers import PROVIDERS, endpoint
 from taoloop.models.registry import is_provider
 from taoloop.models.wrappers.build import split_specs
+from taoloop.runtime.bound_agent import bind
 
 if TYPE_CHECKING:
     from taoloop.runtime.agent import Agent
@@ -32,7 +33,7 @@ def unenforceable_budgets(config: GatewayConfig) -> Iterator[str]:
 
 def _unpriced(agent: Agent) -> Iterator[str]:
     env = os.environ if agent.env is None else agent.env
-    for spec in split_specs(agent.bound_model.spec):
+    for spec in split_specs(bind(agent).model.spec):
         kind, _, name = spec.partition(":")
         if not is_provider(spec) or kind not in PROVIDERS:
             continue

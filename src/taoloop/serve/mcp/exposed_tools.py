@@ -19,6 +19,7 @@ from taoloop.errors import InvalidArguments
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import require_resumable
@@ -181,7 +182,7 @@ class AgentAsTool:
         names = [one.name for one in self.agent.toolbox if one.card.name != "read_observation"]
         more = ", …" if len(names) > _MOST_NAMED else ""
         tools = f" It has these tools: {', '.join(names[:_MOST_NAMED])}{more}." if names else ""
-        answers = self.agent.answers
+        answers = bind(self.agent).output_validator
         output = {} if answers is None else {"output": {"description": "The answer as data."}}
         return ToolCard(
             name=require_name(re.sub(r"[^A-Za-z0-9._-]+", "_", self.agent.name)[:64] or "agent"),
@@ -234,12 +235,12 @@ class _Run:
         started = RunStarted(
             task=replace_surrogates(self.task), agent=self.agent.spec_for(self.task), nonce=new_nonce()
         )
-        return await self.agent.start(self.journal, Trace(run_id), started, listener=listener, approver=approver)
+        return await bind(self.agent).start(self.journal, Trace(run_id), started, listener=listener, approver=approver)
 
     async def go_on(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         trace = Trace(run_id, await self.journal.load(run_id))
         require_resumable(trace, self.agent.toolbox)
-        return await self.agent.continue_run(
+        return await bind(self.agent).continue_run(
             self.journal,
             trace,
             limits=trace.limits,
@@ -262,7 +263,7 @@ class _Run:
             "reason": result.reason,
             "steps": result.trace.step_count,
         }
-        if self.agent.answers is not None and result.answer is not None and result.status == "completed":
+        if bind(self.agent).output_validator is not None and result.answer is not None and result.status == "completed":
             structured["output"] = results.plain(result.answer)
         is_done = result.status == "completed"
         text = result.answer if is_done and result.answer is not None else f"{result.status}: {result.reason}"

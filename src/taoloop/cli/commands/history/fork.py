@@ -33,6 +33,7 @@ from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.agent import Agent
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.run_lock import require_resumable
 
 _HELP = """Make a new run that begins as RUN_ID did and decides step N anew, and go on with it.
@@ -151,9 +152,9 @@ def _forked(path: Path, original: Trace, at: int, edits: Edits, agent: Agent, ch
                 edit=edits,
                 limits=merge_limits(original.limits, chosen.limits),
                 approved_tiers=agent.approved_tiers,
-                strategy=agent.bound_strategy,
+                strategy=bind(agent).strategy,
                 check=partial(require_resumable, toolbox=agent.toolbox),
-                redactor=agent._redactor,
+                redactor=bind(agent).redactor,
             )
 
     return asyncio.run(make())

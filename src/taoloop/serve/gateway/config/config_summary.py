@@ -13,8 +13,10 @@ from taoloop.errors import ConfigError, ToolDefinitionError
 from taoloop.models.providers import PROVIDERS, endpoint, shown_address
 from taoloop.models.registry import is_provider
 from taoloop.models.wrappers.build import split_specs
-from taoloop.runtime.agent import AUTO, Agent
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.agent_settings import AUTO
 from taoloop.runtime.agent_setup import FINDERS, PAGING_TOOL
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent
 from taoloop.serve.gateway.higress.endpoint import FixedUrlModel
@@ -89,7 +91,7 @@ def _agent(served: ServedAgent) -> Iterator[str]:
     if served.reshape is not None:
         title = (served.reshape.schema or {}).get("title", "its schema") if served.reshape.schema else "any JSON object"
         yield f"  answers are turned into JSON: {title}"
-    if agent.answers is not None:
+    if bind(agent).output_validator is not None:
         yield "  answers fit a JSON Schema"
     listed = {card.name for card in listed_cards(agent.toolbox.cards)}
     own = [tool for tool in agent.toolbox if tool.name not in _ADDED]

@@ -17,6 +17,7 @@ from taoloop.config.settings_loader import SettingsLoader
 from taoloop.config.tool_entries import SUFFIXES
 from taoloop.errors import ConfigError, MissingKey
 from taoloop.runtime.agent import Agent
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.agent_host_overrides import apply_host_overrides
 from taoloop.serve.gateway.config.api_keys import KeyRing, check_key, digest_of
@@ -157,7 +158,7 @@ def _require_model(document: ConfigDocument, place: FieldPath, agent: Agent) -> 
     """Refuse a model that could not be called, such as one without its key."""
     with error_location(document, place):
         try:
-            _ = agent.bound_model
+            _ = bind(agent).model
         except MissingKey as error:
             hint = error.hint.replace("use --model offline", "write `model: offline`")
             raise ConfigError(error.message, hint=hint) from error

@@ -12,6 +12,7 @@ from taoloop.core.trace import Trace
 from taoloop.errors import RunExists, ToolSourceError
 from taoloop.policy import tainted
 from taoloop.runtime.agent import Agent
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
@@ -64,7 +65,7 @@ async def rewrite_as_json(
     outer = result.trace
     language = outer.agent.language
     writer = Agent(
-        model=served.agent.bound_model,
+        model=bind(served.agent).model,
         name=f"{outer.agent.name}-json",
         strategy="standard",
         dialect="native",
@@ -90,7 +91,7 @@ async def rewrite_as_json(
     )
     run_id = f"{outer.run_id}.json"
     try:
-        return await writer.start(journal, Trace(run_id), started, listener=on_event)
+        return await bind(writer).start(journal, Trace(run_id), started, listener=on_event)
     except RunExists:  # the client asks again, or left while it was written
         done = Trace(run_id, await journal.load(run_id))
         return Result.of(done) if done.status == "completed" else await writer.resume(run_id, on_event=on_event)

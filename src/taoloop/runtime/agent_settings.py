@@ -1,0 +1,148 @@
+"""What an agent is, as its user states it: one frozen field per setting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from taoloop.core.cards.tool_card import Tier
+from taoloop.core.limits import Limits
+from taoloop.core.policy import Policy, Profile
+from taoloop.journals.base import Journal
+from taoloop.models.base import Model
+from taoloop.models.scripted import Reply
+from taoloop.models.settings import Rate, Retry
+from taoloop.policy import CodeRule
+from taoloop.runtime.approvals.request import Approver
+from taoloop.runtime.engine.clock import Clock, SystemClock
+from taoloop.strategies import Strategy
+from taoloop.tools.tool import Tool
+
+AUTO = "auto"
+"""The value of `language` that follows the task."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """The settings of an agent. They are checked when the agent is first used, not when it is made."""
+
+    model: str | Model | Sequence[Reply] | None = None
+    """A spec (`offline`, `openai:NAME`, `scripted:FILE` …), a `Model`, or a list of scripted replies. None lets the
+    environment decide; without a configured provider the built-in offline model answers."""
+
+    tools: Sequence[Tool | Callable[..., Any] | str] = ()
+    """`@tool` functions, plain typed functions, or names of built-in tools."""
+
+    name: str = "agent"
+    """What the agent is called in traces, in lists of runs, and as a tool of another agent."""
+
+    instructions: str = ""
+    """What the system prompt says about the agent's job, beside the rules of its dialect."""
+
+    dialect: str | None = None
+    """How the model writes its decisions: `native`, `text`, `json` or `fenced`. None takes the one that suits the
+    model."""
+
+    strategy: str | Strategy = "react"
+    """What decides the next step: a name or a `Strategy`."""
+
+    language: str = AUTO
+    """The language of prompts and of texts for people, `en` or `zh`; `auto` follows the task."""
+
+    limits: Limits = Limits()
+    """What one run may use: steps, errors, tokens, money and time."""
+
+    max_steps: int | None = None
+    """Short for `limits=Limits(max_steps=…)`."""
+
+    policy: Policy | Profile = "supervised"
+    """What the agent may do: the name of a profile (`supervised`, `strict`, `headless`, `autonomous`, `read-only`,
+    `locked`) or a `Policy`."""
+
+    rules: Sequence[CodeRule] = ()
+    """Rules in Python, which are asked before those of the policy."""
+
+    approve: Approver | None = None
+    """Answers the policy's questions. Without it a run that has a question waits."""
+
+    approved_tiers: tuple[Tier, ...] = ()
+    """The tiers whose calls the operator approves in advance."""
+
+    closing_turn: bool = True
+    """Whether a run that reaches a limit gets a last turn without tools, to answer from what it has."""
+
+    repair_turns: int = 1
+    """How often in a row an unreadable reply is sent back before the run ends."""
+
+    temperature: float | None = None
+    """The sampling temperature. None leaves it to the provider, or is 0.2 with the dialect `json` unless `top_p` is
+    set."""
+
+    top_p: float | None = None
+    """The share of probability to sample from. None leaves it to the provider, or is 0.9 with the dialect `json`
+    unless `temperature` is set."""
+
+    max_output_tokens: int | None = None
+    """The most tokens that one reply may have. None leaves it to the provider."""
+
+    context_tokens: int | None = None
+    """The size of the model's window. A prompt that comes near it is shortened: old observations first, then by a
+    summary. None shortens only when the provider refuses a prompt as too long."""
+
+    model_timeout_s: float | None = 120.0
+    """The seconds that one model call may take, with all retries and fallbacks. None sets no limit."""
+
+    early_reads: bool = False
+    """Whether calls that only read start while the reply is still being written."""
+
+    keep_thinking: bool = False
+    """Whether the trace keeps the thinking of a reasoning model."""
+
+    fallback: str | Model | Sequence[str | Model] = ()
+    """The models that answer where `model` fails, in this order."""
+
+    retry: Retry = Retry()
+    """How a failed model call is tried again. It holds for models of providers and for a `Model` of yours, not for
+    scripts."""
+
+    rate: Rate | None = None
+    """How many model calls and tokens a minute may have, over all runs of this agent; scripts are not limited."""
+
+    workspace: str | Path | None = None
+    """The folder that the file tools see, and nothing else."""
+
+    memory: str | Path | None = None
+    """The file of the memory tools (`remember`, `recall`)."""
+
+    output_type: Any = None
+    """Makes the answer data: a pydantic model, any type that pydantic can validate (a dataclass, `list[int]`,
+    `Literal["yes", "no"]` …), or a JSON Schema as a dict. An answer that does not fit is sent back once."""
+
+    prompts: str | Path | Mapping[str, str] | None = None
+    """A folder of prompt files, or texts by name, that replace those that come with the package."""
+
+    journal: Journal | str | Path | None = None
+    """What keeps the traces: a `Journal`, or the path of an SQLite file. None keeps the last 256 runs in memory, lost
+    with the process."""
+
+    recover_on_start: bool = False
+    """Whether the agent resumes the runs that dead processes left, before its first run (`recover`)."""
+
+    source: str | None = None
+    """How to load the agent again: its file, or `module:attribute`. `recover` resumes the runs of the same `name` and
+    `source`."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    """The time of events and durations; tests pass their own."""
+
+    env: Mapping[str, str] | None = field(default=None, repr=False)
+    """The environment variables for model, keys and secrets. None takes those of the process."""
+
+    secrets: Mapping[str, str] | Sequence[str] = field(default=(), repr=False)
+    """Values that never reach trace, prompt, log or listener; a mapping names them. Those of the environment
+    (`*_API_KEY`, `*_TOKEN`, `*PASSWORD` …) and what looks like a vendor's key are known anyway."""
+
+    redact: bool = True
+    """Whether secrets are replaced. False keeps everything as it is."""

@@ -1,0 +1,357 @@
+"""An agent bound to its model, tools, policy and journal: what drives its runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.cards.tool_card import Tier
+from taoloop.core.events import Resumed, RunStarted
+from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.limits import Limits
+from taoloop.core.policy import Policy, plain_policy, with_pin
+from taoloop.core.redaction.redactor import Redactor
+from taoloop.core.text import language_of
+from taoloop.core.trace import Trace
+from taoloop.dialects import get_dialect
+from taoloop.errors import RunNotResumable
+from taoloop.journals.base import Journal, Lease
+from taoloop.journals.memory import MemoryJournal
+from taoloop.models.base import Model, is_language_model
+from taoloop.policy import needs_intent, reject_unmatchable_rules
+from taoloop.prompts import prompts_for
+from taoloop.runtime.agent_settings import AUTO, AgentSettings
+from taoloop.runtime.agent_setup import (
+    FINDERS,
+    PAGING_TOOL,
+    SAMPLING,
+    as_tuple,
+    handles_of,
+    strategy_of,
+    toolbox_of,
+)
+from taoloop.runtime.approvals.request import Approver
+from taoloop.runtime.engine.delta_fanout import DeltaListener
+from taoloop.runtime.engine.redaction import redactor_for
+from taoloop.runtime.result import Result
+from taoloop.runtime.run_lock import acquire_run, run_lock
+from taoloop.runtime.runner import Listener, Runner
+from taoloop.runtime.tool_source import sources_in
+from taoloop.strategies import Strategy, get_strategy
+from taoloop.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from taoloop.models.wrappers.build import BuiltModel
+    from taoloop.runtime.output_type import OutputValidator
+
+MEMORY_RUNS = 256
+"""How many runs an agent without a journal remembers, so that the last ones can be resumed."""
+
+
+def bind(agent: AgentSettings) -> BoundAgent:
+    """The agent with what its settings name; bound once, so that all its runs share model, tools and journal."""
+    bound: BoundAgent | None = agent.__dict__.get("_bound")
+    if bound is None:
+        bound = agent.__dict__.setdefault("_bound", BoundAgent(agent))  # atomic: threads may come here at once
+    return bound
+
+
+class BoundAgent:
+    """An agent's settings with the parts that they name. A part is made when it is first used.
+
+    Get it from `bind`. It serves any number of runs at once.
+    """
+
+    def __init__(self, settings: AgentSettings) -> None:
+        self.settings = settings
+        self.memory_journal = MemoryJournal(keep=MEMORY_RUNS)
+        self.has_recovered = False
+        self._specs: dict[str, AgentSpec] = {}
+
+    # Its parts
+
+    @property
+    def model(self) -> Model:
+        """The model that answers."""
+        return self._built_model.model
+
+    @cached_property
+    def _built_model(self) -> BuiltModel:
+        from taoloop.models.wrappers.build import build_model  # noqa: PLC0415  # a run needs it, an idle agent does not
+
+        own = self.settings
+        return build_model(own.model, own.fallback, retry=own.retry, rate=own.rate, env=own.env)
+
+    @cached_property
+    def toolbox(self) -> Toolbox:
+        """The tools by name, with `read_observation` beside them for long outputs, or `ask_about`."""
+        own = self.settings
+        return toolbox_of(own.tools, own.workspace, own.memory, handles=self.hides_observations)
+
+    @property
+    def paging_tools(self) -> tuple[str, ...]:
+        """The tools that go with every other: they read what an observation left out, or all of it, and find tools."""
+        names = (READER if self.hides_observations else PAGING_TOOL, *FINDERS)
+        return tuple(name for name in names if name in self.toolbox)
+
+    @property
+    def hides_observations(self) -> bool:
+        """Whether the model sees handles in place of observations."""
+        policy = self.settings.policy
+        return isinstance(policy, Policy) and policy.observations == "handles"
+
+    @cached_property
+    def policy(self) -> Policy:
+        """What the agent may do.
+
+        Raises:
+            ConfigError: a rule can never match one of its tools.
+        """
+        policy = self.settings.policy
+        if isinstance(policy, str):
+            policy = plain_policy(policy)
+        if policy.rules or policy.trusted_tools or policy.trusted_fields:
+            reject_unmatchable_rules(policy, {card.name: card for card in self.toolbox.cards})
+        return policy
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The strategy that decides what comes next."""
+        strategy = self.settings.strategy
+        return get_strategy(strategy) if isinstance(strategy, str) else strategy
+
+    @cached_property
+    def redactor(self) -> Redactor | None:
+        """What replaces secrets; None where the agent keeps everything."""
+        own = self.settings
+        return redactor_for(own.env, own.secrets, self.toolbox) if own.redact else None
+
+    @cached_property
+    def output_validator(self) -> OutputValidator | None:
+        """What checks the agent's answers; None where they are texts.
+
+        Raises:
+            ConfigError: the output type cannot be described as JSON, or is no valid schema.
+        """
+        output_type = self.settings.output_type
+        if output_type is None or output_type is str:
+            return None
+        from taoloop.runtime.output_type import OutputValidator  # noqa: PLC0415  # loads the schema machinery
+
+        return OutputValidator.of(output_type)
+
+    @asynccontextmanager
+    async def open_journal(self) -> AsyncIterator[Journal]:
+        """The agent's journal, open as long as the block runs.
+
+        Raises:
+            JournalError: its file cannot be opened.
+        """
+        journal = self.settings.journal
+        if journal is None:
+            yield self.memory_journal
+        elif isinstance(journal, str | Path):
+            from taoloop.runtime.journal_pool import JOURNALS  # noqa: PLC0415  # only where a file is named
+
+            async with JOURNALS.use(journal) as opened:
+                yield opened
+        else:
+            yield journal
+
+    async def close(self) -> None:
+        """Close the connections of a model that was named by its spec, and those of the agents among the tools."""
+        if "_built_model" in self.__dict__:
+            await self._built_model.close()
+        if "toolbox" in self.__dict__:
+            for tool in self.toolbox:
+                if tool.runs_inside:
+                    await bind(tool.handler.agent).close()  # type: ignore[attr-defined]  # an AgentTool
+
+    # The agent as plain data
+
+    def spec_for(self, task: str) -> AgentSpec:
+        """The agent as plain data, in the language of `task`.
+
+        Raises:
+            ConfigError: a name is unknown, a prompt file is unusable, or a rule of its policy can never match.
+        """
+        language = self.settings.language
+        if language == AUTO:
+            language = language_of(task)
+        if (spec := self._specs.get(language)) is None:
+            spec = self._specs[language] = self._spec_in(language)
+        return spec
+
+    def _spec_in(self, language: str) -> AgentSpec:
+        own, policy = self.settings, self._policy_of_runs()
+        dialect = get_dialect(own.dialect or self.model.dialect)
+        temperature, top_p = own.temperature, own.top_p
+        if temperature is None and top_p is None:
+            temperature, top_p = SAMPLING.get(dialect.name, (None, None))
+        return AgentSpec(
+            name=own.name,
+            model=self.model.spec,
+            dialect=dialect.name,
+            strategy=self.strategy.name,
+            language=language,
+            instructions=own.instructions,
+            tools=self.toolbox.cards,
+            limits=own.limits if own.max_steps is None else replace(own.limits, max_steps=own.max_steps),
+            prompts=prompts_for(
+                language,
+                Path(own.prompts) if isinstance(own.prompts, str) else own.prompts,
+                dialect.name,
+                self.strategy.name,
+                output=self.output_validator is not None,
+                pin=policy.pin == "model",
+                handles=policy.observations == "handles",
+            ),
+            policy=policy,
+            approved_tiers=as_tuple(own.approved_tiers),
+            closing_turn=own.closing_turn,
+            repair_turns=own.repair_turns,
+            temperature=temperature,
+            top_p=top_p,
+            max_output_tokens=own.max_output_tokens,
+            context_tokens=own.context_tokens,
+            model_timeout_s=own.model_timeout_s,
+            early_reads=own.early_reads,
+            keep_thinking=own.keep_thinking,
+            source=own.source,
+            workspace=str(own.workspace) if own.workspace is not None else None,
+            memory=str(own.memory) if own.memory is not None else None,
+            tools_from=tuple(dict.fromkeys(source.given_as for source in sources_in(own.tools) if source.given_as)),
+            output_schema=self.output_validator.schema if self.output_validator is not None else None,
+        )
+
+    def _policy_of_runs(self) -> Policy:
+        """The policy with which a run starts: what says what the task calls for is settled here, for good."""
+        policy = self.policy
+        if policy.pin != "auto":
+            return policy
+        can_say = is_language_model(self.model)
+        asks = can_say and any(needs_intent(policy, card) for card in self.toolbox.cards)
+        return with_pin(policy, "model" if asks else "keywords")
+
+    # Its runs
+
+    async def start(
+        self,
+        journal: Journal,
+        trace: Trace,
+        started: RunStarted,
+        *,
+        listener: Listener | None = None,
+        on_delta: DeltaListener | None = None,
+        approver: Approver | None = None,
+        redactor: Redactor | None = None,
+    ) -> Result:
+        """Start the run of `trace` (which is empty) in an open journal, and drive it.
+
+        `redactor` knows further secrets, such as those of the run around it.
+
+        Raises:
+            RunExists: the journal has a run of that id.
+        """
+        self._require_transactions(journal)
+        lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
+        with run_lock(journal, lease):
+            runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver, redactor)
+            runner.note(started)
+            return await self._finish(runner)
+
+    async def continue_run(
+        self,
+        journal: Journal,
+        trace: Trace,
+        *,
+        limits: Limits,
+        approved_tiers: tuple[Tier, ...] | None = None,
+        listener: Listener | None = None,
+        on_delta: DeltaListener | None = None,
+        approver: Approver | None = None,
+        redactor: Redactor | None = None,
+        at: int | None = None,
+        take_over: bool = True,
+    ) -> Result:
+        """Acquire the run of `trace` in an open journal, and drive it; `trace` gets the events that it lacks.
+
+        Raises:
+            FenceLost: the run has other than `at` events: somebody resumed it meanwhile.
+            RunHeld: a process is at work on it, and `take_over` is False.
+            RunNotResumable: it is completed.
+        """
+        self._require_transactions(journal)
+        lease = await acquire_run(journal, trace.run_id, at=at, take_over=take_over)  # no other worker can write now
+        with run_lock(journal, lease):
+            for event in (await journal.load(trace.run_id))[len(trace) :]:
+                trace.append(event)
+            if trace.status == "completed":  # by another process, a moment ago
+                raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
+            runner = self._runner(trace, lease, journal, listener, on_delta, trace.agent, approver, redactor)
+            runner.note(Resumed(limits=limits, approved_tiers=approved_tiers))
+            return await self._finish(runner)
+
+    def result_of(self, trace: Trace) -> Result:
+        """The result of a run that is finished or waits, with its answer as a value where it has an output type."""
+        result = Result.of(trace)
+        validator = self._validator_of(trace.agent) if result.answer is not None else None
+        return result if validator is None else replace(result, output=validator.value(result.answer or ""))
+
+    async def _finish(self, runner: Runner) -> Result:
+        await runner.advance()
+        result = self.result_of(runner.trace)
+        if result.status == "completed":
+            self.model.check_used(runner.trace.model_calls)
+        return result
+
+    def _runner(
+        self,
+        trace: Trace,
+        lease: Lease,
+        journal: Journal,
+        listener: Listener | None,
+        on_delta: DeltaListener | None,
+        spec: AgentSpec,
+        approver: Approver | None,
+        redactor: Redactor | None,
+    ) -> Runner:
+        validator = self._validator_of(spec)
+        check = validator.check if validator is not None else None
+        return Runner(
+            trace,
+            lease,
+            journal=journal,
+            strategy=strategy_of(self.strategy, trace),
+            model=self.model,
+            toolbox=self.toolbox,
+            clock=self.settings.clock,
+            approver=approver or self.settings.approve,
+            listener=listener,
+            on_delta=on_delta,
+            early_reads=spec.early_reads,
+            check_answer=check,
+            rules=tuple(self.settings.rules),
+            redactor=self.redactor if redactor is None else redactor.merged_with(self.redactor),
+            handles=handles_of(spec, trace, journal, self.model, check),
+        )
+
+    def _validator_of(self, spec: AgentSpec) -> OutputValidator | None:
+        """What checks a run's answers: the agent's own where the run asks for the same, else one from its schema."""
+        if spec.output_schema is None:
+            return None
+        from taoloop.runtime.output_type import answers_for  # noqa: PLC0415  # loads the schema machinery
+
+        return answers_for(spec.output_schema, self.output_validator)
+
+    def _require_transactions(self, journal: Journal) -> None:
+        """Refuse a journal in which a tool that writes in its transaction could not."""
+        if any(tool.card.transactional for tool in self.toolbox):
+            from taoloop.runtime.engine.transactional_tools import require_transactions  # noqa: PLC0415  # loads the database
+
+            require_transactions(journal, self.toolbox)
