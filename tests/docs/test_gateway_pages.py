@@ -135,7 +135,7 @@ def test_the_page_of_the_api_names_every_route_field_word_and_code(page: str) ->
     for method, path, _ in ROUTES:
         assert f"`{method} {path.replace(':.+', '')}`" in text
     fields = {*chat_wire.ChatRequest.model_fields, *responses_wire.ResponsesRequest.model_fields}
-    fields |= {*chat_wire._IMPOSSIBLE, *responses_wire._IMPOSSIBLE, *chat_wire.StreamOptions.model_fields}
+    fields |= {*chat_wire.UNSUPPORTED_FIELDS, *responses_wire.UNSUPPORTED_FIELDS, *chat_wire.StreamOptions.model_fields}
     words = {word.replace("_", " ") for word in (*waiting._YES, *waiting._NO)} - {"dont"}
     for name in fields | {word for word in words if word.isascii()}:
         assert f"`{name}`" in text, name

@@ -19,7 +19,7 @@ from taoloop import Agent, MemoryJournal
 from taoloop.core.trace import Trace
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
 from taoloop.serve.gateway.quotas import Quotas
-from taoloop.serve.gateway.server import IDLE_S, GatewayServer
+from taoloop.serve.gateway.server import IDLE_TIMEOUT_S, GatewayServer
 
 Reply = Any
 """A text; a mapping with `text`, `tool_calls` (name, args), `pieces`; a status with a body; or a function of the body
@@ -228,7 +228,7 @@ def gateway(
     *,
     journal: Any = None,
     load: Callable[[], GatewayConfig] | None = None,
-    idle_s: float = IDLE_S,
+    idle_s: float = IDLE_TIMEOUT_S,
 ) -> Iterator[Running]:
     """A gateway on a free port of this machine. All that it answers is judged; what is wrong fails the test."""
     judge = Judge()
@@ -242,10 +242,10 @@ def gateway(
             config,
             journal,
             load=load or (lambda: config),
-            allowances=Quotas(config.limits),
-            on_visit=lambda visit, status: logged.append((visit, status)),
+            quotas=Quotas(config.limits),
+            on_request=lambda visit, status: logged.append((visit, status)),
             say=said.append,
-            idle_s=idle_s,
+            idle_timeout_s=idle_s,
         )
         process.stop = stop
         judge.attach(process.gateway.app)

@@ -47,7 +47,7 @@ def test_a_key_without_limits_may_do_anything() -> None:
     for _ in range(100):
         allowances.enter(key()).leave(tokens=10**9, cost_usd=10.0**6)
         allowances.enter(None).leave()
-    assert allowances.runs == 0
+    assert allowances.active_runs == 0
 
 
 def test_requests_of_a_minute_are_counted_and_the_next_is_told_when_to_come() -> None:  # S3-46
@@ -163,24 +163,24 @@ def test_runs_at_once_are_bounded_in_all_and_per_key() -> None:
     assert "busy" in refused(lambda: allowances.enter(key("other"))).message
     shop[0].leave()
     shop[0].leave()  # again is harmless
-    assert allowances.runs == 2
+    assert allowances.active_runs == 2
     allowances.enter(key("other"))
-    assert allowances.runs == 3
+    assert allowances.active_runs == 3
 
 
 def test_a_turn_leaves_by_itself() -> None:
     allowances = made(max_runs=1)
     with pytest.raises(KeyError), allowances.enter(None):
         raise KeyError
-    assert allowances.runs == 0
+    assert allowances.active_runs == 0
 
 
 def test_new_limits_hold_at_once_and_nothing_is_forgotten() -> None:
     allowances, shop = made(max_runs=8), key(requests_per_minute=2)
     allowances.enter(shop)
-    allowances.renew(ServerLimits(max_runs=1))
+    allowances.update_limits(ServerLimits(max_runs=1))
     assert refused(lambda: allowances.enter(shop)).why == "runs"
-    allowances.renew(ServerLimits(max_runs=8))
+    allowances.update_limits(ServerLimits(max_runs=8))
     allowances.enter(shop)
     assert refused(lambda: allowances.enter(shop)).why == "requests"
 

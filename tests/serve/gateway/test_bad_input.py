@@ -522,7 +522,7 @@ def test_a_model_that_fails_in_the_middle_of_a_stream_ends_it_with_an_error(
         assert told.value.code is None or told.value.code.startswith("model_"), told.value.code
         assert "odel" in told.value.message
         assert "sk-upstream" not in f"{told.value} {told.value.body} {caplog.text}"
-        assert visits(running)[0].refusal is not None
+        assert visits(running)[0].error is not None
         assert running.traces()[0].status == "model_failed"
 
 

@@ -55,5 +55,5 @@ def test_it_is_told_at_the_start_and_after_a_change() -> None:
         config = config_of(agent(server), keys=(KEY,))
         with gateway(config, load=lambda: replace(config, port=0)) as running:
             assert len([text for text in running.said if "usd_per_day" in text]) == 1
-            running.process.ask_reload()
+            running.process.request_reload()
             until(lambda: len([text for text in running.said if "usd_per_day" in text]) == 2)

@@ -90,7 +90,7 @@ def test_without_an_allowed_origin_there_is_not_one_header_of_cors_and_no_answer
             _, headers, _ = call(running.url, method, path, body, Origin=CHAT)
             assert of_cors(headers) == []
             assert "Vary" not in headers
-        assert not running.process.gateway.knows_origins
+        assert not running.process.gateway.cors_enabled
         assert len(running.process.gateway.app.middlewares) == 1
 
 
@@ -424,7 +424,7 @@ def test_no_module_of_it_is_loaded_where_nobody_needs_it(tmp_path: Path) -> None
         "from taoloop.serve.gateway.config.load_config import load_config\n"
         "from taoloop.serve.gateway.server import GatewayServer\n"
         "config = load_config('agent.yaml')\n"
-        "GatewayServer(config, MemoryJournal(), load=lambda: config, allowances=Quotas(config.limits))\n"
+        "GatewayServer(config, MemoryJournal(), load=lambda: config, quotas=Quotas(config.limits))\n"
         "assert 'aiohttp_cors' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)

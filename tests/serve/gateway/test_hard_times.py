@@ -47,7 +47,7 @@ def running_now(running: Running) -> tuple[float, int]:
         page = connection.getresponse().read().decode()
     found = re.findall(r"^taoloop_runs_under_way (\S+)$", page, re.MULTILINE)
     assert found, page
-    return float(found[0]), running.process._allowances.runs  # no view of it
+    return float(found[0]), running.process._quotas.active_runs  # no view of it
 
 
 def sent(running: Running, body: Any, *, whole: bool = True) -> socket.socket:
@@ -255,11 +255,11 @@ def test_a_reload_that_fails_in_an_unforeseen_way_is_told_and_the_next_one_works
         with gateway(config, load=load) as running:
             loop = running.process.gateway
             for number in (1, 2, 3):
-                running.process.ask_reload()
+                running.process.request_reload()
                 until(lambda: len(running.said) == number)  # noqa: B023  # called at once
             assert "not used" in running.said[0]
             assert "in use" in running.said[2]
-            assert loop.standing.config.limits.heartbeat_s == 1.0
+            assert loop.snapshot.config.limits.heartbeat_s == 1.0
             assert client(running).chat.completions.create(model="assistant", messages=ask("Hi.")).choices
 
 
@@ -271,7 +271,7 @@ def test_a_request_that_began_before_a_reload_ends_with_the_agent_that_it_had(st
         with gateway(config_of(agent(old)), load=lambda: replace(changed, port=0)) as running:
             with sent(running, {"model": "assistant", "messages": ask("Hi."), "stream": streamed}) as connection:
                 assert old.waiting.wait(10)
-                running.process.ask_reload()
+                running.process.request_reload()
                 until(lambda: running.said)
                 made = client(running).chat.completions.create(model="assistant", messages=ask("Hi."))
                 assert made.choices[0].message.content == "new"
@@ -311,4 +311,4 @@ def test_aborted_requests_leave_nothing_behind() -> None:
                     until(lambda: len(server.asked) > asked)  # noqa: B023  # called at once
         until(lambda: running_now(running) == (0, 0))
         until(lambda: all(one.status == "stopped" for one in running.traces()))
-        assert running.process.gateway.standing._visits <= 1  # no view of it
+        assert running.process.gateway.snapshot._active <= 1  # no view of it

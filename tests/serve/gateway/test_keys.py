@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.errors import ConfigError
-from taoloop.serve.gateway.config.api_keys import KeyRing, check_key, digest_of, new_key, presented_in
+from taoloop.serve.gateway.config.api_keys import KeyRing, check_key, digest_of, new_key, presented_key
 from taoloop.serve.gateway.config.model import ApiKey
 
 
@@ -68,7 +68,7 @@ def test_a_ring_without_keys_is_empty() -> None:
     ],
 )
 def test_a_key_is_presented_in_one_of_three_headers(headers: dict[str, str], found: str | None) -> None:
-    assert presented_in(headers) == found
+    assert presented_key(headers) == found
 
 
 @pytest.mark.parametrize(

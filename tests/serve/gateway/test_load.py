@@ -47,7 +47,7 @@ def test_every_ai_agent_file_loads_unchanged_and_answers_whatever_model_is_asked
     assert config.form == ("flat" if path.stem == "06_flat_form" else "higress")
     assert [*config.agents] == [path.stem]
     assert config.any_model
-    served = config.find("whatever a client writes")
+    served = config.agent_for("whatever a client writes")
     assert served is not None
     assert served.agent.toolbox.cards
     assert served.agent.spec_for("hello").policy.profile == "supervised"
@@ -59,7 +59,7 @@ def test_a_plain_agent_file_is_served_under_its_name_with_its_journal(tmp_path: 
     config = load_config(written(tmp_path, "name: sums\nmodel: offline\ndb: sums.db"), env={})
     assert [*config.agents] == ["sums"]
     assert config.db == tmp_path / "sums.db"
-    assert config.find("something else") is None
+    assert config.agent_for("something else") is None
     unnamed = load_config(written(tmp_path, "model: offline", "helper.yaml"), env={})
     assert [*unnamed.agents] == ["helper"]
 
@@ -141,9 +141,9 @@ def test_a_pair_of_another_form_is_refused(pair: str) -> None:
 
 def test_an_address_keeps_its_path_where_its_host_has_another_place() -> None:
     services = HostOverrides({"Api.example.com": base_url("", "127.0.0.1:9")})
-    assert services.moved("https://api.example.com:8443/v1") == "http://127.0.0.1:9/v1"
-    assert services.moved("https://other.example.com/v1") == "https://other.example.com/v1"
-    assert services.moved("http://[broken") == "http://[broken"
+    assert services.redirect("https://api.example.com:8443/v1") == "http://127.0.0.1:9/v1"
+    assert services.redirect("https://other.example.com/v1") == "https://other.example.com/v1"
+    assert services.redirect("http://[broken") == "http://[broken"
     assert services.unused() == ()
     assert services.environment({"OPENAI_BASE_URL": "https://api.example.com/v1", "A": "b"}) == {
         "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",

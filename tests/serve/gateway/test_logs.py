@@ -38,7 +38,7 @@ class Bench:
 
 def test_a_line_of_text_is_one_line_that_people_can_read() -> None:
     bench = Bench("text")
-    bench.log.line("request", status=200, seconds=0.5, key="my shop", agent="数学", error="a=b", route="/v1/x")
+    bench.log.write("request", status=200, seconds=0.5, key="my shop", agent="数学", error="a=b", route="/v1/x")
     assert bench.text == (
         f'{AT} info    request status=200 seconds=0.5 key="my shop" agent=数学 error="a=b" route=/v1/x\n'
     )
@@ -47,8 +47,8 @@ def test_a_line_of_text_is_one_line_that_people_can_read() -> None:
 @given(st.text(alphabet=st.characters(exclude_categories=())), st.sampled_from(["json", "text"]))
 def test_whatever_a_value_is_it_stays_on_its_line(value: str, form: Form) -> None:
     bench = Bench(form)
-    bench.log.line("request", key=value, traceback=value)
-    bench.log.say(value)
+    bench.log.write("request", key=value, traceback=value)
+    bench.log.message(value)
     assert bench.text.count("\n") == 2
     assert len(bench.text.splitlines()) == 2
 
@@ -56,8 +56,8 @@ def test_whatever_a_value_is_it_stays_on_its_line(value: str, form: Form) -> Non
 def test_no_secret_gets_into_a_line() -> None:
     for form in ("json", "text"):
         bench = Bench(form, SECRET)
-        bench.log.line("request", key=f"x {SECRET}", agent=SECRET)
-        bench.log.say(f"The file is broken near {SECRET} and sk-abcdefghijklmnop1234567890.")
+        bench.log.write("request", key=f"x {SECRET}", agent=SECRET)
+        bench.log.message(f"The file is broken near {SECRET} and sk-abcdefghijklmnop1234567890.")
         assert SECRET not in bench.text
         assert "sk-abcdefghijkl" not in bench.text
 
@@ -65,20 +65,20 @@ def test_no_secret_gets_into_a_line() -> None:
 def test_the_log_of_a_gateway_knows_the_secrets_of_environment_and_file() -> None:
     stream = io.StringIO()
     log = request_log("json", env={"DEEPSEEK_API_KEY": "first-secret-value"}, secrets={"own": SECRET}, stream=stream)
-    log.say(f"first-secret-value and {SECRET}")
+    log.message(f"first-secret-value and {SECRET}")
     assert "first-secret-value" not in stream.getvalue()
     assert SECRET not in stream.getvalue()
 
 
 def test_a_value_is_cut_before_it_fills_the_disk() -> None:
     bench = Bench()
-    bench.log.line("request", key="x" * 1_000_000)
+    bench.log.write("request", key="x" * 1_000_000)
     assert len(bench.text) < 5_000
 
 
 def test_records_of_the_library_become_lines_with_their_traceback() -> None:
     bench = Bench("json", SECRET)
-    with bench.log.listening():
+    with bench.log.capture_loggers():
         logging.getLogger("taoloop.gateway").warning("a %s", f"trouble {SECRET}")
         try:
             raise ValueError(SECRET)
@@ -95,7 +95,7 @@ def test_records_of_the_library_become_lines_with_their_traceback() -> None:
 
 def test_afterwards_records_go_where_they_went_before(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
-    with bench.log.listening():
+    with bench.log.capture_loggers():
         pass
     logging.getLogger("taoloop.gateway").warning("after")
     assert bench.text == ""
@@ -105,7 +105,7 @@ def test_afterwards_records_go_where_they_went_before(caplog: pytest.LogCaptureF
 def test_a_stream_that_is_gone_holds_nothing_up() -> None:
     bench = Bench()
     bench.stream.close()
-    bench.log.say("nobody hears this")
+    bench.log.message("nobody hears this")
 
 
 def test_requests_at_once_do_not_share_a_line() -> None:
@@ -114,7 +114,7 @@ def test_requests_at_once_do_not_share_a_line() -> None:
     async def main() -> None:
         async def one(number: int) -> None:
             await asyncio.sleep(0)
-            bench.log.line("request", request_id=str(number))
+            bench.log.write("request", request_id=str(number))
 
         await asyncio.gather(*map(one, range(50)))
 

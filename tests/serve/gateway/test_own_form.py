@@ -56,14 +56,14 @@ agents:
     assert config.agents["notes"].agent.toolbox
     assert config.files == (tmp_path / "gate.yaml", tmp_path / "sums.yaml")
     assert (config.any_model, config.keys, config.db) == (False, (), None)
-    assert config.find("sums") is config.agents["sums"]
-    assert config.find("nobody") is None
+    assert config.agent_for("sums") is config.agents["sums"]
+    assert config.agent_for("nobody") is None
 
 
 def test_the_default_answers_where_no_agent_is_named_so(tmp_path: Path) -> None:
     config = load(tmp_path, "agents: {a: {model: offline}, b: {model: offline}}\ndefault: b")
-    assert config.find("gpt-4o") is config.agents["b"]
-    assert config.find("a") is config.agents["a"]
+    assert config.agent_for("gpt-4o") is config.agents["b"]
+    assert config.agent_for("a") is config.agents["a"]
 
 
 def test_the_server_has_its_place_and_its_bounds(tmp_path: Path) -> None:  # S1-62: the whole run has a bound of its own

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from taoloop import Agent
-from taoloop.serve.gateway.app import _way_out
+from taoloop.serve.gateway.app import _suggestion
 from taoloop.serve.gateway.config.api_keys import new_key
 from taoloop.serve.gateway.observe.request_log import Form
 
@@ -51,7 +51,7 @@ def logged(bench: Bench, *requests: tuple[Any, dict[str, str]]) -> list[dict[str
             post(running, body, **({"Authorization": f"Bearer {secret}"} | headers))
         health(running)
     for visit, status in running.logged:
-        bench.log.visit(visit, status)
+        bench.log.request(visit, status)
     assert secret not in bench.text
     return bench.lines if bench.text.startswith("{") else []
 
@@ -92,7 +92,7 @@ def test_a_path_that_nothing_has_is_a_line_and_counted_without_the_path() -> Non
         page = connection.getresponse().read().decode()
         connection.close()
     for visit, status in running.logged:
-        bench.log.visit(visit, status)
+        bench.log.request(visit, status)
     assert "s3cret" not in bench.text + page
     shown = [(line["request_id"], line["route"], line["status"], line["error"]) for line in bench.lines]
     assert shown == [("r-1", "other", 404, "unknown_url"), ("r-1", "other", 405, "method_not_allowed")]
@@ -113,7 +113,7 @@ def test_a_path_that_nothing_has_is_a_line_and_counted_without_the_path() -> Non
     ],
 )
 def test_a_base_url_that_is_almost_right_is_told(path: str, hint: str) -> None:
-    assert _way_out(path) == hint
+    assert _suggestion(path) == hint
 
 
 def test_nothing_of_bodies_and_headers_is_in_a_line() -> None:

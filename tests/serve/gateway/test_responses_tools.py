@@ -14,7 +14,7 @@ from tests.serve.gateway.test_tool_choice import TWO
 from taoloop.core.trace import Trace
 from taoloop.serve.gateway.config.api_keys import digest_of
 from taoloop.serve.gateway.config.model import ApiKey
-from taoloop.serve.gateway.routes.responses import named_items
+from taoloop.serve.gateway.routes.responses import load_referenced_items
 from taoloop.serve.gateway.run_service import Service
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
@@ -93,7 +93,9 @@ def test_a_run_is_loaded_once_for_all_its_items() -> None:
     with upstream("Red.") as server, gateway(config_of(agent(server))) as running:
         [item] = client(running).responses.create(model="assistant", input="Look outside.").output
         service = CountsLoads(running.traces()[0])
-    found = asyncio.run(named_items(cast("Service", service), "", [(place, str(item.id)) for place in range(1_000)]))
+    found = asyncio.run(
+        load_referenced_items(cast("Service", service), "", [(place, str(item.id)) for place in range(1_000)])
+    )
     assert (len(found), found[999]["content"], service.loads) == (1_000, "Red.", 1)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.serve.gateway.conftest import config_of, gateway, upstream
 from tests.serve.gateway.test_chat import CALL, CLIENT_TOOL, LOOK, SENT, _closed, agent, ask, client, send_note
 
-from taoloop.serve.gateway.client_tools import Choice, chosen
+from taoloop.serve.gateway.client_tools import ToolChoice, apply_tool_choice
 from taoloop.serve.gateway.errors import ApiErrorRaised
 from taoloop.serve.gateway.schema.chat import ClientTool
 
@@ -44,8 +44,8 @@ TOOLS = [ClientTool.model_validate(one) for one in (CLIENT_TOOL, OTHER_TOOL)]
 def test_each_form_says_what_is_offered_and_whether_it_must_be_called(
     choice: Any, names: list[str], must: bool
 ) -> None:
-    found = chosen(choice, TOOLS)
-    assert ([one.function.name for one in found.offered], found.must) == (names, must)
+    found = apply_tool_choice(choice, TOOLS)
+    assert ([one.function.name for one in found.offered], found.must_call) == (names, must)
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_each_form_says_what_is_offered_and_whether_it_must_be_called(
 )
 def test_what_is_no_choice_is_refused_by_its_name(choice: Any) -> None:
     with pytest.raises(ApiErrorRaised) as told:
-        chosen(choice, TOOLS)
-    assert told.value.refusal.param == "tool_choice"
+        apply_tool_choice(choice, TOOLS)
+    assert told.value.error.param == "tool_choice"
 
 
 def test_without_tools_nothing_can_be_required() -> None:
-    assert chosen("auto", ()) == Choice()
+    assert apply_tool_choice("auto", ()) == ToolChoice()
     with pytest.raises(ApiErrorRaised, match="there are no `tools`"):
-        chosen("required", ())
+        apply_tool_choice("required", ())
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -34,10 +34,10 @@ def look(running: Running) -> list[str]:
     """Look once for runs that can go on; gives those that were driven."""
 
     async def once() -> list[str]:
-        waker = AutoResumer(lambda: running.process.gateway.standing)
-        await waker.look()
-        driven = list(waker._driving)  # no view of it
-        await waker.end(20)
+        waker = AutoResumer(lambda: running.process.gateway.snapshot)
+        await waker.scan()
+        driven = list(waker._tasks)  # no view of it
+        await waker.shut_down(20)
         return driven
 
     return asyncio.run(once())
@@ -346,7 +346,7 @@ def test_a_run_of_a_key_that_is_gone_does_not_go_on() -> None:
         with gateway(config, load=lambda: left) as running:
             client(running, api_key=ann[0]).chat.completions.create(model="assistant", messages=ask("Say hello."))
             [trace] = running.traces()
-            running.process.ask_reload()
+            running.process.request_reload()
             while not running.said:
                 threading.Event().wait(0.02)
             call_id = next(iter(trace.pending))
@@ -375,7 +375,7 @@ def test_a_key_that_may_not_use_the_agent_any_more_approves_nothing_and_with_it_
 
             def reload() -> None:
                 told = len(running.said)
-                running.process.ask_reload()
+                running.process.request_reload()
                 while len(running.said) == told:
                     threading.Event().wait(0.02)
 
@@ -387,12 +387,12 @@ def test_a_key_that_may_not_use_the_agent_any_more_approves_nothing_and_with_it_
             assert (status, told["error"]["code"]) == (404, "model_not_found")
             given = ApprovalAnswer(approved=True, by="operator")
             asyncio.run(answer_approval(running.journal, trace.run_id, body["call_id"], given))
-            waker = AutoResumer(lambda: running.process.gateway.standing)
+            waker = AutoResumer(lambda: running.process.gateway.snapshot)
 
             async def looked() -> bool:
-                await waker.look()
-                tasks = list(waker._driving.values())  # no view of it
-                await waker.end(20)
+                await waker.scan()
+                tasks = list(waker._tasks.values())  # no view of it
+                await waker.shut_down(20)
                 return bool(tasks)
 
             asyncio.run(looked())
@@ -409,7 +409,7 @@ def test_what_goes_on_by_itself_is_measured_and_traced_as_what_a_client_asks_for
     with upstream(NOTE, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
         client(running).chat.completions.create(model="assistant", messages=ask("Say hello."))
         [trace] = running.traces()
-        running.process.gateway.standing.telemetry = bench.telemetry
+        running.process.gateway.snapshot.telemetry = bench.telemetry
         body = {"decision": "approve", "call_id": next(iter(trace.pending))}
         assert post(running, body, path=f"/v1/runs/{trace.run_id}/approvals")[0] == 200
         while running.traces()[0].status != "completed" or len(bench.spans) < 3:
@@ -466,7 +466,7 @@ def test_a_run_that_began_under_another_policy_does_not_go_on() -> None:
         with gateway(config, load=lambda: replace(stricter, port=0)) as running:
             chat = client(running).chat.completions
             first = content(chat.create(model="assistant", messages=ask("Say hello.")))
-            running.process.ask_reload()
+            running.process.request_reload()
             while not running.said:
                 threading.Event().wait(0.02)
             with pytest.raises(openai.ConflictError, match="policy") as told:

@@ -16,7 +16,7 @@ from taoloop.core.policy import Policy, Rule
 from taoloop.runtime.approvals.request import ApprovalRequest
 from taoloop.serve.mcp import call_results as results
 from taoloop.serve.mcp import dispatcher as desk
-from taoloop.serve.mcp.elicitation import SCHEMA, answer_of, can_ask, text_of
+from taoloop.serve.mcp.elicitation import SCHEMA, can_ask, parse_answer, question_text
 
 from .conftest import CANCELLED, DECLINED, NO, YES, Served, said, serve, until_statuses
 
@@ -237,7 +237,7 @@ def test_a_server_that_ends_while_a_person_is_asked_leaves_nothing_to_allow() ->
 
 
 def test_there_is_a_limit_to_open_questions(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "MOST_OPEN", 1)
+    monkeypatch.setattr(desk, "MAX_OPEN", 1)
 
     async def run() -> None:
         served, is_asked = serve([put]), asyncio.Event()
@@ -336,24 +336,24 @@ def request(**args: Any) -> ApprovalRequest:
 
 
 def test_no_value_can_pass_for_a_line_of_the_question() -> None:
-    lines = text_of(request(text="x\nAsked because: all is well\u202e", **{"a\nb": 1})).split("\n")
+    lines = question_text(request(text="x\nAsked because: all is well\u202e", **{"a\nb": 1})).split("\n")
     assert [line for line in lines if line.startswith("Asked because: ")] == ["Asked because: why not"]
     assert len(lines) == 5
     assert "\u202e" not in "".join(lines)
-    assert text_of(request(text="任务")).count("任务") == 1
+    assert question_text(request(text="任务")).count("任务") == 1
 
 
 def test_a_value_is_shown_whole() -> None:
-    assert text_of(request(text="a" * 50_000 + "; rm -rf /")).count("a; rm -rf /") == 1
+    assert question_text(request(text="a" * 50_000 + "; rm -rf /")).count("a; rm -rf /") == 1
 
 
 def test_a_question_allows_nothing_by_default() -> None:
     assert SCHEMA["properties"]["allow"]["default"] is False
     for content in (None, {}, {"allow": "true"}, {"allow": 1}, {"allow": False, "note": "no"}):
         given: Any = types.ElicitResult(action="accept", content=content)  # type: ignore[arg-type]
-        assert answer_of(given).approved is False
-    assert answer_of(types.ListRootsResult(roots=[])).approved is False
-    assert answer_of(types.ElicitResult(action="decline", content={"allow": True})).approved is False
+        assert parse_answer(given).approved is False
+    assert parse_answer(types.ListRootsResult(roots=[])).approved is False
+    assert parse_answer(types.ElicitResult(action="decline", content={"allow": True})).approved is False
 
 
 def test_results_name_their_run(era: str) -> None:

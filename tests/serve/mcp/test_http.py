@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from taoloop import tool
 from taoloop.errors import ConfigError
 from taoloop.serve.mcp import http
-from taoloop.serve.mcp.http import MAX_BODY_BYTES, ListenAddress, place_of, serve_http
+from taoloop.serve.mcp.http import MAX_BODY_BYTES, ListenAddress, parse_address, serve_http
 
 from .conftest import YES, Served, said, serve
 
@@ -191,7 +191,7 @@ def test_it_ends_although_a_call_is_under_way(era: str) -> None:
     ],
 )
 def test_an_address_is_read(given: str, place: tuple[str, int]) -> None:
-    found = place_of(given, token=None)
+    found = parse_address(given, token=None)
     assert (found.host, found.port) == place
     assert found.is_local
 
@@ -199,20 +199,20 @@ def test_an_address_is_read(given: str, place: tuple[str, int]) -> None:
 @pytest.mark.parametrize("given", ["", "here", "127.0.0.1", "127.0.0.1:x", "example.com:80", "127.0.0.1:65536"])
 def test_what_is_no_address_is_refused(given: str) -> None:
     with pytest.raises(ConfigError, match="no address to listen on"):
-        place_of(given, token=None)
+        parse_address(given, token=None)
 
 
 def test_an_address_that_others_reach_needs_a_token_and_a_name() -> None:
     with pytest.raises(ConfigError, match="there is no token"):
-        place_of("10.1.2.3:80", token=None)
+        parse_address("10.1.2.3:80", token=None)
     with pytest.raises(ConfigError, match="at least 16"):
-        place_of("10.1.2.3:80", token="short")
+        parse_address("10.1.2.3:80", token="short")
     with pytest.raises(ConfigError, match="nothing says under which name"):
-        place_of("0.0.0.0:80", token=TOKEN)
-    place = place_of("0.0.0.0:80", token=TOKEN, names=["mcp.example.com"])
+        parse_address("0.0.0.0:80", token=TOKEN)
+    place = parse_address("0.0.0.0:80", token=TOKEN, names=["mcp.example.com"])
     assert place.security(80).allowed_hosts == ["mcp.example.com", "mcp.example.com:80"]
     assert "https://mcp.example.com" in place.security(80).allowed_origins
-    assert place_of("10.1.2.3:80", token=TOKEN).security(80).allowed_hosts == ["10.1.2.3:80", "10.1.2.3"]
+    assert parse_address("10.1.2.3:80", token=TOKEN).security(80).allowed_hosts == ["10.1.2.3:80", "10.1.2.3"]
 
 
 def test_at_port_80_a_host_needs_none() -> None:

@@ -77,7 +77,7 @@ def test_a_call_goes_where_the_entry_says(url: str, port: int, base: str) -> Non
 
 
 def test_a_service_that_the_gateway_knows_wins() -> None:
-    source = api_source(entry(), services={"s.dns": "http://127.0.0.1:9000"})
+    source = api_source(entry(), base_urls={"s.dns": "http://127.0.0.1:9000"})
     assert source.base_url == "http://127.0.0.1:9000/v1"
 
 

@@ -133,9 +133,9 @@ class _Plan:
 
 
 def _place(http: str, names: Sequence[str], env: Mapping[str, str]) -> ListenAddress:
-    from taoloop.serve.mcp.http import TOKEN_VARIABLE, place_of  # noqa: PLC0415  # loads a web server
+    from taoloop.serve.mcp.http import TOKEN_VARIABLE, parse_address  # noqa: PLC0415  # loads a web server
 
-    return place_of(http, token=env.get(TOKEN_VARIABLE), names=names)
+    return parse_address(http, token=env.get(TOKEN_VARIABLE), names=names)
 
 
 def _plan(sources: Sequence[str], given: Mapping[str, Any], env: Mapping[str, str]) -> _Plan:
@@ -191,9 +191,9 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _question_s() -> float:
-    from taoloop.serve.mcp.dispatcher import QUESTION_S  # noqa: PLC0415  # loads the SDK
+    from taoloop.serve.mcp.dispatcher import QUESTION_TIMEOUT_S  # noqa: PLC0415  # loads the SDK
 
-    return QUESTION_S
+    return QUESTION_TIMEOUT_S
 
 
 def _take(plan: _Plan, source: str, named: list[Any]) -> None:

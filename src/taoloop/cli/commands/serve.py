@@ -119,17 +119,17 @@ async def _serve(
 
         def load_anew() -> GatewayConfig:
             changed = load()
-            log.learn(changed.secrets)  # before anything is said of it
+            log.add_secrets(changed.secrets)  # before anything is said of it
             return changed
 
         process = GatewayServer(
             config,
             journal,
             load=load_anew,
-            allowances=allowances,
+            quotas=allowances,
             telemetry=telemetry,
-            on_visit=log.visit,
-            say=log.say,
+            on_request=log.request,
+            say=log.message,
         )
         process.listen_to_signals()
 
@@ -138,7 +138,7 @@ async def _serve(
             print_stderr(f"Serving {', '.join(config.agents)} on {url}/v1")
 
         try:
-            with log.listening():
+            with log.capture_loggers():
                 await process.serve(on_ready=ready)
         finally:
             if telemetry is not None:

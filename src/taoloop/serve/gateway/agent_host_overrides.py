@@ -19,28 +19,30 @@ from taoloop.tools.openapi.http.request import server_of
 from taoloop.tools.tool import Tool
 
 
-def apply_host_overrides(agent: Agent, services: HostOverrides, env: Mapping[str, str] | None) -> Agent:
+def apply_host_overrides(agent: Agent, overrides: HostOverrides, env: Mapping[str, str] | None) -> Agent:
     """The agent with its calls to hosts that have another place going there.
 
     Models of providers go there by the variables of their addresses. Tools keep the path behind the host.
     """
-    if not services:
+    if not overrides:
         return agent
-    variables = services.environment(os.environ if env is None else env)
-    return replace(agent, env=variables, tools=tuple(_moved_entry(one, services) for one in agent.tools))
+    variables = overrides.environment(os.environ if env is None else env)
+    return replace(agent, env=variables, tools=tuple(_redirect_entry(tool, overrides) for tool in agent.tools))
 
 
-def _moved_entry(entry: Any, services: HostOverrides) -> Any:
+def _redirect_entry(entry: Any, overrides: HostOverrides) -> Any:
     if not isinstance(entry, ToolSource):
-        return _moved_tool(entry, services, {}) if isinstance(entry, Tool) else entry
+        return _redirect_tool(entry, overrides, {}) if isinstance(entry, Tool) else entry
 
     settings = entry.settings
-    fetched = _moved_document(settings, services) if isinstance(settings, OpenapiSource) else None
+    moved_settings = _redirect_document(settings, overrides) if isinstance(settings, OpenapiSource) else None
 
     def load() -> LoadResult:
-        apis: dict[str, ApiClient] = {}
-        found = entry.loaded() if fetched is None else openapi_tools(fetched)
-        return LoadResult(tools=tuple(_moved_tool(one, services, apis) for one in found.tools), problems=found.problems)
+        clients: dict[str, ApiClient] = {}
+        result = entry.loaded() if moved_settings is None else openapi_tools(moved_settings)
+        return LoadResult(
+            tools=tuple(_redirect_tool(tool, overrides, clients) for tool in result.tools), problems=result.problems
+        )
 
     return ToolSource(
         entry.location,
@@ -52,15 +54,15 @@ def _moved_entry(entry: Any, services: HostOverrides) -> Any:
     )
 
 
-def _moved_document(source: OpenapiSource, services: HostOverrides) -> OpenapiSource | None:
+def _redirect_document(source: OpenapiSource, overrides: HostOverrides) -> OpenapiSource | None:
     """The source with its document fetched elsewhere; None where that stays."""
     if "\n" in source.document or "://" not in source.document:
         return None
-    moved = services.moved(source.document)
+    moved = overrides.redirect(source.document)
     return None if moved == source.document else replace(source, document=moved)
 
 
-def _moved_tool(tool: Tool, services: HostOverrides, apis: dict[str, ApiClient]) -> Tool:
+def _redirect_tool(tool: Tool, overrides: HostOverrides, clients: dict[str, ApiClient]) -> Tool:
     caller = tool.handler
     if not isinstance(caller, OperationCaller):
         return tool
@@ -68,10 +70,12 @@ def _moved_tool(tool: Tool, services: HostOverrides, apis: dict[str, ApiClient])
         address = server_of(caller.operation, caller.api.source)
     except ToolDefinitionError:  # told where it is called: the rest of its API can be used
         return tool
-    moved = services.moved(address)
+    moved = overrides.redirect(address)
     if moved == address:
         return tool
     source = caller.api.source
-    headers = {**source.headers, **services.host_header(address, urlsplit(address).hostname or "")}
-    api = apis.setdefault(address, ApiClient(replace(source, base_url=moved, headers=headers), clock=caller.api.clock))
-    return replace(tool, handler=replace(caller, api=api))
+    headers = {**source.headers, **overrides.host_header(address, urlsplit(address).hostname or "")}
+    client = clients.setdefault(
+        address, ApiClient(replace(source, base_url=moved, headers=headers), clock=caller.api.clock)
+    )
+    return replace(tool, handler=replace(caller, api=client))

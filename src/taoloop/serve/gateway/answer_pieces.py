@@ -21,11 +21,11 @@ class AnswerPieces:
     each of them by itself: one that stood before the answer does not end it.
     """
 
-    def __init__(self, *, dialect: str, tools_offered: bool, holds: bool, stops: Sequence[str] = ()) -> None:
-        self._dialect, self._tools_offered, self._holds = dialect, tools_offered, holds
+    def __init__(self, *, dialect: str, tools_offered: bool, hold_back: bool, stops: Sequence[str] = ()) -> None:
+        self._dialect, self._tools_offered, self._is_held_back = dialect, tools_offered, hold_back
         self._stops, self._cutter = stops, StopCutter(stops)
-        self._stream = self._fresh()
-        self._given = ""  # of the reply that is being written
+        self._stream = self._new_stream()
+        self._current = ""  # of the reply that is being written
         self._rejected = ""  # of the reply before it, where that could not be read; it may be the answer all the same
         self._before = ""  # what is still to be sent of a text that is no part of the answer, and an empty line
 
@@ -37,47 +37,47 @@ class AnswerPieces:
     @property
     def has_sent(self) -> bool:
         """Whether anything went out."""
-        return bool(self._given or self._before)
+        return bool(self._current or self._before)
 
     def on_delta(self, delta: Delta) -> str:
         """Take a piece of a reply; gives what can be sent of it."""
-        if self._holds or delta.kind == "progress":
+        if self._is_held_back or delta.kind == "progress":
             return ""
         text = self._stream.feed(delta)
-        if delta.kind == "restart" and self._given:
-            self._turn()
-        return self._sent(text)
+        if delta.kind == "restart" and self._current:
+            self._start_new_text()
+        return self._emit(text)
 
     def on_event(self, event: Event) -> None:
         """Take an event: a reply that is whole is followed by another one, or by the end."""
         if isinstance(event.fact, ModelReplied):
             decision = event.fact.decision
             is_answer = decision is not None and not hasattr(decision, "calls")
-            if self._given and not is_answer:
-                self._rejected = self._given if decision is None and not self._cutter.hit else ""
-                self._turn()
-            self._stream = self._fresh()
+            if self._current and not is_answer:
+                self._rejected = self._current if decision is None and not self._cutter.hit else ""
+                self._start_new_text()
+            self._stream = self._new_stream()
 
     def finish(self, answer: str) -> str:
         """What is still to be sent, now that the whole answer is known."""
-        held = ""
-        if self._rejected and not self._given and answer.startswith(self._rejected):  # a reply that was cut
-            self._given, held, self._before = self._rejected, self._before.removesuffix(_BREAK), ""
-        more, fits = unsent_suffix(answer, self._given)
+        pending = ""
+        if self._rejected and not self._current and answer.startswith(self._rejected):  # a reply that was cut
+            self._current, pending, self._before = self._rejected, self._before.removesuffix(_BREAK), ""
+        more, fits = unsent_suffix(answer, self._current)
         if not fits and self.has_sent:
-            self._turn()
-        return held + self._sent(more) + self._cutter.flush()
+            self._start_new_text()
+        return pending + self._emit(more) + self._cutter.flush()
 
-    def _sent(self, text: str) -> str:
+    def _emit(self, text: str) -> str:
         if not text:
             return ""
-        self._given += text
+        self._current += text
         before, self._before = self._before, ""
         return before + self._cutter.feed(text)
 
-    def _turn(self) -> None:
-        self._given, self._before = "", self._before.removesuffix(_BREAK) + self._cutter.flush() + _BREAK
+    def _start_new_text(self) -> None:
+        self._current, self._before = "", self._before.removesuffix(_BREAK) + self._cutter.flush() + _BREAK
         self._cutter = StopCutter(self._stops)
 
-    def _fresh(self) -> AnswerStream:
-        return AnswerStream(self._dialect, tools_offered=self._tools_offered, has_schema=self._holds)
+    def _new_stream(self) -> AnswerStream:
+        return AnswerStream(self._dialect, tools_offered=self._tools_offered, has_schema=self._is_held_back)

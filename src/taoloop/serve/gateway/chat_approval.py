@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from taoloop.journals.base import Journal
     from taoloop.runtime.approvals.inbox import PendingApproval
 
-Word = Literal["yes", "no"]
+Verdict = Literal["yes", "no"]
 
 _YES = frozenset(
     [
@@ -73,7 +73,7 @@ _NO = frozenset(
         "不可以",
     ]
 )
-_WHOLE = frozenset(["yes", "approve", "approved", "confirm", "confirmed", "是", "同意", "批准", "确认"])
+_EXPLICIT = frozenset(["yes", "approve", "approved", "confirm", "confirmed", "是", "同意", "批准", "确认"])
 """What allows a call that is hard to undo and that nobody named the target of: a whole word, no `ok` in passing."""
 
 _SPLIT = re.compile(r"\s*[:：,，;；\n]\s*")
@@ -113,9 +113,9 @@ class ApprovalReply:
     (`code_of`), or, where the client names it so, the one of this `turn` (`turn_of`).
     """
 
-    word: Word
+    verdict: Verdict
     note: str = ""
-    is_whole: bool = False
+    is_explicit: bool = False
     code: str = ""
     turn: int | None = None
 
@@ -126,8 +126,11 @@ def question_code(waiting: Iterable[PendingApproval]) -> str:
     So an answer reaches what its person was shown, and nothing that waits by now in its place. The moments, down to
     the microsecond, are told nobody: no model and no tool can write a question that leads an answer to these calls.
     """
-    asked = [(one.request.run_id, one.request.call_id, one.request.digest, one.request.since) for one in waiting]
-    return sha256(repr(sorted(asked)).encode()).hexdigest()[:16]
+    questions = [
+        (approval.request.run_id, approval.request.call_id, approval.request.digest, approval.request.since)
+        for approval in waiting
+    ]
+    return sha256(repr(sorted(questions)).encode()).hexdigest()[:16]
 
 
 def resume_count(trace: Trace) -> int:
@@ -135,14 +138,14 @@ def resume_count(trace: Trace) -> int:
     return sum(isinstance(event.fact, Resumed) for event in trace.events)
 
 
-def matches_question(said: ApprovalReply, trace: Trace, waiting: Sequence[PendingApproval]) -> bool:
+def matches_question(reply: ApprovalReply, trace: Trace, waiting: Sequence[PendingApproval]) -> bool:
     """Whether it is an answer to what waits now. `waiting` was read before `trace`."""
-    if said.word == "yes" and not said.is_whole and any(one.request.grave for one in waiting):
+    if reply.verdict == "yes" and not reply.is_explicit and any(approval.request.grave for approval in waiting):
         return False
-    return said.turn == resume_count(trace) if said.turn is not None else said.code == question_code(waiting)
+    return reply.turn == resume_count(trace) if reply.turn is not None else reply.code == question_code(waiting)
 
 
-def not_used(language: str) -> str:
+def unused_reply_text(language: str) -> str:
     """What a client is told whose answer was to another question."""
     return _TEXTS.get(language, _TEXTS["en"])["other"]
 
@@ -155,16 +158,16 @@ def waiting_text(run_id: str, waiting: Sequence[PendingApproval], doubts: Sequen
     texts = _TEXTS.get(language, _TEXTS["en"])
     lines = []
     if waiting:
-        lines += [texts["head"], *(_line(one, texts) for one in waiting), "", texts["how"]]
+        lines += [texts["head"], *(_approval_line(approval, texts) for approval in waiting), "", texts["how"]]
     if doubts:
-        lines += [texts["doubt"], *(f"- {_call(call.requested.tool, call.args)}" for call in doubts)]
+        lines += [texts["doubt"], *(f"- {_quoted_call(call.requested.tool, call.args)}" for call in doubts)]
     return "\n".join([*lines, "", texts["run"].format(run=run_id, code=question_code(waiting))])
 
 
 def parse_waiting_run(content: str) -> tuple[str, str] | None:
     """The run that an earlier answer said to be waiting, and the code of what it waits for (empty: it has none)."""
-    found = _RUN.search(content)
-    return (found[1], found[2] or "") if found is not None else None
+    match = _RUN.search(content)
+    return (match[1], match[2] or "") if match is not None else None
 
 
 def parse_approval_reply(text: str) -> ApprovalReply:
@@ -173,16 +176,16 @@ def parse_approval_reply(text: str) -> ApprovalReply:
     word = head.strip(" .!。！`'\"“”").casefold().replace(" ", "_")
     note = rest[0].strip() if rest else ""
     if word in _YES and not note:
-        return ApprovalReply(word="yes", is_whole=word in _WHOLE)
+        return ApprovalReply(verdict="yes", is_explicit=word in _EXPLICIT)
     if word in _NO:
-        return ApprovalReply(word="no", note=note)
-    return ApprovalReply(word="no", note=text.strip())
+        return ApprovalReply(verdict="no", note=note)
+    return ApprovalReply(verdict="no", note=text.strip())
 
 
 async def answer_all(
     journal: Journal,
     waiting: Sequence[PendingApproval],
-    said: ApprovalReply,
+    reply: ApprovalReply,
     *,
     by: str,
     redactor: Redactor | None = None,
@@ -192,27 +195,29 @@ async def answer_all(
     Raises:
         NotWaiting, ApprovalStale: the question is not open any more.
     """
-    for one in waiting:
-        given = ApprovalAnswer(approved=said.word == "yes", by=by, note=said.note)
-        request = one.request
-        digest = request.digest if given.approved else None
-        await answer_approval(journal, request.run_id, request.call_id, given, digest=digest, redactor=redactor)
+    for approval in waiting:
+        answer = ApprovalAnswer(approved=reply.verdict == "yes", by=by, note=reply.note)
+        request = approval.request
+        digest = request.digest if answer.approved else None
+        await answer_approval(journal, request.run_id, request.call_id, answer, digest=digest, redactor=redactor)
 
 
-def _line(one: PendingApproval, texts: Mapping[str, str]) -> str:
-    reasons, why = _MARKUP.sub(r"\\\g<0>", _seen(texts["and"].join(one.request.reasons))), texts["why"]
-    return f"- {_call(one.request.tool, one.request.args)}" + (why.format(reasons=reasons) if reasons else "")
+def _approval_line(approval: PendingApproval, texts: Mapping[str, str]) -> str:
+    reasons, why = _MARKUP.sub(r"\\\g<0>", _escape_invisible(texts["and"].join(approval.request.reasons))), texts["why"]
+    return f"- {_quoted_call(approval.request.tool, approval.request.args)}" + (
+        why.format(reasons=reasons) if reasons else ""
+    )
 
 
-def _call(tool: str, args: Any) -> str:
-    text = _seen(f"{tool}({json.dumps(args, ensure_ascii=False, default=str)})")
+def _quoted_call(tool: str, args: Any) -> str:
+    text = _escape_invisible(f"{tool}({json.dumps(args, ensure_ascii=False, default=str)})")
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     quote = "`" * (longest + 1)
     return f"{quote}{text}{quote}"
 
 
-def _seen(text: str) -> str:
+def _escape_invisible(text: str) -> str:
     """The text with all signs in it that nobody sees written out."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(f"\\u{{{ord(sign):x}}}" if unicodedata.category(sign) in _HIDDEN else sign for sign in text)
+    return "".join(f"\\u{{{ord(char):x}}}" if unicodedata.category(char) in _HIDDEN else char for char in text)

@@ -36,57 +36,57 @@ _NOW = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ToolChoice:
     """The tools of the client that are `offered`, and whether one of them `must` be called."""
 
     offered: tuple[ClientTool, ...] = ()
-    must: bool = False
+    must_call: bool = False
 
 
-def chosen(choice: str | Mapping[str, Any] | None, tools: Sequence[ClientTool]) -> Choice:
+def apply_tool_choice(choice: str | Mapping[str, Any] | None, tools: Sequence[ClientTool]) -> ToolChoice:
     """What a `tool_choice` makes of the client's tools.
 
     Raises:
         RequestRefused: it has none of the forms that are known, or names a tool that is not there.
     """
     if choice is None or choice == "auto":
-        return Choice(offered=tuple(tools))
+        return ToolChoice(offered=tuple(tools))
     if choice == "none":
-        return Choice()
+        return ToolChoice()
     if choice == "required":
-        return _some(tools, must=True)
+        return _require_tools(tools, must_call=True)
     if isinstance(choice, Mapping):
         if choice.get("type") == "function":
-            return _some(_named([choice], tools), must=True)
+            return _require_tools(_select_tools([choice], tools), must_call=True)
         if choice.get("type") == "allowed_tools":
-            given = choice.get("allowed_tools", choice)  # chat completions have it in an object of its own
-            listed = given.get("tools") if isinstance(given, Mapping) else None
-            if isinstance(listed, list) and given.get("mode") in ("auto", "required"):
-                return _some(_named(listed, tools), must=given["mode"] == "required")
+            allowed = choice.get("allowed_tools", choice)  # chat completions have it in an object of its own
+            listed = allowed.get("tools") if isinstance(allowed, Mapping) else None
+            if isinstance(listed, list) and allowed.get("mode") in ("auto", "required"):
+                return _require_tools(_select_tools(listed, tools), must_call=allowed["mode"] == "required")
     raise invalid(f"{_FORMS}.", "tool_choice", "unsupported_value")
 
 
-def must_text(names: Sequence[str], language: str) -> str:
+def must_call_text(names: Sequence[str], language: str) -> str:
     """What an agent is told that must call one of these tools."""
     return _MUST.get(language, _MUST["en"]).format(names=", ".join(names))
 
 
-def now_text(names: Sequence[str], language: str) -> str:
+def call_now_text(names: Sequence[str], language: str) -> str:
     """What an agent is told that answered in words all the same."""
     return _NOW.get(language, _NOW["en"]).format(names=", ".join(names))
 
 
-def _some(tools: Sequence[ClientTool], *, must: bool) -> Choice:
+def _require_tools(tools: Sequence[ClientTool], *, must_call: bool) -> ToolChoice:
     if not tools:
         raise invalid("`tool_choice` asks for a call, and there are no `tools`.", "tool_choice")
-    return Choice(offered=tuple(tools), must=must)
+    return ToolChoice(offered=tuple(tools), must_call=must_call)
 
 
-def _named(wanted: Sequence[Any], tools: Sequence[ClientTool]) -> list[ClientTool]:
+def _select_tools(entries: Sequence[Any], tools: Sequence[ClientTool]) -> list[ClientTool]:
     names = []
-    for one in wanted:
-        inner = one.get("function", one) if isinstance(one, Mapping) else None
-        name = inner.get("name") if isinstance(inner, Mapping) else None
+    for entry in entries:
+        function = entry.get("function", entry) if isinstance(entry, Mapping) else None
+        name = function.get("name") if isinstance(function, Mapping) else None
         if not any(name == tool.function.name for tool in tools):
             raise invalid(f"`tool_choice` names {str(name)[:80]!r}, which is none of `tools`.", "tool_choice")
         names.append(name)
@@ -96,12 +96,12 @@ def _named(wanted: Sequence[Any], tools: Sequence[ClientTool]) -> list[ClientToo
 _ID = re.compile(r"(?P<call>call_\d+)\.(?P<run>\d{8}-\d{6}-[0-9a-f]{8})")
 
 
-def client_tools(
+def bind_client_tools(
     offered: Sequence[ClientTool],
-    taken: Collection[str],
+    reserved_names: Collection[str],
     outputs: Mapping[str, str] | None = None,
     *,
-    place: str = "tools[{}].function",
+    param_format: str = "tools[{}].function",
 ) -> list[Tool]:
     """The client's tools. `outputs` are results that it gives, by call id; `taken` names of the agent's own tools.
 
@@ -112,17 +112,17 @@ def client_tools(
     Raises:
         RequestRefused: a tool has no usable schema, or a name that is taken; names it.
     """
-    given = outputs or {}
+    results = outputs or {}
 
     async def hand_over(context: ToolContext, **_: Any) -> str:
-        if context.call_id not in given:
+        if context.call_id not in results:
             raise HandedOver("whoever asked performs it and gives the result in the next request")
-        return given[context.call_id]
+        return results[context.call_id]
 
     tools: list[Tool] = []
-    names = set(taken)
-    for index, one in enumerate(offered):
-        function, param = one.function, place.format(index)
+    names = set(reserved_names)
+    for index, client_tool in enumerate(offered):
+        function, param = client_tool.function, param_format.format(index)
         if function.name in names:
             message = f"`{param}.name`: {function.name!r} is taken, by another of `tools` or by a tool of the agent."
             raise invalid(message, f"{param}.name")
@@ -131,7 +131,7 @@ def client_tools(
             card = ToolCard(
                 name=function.name,
                 purpose=function.description or "A tool of the client; nothing more is said of it.",
-                input_schema=_schema(function.parameters, f"{param}.parameters"),
+                input_schema=_arguments_schema(function.parameters, f"{param}.parameters"),
                 tier="read",
                 egress=False,
                 performed_by="caller",
@@ -147,13 +147,13 @@ def client_call_id(run_id: str, call_id: str) -> str:
     return f"{call_id}.{run_id}"
 
 
-def parse_call_id(outside: str) -> tuple[str, str] | None:
+def parse_call_id(client_id: str) -> tuple[str, str] | None:
     """Run and call of such an id; None if it is none of this server's."""
-    found = _ID.fullmatch(outside)
-    return (found["run"], found["call"]) if found is not None else None
+    match = _ID.fullmatch(client_id)
+    return (match["run"], match["call"]) if match is not None else None
 
 
-def call_parts(run_id: str, calls: Sequence[CallView]) -> list[dict[str, Any]]:
+def tool_call_parts(run_id: str, calls: Sequence[CallView]) -> list[dict[str, Any]]:
     """Calls as they stand in an answer."""
     return [
         {
@@ -168,7 +168,7 @@ def call_parts(run_id: str, calls: Sequence[CallView]) -> list[dict[str, Any]]:
     ]
 
 
-def open_calls_of_client(trace: Trace) -> list[CallView]:
+def open_client_calls(trace: Trace) -> list[CallView]:
     """The calls of a run that waits which its client performs."""
     names = {card.name for card in trace.agent.tools if card.performed_by == "caller"}
     return [call for call in trace.pending.values() if call.requested.tool in names and not call.needs_person]
@@ -186,10 +186,10 @@ def client_tools_of(trace: Trace) -> list[ClientTool]:
     ]
 
 
-def _schema(parameters: Mapping[str, Any] | None, param: str) -> dict[str, Any]:
+def _arguments_schema(parameters: Mapping[str, Any] | None, param: str) -> dict[str, Any]:
     """The schema of a tool's arguments; a tool without any may leave out each part of it, or write null."""
-    given = {name: value for name, value in (parameters or {}).items() if value is not None or name != "properties"}
-    schema = {"properties": {}, **given, "type": "object"}
+    fields = {name: value for name, value in (parameters or {}).items() if value is not None or name != "properties"}
+    schema = {"properties": {}, **fields, "type": "object"}
     if not isinstance(schema["properties"], Mapping):
         raise invalid_field(f"{param}.properties", "It must be an object.")
     return schema

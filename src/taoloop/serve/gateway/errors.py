@@ -47,7 +47,7 @@ class ApiErrorRaised(TaoError):
 
     def __init__(self, refusal: ApiError) -> None:
         super().__init__(refusal.message)
-        self.refusal = refusal
+        self.error = refusal
 
 
 def invalid(message: str, param: str | None = None, code: str | None = "invalid_value") -> ApiErrorRaised:
@@ -62,8 +62,8 @@ def missing(param: str) -> ApiErrorRaised:
 
 def invalid_field(param: str, why: str) -> ApiErrorRaised:
     """A field that holds something of no use."""
-    told = why if f"`{param}" in why else f"Invalid value for `{param}`: {why}"
-    return invalid(told, param, "invalid_value")
+    message = why if f"`{param}" in why else f"Invalid value for `{param}`: {why}"
+    return invalid(message, param, "invalid_value")
 
 
 _FAILURES: dict[str, tuple[int, str, str]] = {
@@ -84,7 +84,7 @@ key or configuration is no fault of the client, so it is a 502."""
 RETRY_AFTER_S = 5.0
 
 
-_TOLD = ("model_context_overflow", "model_content_refused", "unreadable")
+_EXPLAINED = ("model_context_overflow", "model_content_refused", "unreadable")
 """What a client can do something about, and so is told in full. All else may name addresses and files of the server."""
 
 
@@ -98,7 +98,7 @@ def error_for_failed_run(finished: Finished, run_id: str) -> ApiError:
     """What a client is told of a run that its model ended. The trace has the whole reason."""
     code = finished.error or ("unreadable" if finished.status == "unreadable" else "model_error")
     status, kind, what = _FAILURES.get(code, (502, SERVER, "the model failed"))
-    why = f": {finished.reason.rstrip('.')}" if code in _TOLD else ""
+    why = f": {finished.reason.rstrip('.')}" if code in _EXPLAINED else ""
     codes = {"model_context_overflow": "context_length_exceeded", "model_content_refused": "content_filter"}
     return ApiError(
         status=status,

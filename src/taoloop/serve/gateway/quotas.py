@@ -71,21 +71,21 @@ class Quotas:
                 self._unpriced[row.key] += row.unpriced_calls
 
     @property
-    def runs(self) -> int:
+    def active_runs(self) -> int:
         """How many runs are under way."""
         return self._running.total()
 
     def spent_today(self, name: str) -> float:
         """US dollars that the key of this name is known to have spent since midnight, UTC."""
-        self._turn_page()
+        self._start_new_day()
         return self._spent.get(name, 0.0)
 
     def unpriced_today(self, name: str) -> int:
         """How often today the key used something whose price nobody knows, and which counts as nothing."""
-        self._turn_page()
+        self._start_new_day()
         return self._unpriced[name]
 
-    def renew(self, limits: ServerLimits) -> None:
+    def update_limits(self, limits: ServerLimits) -> None:
         """Hold new limits from here on; what was used stays counted. Limits of keys come with the keys themselves."""
         self._limits = limits
 
@@ -96,7 +96,7 @@ class Quotas:
             Refused: the key has used up what it may, or there is no place; nothing was counted.
         """
         name = "" if key is None else key.name
-        self._check_places(key)
+        self._check_runs(key)
         if key is not None:
             self._check_budget(key)
             self._check_tokens(key)
@@ -104,9 +104,9 @@ class Quotas:
         self._running[name] += 1
         return QuotaUse(self, key)
 
-    def _check_places(self, key: ApiKey | None) -> None:
+    def _check_runs(self, key: ApiKey | None) -> None:
         limits = self._limits
-        if self.runs >= limits.max_runs:
+        if self.active_runs >= limits.max_runs:
             raise Refused(
                 f"The server is busy: {limits.max_runs} runs are under way.", why="runs", retry_after_s=_RETRY_S
             )
@@ -129,22 +129,22 @@ class Quotas:
             return
         item = _per_minute(key.tokens_per_minute)
         if not self._limiter.test(item, key.name, "tokens"):
-            raise self._too_many("tokens", item, key)
+            raise self._rate_exceeded("tokens", item, key)
 
     def _take_request(self, key: ApiKey) -> None:
         if key.requests_per_minute is None:
             return
         item = _per_minute(key.requests_per_minute)
         if not self._limiter.hit(item, key.name, "requests"):
-            raise self._too_many("requests", item, key)
+            raise self._rate_exceeded("requests", item, key)
 
-    def _too_many(self, what: RefusedFor, item: RateLimitItem, key: ApiKey) -> Refused:
+    def _rate_exceeded(self, what: RefusedFor, item: RateLimitItem, key: ApiKey) -> Refused:
         wait_s = self._windows.room_in(item.key_for(key.name, what), item.amount, item.get_expiry())
         return Refused(f"This key may use {item.amount} {what} per minute.", why=what, retry_after_s=wait_s)
 
     def _book(self, key: ApiKey | None, tokens: int, cost_usd: float | None) -> None:
         name = "" if key is None else key.name
-        self._turn_page()
+        self._start_new_day()
         if cost_usd is None:
             self._unpriced[name] += 1
         else:
@@ -156,13 +156,13 @@ class Quotas:
     def _add_cost(self, name: str, usd: float) -> None:
         self._spent[name] = self._spent.get(name, 0.0) + usd
 
-    def _let_go(self, key: ApiKey | None) -> None:
+    def _release(self, key: ApiKey | None) -> None:
         name = "" if key is None else key.name
         self._running[name] -= 1
         if not self._running[name]:
             del self._running[name]
 
-    def _turn_page(self) -> None:
+    def _start_new_day(self) -> None:
         """Begin a new day where one began."""
         if (today := self._today()) != self._day:
             self._day = today
@@ -179,12 +179,12 @@ class QuotaUse:
     Give it the events of the run (`on_event`), or `book` by hand what was used; not both.
     """
 
-    def __init__(self, allowances: Quotas, key: ApiKey | None) -> None:
-        self._allowances, self._key, self._left = allowances, key, False
+    def __init__(self, quotas: Quotas, key: ApiKey | None) -> None:
+        self._quotas, self._key, self._has_left = quotas, key, False
 
     def book(self, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:
         """Count what the run has used, as soon as it is known. `cost_usd` None: nobody knows the price."""
-        self._allowances._book(self._key, tokens, cost_usd)  # they are two ends of one thing
+        self._quotas._book(self._key, tokens, cost_usd)  # they are two ends of one thing
 
     def on_event(self, event: Event) -> None:
         """Book what an event says was used, as it happens: so it counts even if nobody waits for the end of the run.
@@ -198,10 +198,10 @@ class QuotaUse:
 
     def leave(self, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:
         """Count what was not booked yet, and give the place back. Again is harmless, and counts nothing."""
-        if not self._left:
-            self._left = True
+        if not self._has_left:
+            self._has_left = True
             self.book(tokens=tokens, cost_usd=cost_usd)
-            self._allowances._let_go(self._key)  # they are two ends of one thing
+            self._quotas._release(self._key)  # they are two ends of one thing
 
     def __enter__(self) -> Self:
         """The turn itself."""

@@ -15,8 +15,8 @@ from aiohttp import web
 from taoloop.core.events import Event
 from taoloop.errors import JournalError, JournalFull, JournalLocked, Refused, TaoError
 from taoloop.runtime.bound_agent import bind
-from taoloop.serve.gateway.config.api_keys import presented_in
-from taoloop.serve.gateway.config.origins import is_foreign, page_refused
+from taoloop.serve.gateway.config.api_keys import presented_key
+from taoloop.serve.gateway.config.origins import is_foreign, origin_refused
 from taoloop.serve.gateway.errors import LIMITED, SERVER, UNKNOWN_KEY, ApiError, ApiErrorRaised
 from taoloop.serve.gateway.http.http_io import read_body
 
@@ -42,31 +42,31 @@ class RequestContext:
     `config` and all that belongs to it stay those that were valid when the request came.
     """
 
-    def __init__(self, request: web.Request, standing: ConfigSnapshot, request_id: str) -> None:
-        self.request, self.standing, self.request_id = request, standing, request_id
-        self.headers: dict[str, str] = {"x-request-id": request_id}
-        self.began = time.perf_counter()
-        self.first_s: float | None = None
+    def __init__(self, request: web.Request, snapshot: ConfigSnapshot, request_id: str) -> None:
+        self.request, self.snapshot, self.request_id = request, snapshot, request_id
+        self.response_headers: dict[str, str] = {"x-request-id": request_id}
+        self.started_at = time.perf_counter()
+        self.first_piece_s: float | None = None
         self.agent_name = ""
         self.run_id = ""
-        self.answered: RunResponse | None = None
-        self.refusal: ApiError | None = None
-        self.is_abandoned = False
-        self.is_cut = False
+        self.run_response: RunResponse | None = None
+        self.error: ApiError | None = None
+        self.client_has_left = False
+        self.is_shut_down = False
         self.is_ready = True
         self._key: ApiKey | None = None
-        self._hears: list[Callable[[Event], None]] = []
+        self._listeners: list[Callable[[Event], None]] = []
         self._spans: RunSpans | None = None
 
     @property
     def config(self) -> GatewayConfig:
         """What the file said when the request came."""
-        return self.standing.config
+        return self.snapshot.config
 
     @property
     def service(self) -> Service:
         """What runs agents."""
-        return self.standing.service
+        return self.snapshot.service
 
     @property
     def key(self) -> ApiKey | None:
@@ -78,16 +78,16 @@ class RequestContext:
         if not self.config.keys:
             return None
         if self._key is None:
-            presented = presented_in(self.request.headers)
-            self._key = self.standing.keys.find(presented)
+            presented = presented_key(self.request.headers)
+            self._key = self.snapshot.keys.find(presented)
             if self._key is None:
-                said = "no API key" if presented is None else "an unknown API key"
-                message = f"The request has {said}. Send `Authorization: Bearer KEY`."
-                refusal = ApiError(status=401, message=message, kind=UNKNOWN_KEY, code="invalid_api_key")
-                raise ApiErrorRaised(refusal)
+                problem = "no API key" if presented is None else "an unknown API key"
+                message = f"The request has {problem}. Send `Authorization: Bearer KEY`."
+                error = ApiError(status=401, message=message, kind=UNKNOWN_KEY, code="invalid_api_key")
+                raise ApiErrorRaised(error)
         return self._key
 
-    async def body(self) -> bytes:
+    async def read_body(self) -> bytes:
         """The body, once it is known who asks.
 
         Raises:
@@ -95,110 +95,116 @@ class RequestContext:
                 that may not call (where nobody needs a key, nothing else would keep it from setting agents to work).
         """
         if self.key is None and is_foreign(self.request.headers, self.config.allow_origins):
-            raise page_refused(self.request.headers)
+            raise origin_refused(self.request.headers)
         return await read_body(self.request, self.config.limits)
 
-    def served(self, model: str) -> ServedAgent:
+    def find_agent(self, model: str) -> ServedAgent:
         """The agent that answers for `model`.
 
         Raises:
             RequestRefused: there is none that this key may use.
         """
-        found, key = self.config.find(model), self.key
-        if found is None or (key is not None and key.agents and found.name not in key.agents):
+        served, key = self.config.agent_for(model), self.key
+        if served is None or (key is not None and key.agents and served.name not in key.agents):
             message = f"The model `{model[:200]}` does not exist or you do not have access to it. See GET /v1/models."
             raise ApiErrorRaised(ApiError(status=404, message=message, param="model", code="model_not_found"))
-        self.agent_name = found.name
-        return found
+        self.agent_name = served.name
+        return served
 
-    def may_use(self) -> list[ServedAgent]:
+    def permitted_agents(self) -> list[ServedAgent]:
         """The agents that this key may use."""
         key = self.key
-        return [one for one in self.config.agents.values() if key is None or not key.agents or one.name in key.agents]
+        return [
+            served
+            for served in self.config.agents.values()
+            if key is None or not key.agents or served.name in key.agents
+        ]
 
     @contextmanager
-    def enter(self, served: ServedAgent) -> Iterator[None]:
+    def run_slot(self, served: ServedAgent) -> Iterator[None]:
         """Take a place for a run, and count what it used when it ends.
 
         Raises:
             RequestRefused: there is no place, or the key has used up what it may.
         """
-        metrics = self.standing.metrics
+        metrics = self.snapshot.metrics
         try:
-            turn = self.standing.allowances.enter(self.key)
+            quota_use = self.snapshot.quotas.enter(self.key)
         except Refused as error:
             metrics.refused(error.why)
             kind, code = (LIMITED, _CODES.get(error.why, "insufficient_quota"))
             raise ApiErrorRaised(
                 ApiError(status=429, message=error.message, kind=kind, code=code, retry_after_s=error.retry_after_s)
             ) from None
-        began, model = time.perf_counter(), bind(served.agent).model.spec
-        with turn:
-            run = metrics.run(served.name, [one.name for one in served.agent.toolbox], model)
-            self._hears = [turn.on_event, run.on_event]
+        started_at, model = time.perf_counter(), bind(served.agent).model.spec
+        with quota_use:
+            run_metrics = metrics.run(served.name, [tool.name for tool in served.agent.toolbox], model)
+            self._listeners = [quota_use.on_event, run_metrics.on_event]
             try:
                 yield
             finally:
-                answered = self.answered
-                status = "failed" if answered is None else str(answered.agent["status"])
-                trace = None if answered is None else answered.trace
-                if self.first_s is not None:
-                    run.first_token(self.first_s)
-                run.end(status, time.perf_counter() - began, trace)
+                response = self.run_response
+                status = "failed" if response is None else str(response.agent["status"])
+                trace = None if response is None else response.trace
+                if self.first_piece_s is not None:
+                    run_metrics.first_token(self.first_piece_s)
+                run_metrics.end(status, time.perf_counter() - started_at, trace)
                 if self._spans is not None:
                     self._spans.end(status, trace)
 
-    def ignored(self, names: Sequence[str]) -> None:
+    def report_ignored_fields(self, names: Sequence[str]) -> None:
         """Say in a header which fields of the request have no effect."""
         if names:
-            self.headers["x-taoloop-ignored"] = ",".join(name for name in names if _FIELD.fullmatch(name))[:500]
+            self.response_headers["x-taoloop-ignored"] = ",".join(name for name in names if _FIELD.fullmatch(name))[
+                :500
+            ]
 
-    def begin(self, wish: RunRequest, fresh: str) -> str:
+    def assign_run_id(self, run_request: RunRequest, new_id: str) -> str:
         """The id of the run that answers; from here on it stands in headers and logs."""
-        self.run_id = wish.run or fresh
-        self.headers["x-taoloop-run-id"] = self.run_id
-        if (telemetry := self.standing.telemetry) is not None:
-            served = wish.served
+        self.run_id = run_request.run or new_id
+        self.response_headers["x-taoloop-run-id"] = self.run_id
+        if (telemetry := self.snapshot.telemetry) is not None:
+            served = run_request.served
             model, headers = bind(served.agent).model.spec, self.request.headers
             self._spans = telemetry.run(served.name, model=model, run_id=self.run_id, headers=headers)
-            self._hears.append(self._spans.on_event)
+            self._listeners.append(self._spans.on_event)
         return self.run_id
 
     def on_event(self, event: Event) -> None:
         """Count what happens in the run."""
-        for hear in self._hears:
-            hear(event)
+        for listener in self._listeners:
+            listener(event)
 
-    def first_piece(self) -> None:
+    def record_first_piece(self) -> None:
         """Something goes out: the time to the first piece is known."""
-        if self.first_s is None:
-            self.first_s = time.perf_counter() - self.began
+        if self.first_piece_s is None:
+            self.first_piece_s = time.perf_counter() - self.started_at
 
-    def finish(self, answered: RunResponse) -> RunResponse:
+    def record_response(self, response: RunResponse) -> RunResponse:
         """Keep what came of it."""
-        self.answered = answered
-        self.refusal = answered.refusal
-        return answered
+        self.run_response = response
+        self.error = response.error
+        return response
 
-    def refused(self, refusal: ApiError) -> None:
+    def record_error(self, error: ApiError) -> None:
         """The stream ended with an error."""
-        self.refusal = refusal
+        self.error = error
 
     def shutdown_error(self) -> ApiError:
         """What the client is told when the server ends before the answer. The cancellation of its task ends here."""
         if (task := asyncio.current_task()) is not None:
             task.uncancel()
-        kept = f"; the run can be resumed (run {self.run_id})" if self.run_id else ""
+        resume_hint = f"; the run can be resumed (run {self.run_id})" if self.run_id else ""
         return ApiError(
-            status=503, message=f"The server ended before the answer{kept}.", kind=SERVER, code="run_stopped"
+            status=503, message=f"The server ended before the answer{resume_hint}.", kind=SERVER, code="run_stopped"
         )
 
-    def client_left(self) -> None:
+    def record_disconnect(self) -> None:
         """The client went away."""
-        self.is_abandoned = True
+        self.client_has_left = True
 
 
-def failure(error: Exception, request_id: str) -> ApiError:
+def error_for_exception(error: Exception, request_id: str) -> ApiError:
     """What a client is told of a bug or a journal out of order: where to look, and nothing else. The log has it all."""
     if not isinstance(error, TaoError):
         _LOG.error("request %s failed", request_id, exc_info=error)

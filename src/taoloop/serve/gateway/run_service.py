@@ -23,14 +23,20 @@ from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.chat_approval import ApprovalReply, answer_all, matches_question, not_used, waiting_text
+from taoloop.serve.gateway.chat_approval import (
+    ApprovalReply,
+    answer_all,
+    matches_question,
+    unused_reply_text,
+    waiting_text,
+)
 from taoloop.serve.gateway.client_tools import (
-    call_parts,
-    client_tools,
+    bind_client_tools,
+    call_now_text,
     client_tools_of,
-    must_text,
-    now_text,
-    open_calls_of_client,
+    must_call_text,
+    open_client_calls,
+    tool_call_parts,
 )
 from taoloop.serve.gateway.errors import (
     SERVER,
@@ -60,8 +66,8 @@ _CUT_REPLIES: dict[str, FinishReason] = {
 }
 """Why a reply was cut, by what the APIs of providers call it."""
 
-_CUT_SHORT = ("max_steps_exceeded", "budget_exceeded", "too_many_errors", "repeated_action")
-_AROUND = (PAGING_TOOL, READER, *FINDERS)
+_LIMIT_STATUSES = ("max_steps_exceeded", "budget_exceeded", "too_many_errors", "repeated_action")
+_BUILTIN_TOOLS = (PAGING_TOOL, READER, *FINDERS)
 """Tools that go with the others by themselves."""
 
 _GRACE_S = 15.0
@@ -86,8 +92,8 @@ class RunRequest:
     system: str = ""
     after: str | None = None
     run: str | None = None
-    outputs: Mapping[str, str] = field(default_factory=dict)
-    said: ApprovalReply | None = None
+    tool_results: Mapping[str, str] = field(default_factory=dict)
+    approval: ApprovalReply | None = None
     temperature: float | None = None
     top_p: float | None = None
     token_limit: int | None = None
@@ -97,7 +103,7 @@ class RunRequest:
     tool_param: str = "tools[{}].function"
     must_call: bool = False
     one_call: bool = False
-    anew: RunRequest | None = None
+    fallback: RunRequest | None = None
     owner: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -113,10 +119,10 @@ class RunResponse:
     usage: Usage
     agent: Mapping[str, Any]
     tool_calls: tuple[Mapping[str, Any], ...] = ()
-    refusal: ApiError | None = None
+    error: ApiError | None = None
 
 
-class _OtherQuestion(Exception):  # no error: the client is shown what waits
+class _StaleApprovalReply(Exception):  # no error: the client is shown what waits
     """A client's word was for something else than what waits in this run now."""
 
     def __init__(self, trace: Trace) -> None:
@@ -132,7 +138,12 @@ class Service:
         self._specs: dict[int, tuple[AgentSpec, AgentSpec]] = {}  # those of the agents, which live as long as this
 
     async def answer(
-        self, wish: RunRequest, run_id: str, *, on_event: Listener | None = None, on_delta: DeltaListener | None = None
+        self,
+        request: RunRequest,
+        run_id: str,
+        *,
+        on_event: Listener | None = None,
+        on_delta: DeltaListener | None = None,
     ) -> RunResponse:
         """Do what a request wants, within the time that a run may take. A cancellation stops the run.
 
@@ -142,102 +153,109 @@ class Service:
         try:
             async with asyncio.timeout(self._run_timeout_s + _GRACE_S):
                 result = await (
-                    self._begin(wish, run_id, on_event, on_delta)
-                    if wish.run is None
-                    else self._go_on(wish, wish.run, on_event, on_delta)
+                    self._start(request, run_id, on_event, on_delta)
+                    if request.run is None
+                    else self._resume(request, request.run, on_event, on_delta)
                 )
-                if wish.must_call and result.status == "completed":
-                    return await self._force_tool_call(wish, result, on_event)
-                return await self._with_json_answer(wish, result, on_event)
-        except _OtherQuestion as error:
-            answered = await self._answered(Result.of(error.trace))
-            return replace(answered, content=f"{not_used(error.trace.agent.language)}\n\n{answered.content}")
+                if request.must_call and result.status == "completed":
+                    return await self._force_tool_call(request, result, on_event)
+                return await self._with_json_answer(request, result, on_event)
+        except _StaleApprovalReply as error:
+            response = await self._response_of(Result.of(error.trace))
+            return replace(response, content=f"{unused_reply_text(error.trace.agent.language)}\n\n{response.content}")
         except (NotWaiting, ApprovalStale, RunHeld, FenceLost, RunNotResumable, UnknownName, ConfigError) as error:
-            if wish.run is None:
+            if request.run is None:
                 raise
-            message = f"Run {wish.run} cannot go on now: {error.message} {error.hint}".strip()
+            message = f"Run {request.run} cannot go on now: {error.message} {error.hint}".strip()
             raise ApiErrorRaised(ApiError(status=409, message=message, code=error.code, param="messages")) from None
         except TimeoutError:
-            message = f"The run took longer than {self._run_timeout_s:g} s and was stopped (run {wish.run or run_id})."
+            message = (
+                f"The run took longer than {self._run_timeout_s:g} s and was stopped (run {request.run or run_id})."
+            )
             raise ApiErrorRaised(ApiError(status=504, message=message, kind=SERVER, code="run_timeout")) from None
 
-    async def resolve_request(self, wish: RunRequest) -> RunRequest:
+    async def resolve_request(self, request: RunRequest) -> RunRequest:
         """The wish, or the one to begin anew, where results come with tools that their run does not know.
 
         Raises:
             RequestRefused: there is no such run of this client.
         """
-        if wish.anew is None or wish.run is None:
-            return wish
-        trace = await self.load_owned_run(wish.owner, wish.run, wish.served.name)
-        return wish.anew if trace.paused is not None and _is_for_another(wish, trace) else wish
+        if request.fallback is None or request.run is None:
+            return request
+        trace = await self.load_owned_run(request.owner, request.run, request.served.name)
+        return request.fallback if trace.paused is not None and _needs_new_run(request, trace) else request
 
-    async def _begin(
-        self, wish: RunRequest, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
+    async def _start(
+        self, request: RunRequest, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
     ) -> Result:
-        agent, history, untrusted = wish.served.agent, wish.history, False
-        if wish.after is not None:
-            await self.load_owned_run(wish.owner, wish.after)
+        agent, history, untrusted = request.served.agent, request.history, False
+        if request.after is not None:
+            await self.load_owned_run(request.owner, request.after)
             try:
-                handles = bind(agent).hides_observations
-                history, untrusted = await load_history(self.journal, wish.after, handles=handles)
+                history, untrusted = await load_history(
+                    self.journal, request.after, handles=bind(agent).hides_observations
+                )
             except RunNotAnswered as error:
                 raise invalid(f"{error.message} {error.hint}", "previous_response_id") from None
         else:
             try:
                 untrusted = has_untrusted_turns(history, handles=bind(agent).hides_observations)
             except ConfigError as error:
-                raise invalid(error.message, "input" if wish.labels.get("via") == "responses" else "messages") from None
-        if wish.tools:
-            agent = _with(agent, client_tools(wish.tools, _taken(agent), place=wish.tool_param))
-        if wish.schema is not None:
-            agent = _with(agent, schema=wish.schema, param=wish.schema_param)
+                raise invalid(
+                    error.message, "input" if request.labels.get("via") == "responses" else "messages"
+                ) from None
+        if request.tools:
+            agent = _extended_agent(
+                agent, bind_client_tools(request.tools, _reserved_tool_names(agent), param_format=request.tool_param)
+            )
+        if request.schema is not None:
+            agent = _extended_agent(agent, schema=request.schema, param=request.schema_param)
         started = RunStarted(
-            task=replace_surrogates(wish.task),
-            agent=self._spec(wish, agent),
+            task=replace_surrogates(request.task),
+            agent=self._spec_for(request, agent),
             nonce=new_nonce(),
             history=history,
-            after=wish.after,
+            after=request.after,
             tainted=untrusted,
-            labels=wish.labels,
+            labels=request.labels,
         )
         return await bind(agent).start(self.journal, Trace(run_id), started, listener=on_event, on_delta=on_delta)
 
-    async def _go_on(
-        self, wish: RunRequest, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
+    async def _resume(
+        self, request: RunRequest, run_id: str, on_event: Listener | None, on_delta: DeltaListener | None
     ) -> Result:
         """Go on with a run that waits. One that somebody else went on with meanwhile gives what it has by now."""
-        await self.load_owned_run(wish.owner, run_id, wish.served.name)
-        waiting = await pending_approvals(self.journal, run_id=run_id) if wish.said is not None else []
-        trace = await self.load_owned_run(wish.owner, run_id, wish.served.name)
-        if trace.status == "completed" or trace.status in _CUT_SHORT:
+        await self.load_owned_run(request.owner, run_id, request.served.name)
+        waiting = await pending_approvals(self.journal, run_id=run_id) if request.approval is not None else []
+        trace = await self.load_owned_run(request.owner, run_id, request.served.name)
+        if trace.status == "completed" or trace.status in _LIMIT_STATUSES:
             return Result.of(trace)
-        if trace.agent.policy.version != wish.served.agent.spec_for(trace.task).policy.version:
+        if trace.agent.policy.version != request.served.agent.spec_for(trace.task).policy.version:
             raise ApprovalStale("The policy of the agent was changed since it began.", hint="Ask anew.")
-        if wish.said is not None and waiting and trace.paused is not None:
-            if not matches_question(wish.said, trace, waiting):
-                raise _OtherQuestion(trace)
+        if request.approval is not None and waiting and trace.paused is not None:
+            if not matches_question(request.approval, trace, waiting):
+                raise _StaleApprovalReply(trace)
             with suppress(ApprovalStale):  # its time is over: the run goes on with that, for it counts as a no
-                await answer_all(self.journal, waiting, wish.said, by=wish.owner or "client")
-            trace = await self.load_owned_run(wish.owner, run_id)
+                await answer_all(self.journal, waiting, request.approval, by=request.owner or "client")
+            trace = await self.load_owned_run(request.owner, run_id)
             if trace.status == "completed":  # by whoever looks for runs that have their answers
                 return Result.of(trace)
-        agent = self._original_agent(wish, trace)
+        agent = self._original_agent(request, trace)
         limits = replace(trace.limits, max_wall_s=trace.wall_s + self._run_timeout_s)
         return await agent.resume(run_id, limits=limits, on_event=on_event, on_delta=on_delta)
 
-    def _original_agent(self, wish: RunRequest, trace: Trace) -> Agent:
+    def _original_agent(self, request: RunRequest, trace: Trace) -> Agent:
         """The agent with the client's tools that the run began with, which know the results that the client gives."""
-        agent = wish.served.agent
-        own = client_tools_of(trace)
-        if not own:
+        agent = request.served.agent
+        client_tools = client_tools_of(trace)
+        if not client_tools:
             return agent
-        awaited = {call.requested.call_id for call in open_calls_of_client(trace)}
-        outputs = {call_id: text for call_id, text in wish.outputs.items() if call_id in awaited}
-        if wish.outputs and awaited and not outputs:
+        awaited = {call.requested.call_id for call in open_client_calls(trace)}
+        results = {call_id: text for call_id, text in request.tool_results.items() if call_id in awaited}
+        if request.tool_results and awaited and not results:
             message = f"`tool_call_id` names no call that waits; what waits is {', '.join(sorted(awaited))}."
             raise invalid(message, "messages")
-        return _with(agent, client_tools(own, _taken(agent), outputs))
+        return _extended_agent(agent, bind_client_tools(client_tools, _reserved_tool_names(agent), results))
 
     async def load_owned_run(self, owner: str, run_id: str, agent: str | None = None) -> Trace:
         """The trace of a run that this client began, with this agent where one is named.
@@ -256,64 +274,72 @@ class Service:
             raise ApiErrorRaised(ApiError(status=404, message=unknown, code="run_not_found"))
         return trace
 
-    def _spec(self, wish: RunRequest, agent: Agent) -> AgentSpec:
+    def _spec_for(self, request: RunRequest, agent: Agent) -> AgentSpec:
         """The agent's description with what this request wants otherwise."""
-        spec = self._bounded(agent.spec_for(wish.task), keep=agent is wish.served.agent)
+        spec = self._with_time_limit(agent.spec_for(request.task), keep=agent is request.served.agent)
         changes: dict[str, Any] = {}
-        must = must_text([one.function.name for one in wish.tools], spec.language) if wish.must_call else ""
-        if wish.system or must:
-            changes["instructions"] = "\n\n".join(part for part in (spec.instructions, wish.system, must) if part)
-        drawn = {"temperature": wish.temperature, "top_p": wish.top_p}
-        changes |= {name: value for name, value in drawn.items() if value is not None}
-        if wish.token_limit is not None:
-            changes["max_output_tokens"] = min(wish.token_limit, spec.max_output_tokens or wish.token_limit)
+        must_call = (
+            must_call_text([tool.function.name for tool in request.tools], spec.language) if request.must_call else ""
+        )
+        if request.system or must_call:
+            changes["instructions"] = "\n\n".join(
+                part for part in (spec.instructions, request.system, must_call) if part
+            )
+        sampling = {"temperature": request.temperature, "top_p": request.top_p}
+        changes |= {name: value for name, value in sampling.items() if value is not None}
+        if request.token_limit is not None:
+            changes["max_output_tokens"] = min(request.token_limit, spec.max_output_tokens or request.token_limit)
         try:
             return replace(spec, **changes) if changes else spec
         except ConfigError as error:  # such as more tokens than the model's window has
             raise invalid(f"{error.message} {error.hint}") from None
 
-    def _bounded(self, spec: AgentSpec, *, keep: bool) -> AgentSpec:
+    def _with_time_limit(self, spec: AgentSpec, *, keep: bool) -> AgentSpec:
         """The description with the time that a run may take; `keep` it, for it will be wanted again."""
-        if (found := self._specs.get(id(spec))) is not None:
-            return found[1]
+        if (cached := self._specs.get(id(spec))) is not None:
+            return cached[1]
         wall_s = min(self._run_timeout_s, spec.limits.max_wall_s or self._run_timeout_s)
         bounded = replace(spec, limits=replace(spec.limits, max_wall_s=wall_s), takes_cut_answers=True)
         if keep:
             self._specs[id(spec)] = (spec, bounded)
         return bounded
 
-    async def _with_json_answer(self, wish: RunRequest, result: Result, on_event: Listener | None) -> RunResponse:
+    async def _with_json_answer(self, request: RunRequest, result: Result, on_event: Listener | None) -> RunResponse:
         """The answer, written anew where the file of the agent says so and the client asked for no form of its own."""
-        if result.status != "completed" or wish.served.reshape is None or result.trace.agent.output_schema is not None:
-            return await self._answered(result, one_call=wish.one_call)
-        made = await rewrite_as_json(wish.served, self.journal, result, on_event)
-        told = await self._answered(made if made.status == "completed" else result)
-        usage = _sum(result.usage, made.usage)
-        agent = {**_agent_part(result), "reshaped": made.run_id}
-        if made.status != "completed":
-            rejected = made.trace.last_rejected
-            why = made.reason if rejected is None else rejected.message
+        if (
+            result.status != "completed"
+            or request.served.reshape is None
+            or result.trace.agent.output_schema is not None
+        ):
+            return await self._response_of(result, one_call=request.one_call)
+        rewritten = await rewrite_as_json(request.served, self.journal, result, on_event)
+        response = await self._response_of(rewritten if rewritten.status == "completed" else result)
+        usage = _add_usage(result.usage, rewritten.usage)
+        agent = {**_agent_part(result), "reshaped": rewritten.run_id}
+        if rewritten.status != "completed":
+            rejected = rewritten.trace.last_rejected
+            why = rewritten.reason if rejected is None else rejected.message
             message = f"The answer could not be written as JSON that fits: {why}"
-            refusal = ApiError(status=502, message=message, kind=SERVER, code="json_answer_failed")
-            return replace(told, run_id=result.run_id, trace=result.trace, usage=usage, agent=agent, refusal=refusal)
-        return replace(told, run_id=result.run_id, trace=result.trace, usage=usage, agent=agent)
+            error = ApiError(status=502, message=message, kind=SERVER, code="json_answer_failed")
+            return replace(response, run_id=result.run_id, trace=result.trace, usage=usage, agent=agent, error=error)
+        return replace(response, run_id=result.run_id, trace=result.trace, usage=usage, agent=agent)
 
-    async def _force_tool_call(self, wish: RunRequest, result: Result, on_event: Listener | None) -> RunResponse:
+    async def _force_tool_call(self, request: RunRequest, result: Result, on_event: Listener | None) -> RunResponse:
         """The call that the client asked for, of an agent that answered in words: a run after that one is told so."""
-        names = [one.function.name for one in wish.tools]
-        task = now_text(names, result.trace.agent.language)
-        again = replace(wish, task=task, history=(), after=result.run_id, run=None, outputs={}, anew=None)
-        made = await self._begin(again, new_run_id(time.time()), on_event, None)
-        told = await self._answered(made, one_call=wish.one_call)
-        told = replace(told, usage=_sum(result.usage, made.usage))
-        if made.status != "completed":
-            return told
-        message = f"The model answered in words and called none of {', '.join(names)} (run {made.run_id})."
-        return replace(told, refusal=ApiError(status=502, message=message, kind=SERVER, code="tool_not_called"))
+        names = [tool.function.name for tool in request.tools]
+        task = call_now_text(names, result.trace.agent.language)
+        retry = replace(request, task=task, history=(), after=result.run_id, run=None, tool_results={}, fallback=None)
+        retried = await self._start(retry, new_run_id(time.time()), on_event, None)
+        response = await self._response_of(retried, one_call=request.one_call)
+        response = replace(response, usage=_add_usage(result.usage, retried.usage))
+        if retried.status != "completed":
+            return response
+        message = f"The model answered in words and called none of {', '.join(names)} (run {retried.run_id})."
+        return replace(response, error=ApiError(status=502, message=message, kind=SERVER, code="tool_not_called"))
 
-    async def _answered(self, result: Result, *, one_call: bool = False) -> RunResponse:
+    async def _response_of(self, result: Result, *, one_call: bool = False) -> RunResponse:
         """The end of a run, or that it waits, in the client's terms."""
-        trace, made = (
+        trace, response = (
             result.trace,
             RunResponse(
                 run_id=result.run_id,
@@ -325,77 +351,78 @@ class Service:
             ),
         )
         if result.status == "waiting":
-            return await self._waiting(result, made, one_call=one_call)
-        if result.status in _CUT_SHORT:
-            return replace(made, finish_reason="length")
+            return await self._waiting_response(result, response, one_call=one_call)
+        if result.status in _LIMIT_STATUSES:
+            return replace(response, finish_reason="length")
         if result.status == "unreadable" and (cut := _cut_reply(trace)) is not None:
             text, why = cut
             if text:
-                return replace(made, content=text, finish_reason=why)
+                return replace(response, content=text, finish_reason=why)
             if why == "content_filter":
-                return replace(made, refusal=error_for_filtered_reply(result.run_id))
+                return replace(response, error=error_for_filtered_reply(result.run_id))
         if result.status in ("model_failed", "unreadable") and trace.finished is not None:
-            return replace(made, refusal=error_for_failed_run(trace.finished, result.run_id))
+            return replace(response, error=error_for_failed_run(trace.finished, result.run_id))
         if result.status == "stopped":
             message = f"The run was stopped before it had an answer (run {result.run_id})."
-            return replace(made, refusal=ApiError(status=503, message=message, kind=SERVER, code="run_stopped"))
+            return replace(response, error=ApiError(status=503, message=message, kind=SERVER, code="run_stopped"))
         reply = trace.last_reply
-        return replace(made, finish_reason=_why_it_ended(reply) or "stop") if reply is not None else made
+        return replace(response, finish_reason=_cut_reason(reply) or "stop") if reply is not None else response
 
-    async def _waiting(self, result: Result, made: RunResponse, *, one_call: bool) -> RunResponse:
+    async def _waiting_response(self, result: Result, response: RunResponse, *, one_call: bool) -> RunResponse:
         trace = result.trace
-        if calls := open_calls_of_client(trace):
+        if calls := open_client_calls(trace):
             calls = calls[:1] if one_call else calls  # the others wait in the run until this one is answered
             reason = trace.last_reply.decision.reason if trace.last_reply and trace.last_reply.decision else ""
-            parts = tuple(call_parts(result.run_id, calls))
-            return replace(made, content=reason, finish_reason="tool_calls", tool_calls=parts)
+            parts = tuple(tool_call_parts(result.run_id, calls))
+            return replace(response, content=reason, finish_reason="tool_calls", tool_calls=parts)
         waiting = await pending_approvals(self.journal, run_id=result.run_id)
         doubts = [call for call in trace.pending.values() if call.doubt is not None]
         pending = [
-            {"run_id": one.request.run_id, "call_id": one.request.call_id, "tool": one.request.tool} for one in waiting
+            {"run_id": approval.request.run_id, "call_id": approval.request.call_id, "tool": approval.request.tool}
+            for approval in waiting
         ]
         text = waiting_text(result.run_id, waiting, doubts, trace.agent.language)
         if not waiting and not doubts:  # it waits with a run inside it that waits for something else
             text = f"{result.reason}\n{text}"
-        return replace(made, content=text, agent={**made.agent, "waiting_for": pending})
+        return replace(response, content=text, agent={**response.agent, "waiting_for": pending})
 
 
-def _with(
-    agent: Agent, more: Sequence[Tool] = (), *, schema: Mapping[str, Any] | None = None, param: str = ""
+def _extended_agent(
+    agent: Agent, extra_tools: Sequence[Tool] = (), *, schema: Mapping[str, Any] | None = None, param: str = ""
 ) -> Agent:
     """The agent with further tools, and an answer that must fit; its own tools are taken as they are, loaded.
 
     Raises:
         RequestRefused: the schema is none.
     """
-    own = [one for one in agent.toolbox if one.name not in _AROUND]
-    made = replace(agent, model=bind(agent).model, fallback=(), tools=(*own, *more))
+    own_tools = [tool for tool in agent.toolbox if tool.name not in _BUILTIN_TOOLS]
+    extended = replace(agent, model=bind(agent).model, fallback=(), tools=(*own_tools, *extra_tools))
     if schema is None:
-        return made
+        return extended
     try:
-        return replace(made, output_type=OutputValidator(schema).schema)
+        return replace(extended, output_type=OutputValidator(schema).schema)
     except ConfigError as error:
         raise invalid(f"`{param}` is of no use: {error.message}", param, "invalid_json_schema") from None
 
 
-def _is_for_another(wish: RunRequest, trace: Trace) -> bool:
+def _needs_new_run(request: RunRequest, trace: Trace) -> bool:
     """Whether results come with tools that their run does not know: a client that goes on as another agent of its own.
 
     Not where the run has changed something: one that begins anew would not see that, and might do it again.
     """
     tools = {card.name: card for card in trace.agent.tools}
-    if all(one.function.name in tools for one in wish.tools):
+    if all(tool.function.name in tools for tool in request.tools):
         return False
     called = [event.fact.tool for event in trace.events if isinstance(event.fact, ActionRequested)]
     return all(name in tools and tools[name].reads_only for name in called)
 
 
-def _taken(agent: Agent) -> set[str]:
+def _reserved_tool_names(agent: Agent) -> set[str]:
     """The names that no tool of a client can have: those of the agent's tools, and of those that go with others."""
-    return {*_AROUND, *(one.name for one in agent.toolbox)}
+    return {*_BUILTIN_TOOLS, *(tool.name for tool in agent.toolbox)}
 
 
-def _why_it_ended(reply: ModelReplied) -> FinishReason | None:
+def _cut_reason(reply: ModelReplied) -> FinishReason | None:
     """Why a reply is not whole, in OpenAI's words, whatever its provider calls it; None: it is."""
     return _CUT_REPLIES.get((reply.finish_reason or "").lower())
 
@@ -403,7 +430,7 @@ def _why_it_ended(reply: ModelReplied) -> FinishReason | None:
 def _cut_reply(trace: Trace) -> tuple[str, FinishReason] | None:
     """What the model had written of its answer when its last reply was cut, and by what; None: it was not cut."""
     reply = next((event.fact for event in reversed(trace.events) if isinstance(event.fact, ModelReplied)), None)
-    why = _why_it_ended(reply) if reply is not None else None
+    why = _cut_reason(reply) if reply is not None else None
     if reply is None or why is None:
         return None
     return truncated_answer(reply.text, trace.agent.dialect, tools_offered=bool(trace.agent.tools)), why
@@ -425,9 +452,9 @@ def _agent_part(result: Result) -> dict[str, Any]:
     return part
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
+def _add_usage(first: Usage, second: Usage) -> Usage:
     return Usage(
-        input_tokens=one.input_tokens + other.input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
-        cached_tokens=one.cached_tokens + other.cached_tokens,
+        input_tokens=first.input_tokens + second.input_tokens,
+        output_tokens=first.output_tokens + second.output_tokens,
+        cached_tokens=first.cached_tokens + second.cached_tokens,
     )

@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("taoloop.gateway")
 
-WATCH_S = 1.0
+WATCH_INTERVAL_S = 1.0
 """How often the files are looked at for changes."""
 
 _MAX_HEADER = 32 * 1024
 
-_LAST_S = 3.0
+_FINAL_TIMEOUT_S = 3.0
 """How long what was stopped may take to tell its client so."""
 
-_LONG_S = 86_400.0
+_NO_TIMEOUT_S = 86_400.0
 
-IDLE_S = 75.0
+IDLE_TIMEOUT_S = 75.0
 """How long a connection may bring no whole header of a request; longer than proxies keep theirs open (60 s)."""
 
 
@@ -76,19 +76,19 @@ class GatewayServer:
         journal: Journal,
         *,
         load: Callable[[], GatewayConfig],
-        allowances: Quotas,
+        quotas: Quotas,
         telemetry: Telemetry | None = None,
-        on_visit: Callable[[RequestContext, int], None] = lambda _visit, _status: None,
+        on_request: Callable[[RequestContext, int], None] = lambda _visit, _status: None,
         say: Callable[[str], None] = _LOG.warning,
-        idle_s: float = IDLE_S,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
     ) -> None:
-        self._journal, self._load, self._say, self._idle_s = journal, load, say, idle_s
-        self._allowances, self._metrics, self._telemetry = allowances, Metrics(), telemetry
-        self.gateway = Gateway(self._standing(config), on_visit)
+        self._journal, self._load, self._say, self._idle_timeout_s = journal, load, say, idle_timeout_s
+        self._quotas, self._metrics, self._telemetry = quotas, Metrics(), telemetry
+        self.gateway = Gateway(self._new_snapshot(config), on_request)
         self.stop, self.hurry = asyncio.Event(), asyncio.Event()
         self._reload = asyncio.Event()
         self._files = config.files
-        self._seen = _stamps(config.files)
+        self._stamps = file_stamps(config.files)
 
     async def serve(self, on_ready: Callable[[str], None] = lambda _: None) -> None:
         """Serve until `stop` is set; then runs under way get their time, and what is left of them is stopped.
@@ -96,9 +96,9 @@ class GatewayServer:
         Raises:
             ConfigError: the address cannot be listened on, or an agent cannot be what the file says.
         """
-        config = self.gateway.standing.config
+        config = self.gateway.snapshot.config
         require_keys_off_localhost(config)
-        await asyncio.to_thread(self.gateway.standing.warm_up)
+        await asyncio.to_thread(self.gateway.snapshot.warm_up)
         for name in config.services.unused():
             self._say(f"{config.path.name}: {name}: no model and no OpenAPI tool is at this host.")
         self._warn_of_budgets(config)
@@ -107,15 +107,15 @@ class GatewayServer:
             handler_cancellation=True,
             access_log=None,
             logger=QuietConnectionLog(_LOG),
-            keepalive_timeout=self._idle_s,
-            shutdown_timeout=_LONG_S,  # this process counts the time itself, and tells who is cut off
+            keepalive_timeout=self._idle_timeout_s,
+            shutdown_timeout=_NO_TIMEOUT_S,  # this process counts the time itself, and tells who is cut off
             max_line_size=_MAX_HEADER,
             max_field_size=_MAX_HEADER,
         )
         await runner.setup()
         site = web.TCPSite(runner, config.host, config.port, reuse_address=True, backlog=1024)
-        waker = AutoResumer(lambda: self.gateway.standing)
-        watching = asyncio.gather(self._watch(), waker.watch())
+        resumer = AutoResumer(lambda: self.gateway.snapshot)
+        watching = asyncio.gather(self._watch_files(), resumer.poll())
         try:
             try:
                 await site.start()
@@ -127,30 +127,30 @@ class GatewayServer:
             self.gateway.is_ready = True
             on_ready(_url(config.host, runner))
             await self.stop.wait()
-            left = self.gateway.standing.config.limits.shutdown_s
-            self._say(f"The server ends; runs under way have {left:g} s to finish.")
+            grace_s = self.gateway.snapshot.config.limits.shutdown_s
+            self._say(f"The server ends; runs under way have {grace_s:g} s to finish.")
         finally:
             self.gateway.is_ready = False
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
-            await self._end(runner, waker)
-            await self.gateway.standing.retire()
+            await self._shut_down(runner, resumer)
+            await self.gateway.snapshot.retire()
 
-    async def _end(self, runner: web.AppRunner, waker: AutoResumer) -> None:
+    async def _shut_down(self, runner: web.AppRunner, resumer: AutoResumer) -> None:
         """Take no more requests, and give runs under way their time; what is left then, or in a hurry, is stopped."""
-        shutdown_s = self.gateway.standing.config.limits.shutdown_s
-        ending = asyncio.gather(runner.cleanup(), waker.end(shutdown_s))
+        shutdown_s = self.gateway.snapshot.config.limits.shutdown_s
+        ending = asyncio.gather(runner.cleanup(), resumer.shut_down(shutdown_s))
         hurrying = asyncio.ensure_future(self.hurry.wait())
         await asyncio.wait((ending, hurrying), timeout=shutdown_s, return_when=asyncio.FIRST_COMPLETED)
         hurrying.cancel()
-        self.gateway.cut()
-        waker.cut()
+        self.gateway.cancel_requests()
+        resumer.cancel()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_S):
+            async with asyncio.timeout(_FINAL_TIMEOUT_S):
                 await ending
 
-    def ask_reload(self) -> None:
+    def request_reload(self) -> None:
         """Read the configuration anew now, as after SIGHUP."""
         self._reload.set()
 
@@ -161,76 +161,79 @@ class GatewayServer:
         def end() -> None:
             (self.hurry if self.stop.is_set() else self.stop).set()
 
-        for one in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(one, end)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, end)
         if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, self.ask_reload)
+            loop.add_signal_handler(signal.SIGHUP, self.request_reload)
 
-    async def _watch(self) -> None:
+    async def _watch_files(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(WATCH_S):
+                async with asyncio.timeout(WATCH_INTERVAL_S):
                     await self._reload.wait()
-            now = await asyncio.to_thread(_stamps, self._files)
-            if not self._reload.is_set() and now == self._seen:
+            stamps = await asyncio.to_thread(file_stamps, self._files)
+            if not self._reload.is_set() and stamps == self._stamps:
                 continue
             self._reload.clear()
-            read = {**now, **await self._take_up()}  # as they were when they were read: what changed since is read anew
-            fresh = await asyncio.to_thread(_stamps, self._files)
-            self._seen = {path: read.get(path, stamp) for path, stamp in fresh.items()}
+            stamps_when_read = {
+                **stamps,
+                **await self._reload_config(),
+            }  # as they were when they were read: what changed since is read anew
+            current = await asyncio.to_thread(file_stamps, self._files)
+            self._stamps = {path: stamps_when_read.get(path, stamp) for path, stamp in current.items()}
 
-    async def _take_up(self) -> Mapping[Path, Stamp]:
+    async def _reload_config(self) -> Mapping[Path, Stamp]:
         """Read the files, and put what they say in the place of what was; a broken change changes nothing.
 
         Gives the files that were read, as they were then.
         """
-        old = self.gateway.standing
-        tried: dict[Path, Stamp] = {}
+        old = self.gateway.snapshot
+        stamps: dict[Path, Stamp] = {}
 
         def load() -> GatewayConfig:
             with track_files() as files:
                 try:
                     return self._load()
                 finally:
-                    tried.update(files)
+                    stamps.update(files)
 
         try:
             config = await asyncio.to_thread(load)
             require_keys_off_localhost(config)
-            new = self._standing(config)
+            new = self._new_snapshot(config)
             await asyncio.to_thread(new.warm_up)
         except Exception as error:  # noqa: BLE001  # whatever it is must not end the server, nor all later changes
             if not isinstance(error, (TaoError, OSError)):
                 _LOG.exception("the configuration could not be read")
             self._metrics.reloaded(ok=False)
-            self._files = tuple(dict.fromkeys((*old.config.files, *tried)))  # what is mended may be a new one
+            self._files = tuple(dict.fromkeys((*old.config.files, *stamps)))  # what is mended may be a new one
             self._say(f"The changed configuration is not used; the one before it goes on: {error}")
-            return tried
-        self._allowances.renew(config.limits)
-        self.gateway.standing, self._files = new, config.files
+            return stamps
+        self._quotas.update_limits(config.limits)
+        self.gateway.snapshot, self._files = new, config.files
         self._metrics.reloaded(ok=True)
-        moved = (config.host, config.port) != (old.config.host, old.config.port)
-        rest = " Another address takes a restart." if moved else ""
-        rest += " Another `db` takes a restart." if config.db != old.config.db else ""
-        if config.allow_origins and not self.gateway.knows_origins:
-            rest += " To let pages of other origins in where none was let in before takes a restart."
-        self._say(f"The changed configuration is in use.{rest}")
+        address_changed = (config.host, config.port) != (old.config.host, old.config.port)
+        notes = " Another address takes a restart." if address_changed else ""
+        notes += " Another `db` takes a restart." if config.db != old.config.db else ""
+        if config.allow_origins and not self.gateway.cors_enabled:
+            notes += " To let pages of other origins in where none was let in before takes a restart."
+        self._say(f"The changed configuration is in use.{notes}")
         for warning in config.warnings:
             if warning not in old.config.warnings:
                 self._say(f"Warning: {warning}")
         self._warn_of_budgets(config)
         await old.retire()
-        return tried
+        return stamps
 
     def _warn_of_budgets(self, config: GatewayConfig) -> None:
         for warning in unenforceable_budgets(config):
             self._say(warning)
 
-    def _standing(self, config: GatewayConfig) -> ConfigSnapshot:
-        return ConfigSnapshot(config, self._journal, self._allowances, self._metrics, self._telemetry)
+    def _new_snapshot(self, config: GatewayConfig) -> ConfigSnapshot:
+        return ConfigSnapshot(config, self._journal, self._quotas, self._metrics, self._telemetry)
 
 
-def _stamps(files: tuple[Path, ...]) -> Mapping[Path, Stamp]:
+def file_stamps(files: tuple[Path, ...]) -> Mapping[Path, Stamp]:
     return {path: file_stamp(path) for path in files}
 
 

@@ -32,16 +32,19 @@ class ConfigSnapshot:
         self,
         config: GatewayConfig,
         journal: Journal,
-        allowances: Quotas,
+        quotas: Quotas,
         metrics: Metrics,
         telemetry: Telemetry | None = None,
     ) -> None:
-        bound = {name: replace(one, agent=replace(one.agent, journal=journal)) for name, one in config.agents.items()}
-        self.config = replace(config, agents=bound)
+        bound_agents = {
+            name: replace(served, agent=replace(served.agent, journal=journal))
+            for name, served in config.agents.items()
+        }
+        self.config = replace(config, agents=bound_agents)
         self.keys = KeyRing(config.keys)
         self.service = Service(journal, run_timeout_s=config.limits.run_timeout_s)
-        self.journal, self.allowances, self.metrics, self.telemetry = journal, allowances, metrics, telemetry
-        self._visits = 0
+        self.journal, self.quotas, self.metrics, self.telemetry = journal, quotas, metrics, telemetry
+        self._active = 0
         self._is_replaced = False
 
     def warm_up(self) -> None:
@@ -60,11 +63,11 @@ class ConfigSnapshot:
 
     def enter(self) -> None:
         """A request begins."""
-        self._visits += 1
+        self._active += 1
 
     async def leave(self) -> None:
         """A request has ended."""
-        self._visits -= 1
+        self._active -= 1
         await self._close_when_idle()
 
     async def retire(self) -> None:
@@ -73,7 +76,7 @@ class ConfigSnapshot:
         await self._close_when_idle()
 
     async def _close_when_idle(self) -> None:
-        if self._is_replaced and self._visits == 0:
+        if self._is_replaced and self._active == 0:
             for served in self.config.agents.values():
                 try:
                     await served.agent.close()

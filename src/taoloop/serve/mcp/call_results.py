@@ -21,7 +21,7 @@ MAX_RESULT_CHARS = 1_000_000
 RUN_KEY, ERROR_KEY = "taoloop/run_id", "taoloop/error"
 """Where a result names its run, and its error as data, in `_meta`."""
 
-WRAPPED = "result"
+WRAPPER_FIELD = "result"
 """The only field of a structured result whose tool gives something else than an object."""
 
 
@@ -30,40 +30,40 @@ def output_schema(card: ToolCard) -> dict[str, Any] | None:
     if card.output_schema is None:
         return None
     schema = dict(card.output_schema)
-    if not wraps(card):
+    if not needs_wrapper(card):
         return schema
     outer: dict[str, Any] = {key: schema.pop(key) for key in ("$defs", "definitions", "$schema") if key in schema}
-    if _points_at_root(schema) or _points_at_root(outer):
+    if _references_root(schema) or _references_root(outer):
         return None  # it means the whole schema, which is another one now
-    return {**outer, "type": "object", "properties": {WRAPPED: schema}, "required": [WRAPPED]}
+    return {**outer, "type": "object", "properties": {WRAPPER_FIELD: schema}, "required": [WRAPPER_FIELD]}
 
 
-def wraps(card: ToolCard) -> bool:
+def needs_wrapper(card: ToolCard) -> bool:
     """Whether the result of a tool has to be put into an object: hosts before 2026 take nothing else."""
     return card.output_schema is not None and card.output_schema.get("type") != "object"
 
 
-def _points_at_root(schema: Any) -> bool:
+def _references_root(schema: Any) -> bool:
     if isinstance(schema, Mapping):
         ref = schema.get("$ref")
         if isinstance(ref, str) and ref.startswith("#") and not ref.startswith(("#/$defs/", "#/definitions/")):
             return True
-        return any(_points_at_root(part) for part in schema.values())
-    return isinstance(schema, list) and any(_points_at_root(part) for part in schema)
+        return any(_references_root(part) for part in schema.values())
+    return isinstance(schema, list) and any(_references_root(part) for part in schema)
 
 
-async def of_call(journal: Journal, result: Result, card: ToolCard) -> types.CallToolResult:
+async def result_of_call(journal: Journal, result: Result, card: ToolCard) -> types.CallToolResult:
     """The result of a run that is one call."""
     call = next(iter(result.trace.calls.values()), None)
     observed = None if call is None else call.observed
     if observed is None:  # it waits, and not for an answer that the host could give
-        return unknown(result)
+        return unknown_outcome_result(result)
     if call is not None and isinstance(call.approval, ApprovalRefused):
-        said = call.approval.note or "it was refused"
-        return failed("refused", f"The call was not made: {said}.", "", run_id=result.run_id)
+        reason = call.approval.note or "it was refused"
+        return failed_result("refused", f"The call was not made: {reason}.", "", run_id=result.run_id)
     if not observed.ok:
         fault = observed.error or Fault(code="failed", message="It failed.")
-        return failed(fault.code, fault.message, fault.hint, retryable=fault.retryable, run_id=result.run_id)
+        return failed_result(fault.code, fault.message, fault.hint, retryable=fault.retryable, run_id=result.run_id)
     if observed.size_chars > MAX_RESULT_CHARS:
         return _too_long(observed, result.run_id, card)
     text = observed.output
@@ -71,13 +71,15 @@ async def of_call(journal: Journal, result: Result, card: ToolCard) -> types.Cal
         text = whole.body
     structured = None
     if observed.form == "json":
-        value = _value_in(text)
+        value = _parse_json(text)
         if value is _UNREADABLE:
-            said = "The call was made, but its output holds numbers that no host can read."
-            return failed("invalid_output", said, "Do not repeat it only because of this.", run_id=result.run_id)
-        structured = {WRAPPED: value} if wraps(card) else value if isinstance(value, dict) else None
-    elif output_schema(card) is not None and wraps(card):
-        structured = {WRAPPED: text}
+            reason = "The call was made, but its output holds numbers that no host can read."
+            return failed_result(
+                "invalid_output", reason, "Do not repeat it only because of this.", run_id=result.run_id
+            )
+        structured = {WRAPPER_FIELD: value} if needs_wrapper(card) else value if isinstance(value, dict) else None
+    elif output_schema(card) is not None and needs_wrapper(card):
+        structured = {WRAPPER_FIELD: text}
     if structured is not None and card.output_schema is not None and output_schema(card) is None:
         structured = None
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
@@ -87,7 +89,7 @@ async def of_call(journal: Journal, result: Result, card: ToolCard) -> types.Cal
 _UNREADABLE: Any = object()
 
 
-def _value_in(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:  # Python reads no whole number of more than some thousand digits
@@ -95,18 +97,18 @@ def _value_in(text: str) -> Any:
 
 
 def _too_long(observed: Observed, run_id: str, card: ToolCard) -> types.CallToolResult:
-    said = (
+    message = (
         f"The output has {observed.size_chars:,} characters; a result holds {MAX_RESULT_CHARS:,}. This is its preview:"
         f"\n\n{observation_text(observed)}\n\nThe whole is kept in the run {run_id}. Ask for less."
     )
     if output_schema(card) is not None:  # hosts hold a result that is no error to the schema
-        return failed("output_too_long", said, "", run_id=run_id)
-    return types.CallToolResult(content=[types.TextContent(type="text", text=said)], _meta={RUN_KEY: run_id})
+        return failed_result("output_too_long", message, "", run_id=run_id)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=message)], _meta={RUN_KEY: run_id})
 
 
-def unknown(result: Result) -> types.CallToolResult:
+def unknown_outcome_result(result: Result) -> types.CallToolResult:
     """The result of a call that was started and has no outcome: not a failure, and nothing to repeat."""
-    return failed(
+    return failed_result(
         "in_doubt",
         "The call was started and gave no result in time: it may have happened, or may still happen.",
         f"Find out before you repeat it. Who runs `tao mcp` settles it: tao settle {result.run_id} call_1",
@@ -114,12 +116,12 @@ def unknown(result: Result) -> types.CallToolResult:
     )
 
 
-def of_error(error: TaoError, run_id: str | None = None) -> types.CallToolResult:
+def error_result(error: TaoError, run_id: str | None = None) -> types.CallToolResult:
     """The result of a call that could not be made at all."""
-    return failed(str(error.code), error.message, error.hint, retryable=bool(error.retryable), run_id=run_id)
+    return failed_result(str(error.code), error.message, error.hint, retryable=bool(error.retryable), run_id=run_id)
 
 
-def failed(
+def failed_result(
     code: str, message: str, hint: str, *, retryable: bool = False, run_id: str | None = None
 ) -> types.CallToolResult:
     """A result that is an error of the tool: its code, what went wrong and what to do, for model and host."""
@@ -130,6 +132,6 @@ def failed(
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True, _meta=meta)
 
 
-def plain(answer: str) -> Any:
+def answer_value(answer: str) -> Any:
     """An answer that is data, as JSON values."""
     return json.loads(answer)

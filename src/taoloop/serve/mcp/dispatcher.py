@@ -32,31 +32,31 @@ from taoloop.serve.mcp.elicitation import (
     MAX_QUESTIONS,
     TOO_MANY,
     ElicitationApprover,
-    answer_of,
     can_ask,
-    elicitation,
     is_modern,
+    parse_answer,
+    question_form,
     refuse,
 )
 
-AT_ONCE = 64
+MAX_CONCURRENT = 64
 """How many runs go on at the same time; further calls wait for their turn."""
 
-MOST_WAITING = 1_024
+MAX_WAITING = 1_024
 """How many calls may wait for their turn; one more is refused."""
 
-MOST_OPEN = 256
+MAX_OPEN = 256
 """How many calls may wait for the answer to a question; one more is refused."""
 
-QUESTION_S = 600.0
+QUESTION_TIMEOUT_S = 600.0
 """How long a question stays open."""
 
-STOP_S = 10.0
+STOP_TIMEOUT_S = 10.0
 """How long a run that was told to stop may take to write that down."""
 
 _LOG = logging.getLogger("taoloop")
-_FAULT = "The server failed while it served this call ({}); what it wrote down stands in its journal."
-_GONE = "The question was answered already, or its time is over. Make the call anew."
+_INTERNAL_ERROR = "The server failed while it served this call ({}); what it wrote down stands in its journal."
+_QUESTION_CLOSED = "The question was answered already, or its time is over. Make the call anew."
 
 Ctx = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult
@@ -69,15 +69,15 @@ class CallTask(Protocol):
         """Begin the run, and drive it until it ends or waits."""
         ...
 
-    async def go_on(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+    async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         """Go on with the run, which waits."""
         ...
 
-    async def told(self, result: Result) -> types.CallToolResult:
+    async def result_for_host(self, result: Result) -> types.CallToolResult:
         """What came of it."""
         ...
 
-    async def give_up(self, run_id: str) -> None:
+    async def abandon(self, run_id: str) -> None:
         """Nobody will answer its questions any more."""
         ...
 
@@ -85,134 +85,136 @@ class CallTask(Protocol):
 class CallDispatcher:
     """Serves calls. One desk per server; it is closed when the server ends."""
 
-    def __init__(self, *, at_once: int = AT_ONCE, question_s: float = QUESTION_S, clock: Clock | None = None) -> None:
-        self._turns, self._waiting = asyncio.Semaphore(at_once), 0
+    def __init__(
+        self, *, at_once: int = MAX_CONCURRENT, question_s: float = QUESTION_TIMEOUT_S, clock: Clock | None = None
+    ) -> None:
+        self._slots, self._waiting = asyncio.Semaphore(at_once), 0
         self._question_s, self._clock = question_s, clock or SystemClock()
         self._running: set[asyncio.Task[Any]] = set()
-        self._giving_up: set[asyncio.Task[None]] = set()
-        self._asked_now = 0
+        self._abandoning: set[asyncio.Task[None]] = set()
+        self._open_elicitations = 0
         self._open: dict[str, tuple[CallTask, asyncio.TimerHandle]] = {}
         self._closed = False
 
-    async def serve(self, ctx: Ctx, params: types.CallToolRequestParams, work: CallTask) -> Answer:
+    async def serve(self, ctx: Ctx, params: types.CallToolRequestParams, call: CallTask) -> Answer:
         """Do the work of one call; the result, or the questions that the person at the host has to answer first."""
         try:
             async with _Progress(ctx) as progress:
                 if params.request_state is None:
-                    return await self._begun(ctx, work, progress.listener)
-                run_id, answers = self._taken_up(params)
-                return await self._gone_on(ctx, work, run_id, answers, progress.listener)
+                    return await self._start(ctx, call, progress.listener)
+                run_id, answers = self._parse_state(params)
+                return await self._continue(ctx, call, run_id, answers, progress.listener)
         except TaoError as error:
-            return results.of_error(error)
+            return results.error_result(error)
         except MCPError:
             raise
         except Exception as error:  # noqa: BLE001  # what the SDK would tell the host of it could hold anything
             _LOG.exception("a call of %r could not be served", params.name)
-            return results.failed("internal", _FAULT.format(type(error).__name__), "")
+            return results.failed_result("internal", _INTERNAL_ERROR.format(type(error).__name__), "")
 
-    async def _begun(self, ctx: Ctx, work: CallTask, listener: Listener) -> Answer:
+    async def _start(self, ctx: Ctx, call: CallTask, listener: Listener) -> Answer:
         run_id = new_run_id(self._clock.now())
-        asking = ElicitationApprover()
-        approver: Approver = asking
+        elicitor = ElicitationApprover()
+        approver: Approver = elicitor
         if not can_ask(ctx):
             approver = refuse
-        elif len(self._open) + self._asked_now >= MOST_OPEN:
+        elif len(self._open) + self._open_elicitations >= MAX_OPEN:
             approver = partial(refuse, why=TOO_MANY)
-        result = await self._drive(lambda: work.start(run_id, approver, listener))
-        return await self._settled(ctx, work, result, asking, listener)
+        result = await self._drive(lambda: call.start(run_id, approver, listener))
+        return await self._result_or_questions(ctx, call, result, elicitor, listener)
 
-    async def _gone_on(
-        self, ctx: Ctx, work: CallTask, run_id: str, answers: Mapping[str, ApprovalAnswer], listener: Listener
+    async def _continue(
+        self, ctx: Ctx, call: CallTask, run_id: str, answers: Mapping[str, ApprovalAnswer], listener: Listener
     ) -> Answer:
-        asking = ElicitationApprover(answers)
-        result = await self._again(work, run_id, asking, listener)
-        return await self._settled(ctx, work, result, asking, listener)
+        elicitor = ElicitationApprover(answers)
+        result = await self._resume(call, run_id, elicitor, listener)
+        return await self._result_or_questions(ctx, call, result, elicitor, listener)
 
-    async def _settled(
-        self, ctx: Ctx, work: CallTask, result: Result, asking: ElicitationApprover, listener: Listener
+    async def _result_or_questions(
+        self, ctx: Ctx, call: CallTask, result: Result, elicitor: ElicitationApprover, listener: Listener
     ) -> Answer:
         """The result, once the run's questions are answered, or the questions where the host asks between two calls."""
-        while result.status == "waiting" and asking.open:
+        while result.status == "waiting" and elicitor.open:
             if is_modern(ctx):
-                return self._questions(work, result.run_id, asking)
-            answers = await self._asked(ctx, work, result.run_id, asking)
-            asking = ElicitationApprover(answers)
-            result = await self._again(work, result.run_id, asking, listener)
-        return await work.told(result)
+                return self._questions(call, result.run_id, elicitor)
+            answers = await self._ask_all(ctx, call, result.run_id, elicitor)
+            elicitor = ElicitationApprover(answers)
+            result = await self._resume(call, result.run_id, elicitor, listener)
+        return await call.result_for_host(result)
 
-    async def _again(
-        self, work: CallTask, run_id: str, asking: ElicitationApprover, listener: Listener | None
+    async def _resume(
+        self, call: CallTask, run_id: str, elicitor: ElicitationApprover, listener: Listener | None
     ) -> Result:
         try:
-            return await self._drive(lambda: work.go_on(run_id, asking, listener))
+            return await self._drive(lambda: call.resume(run_id, elicitor, listener))
         except (asyncio.CancelledError, TaoError):
-            self._leave(work, run_id)  # where it still waits, nobody else will
+            self._abandon_later(call, run_id)  # where it still waits, nobody else will
             raise
 
     # Questions between two calls (2026-07-28)
 
-    def _questions(self, work: CallTask, run_id: str, asking: ElicitationApprover) -> types.InputRequiredResult:
-        keys = list(asking.open)[:MAX_QUESTIONS]
+    def _questions(self, call: CallTask, run_id: str, elicitor: ElicitationApprover) -> types.InputRequiredResult:
+        keys = list(elicitor.open)[:MAX_QUESTIONS]
         names = {f"question_{number}": key for number, key in enumerate(keys, 1)}
         timer = asyncio.get_running_loop().call_later(self._question_s, self._expire, run_id)
-        self._open[run_id] = (work, timer)
-        asked: dict[str, types.InputRequest] = {
-            name: types.ElicitRequest(params=elicitation(asking.open[key])) for name, key in names.items()
+        self._open[run_id] = (call, timer)
+        requests: dict[str, types.InputRequest] = {
+            name: types.ElicitRequest(params=question_form(elicitor.open[key])) for name, key in names.items()
         }
         state = json.dumps({"run": run_id, "questions": names})  # sealed on its way, and bound to exactly this call
-        return types.InputRequiredResult(input_requests=asked, request_state=state)
+        return types.InputRequiredResult(input_requests=requests, request_state=state)
 
-    def _taken_up(self, params: types.CallToolRequestParams) -> tuple[str, dict[str, ApprovalAnswer]]:
+    def _parse_state(self, params: types.CallToolRequestParams) -> tuple[str, dict[str, ApprovalAnswer]]:
         """The run that a host goes on with, and the answers that it brings. Each state counts once."""
         try:
             state = json.loads(params.request_state or "")
             run_id, names = str(state["run"]), dict(state["questions"])
             _, timer = self._open.pop(run_id)
         except (ValueError, TypeError, KeyError):
-            raise MCPError(code=types.INVALID_PARAMS, message=_GONE) from None
+            raise MCPError(code=types.INVALID_PARAMS, message=_QUESTION_CLOSED) from None
         timer.cancel()
-        given = params.input_responses or {}
-        return run_id, {names[name]: answer_of(response) for name, response in given.items() if name in names}
+        responses = params.input_responses or {}
+        return run_id, {names[name]: parse_answer(response) for name, response in responses.items() if name in names}
 
     def _expire(self, run_id: str) -> None:
-        if (found := self._open.pop(run_id, None)) is not None:
-            self._leave(found[0], run_id)
+        if (pending := self._open.pop(run_id, None)) is not None:
+            self._abandon_later(pending[0], run_id)
 
-    def _leave(self, work: CallTask, run_id: str) -> None:
-        task = asyncio.create_task(self._give_up(work, run_id))
-        self._giving_up.add(task)
-        task.add_done_callback(self._giving_up.discard)
+    def _abandon_later(self, call: CallTask, run_id: str) -> None:
+        task = asyncio.create_task(self._abandon(call, run_id))
+        self._abandoning.add(task)
+        task.add_done_callback(self._abandoning.discard)
 
-    async def _give_up(self, work: CallTask, run_id: str) -> None:
+    async def _abandon(self, call: CallTask, run_id: str) -> None:
         try:
-            await work.give_up(run_id)
+            await call.abandon(run_id)
         except TaoError as error:
             _LOG.warning("run %s is left waiting: %s", run_id, error.message)
 
     # Questions while the call waits (the handshake era)
 
-    async def _asked(
-        self, ctx: Ctx, work: CallTask, run_id: str, asking: ElicitationApprover
+    async def _ask_all(
+        self, ctx: Ctx, call: CallTask, run_id: str, elicitor: ElicitationApprover
     ) -> dict[str, ApprovalAnswer]:
         answers: dict[str, ApprovalAnswer] = {}
         answered = False
-        self._asked_now += 1
+        self._open_elicitations += 1
         try:
-            for key, request in asking.open.items():
+            for key, request in elicitor.open.items():
                 answers[key] = await self._ask(ctx, request)
             answered = True
         finally:
-            self._asked_now -= 1
+            self._open_elicitations -= 1
             if not answered:
-                self._leave(work, run_id)
+                self._abandon_later(call, run_id)
         return answers
 
     async def _ask(self, ctx: Ctx, request: ApprovalRequest) -> ApprovalAnswer:
-        form = elicitation(request)
+        form = question_form(request)
         try:
             async with asyncio.timeout(self._question_s):
-                said = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
-                return answer_of(said)
+                response = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
+                return parse_answer(response)
         except TimeoutError:
             why = f"nobody answered within {self._question_s:g} s"
         except MCPError as error:
@@ -225,31 +227,31 @@ class CallDispatcher:
 
     async def _drive(self, make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """The result of a run in a task of its own. A cancellation stops it, and waits until that is written down."""
-        if self._waiting >= MOST_WAITING or self._closed:
+        if self._waiting >= MAX_WAITING or self._closed:
             why = "The server is being stopped." if self._closed else f"{self._waiting:,} calls are waiting already."
             raise ToolError(why, code="busy", retryable=True, hint="Try again later.")
-        task = asyncio.create_task(self._in_turn(make))
-        self._keep(task)
+        task = asyncio.create_task(self._with_slot(make))
+        self._track(task)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             task.cancel()
             with anyio.CancelScope(shield=True):
-                await asyncio.wait([task], timeout=STOP_S)
+                await asyncio.wait([task], timeout=STOP_TIMEOUT_S)
             raise
 
-    async def _in_turn(self, make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    async def _with_slot(self, make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         self._waiting += 1
         try:
-            await self._turns.acquire()
+            await self._slots.acquire()
         finally:
             self._waiting -= 1
         try:
             return await make()
         finally:
-            self._turns.release()
+            self._slots.release()
 
-    def _keep(self, task: asyncio.Task[Any]) -> None:
+    def _track(self, task: asyncio.Task[Any]) -> None:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
@@ -257,15 +259,15 @@ class CallDispatcher:
         """Stop what runs, and give up what waits for an answer; returns when that is written down."""
         self._closed = True
         for run_id in list(self._open):
-            work, timer = self._open.pop(run_id)
+            call, timer = self._open.pop(run_id)
             timer.cancel()
-            self._leave(work, run_id)
+            self._abandon_later(call, run_id)
         tasks = list(self._running)
         for task in tasks:
             task.cancel()
-        tasks += self._giving_up  # these are not cancelled
+        tasks += self._abandoning  # these are not cancelled
         if tasks:
-            await asyncio.wait(tasks, timeout=STOP_S)
+            await asyncio.wait(tasks, timeout=STOP_TIMEOUT_S)
 
 
 class _Progress:

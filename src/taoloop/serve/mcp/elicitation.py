@@ -23,7 +23,7 @@ BY = "mcp"
 MAX_QUESTIONS = 16
 """How many questions one result may carry; the rest is asked in the next round."""
 
-_LONGEST_NOTE = 2_000
+_MAX_NOTE_CHARS = 2_000
 _BADGES = {
     "YOURS": "quoted from the task",
     "LOOKED UP": "from a trusted tool",
@@ -59,7 +59,7 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
     return is_modern(ctx) or ctx.session.can_send_request
 
 
-def key_of(request: ApprovalRequest) -> str:
+def question_key(request: ApprovalRequest) -> str:
     """A name for a question: its run, which may be one inside the run that was called for, and its call."""
     return f"{request.run_id}/{request.call_id}"
 
@@ -75,9 +75,9 @@ class ElicitationApprover:
         """The answer to a question, which counts once; None for "not now". What is in doubt is not for a host."""
         if request.doubt:
             return None
-        answer = self.answers.pop(key_of(request), None)
+        answer = self.answers.pop(question_key(request), None)
         if answer is None:
-            self.open[key_of(request)] = request
+            self.open[question_key(request)] = request
         return answer
 
 
@@ -90,19 +90,19 @@ def refuse(request: ApprovalRequest, why: str = NO_FORMS) -> ApprovalAnswer | No
     if request.doubt:
         return None
     tier = (request.card.tier if request.card is not None else None) or "destructive"
-    means = f"--approve {tier}, or a rule in --policy FILE"
+    remedy = f"--approve {tier}, or a rule in --policy FILE"
     if request.card is not None and request.card.requires_approval:
-        means = "a rule in --policy FILE that allows exactly this tool"
-    note = f"nobody could be asked, for {why}. Who runs `tao mcp` can allow calls of {request.tool!r}: {means}"
+        remedy = "a rule in --policy FILE that allows exactly this tool"
+    note = f"nobody could be asked, for {why}. Who runs `tao mcp` can allow calls of {request.tool!r}: {remedy}"
     return ApprovalAnswer(approved=False, by=BY, note=note, batch=True)
 
 
-def elicitation(request: ApprovalRequest) -> types.ElicitRequestFormParams:
+def question_form(request: ApprovalRequest) -> types.ElicitRequestFormParams:
     """The question as a form."""
-    return types.ElicitRequestFormParams(message=text_of(request), requested_schema=SCHEMA)
+    return types.ElicitRequestFormParams(message=question_text(request), requested_schema=SCHEMA)
 
 
-def answer_of(response: object) -> ApprovalAnswer:
+def parse_answer(response: object) -> ApprovalAnswer:
     """What a host sent back: only a form that was submitted with `allow` true is a yes."""
     if not isinstance(response, types.ElicitResult):
         return ApprovalAnswer(approved=False, by=BY, note="the client sent something else than an answer", batch=True)
@@ -110,13 +110,13 @@ def answer_of(response: object) -> ApprovalAnswer:
     if response.action == "accept" and content.get("allow") is True:
         return ApprovalAnswer(approved=True, by=BY, batch=True)
     note = content.get("note")
-    said = note if isinstance(note, str) and note.strip() else f"the person said {response.action}"
-    if response.action == "accept" and said != note:
-        said = "the person did not allow it"
-    return ApprovalAnswer(approved=False, by=BY, note=said[:_LONGEST_NOTE], batch=True)
+    reason = note if isinstance(note, str) and note.strip() else f"the person said {response.action}"
+    if response.action == "accept" and reason != note:
+        reason = "the person did not allow it"
+    return ApprovalAnswer(approved=False, by=BY, note=reason[:_MAX_NOTE_CHARS], batch=True)
 
 
-def text_of(request: ApprovalRequest) -> str:
+def question_text(request: ApprovalRequest) -> str:
     """The question for a person: what it does to whom first, each value whole and with its origin, and why it is asked.
 
     Nothing in a value can pass for a line of ours: values are JSON, and so on one line each.
@@ -125,8 +125,8 @@ def text_of(request: ApprovalRequest) -> str:
     lines = ["Allow this call?" if len(calls) == 1 else f"Allow these {len(calls)} calls?"]
     if request.grave:
         lines.append("It is hard to undo, and nobody named what it acts on.")
-    for one in calls:
-        lines += _call_lines(one)
+    for call in calls:
+        lines += _call_lines(call)
     lines.append("Asked because: " + "; ".join(_one_line(reason) for reason in request.reasons))
     return "\n".join(lines)
 
@@ -135,8 +135,8 @@ def _call_lines(request: ApprovalRequest) -> list[str]:
     tier = (request.card.tier if request.card is not None else None) or "no tier: counts as destructive"
     lines = [f"{_one_line(request.tool)} [{tier}]"]
     for name in sorted(request.args, key=lambda name: _rank(request, name)):
-        sources = [one for one in request.sources if one.arg.partition(".")[0].partition("[")[0] == name]
-        lines.append(f"  {_one_line(name)} = {_shown(request.args[name])}{_origin(sources)}")
+        sources = [source for source in request.sources if source.arg.partition(".")[0].partition("[")[0] == name]
+        lines.append(f"  {_one_line(name)} = {_printable_json(request.args[name])}{_origin(sources)}")
     return lines
 
 
@@ -146,11 +146,11 @@ def _rank(request: ApprovalRequest, name: str) -> int:
 
 
 def _origin(sources: list[Source]) -> str:
-    badges = dict.fromkeys(one.badge for one in sources)
+    badges = dict.fromkeys(source.badge for source in sources)
     return f"   ({'; '.join(_BADGES[badge] for badge in badges)})" if badges else ""
 
 
-def _shown(value: object) -> str:
+def _printable_json(value: object) -> str:
     text = json.dumps(value, ensure_ascii=True, default=str)  # escapes what is invisible or changes direction
     if any(ord(char) > 0x7F for char in str(value)):
         readable = json.dumps(value, ensure_ascii=False, default=str)

@@ -35,7 +35,7 @@ MAX_TASK_CHARS = 100_000
 TIER_KEY = "taoloop/tier"
 """Where a tool names its tier, in `_meta`."""
 
-_MOST_NAMED = 12
+_MAX_LISTED = 12
 
 
 class ExposedTool(Protocol):
@@ -83,13 +83,13 @@ class _Call:
     async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         return await self.calls.start(self.tool, self.args, run_id=run_id, approver=approver, listener=listener)
 
-    async def go_on(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+    async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         return await self.calls.go_on(self.tool, run_id, approver=approver, listener=listener)
 
-    async def told(self, result: Result) -> types.CallToolResult:
-        return await results.of_call(self.calls.journal, result, self.tool.card)
+    async def result_for_host(self, result: Result) -> types.CallToolResult:
+        return await results.result_of_call(self.calls.journal, result, self.tool.card)
 
-    async def give_up(self, run_id: str) -> None:
+    async def abandon(self, run_id: str) -> None:
         """Say no, so that nobody allows later what nobody waits for any more."""
         if Trace(run_id, await self.calls.journal.load(run_id)).status == "waiting":
             await self.calls.go_on(self.tool, run_id, approver=_too_late)
@@ -137,7 +137,7 @@ def _description(card: ToolCard) -> str:
         lines.append(f"Use when: {card.use_when}")
     if card.avoid_when:
         lines.append(f"Avoid when: {card.avoid_when}")
-    lines += [f"Error {one.code}: {one.advice}" for one in card.errors if one.advice]
+    lines += [f"Error {error.code}: {error.advice}" for error in card.errors if error.advice]
     return "\n".join(lines)
 
 
@@ -179,9 +179,9 @@ class AgentAsTool:
     @cached_property
     def card(self) -> ToolCard:
         """What the tool is: its tier is what the agent can do unasked."""
-        names = [one.name for one in self.agent.toolbox if one.card.name != "read_observation"]
-        more = ", …" if len(names) > _MOST_NAMED else ""
-        tools = f" It has these tools: {', '.join(names[:_MOST_NAMED])}{more}." if names else ""
+        names = [tool.name for tool in self.agent.toolbox if tool.card.name != "read_observation"]
+        more = ", …" if len(names) > _MAX_LISTED else ""
+        tools = f" It has these tools: {', '.join(names[:_MAX_LISTED])}{more}." if names else ""
         answers = bind(self.agent).output_validator
         output = {} if answers is None else {"output": {"description": "The answer as data."}}
         return ToolCard(
@@ -207,13 +207,13 @@ class AgentAsTool:
     async def call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Answer:
         """Run the agent."""
         try:
-            task = _task_in(params.arguments or {}, self.card.name)
+            task = _parse_task(params.arguments or {}, self.card.name)
         except InvalidArguments as error:
-            return results.of_error(error)
+            return results.error_result(error)
         return await self.desk.serve(ctx, params, _Run(self.agent, self.journal, task))
 
 
-def _task_in(args: Mapping[str, Any], name: str) -> str:
+def _parse_task(args: Mapping[str, Any], name: str) -> str:
     task = args.get("task")
     if not isinstance(task, str) or not task.strip() or len(task) > MAX_TASK_CHARS or set(args) != {"task"}:
         raise InvalidArguments(
@@ -237,7 +237,7 @@ class _Run:
         )
         return await bind(self.agent).start(self.journal, Trace(run_id), started, listener=listener, approver=approver)
 
-    async def go_on(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+    async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         trace = Trace(run_id, await self.journal.load(run_id))
         require_resumable(trace, self.agent.toolbox)
         return await bind(self.agent).continue_run(
@@ -250,11 +250,11 @@ class _Run:
             take_over=False,
         )
 
-    async def told(self, result: Result) -> types.CallToolResult:
+    async def result_for_host(self, result: Result) -> types.CallToolResult:
         if result.status == "waiting":
-            said = f"The run {result.run_id} waits for a person: {result.reason}"
-            return results.failed(
-                "waiting", said, "Who runs `tao mcp` sees it with: tao approvals", run_id=result.run_id
+            message = f"The run {result.run_id} waits for a person: {result.reason}"
+            return results.failed_result(
+                "waiting", message, "Who runs `tao mcp` sees it with: tao approvals", run_id=result.run_id
             )
         structured: dict[str, Any] = {
             "run_id": result.run_id,
@@ -264,7 +264,7 @@ class _Run:
             "steps": result.trace.step_count,
         }
         if bind(self.agent).output_validator is not None and result.answer is not None and result.status == "completed":
-            structured["output"] = results.plain(result.answer)
+            structured["output"] = results.answer_value(result.answer)
         is_done = result.status == "completed"
         text = result.answer if is_done and result.answer is not None else f"{result.status}: {result.reason}"
         if not is_done and result.answer:
@@ -276,5 +276,5 @@ class _Run:
             _meta={results.RUN_KEY: result.run_id},
         )
 
-    async def give_up(self, run_id: str) -> None:
+    async def abandon(self, run_id: str) -> None:
         """Leave it waiting: it can be answered and gone on with like any run of the agent (`tao approvals`)."""

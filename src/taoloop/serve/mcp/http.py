@@ -84,12 +84,12 @@ class ListenAddress:
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""
-        return self.host == "localhost" or (_address(self.host) is not None and _address(self.host).is_loopback)  # type: ignore[union-attr]
+        return self.host == "localhost" or (_parse_ip(self.host) is not None and _parse_ip(self.host).is_loopback)  # type: ignore[union-attr]
 
     @property
     def is_everywhere(self) -> bool:
         """Whether it listens on every address of the machine."""
-        address = _address(self.host)
+        address = _parse_ip(self.host)
         return address is not None and address.is_unspecified
 
     def security(self, port: int) -> TransportSecuritySettings:
@@ -98,55 +98,59 @@ class ListenAddress:
         if not self.is_local and not self.is_everywhere:
             hosts.append(f"[{self.host}]" if ":" in self.host else self.host)
         with_port = [f"{host}:{port}" for host in hosts] + (hosts if port == 80 else [])  # clients leave that one out
-        named = [form for name in self.names for form in (name, f"{name}:{port}")]
-        allowed = [*with_port, *named]
-        origins = [f"{scheme}://{one}" for one in allowed for scheme in ("http", "https")]
+        host_names = [form for name in self.names for form in (name, f"{name}:{port}")]
+        allowed = [*with_port, *host_names]
+        origins = [f"{scheme}://{name}" for name in allowed for scheme in ("http", "https")]
         return TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
 
 
-def place_of(given: str, *, token: str | None, names: Sequence[str] = ()) -> ListenAddress:
+def parse_address(text: str, *, token: str | None, names: Sequence[str] = ()) -> ListenAddress:
     """The place that `HOST:PORT`, `:PORT` or `PORT` names.
 
     Raises:
         ConfigError: it is no such text, or the place would be open to everybody.
     """
-    host, _, port = given.rpartition(":")
+    host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    if not port.isdecimal() or int(port) > 65_535 or (host != "localhost" and _address(host) is None):
+    if not port.isdecimal() or int(port) > 65_535 or (host != "localhost" and _parse_ip(host) is None):
         raise ConfigError(
-            f"--http {given!r} is no address to listen on.", hint="Write HOST:PORT, such as 127.0.0.1:8000."
+            f"--http {text!r} is no address to listen on.", hint="Write HOST:PORT, such as 127.0.0.1:8000."
         )
     return ListenAddress(host=host, port=int(port), token=token or None, names=tuple(names))
 
 
 async def serve_http(
-    server: Server[Any], place: ListenAddress, *, stop: asyncio.Event, on_ready: Callable[[str], None] = lambda _: None
+    server: Server[Any],
+    address: ListenAddress,
+    *,
+    stop: asyncio.Event,
+    on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until `stop` is set. `on_ready` is told the URL once connections are taken.
 
     Raises:
         ConfigError: the address cannot be listened on.
     """
-    listener = _listen(place)
+    listener = _listen(address)
     with listener:
         port = listener.getsockname()[1]
         app: App = server.streamable_http_app(
-            host=place.host,
+            host=address.host,
             streamable_http_path=PATH,
-            transport_security=place.security(port),
+            transport_security=address.security(port),
             max_request_body_size=MAX_BODY_BYTES,
             session_idle_timeout=IDLE_S,
             max_sessions=MAX_SESSIONS,
         )
-        if place.token is not None:
-            app = _Guarded(app, place.token)
+        if address.token is not None:
+            app = _TokenGuard(app, address.token)
         config = uvicorn.Config(
             app,
             log_level="warning",
@@ -158,8 +162,8 @@ async def serve_http(
             ws="none",
             log_config=None,
         )
-        host = f"[{place.host}]" if ":" in place.host else place.host
-        running = _Running(config, lambda: on_ready(f"http://{host}:{port}{PATH}"))
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        running = _EmbeddedServer(config, lambda: on_ready(f"http://{host}:{port}{PATH}"))
         serving = asyncio.create_task(running.serve(sockets=[listener]))
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -170,25 +174,25 @@ async def serve_http(
             await serving
 
 
-def _listen(place: ListenAddress) -> socket.socket:
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+def _listen(address: ListenAddress) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.socket(
         family, socket.SOCK_STREAM, socket.IPPROTO_TCP
     )  # named, or asyncio leaves Nagle's delay on
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1" if place.host == "localhost" else place.host, place.port))
+        listener.bind(("127.0.0.1" if address.host == "localhost" else address.host, address.port))
     except OSError as error:
         listener.close()
         raise ConfigError(
-            f"--http {place.host}:{place.port} cannot be listened on: {error.strerror or error}.",
+            f"--http {address.host}:{address.port} cannot be listened on: {error.strerror or error}.",
             hint="Take another port; 0 takes a free one.",
         ) from error
     listener.setblocking(False)
     return listener
 
 
-class _Running(uvicorn.Server):
+class _EmbeddedServer(uvicorn.Server):
     """uvicorn, stopped by its caller and not by signals of the process."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
@@ -207,7 +211,7 @@ class _Running(uvicorn.Server):
             self._on_ready()
 
 
-class _Guarded:
+class _TokenGuard:
     """Lets nobody through without the token. What is kept of it is a digest, compared in constant time."""
 
     def __init__(self, app: App, token: str) -> None:
@@ -229,7 +233,7 @@ class _Guarded:
         await send({"type": "http.response.body", "body": body})
 
     def _is_known(self, scope: Scope) -> bool:
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        if len(given) != 1 or given[0][:7].lower() != b"bearer ":
+        values = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(values) != 1 or values[0][:7].lower() != b"bearer ":
             return False
-        return hmac.compare_digest(hashlib.sha256(given[0][7:].strip()).digest(), self._digest)
+        return hmac.compare_digest(hashlib.sha256(values[0][7:].strip()).digest(), self._digest)

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 import taoloop
 from taoloop.errors import ConfigError
-from taoloop.serve.mcp.dispatcher import QUESTION_S, Answer
+from taoloop.serve.mcp.dispatcher import QUESTION_TIMEOUT_S, Answer
 from taoloop.serve.mcp.exposed_tools import ExposedTool
 
 NAME = "taoloop"
@@ -32,7 +32,7 @@ def make_server(
     offers: Sequence[ExposedTool],
     *,
     instructions: str = INSTRUCTIONS,
-    question_s: float = QUESTION_S,
+    question_s: float = QUESTION_TIMEOUT_S,
     bus: InMemorySubscriptionBus | None = None,
 ) -> Server[Any]:
     """A server that offers these tools. `question_s` is how long an answer to a question is waited for.

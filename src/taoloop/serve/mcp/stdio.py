@@ -26,7 +26,7 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 
 _CHUNK = 64 * 1024
 _LONGEST_ID = 1_000
-_LAST_WORDS_S = 2.0
+_FINAL_TIMEOUT_S = 2.0
 _PIPES = WorkerThreads()  # of their own: tools that hang may hold all the others
 _Reading = MemoryObjectReceiveStream[SessionMessage | Exception]
 _Writing = MemoryObjectSendStream[SessionMessage]
@@ -42,10 +42,10 @@ async def serve_stdio(server: Server[Any], read_fd: int, write_fd: int, *, stop:
 async def _streams(read_fd: int, write_fd: int, stop: asyncio.Event) -> AsyncIterator[tuple[_Reading, _Writing]]:
     to_server, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    reader = asyncio.create_task(_read(read_fd, to_server, writing.clone()))
+    reader = asyncio.create_task(_read_lines(read_fd, to_server, writing.clone()))
     writer = asyncio.create_task(_write(write_fd, from_server))
     writer.add_done_callback(lambda _: reader.cancel())  # a host that does not read any more is gone
-    stopping = asyncio.create_task(_once(stop, reader))  # for the server it is as if the host had left
+    stopping = asyncio.create_task(_cancel_on(stop, reader))  # for the server it is as if the host had left
     try:
         yield reading, writing
     finally:
@@ -54,17 +54,19 @@ async def _streams(read_fd: int, write_fd: int, stop: asyncio.Event) -> AsyncIte
         for stream in (to_server, reading, writing):
             stream.close()
         with suppress(asyncio.CancelledError), anyio.CancelScope(shield=True):
-            await asyncio.wait([reader, writer], timeout=_LAST_WORDS_S)
+            await asyncio.wait([reader, writer], timeout=_FINAL_TIMEOUT_S)
             writer.cancel()
         from_server.close()
 
 
-async def _once(stop: asyncio.Event, reader: asyncio.Task[None]) -> None:
+async def _cancel_on(stop: asyncio.Event, reader: asyncio.Task[None]) -> None:
     await stop.wait()
     reader.cancel()
 
 
-async def _read(fd: int, to_server: MemoryObjectSendStream[SessionMessage | Exception], replies: _Writing) -> None:
+async def _read_lines(
+    fd: int, to_server: MemoryObjectSendStream[SessionMessage | Exception], replies: _Writing
+) -> None:
     """Hand each line to the server. A thread reads, for a file or a terminal cannot be waited for in the loop."""
     buffer, dropping = bytearray(), False
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -74,9 +76,11 @@ async def _read(fd: int, to_server: MemoryObjectSendStream[SessionMessage | Exce
                 for line in lines:
                     buffer += line
                     if dropping or len(buffer) > MAX_LINE_BYTES:
-                        await _refuse(replies, f"A message may have {MAX_LINE_BYTES:,} bytes; this one was dropped.")
+                        await _send_error(
+                            replies, f"A message may have {MAX_LINE_BYTES:,} bytes; this one was dropped."
+                        )
                     elif buffer.strip():
-                        await _hand_over(bytes(buffer), to_server, replies)
+                        await _deliver(bytes(buffer), to_server, replies)
                     dropping = False
                     buffer.clear()
                 buffer += rest
@@ -92,32 +96,32 @@ def _read_some(fd: int) -> bytes:
         return b""
 
 
-async def _hand_over(
+async def _deliver(
     line: bytes, to_server: MemoryObjectSendStream[SessionMessage | Exception], replies: _Writing
 ) -> None:
     try:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:  # pydantic's, or what is no UTF-8
-        await _refuse(replies, "This line is no JSON-RPC message, or not one that can be read.", _id_in(line))
+        await _send_error(replies, "This line is no JSON-RPC message, or not one that can be read.", _message_id(line))
         return
     if isinstance(message, types.JSONRPCNotification) and not message.method.startswith("notifications/"):
-        await _refuse(replies, "A request needs an id that is a text or a whole number.")
+        await _send_error(replies, "A request needs an id that is a text or a whole number.")
         return
     await to_server.send(SessionMessage(message))
 
 
-def _id_in(line: bytes) -> str | int | None:
+def _message_id(line: bytes) -> str | int | None:
     """Whose answer it is that a line cannot be read, if that can be seen: half an emoji makes it so, or NaN."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    found = message.get("id") if isinstance(message, dict) and "method" in message else None
-    is_id = isinstance(found, str | int) and not isinstance(found, bool) and str(found).isprintable()
-    return found if is_id and len(str(found)) <= _LONGEST_ID else None
+    message_id = message.get("id") if isinstance(message, dict) and "method" in message else None
+    is_id = isinstance(message_id, str | int) and not isinstance(message_id, bool) and str(message_id).isprintable()
+    return message_id if is_id and len(str(message_id)) <= _LONGEST_ID else None
 
 
-async def _refuse(replies: _Writing, why: str, request_id: str | int | None = None) -> None:
+async def _send_error(replies: _Writing, why: str, request_id: str | int | None = None) -> None:
     error = types.ErrorData(code=types.PARSE_ERROR, message=why)
     await replies.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)))
 

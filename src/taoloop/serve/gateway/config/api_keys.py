@@ -40,15 +40,15 @@ def digest_of(secret: str) -> str:
     return "sha256:" + sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
-def presented_in(headers: Mapping[str, str]) -> str | None:
+def presented_key(headers: Mapping[str, str]) -> str | None:
     """The key in the headers of a request: `Authorization: Bearer KEY`, else `x-api-key` or `api-key`; None: none.
 
     `headers` finds names in lower case, as aiohttp's do; a plain dict must have them so.
     """
-    scheme, _, given = headers.get("authorization", "").strip().partition(" ")
-    if scheme.lower() == "bearer" and given.strip():
-        return given.strip()
-    return next((found for name in _HEADERS if (found := headers.get(name, "").strip())), None)
+    scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    return next((key for name in _HEADERS if (key := headers.get(name, "").strip())), None)
 
 
 class KeyRing:
@@ -92,32 +92,34 @@ def check_key(key: ApiKey) -> None:
     """
     name: object = key.name
     fits = isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME
-    _require(
+    _require_field(
         key,
         "name",
         name not in RESERVED_NAMES,
         f"none of {', '.join(sorted(RESERVED_NAMES))}, under which the runtime itself answers",
     )
-    _require(key, "name", fits, f"a text of 1 to {_LONGEST_NAME} characters on one line, without blanks around it")
+    _require_field(
+        key, "name", fits, f"a text of 1 to {_LONGEST_NAME} characters on one line, without blanks around it"
+    )
     digest: object = key.digest
     fits = isinstance(digest, str) and _DIGEST.fullmatch(digest.lower()) is not None
-    _require(key, "digest", fits, "`sha256:` and 64 hex digits: the SHA-256 of the key")
+    _require_field(key, "digest", fits, "`sha256:` and 64 hex digits: the SHA-256 of the key")
     agents: object = key.agents
     fits = isinstance(agents, tuple) and all(isinstance(agent, str) and agent for agent in agents)
-    _require(key, "agents", fits, "a list of names of agents")
+    _require_field(key, "agents", fits, "a list of names of agents")
     for field in ("requests_per_minute", "tokens_per_minute"):
         value = getattr(key, field)
         whole = isinstance(value, int) and not isinstance(value, bool)
-        _require(key, field, value is None or (whole and value > 0), "a whole number above 0")
+        _require_field(key, field, value is None or (whole and value > 0), "a whole number above 0")
     usd: object = key.usd_per_day
     number = isinstance(usd, int | float) and not isinstance(usd, bool)
     fits = usd is None or (number and math.isfinite(usd) and usd > 0)  # type: ignore[arg-type, operator]  # a number
-    _require(key, "usd_per_day", fits, "a number above 0")
-    _require(key, "may_approve", isinstance(key.may_approve, bool), "true or false")
+    _require_field(key, "usd_per_day", fits, "a number above 0")
+    _require_field(key, "may_approve", isinstance(key.may_approve, bool), "true or false")
 
 
-def _require(key: ApiKey, field: str, holds: bool, expected: str) -> None:
+def _require_field(key: ApiKey, field: str, holds: bool, expected: str) -> None:
     if holds:
         return
-    shown = "" if field == "digest" else f" is {getattr(key, field)!r}"  # it may be the key itself, by mistake
-    raise ConfigError(f"The key {key.name!r}: `{field}`{shown or ' is none'}.", hint=f"It must be {expected}.")
+    value_text = "" if field == "digest" else f" is {getattr(key, field)!r}"  # it may be the key itself, by mistake
+    raise ConfigError(f"The key {key.name!r}: `{field}`{value_text or ' is none'}.", hint=f"It must be {expected}.")

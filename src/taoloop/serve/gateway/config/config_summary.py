@@ -57,12 +57,12 @@ def config_summary(config: GatewayConfig) -> str:
         first = next(iter(config.agents))
         lines += ["", f"A request whose `model` is no agent's name is answered by {first}."]
     warnings = [*config.warnings, *problems, *unused_overrides(config), *unenforceable_budgets(config)]
-    lines += ["", "warnings:", *(f"  {one}" for one in warnings)] if warnings else ["", "warnings: none"]
+    lines += ["", "warnings:", *(f"  {warning}" for warning in warnings)] if warnings else ["", "warnings: none"]
     return Redactor(config.secrets, patterns=False).text("\n".join(lines)) + "\n"
 
 
 def _bounds(config: GatewayConfig) -> Iterator[str]:
-    bounds = ((one.name, getattr(config.limits, one.name)) for one in fields(config.limits))
+    bounds = ((field.name, getattr(config.limits, field.name)) for field in fields(config.limits))
     yield "limits of the server: " + _pairs(bounds)
 
 
@@ -108,8 +108,8 @@ def _models(agent: Agent, spec: str) -> Iterator[str]:
         yield f"model: {model.model} at {shown_address(model.endpoint.url)}"
         return
     env = os.environ if agent.env is None else agent.env
-    for number, one in enumerate(split_specs(spec)):
-        yield ("model: " if number == 0 else "else: ") + one + _address(one, env)
+    for number, model_spec in enumerate(split_specs(spec)):
+        yield ("model: " if number == 0 else "else: ") + model_spec + _address(model_spec, env)
 
 
 def _address(spec: str, env: Mapping[str, str]) -> str:

@@ -114,13 +114,13 @@ def read_gateway_file(
     default = _default(document, agents)
     if default is not None:
         agents = {default: agents[default], **agents}
-    secrets = {name: value for one in agents.values() for name, value in named_secrets(one.agent).items()}
+    secrets = {name: value for served in agents.values() for name, value in named_secrets(served.agent).items()}
     return GatewayConfig(
         path=document.path,
         form="own",
         agents=agents,
         keys=_keys(document, filler, agents),
-        limits=ServerLimits(**{one.name: getattr(server, one.name) for one in fields(ServerLimits)}),
+        limits=ServerLimits(**{limit.name: getattr(server, limit.name) for limit in fields(ServerLimits)}),
         host=server.host,
         port=server.port,
         db=server.db,
@@ -154,9 +154,9 @@ def read_agent_file(
     )
 
 
-def _require_model(document: ConfigDocument, place: FieldPath, agent: Agent) -> None:
+def _require_model(document: ConfigDocument, path: FieldPath, agent: Agent) -> None:
     """Refuse a model that could not be called, such as one without its key."""
-    with error_location(document, place):
+    with error_location(document, path):
         try:
             _ = bind(agent).model
         except MissingKey as error:
@@ -169,17 +169,17 @@ def named_secrets(agent: Agent) -> dict[str, str]:
     return dict(agent.secrets) if isinstance(agent.secrets, Mapping) else {}
 
 
-def files_of(served: Iterable[ServedAgent]) -> tuple[Path, ...]:
+def files_of(served_agents: Iterable[ServedAgent]) -> tuple[Path, ...]:
     """The files that agents are made from, beside those that are read for them as documents; each once."""
-    found: list[Path] = []
-    for one in served:
-        agent = one.agent
+    paths: list[Path] = []
+    for served in served_agents:
+        agent = served.agent
         if isinstance(agent.prompts, str | Path):
-            found += sorted(Path(agent.prompts).rglob("*.txt"))
+            paths += sorted(Path(agent.prompts).rglob("*.txt"))
         for source in sources_in(agent.tools):
             if isinstance(source.settings, OpenapiSource) and "\n" not in source.settings.document:
-                found.append(Path(source.settings.document))
-    return tuple(dict.fromkeys(one for one in found if one.is_file()))
+                paths.append(Path(source.settings.document))
+    return tuple(dict.fromkeys(path for path in paths if path.is_file()))
 
 
 def _loaded(path: Path, env: Mapping[str, str] | None) -> Agent:
@@ -189,31 +189,34 @@ def _loaded(path: Path, env: Mapping[str, str] | None) -> Agent:
 def _agents(
     document: ConfigDocument, notes: ConfigReport, env: Mapping[str, str] | None, services: HostOverrides
 ) -> dict[str, ServedAgent]:
-    given = document.data.get("agents")
-    expect_type(document, ("agents",), given, MAPPING)
-    if not given:
+    entries = document.data.get("agents")
+    expect_type(document, ("agents",), entries, MAPPING)
+    if not entries:
         raise document.error(("agents",), "it names no agent.", hint="Write `agents: {NAME: FILE.yaml}`.")
     agents = {}
-    for name, entry in given.items():
-        place: FieldPath = ("agents", str(name))
+    for name, entry in entries.items():
+        path: FieldPath = ("agents", str(name))
         if not (isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME):
             hint = f"It is what clients write as `model`: a text of 1 to {_LONGEST_NAME} characters on one line."
-            raise document.error(place, f"{describe_value(name)} is no name of an agent.", hint=hint)
-        served = _agent(document, place, entry, env, notes, services)
+            raise document.error(path, f"{describe_value(name)} is no name of an agent.", hint=hint)
+        served = _agent(document, path, entry, env, notes, services)
         agent = served.agent
         if agent.journal is not None:
-            inner = next((one for one in ("db", "journal") if isinstance(entry, dict) and one in entry), None)
-            where = place if inner is None else (*place, inner)
+            inner = next(
+                (field_name for field_name in ("db", "journal") if isinstance(entry, dict) and field_name in entry),
+                None,
+            )
+            where = path if inner is None else (*path, inner)
             notes.warn(where, "the agent's own journal is not used: the server keeps all runs in its `db`.")
         agent = apply_host_overrides(replace(agent, name=name, journal=None), services, env)
-        _require_model(document, (*place, "model"), agent)
+        _require_model(document, (*path, "model"), agent)
         agents[name] = replace(served, name=name, agent=agent)
     return agents
 
 
 def _agent(
     document: ConfigDocument,
-    place: FieldPath,
+    path: FieldPath,
     entry: Any,
     env: Mapping[str, str] | None,
     notes: ConfigReport,
@@ -222,30 +225,30 @@ def _agent(
     """One agent: by the path of its file, which may be one of `ai-agent`, or with the fields of an agent file."""
     if isinstance(entry, str):
         entry = {"file": entry}
-        inner = place
+        inner = path
     elif isinstance(entry, dict):
-        inner = (*place, "file")
+        inner = (*path, "file")
     else:
         hint = "Write the path of an agent file, or the fields of one."
-        raise document.error(place, f"an agent is expected, not {describe_value(entry)}.", hint=hint)
+        raise document.error(path, f"an agent is expected, not {describe_value(entry)}.", hint=hint)
     description = entry.get("description", "")
-    expect_type(document, (*place, "description"), description, TEXT)
+    expect_type(document, (*path, "description"), description, TEXT)
     if "file" in entry:
         for name in entry:
             if name not in _BESIDE_FILE:
-                raise document.unknown((*place, str(name)), _BESIDE_FILE)
+                raise document.unknown((*path, str(name)), _BESIDE_FILE)
         expect_type(document, inner, entry["file"], TEXT)
-        path = document.path.parent / Path(entry["file"]).expanduser()
+        file_path = document.path.parent / Path(entry["file"]).expanduser()
         with error_location(document, inner):
-            return replace(_in_file(path, env, notes, services), description=description)
+            return replace(_in_file(file_path, env, notes, services), description=description)
     if "name" in entry:
-        raise document.error((*place, "name"), "an agent has the name under which it stands here.")
+        raise document.error((*path, "name"), "an agent has the name under which it stands here.")
     for name in entry:
         if name not in AGENT_FIELDS and name != "description":
-            raise document.unknown((*place, str(name)), ("file", "description", *AGENT_FIELDS))
-    inline = document.under(place)
+            raise document.unknown((*path, str(name)), ("file", "description", *AGENT_FIELDS))
+    inline = document.under(path)
     inline.data.pop("description", None)
-    return ServedAgent(name=str(place[-1]), agent=agent_in(inline, env=env), description=description)
+    return ServedAgent(name=str(path[-1]), agent=agent_in(inline, env=env), description=description)
 
 
 def _in_file(path: Path, env: Mapping[str, str] | None, notes: ConfigReport, services: HostOverrides) -> ServedAgent:
@@ -261,23 +264,23 @@ def _in_file(path: Path, env: Mapping[str, str] | None, notes: ConfigReport, ser
 
 
 def _services(document: ConfigDocument, notes: ConfigReport) -> dict[str, str]:
-    given = document.data.get("services") or {}
-    expect_type(document, ("services",), given, MAPPING)
-    found = {}
-    for name, value in given.items():
-        place: FieldPath = ("services", str(name))
-        expect_type(document, place, value, TEXT)
-        found[str(name)] = notes.env.text(place, value, is_plain=True)
-        with error_location(document, place):
-            base_url(str(name), found[str(name)])
-    return found
+    entries = document.data.get("services") or {}
+    expect_type(document, ("services",), entries, MAPPING)
+    addresses = {}
+    for name, value in entries.items():
+        path: FieldPath = ("services", str(name))
+        expect_type(document, path, value, TEXT)
+        addresses[str(name)] = notes.env.text(path, value, is_plain=True)
+        with error_location(document, path):
+            base_url(str(name), addresses[str(name)])
+    return addresses
 
 
-def _origins(document: ConfigDocument, given: tuple[str, ...]) -> tuple[str, ...]:
-    for number, one in enumerate(given):
+def _origins(document: ConfigDocument, origins: tuple[str, ...]) -> tuple[str, ...]:
+    for number, origin in enumerate(origins):
         with error_location(document, ("server", "allow_origins", number)):
-            origin_of(one)
-    return origins_of(given)
+            origin_of(origin)
+    return origins_of(origins)
 
 
 def _default(document: ConfigDocument, agents: Mapping[str, ServedAgent]) -> str | None:
@@ -291,35 +294,37 @@ def _default(document: ConfigDocument, agents: Mapping[str, ServedAgent]) -> str
 
 
 def _keys(document: ConfigDocument, filler: SettingsLoader, agents: Mapping[str, ServedAgent]) -> tuple[ApiKey, ...]:
-    given = document.data.get("keys") or []
-    expect_type(document, ("keys",), given, LIST)
+    entries = document.data.get("keys") or []
+    expect_type(document, ("keys",), entries, LIST)
     keys: list[ApiKey] = []
-    for number, entry in enumerate(given):
-        place: FieldPath = ("keys", number)
-        key = _api_key(document, place, entry, filler.filled(KeyEntry, place, entry))
+    for number, entry in enumerate(entries):
+        path: FieldPath = ("keys", number)
+        key = _api_key(document, path, entry, filler.filled(KeyEntry, path, entry))
         for index, name in enumerate(key.agents):
             if name not in agents:
-                where = (*place, "agents", index)
+                where = (*path, "agents", index)
                 raise document.error(where, f"no agent is called {name!r}.", hint=f"Known: {', '.join(agents)}.")
         keys.append(key)
-        with error_location(document, place):
+        with error_location(document, path):
             KeyRing(keys)  # which takes no name and no key twice
     return tuple(keys)
 
 
-def _api_key(document: ConfigDocument, place: FieldPath, given: Mapping[str, Any], entry: KeyEntry) -> ApiKey:
-    if "key" in given and "digest" in given:
-        raise document.error((*place, "key"), "`digest` stands here too.", hint="Write one of the two.")
-    if "key" not in given and "digest" not in given:
+def _api_key(document: ConfigDocument, path: FieldPath, fields_in_file: Mapping[str, Any], entry: KeyEntry) -> ApiKey:
+    if "key" in fields_in_file and "digest" in fields_in_file:
+        raise document.error((*path, "key"), "`digest` stands here too.", hint="Write one of the two.")
+    if "key" not in fields_in_file and "digest" not in fields_in_file:
         hint = "Write `digest: sha256:…`, or `key: ${NAME}` for one from the environment."
-        raise document.error(place, "it has neither `digest` nor `key`.", hint=hint)
-    if "key" in given and not has_reference(given["key"]):
+        raise document.error(path, "it has neither `digest` nor `key`.", hint=hint)
+    if "key" in fields_in_file and not has_reference(fields_in_file["key"]):
         hint = "Write its SHA-256 as `digest: sha256:…`, or `key: ${NAME}` for one from the environment."
-        raise document.error((*place, "key"), "a key itself does not stand in a file.", hint=hint)
-    named = {one.name: getattr(entry, one.name) for one in fields(ApiKey) if one.name != "digest"}
-    key = ApiKey(digest=digest_of(entry.key) if entry.key else entry.digest, **named)
+        raise document.error((*path, "key"), "a key itself does not stand in a file.", hint=hint)
+    values = {field.name: getattr(entry, field.name) for field in fields(ApiKey) if field.name != "digest"}
+    key = ApiKey(digest=digest_of(entry.key) if entry.key else entry.digest, **values)
     plain = ApiKey(name=key.name, digest=digest_of(""))
-    for name in sorted(given.keys() - {"key"}, key=lambda one: one != "name"):  # the others' errors tell the name
-        with error_location(document, (*place, name)):
+    for name in sorted(
+        fields_in_file.keys() - {"key"}, key=lambda name: name != "name"
+    ):  # the others' errors tell the name
+        with error_location(document, (*path, name)):
             check_key(replace(plain, **{name: getattr(key, name)}))
     return key

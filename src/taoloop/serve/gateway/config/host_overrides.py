@@ -16,40 +16,40 @@ class HostOverrides:
     with the option of curl.
     """
 
-    def __init__(self, given: Mapping[str, str], bare: Iterable[str] = ()) -> None:
-        self._given = {name.lower(): base for name, base in given.items()}
+    def __init__(self, bases: Mapping[str, str], bare: Iterable[str] = ()) -> None:
+        self._bases = {name.lower(): base for name, base in bases.items()}
         self._bare = {name.lower() for name in bare}
         self._used: set[str] = set()
 
     @classmethod
-    def of(cls, *places: Mapping[str, str]) -> HostOverrides:
+    def of(cls, *mappings: Mapping[str, str]) -> HostOverrides:
         """The services at these places, `HOST:PORT` or base URLs by name; later ones go first.
 
         Raises:
             ConfigError: a place is neither.
         """
-        given = {name.lower(): place for one in places for name, place in one.items()}
-        bases = {name: base_url(name, place) for name, place in given.items()}
-        return cls(bases, [name for name, place in given.items() if "://" not in place])
+        addresses = {name.lower(): address for mapping in mappings for name, address in mapping.items()}
+        bases = {name: base_url(name, address) for name, address in addresses.items()}
+        return cls(bases, [name for name, address in addresses.items() if "://" not in address])
 
     def host_header(self, address: str, *names: str) -> dict[str, str]:
         """The header `Host` for what was at `address` and is at the place of the first of `names` that has one."""
-        found = next((name.lower() for name in names if name.lower() in self._given), "")
-        return {"Host": urlsplit(address).netloc.rpartition("@")[2]} if found in self._bare else {}
+        name = next((name.lower() for name in names if name.lower() in self._bases), "")
+        return {"Host": urlsplit(address).netloc.rpartition("@")[2]} if name in self._bare else {}
 
     def base_of(self, *names: str) -> str:
         """The base URL that holds for the first of `names` that has one; empty where none has."""
         for name in names:
-            if found := self._given.get(name.lower(), ""):
+            if base := self._bases.get(name.lower(), ""):
                 self._used.add(name.lower())
-                return found
+                return base
         return ""
 
     def unused(self) -> tuple[str, ...]:
         """The names that nothing in the configuration has."""
-        return tuple(name for name in self._given if name not in self._used)
+        return tuple(name for name in self._bases if name not in self._used)
 
-    def moved(self, address: str) -> str:
+    def redirect(self, address: str) -> str:
         """`address` at the place that holds for its host, with its own path and query; as it is where none does."""
         try:
             parts = urlsplit(address)
@@ -64,13 +64,13 @@ class HostOverrides:
         changed = {}
         for provider in PROVIDERS.values():
             address = env.get(provider.base_url_var, "").strip() or provider.base_url
-            if (moved := self.moved(address)) != address:
+            if (moved := self.redirect(address)) != address:
                 changed[provider.base_url_var] = moved
         return {**env, **changed}
 
     def __bool__(self) -> bool:
         """Whether there is any."""
-        return bool(self._given)
+        return bool(self._bases)
 
 
 def read_resolve(pairs: Iterable[str]) -> dict[str, str]:
@@ -79,31 +79,32 @@ def read_resolve(pairs: Iterable[str]) -> dict[str, str]:
     Raises:
         ConfigError: one is of another form.
     """
-    found = {}
+    addresses = {}
     for pair in pairs:
-        name, sign, place = pair.partition("=")
-        if not sign or not name.strip():
+        name, separator, address = pair.partition("=")
+        if not separator or not name.strip():
             raise ConfigError(f"--resolve {pair!r}: it names no service.", hint="Write NAME=HOST:PORT.")
-        found[name.strip()] = base_url(name.strip(), place.strip())
-    return found
+        addresses[name.strip()] = base_url(name.strip(), address.strip())
+    return addresses
 
 
-def base_url(name: str, place: str) -> str:
+def base_url(name: str, address: str) -> str:
     """The base URL for a place that is written as `HOST:PORT`, or as a URL already.
 
     Raises:
         ConfigError: it is neither.
     """
-    address = place if "://" in place else f"http://{place}"
+    url = address if "://" in address else f"http://{address}"
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(url)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        is_plain = not parts.query and not parts.fragment and not any(sign.isspace() for sign in address)
-        has_port = "://" in place or parts.port is not None
+        is_plain = not parts.query and not parts.fragment and not any(char.isspace() for char in url)
+        has_port = "://" in address or parts.port is not None
     except ValueError:  # a port that is none, brackets that do not close
         is_usable = is_plain = has_port = False
     if not (is_usable and is_plain and has_port):
         raise ConfigError(
-            f"The service {name!r} cannot be at {place!r}.", hint="Write HOST:PORT, or an http(s) URL without a query."
+            f"The service {name!r} cannot be at {address!r}.",
+            hint="Write HOST:PORT, or an http(s) URL without a query.",
         )
-    return address.rstrip("/")
+    return url.rstrip("/")

@@ -63,9 +63,14 @@ def load_config(
         document = read_document(path, "a gateway's configuration", "agents: {assistant: agent.yaml}")
         config = _READERS[form_of(document)](document, env, services)
     config = replace(config, files=tuple(dict.fromkeys((*files, *config.files))))
-    given: dict[str, Any] = {"host": host, "port": port, "db": None if db is None else Path(db), "any_model": any_model}
-    given["allow_origins"] = origins_of(allow_origins) or None
-    config = replace(config, **{name: value for name, value in given.items() if value is not None})
+    overrides: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "db": None if db is None else Path(db),
+        "any_model": any_model,
+    }
+    overrides["allow_origins"] = origins_of(allow_origins) or None
+    config = replace(config, **{name: value for name, value in overrides.items() if value is not None})
     if ANY in config.allow_origins and not config.keys:
         return replace(config, warnings=(*config.warnings, _OPEN))
     return config
@@ -87,8 +92,8 @@ def form_of(document: ConfigDocument) -> Form:
     if own := [name for name in TOP if name in data]:
         hint = "Write `agents: {NAME: FILE}`."
         raise document.error((own[0],), "the field `agents` is missing beside it.", hint=hint)
-    found = next((hint for name, hint in _OTHERS.items() if name in data), _FORMS_HINT)
-    raise document.error((), "this is no configuration of a gateway.", hint=found)
+    hint = next((hint for name, hint in _OTHERS.items() if name in data), _FORMS_HINT)
+    raise document.error((), "this is no configuration of a gateway.", hint=hint)
 
 
 def _higress(document: ConfigDocument, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:

@@ -19,7 +19,7 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
 
 
-def _require(name: str, value: object, holds: bool, expected: str) -> None:
+def _require_value(name: str, value: object, holds: bool, expected: str) -> None:
     if not holds:
         raise ConfigError(f"{name} is {value!r}.", hint=f"It must be {expected}.")
 
@@ -68,13 +68,15 @@ class ServerLimits:
         for name in ("max_body_bytes", "max_runs", "max_runs_per_key"):
             value: object = getattr(self, name)
             fits = isinstance(value, int) and not isinstance(value, bool) and value > 0
-            _require(name, value, fits or (value is None and name == "max_runs_per_key"), "a whole number above 0")
+            _require_value(
+                name, value, fits or (value is None and name == "max_runs_per_key"), "a whole number above 0"
+            )
         for name in ("body_timeout_s", "run_timeout_s", "heartbeat_s", "shutdown_s"):
             value = getattr(self, name)
             number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
             least = "0 or more" if name == "shutdown_s" else "above 0"
             fits = number and (value > 0 or (value == 0 and name == "shutdown_s"))  # type: ignore[operator]  # a number
-            _require(name, value, fits, f"a number of seconds, {least}")
+            _require_value(name, value, fits, f"a number of seconds, {least}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +121,7 @@ class GatewayConfig:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     services: HostOverrides = field(default_factory=lambda: HostOverrides({}), repr=False, compare=False)
 
-    def find(self, model: str) -> ServedAgent | None:
+    def agent_for(self, model: str) -> ServedAgent | None:
         """The agent that answers for `model`, or None."""
-        found = self.agents.get(model)
-        return next(iter(self.agents.values())) if found is None and self.any_model else found
+        served = self.agents.get(model)
+        return next(iter(self.agents.values())) if served is None and self.any_model else served

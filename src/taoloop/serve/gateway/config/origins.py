@@ -14,16 +14,16 @@ ANY = "*"
 """Every page of every site."""
 
 _WRITTEN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[^\s/?#@:*\[\]]+)(:\d+)?", re.IGNORECASE)
-_LONGEST = 300
+_MAX_CHARS = 300
 
 
-def origins_of(given: Iterable[str]) -> tuple[str, ...]:
+def origins_of(texts: Iterable[str]) -> tuple[str, ...]:
     """Each of them as browsers send it, once.
 
     Raises:
         ConfigError: one is no origin; says what it should be.
     """
-    return tuple(dict.fromkeys(map(origin_of, given)))
+    return tuple(dict.fromkeys(map(origin_of, texts)))
 
 
 def origin_of(text: str) -> str:
@@ -34,12 +34,12 @@ def origin_of(text: str) -> str:
     """
     if text == ANY:
         return text
-    if len(text) <= _LONGEST and _WRITTEN.fullmatch(text):
+    if len(text) <= _MAX_CHARS and _WRITTEN.fullmatch(text):
         try:
             return str(URL(text).origin())
         except ValueError:  # a port or a host that cannot be
             pass
-    raise ConfigError(f"{text[:_LONGEST]!r} is no origin of a page.", hint=_way_out(text))
+    raise ConfigError(f"{text[:_MAX_CHARS]!r} is no origin of a page.", hint=_origin_hint(text))
 
 
 def is_foreign(headers: Mapping[str, str], allowed: Collection[str]) -> bool:
@@ -60,9 +60,9 @@ def is_foreign(headers: Mapping[str, str], allowed: Collection[str]) -> bool:
     return site == "cross-site"
 
 
-def page_refused(headers: Mapping[str, str]) -> ApiErrorRaised:
+def origin_refused(headers: Mapping[str, str]) -> ApiErrorRaised:
     """What such a page is told, and with it who looks into the browser's console."""
-    origin = headers.get("Origin", "an unknown origin")[:_LONGEST]
+    origin = headers.get("Origin", "an unknown origin")[:_MAX_CHARS]
     try:
         way = f"Start it with `--allow-origin {origin_of(origin)}`, or name that under `server.allow_origins`."
     except ConfigError as error:
@@ -71,7 +71,7 @@ def page_refused(headers: Mapping[str, str]) -> ApiErrorRaised:
     return ApiErrorRaised(ApiError(status=403, message=message, kind=DENIED, code="origin_not_allowed"))
 
 
-def _way_out(text: str) -> str:
+def _origin_hint(text: str) -> str:
     if text == "null":
         return "Pages of files and sandboxes have none: serve the page over HTTP, or allow '*', which is every page."
     if "*" in text:
@@ -79,5 +79,5 @@ def _way_out(text: str) -> str:
     if "://" not in text:
         return "Write the scheme too: https://chat.example, or http://localhost:3000."
     if longer := re.match(rf"({_WRITTEN.pattern})[/?#]", text, re.IGNORECASE):
-        return f"Leave out what stands behind the host: {longer[1][:_LONGEST]}."
+        return f"Leave out what stands behind the host: {longer[1][:_MAX_CHARS]}."
     return "Write scheme, host and, where it is not the usual one, the port: https://chat.example."

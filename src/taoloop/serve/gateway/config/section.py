@@ -30,24 +30,24 @@ class ConfigReport:
         """Every secret so far: those that stand in the file by their place, the others by their variable."""
         return {**self._written, **self.env.secrets}
 
-    def keep_secret(self, place: FieldPath, value: str) -> None:
+    def keep_secret(self, path: FieldPath, value: str) -> None:
         """Take a value for a secret."""
         if value and value not in self.env.secrets.values():
-            self._written[self._document.name_of(place)] = value
+            self._written[self._document.name_of(path)] = value
 
-    def warn(self, place: FieldPath, message: str) -> None:
+    def warn(self, path: FieldPath, message: str) -> None:
         """Say something about a place that does not stop the server."""
-        told = self._document.error(place, message)
-        self.warnings.append(f"{self._document.path.name}:{told.line}: {told.field}: {message}")
+        error = self._document.error(path, message)
+        self.warnings.append(f"{self._document.path.name}:{error.line}: {error.field}: {message}")
 
 
 class ConfigSection:
     """One mapping of a document. A value of null counts as not given, as in Higress."""
 
     def __init__(
-        self, document: ConfigDocument, place: FieldPath, notes: ConfigReport, data: Mapping[str, Any] | None = None
+        self, document: ConfigDocument, path: FieldPath, report: ConfigReport, data: Mapping[str, Any] | None = None
     ) -> None:
-        self.document, self.place, self._notes = document, place, notes
+        self.document, self.path, self._report = document, path, report
         self.data = document.data if data is None else data
 
     def inner(self, name: str, *, needed: bool = True) -> ConfigSection:
@@ -57,22 +57,22 @@ class ConfigSection:
             value = {}
         if value is None:
             raise self.missing(name)
-        expect_type(self.document, (*self.place, name), value, MAPPING)
-        return ConfigSection(self.document, (*self.place, name), self._notes, value)
+        expect_type(self.document, (*self.path, name), value, MAPPING)
+        return ConfigSection(self.document, (*self.path, name), self._report, value)
 
     def text(self, name: str, default: str | None = None, *, is_secret: bool = False, is_prose: bool = False) -> str:
         """The text under `name`; needed where there is no `default`. In prose `${` stands for itself."""
-        place, value = (*self.place, name), self.data.get(name)
+        path, value = (*self.path, name), self.data.get(name)
         if value is None or value == "":
             if default is None:
                 raise self.missing(name)
             return default
         if isinstance(value, int | float):
             raise self.error(name, "a text is expected, not a number or a switch.", hint="Put it in quotes.")
-        expect_type(self.document, place, value, TEXT)
+        expect_type(self.document, path, value, TEXT)
         filled = str(value)
         if has_reference(filled) and not is_prose:
-            filled = self._notes.env.text(place, filled, is_plain=not is_secret)
+            filled = self._report.env.text(path, filled, is_plain=not is_secret)
         if not filled.strip():
             if default is None:
                 raise self.missing(name)
@@ -82,7 +82,7 @@ class ConfigSection:
     def secret(self, name: str, default: str | None = None) -> str:
         """The text under `name`, which no trace and no message shows."""
         value = self.text(name, default, is_secret=True)
-        self._notes.keep_secret((*self.place, name), value)
+        self._report.keep_secret((*self.path, name), value)
         return value
 
     def host(self, name: str) -> str:
@@ -94,15 +94,15 @@ class ConfigSection:
 
     def integer(self, name: str, default: int | None, *, least: int = 1, most: int | None = None) -> int:
         """The whole number under `name`. Where there is a default it holds for 0 too."""
-        place, value = (*self.place, name), self.data.get(name)
+        path, value = (*self.path, name), self.data.get(name)
         if isinstance(value, str) and has_reference(value):
-            value = self._notes.env.text(place, value, is_plain=True)
+            value = self._report.env.text(path, value, is_plain=True)
             value = int(value) if _DIGITS.fullmatch(value) else value
         if value is None or (value == 0 and default is not None and not isinstance(value, bool)):
             if default is None:
                 raise self.missing(name)
             return default
-        expect_type(self.document, place, value, COUNT)
+        expect_type(self.document, path, value, COUNT)
         if value < least or (most is not None and value > most):
             span = f"from {least} to {most}" if most is not None else f"of {least} or more"
             raise self.error(name, f"a whole number {span} is expected, not {value}.")
@@ -113,23 +113,23 @@ class ConfigSection:
         value = self.data.get(name)
         if value is None:
             return default
-        expect_type(self.document, (*self.place, name), value, SWITCH)
+        expect_type(self.document, (*self.path, name), value, SWITCH)
         return bool(value)
 
     def warn_unknown(self, known: tuple[str, ...]) -> None:
         """Say of every other key that nothing reads it."""
         for name in self.data:
             if name not in known:
-                self._notes.warn((*self.place, str(name)), "nothing reads this field.")
+                self._report.warn((*self.path, str(name)), "nothing reads this field.")
 
     def warn(self, name: str, message: str) -> None:
         """Say something about a field."""
-        self._notes.warn((*self.place, name), message)
+        self._report.warn((*self.path, name), message)
 
     def missing(self, name: str) -> AgentFileError:
         """The error for a field that must be there."""
-        return self.document.error((*self.place, name), "it is missing, or empty.")
+        return self.document.error((*self.path, name), "it is missing, or empty.")
 
     def error(self, name: str, message: str, *, hint: str = "") -> AgentFileError:
         """An error about a field."""
-        return self.document.error((*self.place, name), message, hint=hint)
+        return self.document.error((*self.path, name), message, hint=hint)

@@ -21,7 +21,7 @@ PROVIDER = "llm"
 KEY_FIELD = "llm.apiKey"
 
 _INVENTED = "invented_observation"
-_MOST_ENDS = 20  # a thought may speak of observations before the action comes
+_MAX_STOPS = 20  # a thought may speak of observations before the action comes
 
 
 class FixedUrlModel(OpenAIModel):
@@ -47,7 +47,7 @@ class FixedUrlModel(OpenAIModel):
 def cut_at_stop(reply: ModelReply, request: ModelRequest) -> ModelReply:
     """`reply` up to the first stop sequence behind its action, where it invents an observation; else as it is."""
     stops = "|".join(map(re.escape, request.stop))
-    ends = [found.start() for found in islice(re.finditer(stops, reply.text), _MOST_ENDS)] if stops else []
+    ends = [match.start() for match in islice(re.finditer(stops, reply.text), _MAX_STOPS)] if stops else []
     if not ends:
         return reply
     dialect = get_dialect(request.dialect)

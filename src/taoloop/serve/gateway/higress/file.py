@@ -17,7 +17,7 @@ from taoloop.serve.gateway.config.model import Reshape, ServedAgent
 from taoloop.serve.gateway.config.section import ConfigReport, ConfigSection
 from taoloop.serve.gateway.higress.apis import ApiReader, is_short_entry
 from taoloop.serve.gateway.higress.endpoint import FixedUrlModel
-from taoloop.serve.gateway.higress.json_response import schema_in
+from taoloop.serve.gateway.higress.json_response import read_schema
 
 Language = Literal["en", "zh"]
 
@@ -72,13 +72,13 @@ no other calls of the model than those that such a file is known to make."""
 
 _LANGUAGES: dict[str, Language] = {"EN": "en", "CH": "zh"}
 _TEMPLATES: dict[Language, str] = {"en": "enTemplate", "zh": "chTemplate"}
-_WITHOUT_EFFECT = ("actionInput", "finalAnswer", "begin")
+_IGNORED_TEXTS = ("actionInput", "finalAnswer", "begin")
 _HTTPS_PORT = 443
 _MOST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class LlmSettings:
     """What `llm` says."""
 
     url: str
@@ -98,7 +98,7 @@ def is_ai_agent(data: Mapping[str, Any]) -> bool:
 def is_short(data: Mapping[str, Any]) -> bool:
     """Whether an entry of `apis` is written in the short form."""
     entries = data.get("apis")
-    return isinstance(entries, list) and any(isinstance(one, Mapping) and is_short_entry(one) for one in entries)
+    return isinstance(entries, list) and any(isinstance(entry, Mapping) and is_short_entry(entry) for entry in entries)
 
 
 def read_higress(document: ConfigDocument, notes: ConfigReport, services: HostOverrides) -> ServedAgent:
@@ -131,62 +131,62 @@ def read_higress(document: ConfigDocument, notes: ConfigReport, services: HostOv
     return ServedAgent(name=name, agent=agent, reshape=_reshape(top))
 
 
-def _model(block: ConfigSection, services: HostOverrides, *, is_flat: bool) -> Model:
-    block.warn_unknown(LLM)
-    service = block.text("serviceName")
-    domain = block.host("domain")
-    port = block.integer("servicePort", _HTTPS_PORT if is_flat else None, least=1, most=_MOST_PORT)
-    path, key = _path(block), block.secret("apiKey")
+def _model(section: ConfigSection, services: HostOverrides, *, is_flat: bool) -> LlmSettings:
+    section.warn_unknown(LLM)
+    service = section.text("serviceName")
+    domain = section.host("domain")
+    port = section.integer("servicePort", _HTTPS_PORT if is_flat else None, least=1, most=_MOST_PORT)
+    path, key = _path(section), section.secret("apiKey")
     scheme = "https" if port == _HTTPS_PORT else "http"
     own = f"{scheme}://{domain}" + ("" if port in (80, _HTTPS_PORT) else f":{port}")
     host = services.host_header(own, service, domain).get("Host", "")
     if not (base := services.base_of(service, domain)):
         base = own
         if scheme == "http":
-            block.warn("servicePort", f"port {port} is not 443, so apiKey is sent to {domain} without encryption.")
-    return Model(
+            section.warn("servicePort", f"port {port} is not 443, so apiKey is sent to {domain} without encryption.")
+    return LlmSettings(
         url=base + path,
         host=host,
-        name=block.text("model"),
+        name=section.text("model"),
         api_key=key,
-        iterations=block.integer("maxIterations", DEFAULT_ITERATIONS),
-        timeout_ms=block.integer("maxExecutionTime", DEFAULT_MODEL_TIMEOUT_MS),
-        max_tokens=block.integer("maxTokens", DEFAULT_MAX_TOKENS),
+        iterations=section.integer("maxIterations", DEFAULT_ITERATIONS),
+        timeout_ms=section.integer("maxExecutionTime", DEFAULT_MODEL_TIMEOUT_MS),
+        max_tokens=section.integer("maxTokens", DEFAULT_MAX_TOKENS),
     )
 
 
-def _path(block: ConfigSection) -> str:
-    path = block.text("path")
-    if "://" in path or any(sign.isspace() or not sign.isprintable() for sign in path) or "#" in path:
-        raise block.error("path", f"a path such as /v1/chat/completions is expected, not {path[:60]!r}.")
+def _path(section: ConfigSection) -> str:
+    path = section.text("path")
+    if "://" in path or any(char.isspace() or not char.isprintable() for char in path) or "#" in path:
+        raise section.error("path", f"a path such as /v1/chat/completions is expected, not {path[:60]!r}.")
     return path if path.startswith("/") else f"/{path}"
 
 
 def _prompt(top: ConfigSection) -> tuple[Language, dict[str, str]]:
-    block = top.inner("promptTemplate", needed=False)
-    block.warn_unknown(("language", *_TEMPLATES.values()))
-    told = block.text("language", "EN")
-    if told not in _LANGUAGES:
-        block.warn("language", f"{told!r} is neither EN nor CH; it counts as EN.")
-    language = _LANGUAGES.get(told, "en")
+    section = top.inner("promptTemplate", needed=False)
+    section.warn_unknown(("language", *_TEMPLATES.values()))
+    language_code = section.text("language", "EN")
+    if language_code not in _LANGUAGES:
+        section.warn("language", f"{language_code!r} is neither EN nor CH; it counts as EN.")
+    selected = _LANGUAGES.get(language_code, "en")
     texts: dict[str, str] = {}
-    for one, name in _TEMPLATES.items():
-        template = block.inner(name, needed=False)
-        template.warn_unknown((*DEFAULTS[one], *_WITHOUT_EFFECT))
-        for old in _WITHOUT_EFFECT:
-            if old in template.data:
-                template.warn(old, "it has no effect.")
-        read = {key: template.text(key, "", is_prose=True) for key in DEFAULTS[one]}
-        if one == language:
-            texts = {key: text for key, text in read.items() if text}
-    return language, texts
+    for language, name in _TEMPLATES.items():
+        template = section.inner(name, needed=False)
+        template.warn_unknown((*DEFAULTS[language], *_IGNORED_TEXTS))
+        for field_name in _IGNORED_TEXTS:
+            if field_name in template.data:
+                template.warn(field_name, "it has no effect.")
+        values = {key: template.text(key, "", is_prose=True) for key in DEFAULTS[language]}
+        if language == selected:
+            texts = {key: text for key, text in values.items() if text}
+    return selected, texts
 
 
 def _reshape(top: ConfigSection) -> Reshape | None:
-    block = top.inner("jsonResp", needed=False)
-    block.warn_unknown(("enable", "jsonSchema"))
-    schema = schema_in(block, "jsonSchema")
-    return Reshape(schema=schema) if block.boolean("enable", False) else None
+    section = top.inner("jsonResp", needed=False)
+    section.warn_unknown(("enable", "jsonSchema"))
+    schema = read_schema(section, "jsonSchema")
+    return Reshape(schema=schema) if section.boolean("enable", False) else None
 
 
 def _response_template(top: ConfigSection) -> None:

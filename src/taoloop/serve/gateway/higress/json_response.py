@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import ServedAgent
 
 
-def schema_in(block: ConfigSection, name: str) -> dict[str, Any] | None:
+def read_schema(section: ConfigSection, name: str) -> dict[str, Any] | None:
     """The schema under `name`; None where there is none.
 
     Raises:
         AgentFileError: it is no mapping, no text that holds one in JSON or YAML, or no valid JSON Schema.
     """
-    given = block.data.get(name)
-    if given is None or (isinstance(given, str) and not given.strip()):
+    value = section.data.get(name)
+    if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    if isinstance(given, str):
+    if isinstance(value, str):
         try:
-            given = values_of(given.encode(), "the text")
+            value = values_of(value.encode(), "the text")
         except ToolSourceError as error:
-            raise block.error(name, error.message) from None
-    if not isinstance(given, dict):
-        raise block.error(name, "a JSON Schema is expected: a mapping, or a text that holds one in JSON or YAML.")
-    with error_location(block.document, (*block.place, name)):
-        return OutputValidator(given).schema
+            raise section.error(name, error.message) from None
+    if not isinstance(value, dict):
+        raise section.error(name, "a JSON Schema is expected: a mapping, or a text that holds one in JSON or YAML.")
+    with error_location(section.document, (*section.path, name)):
+        return OutputValidator(value).schema
 
 
 _TASKS = {
@@ -93,5 +93,5 @@ async def rewrite_as_json(
     try:
         return await bind(writer).start(journal, Trace(run_id), started, listener=on_event)
     except RunExists:  # the client asks again, or left while it was written
-        done = Trace(run_id, await journal.load(run_id))
-        return Result.of(done) if done.status == "completed" else await writer.resume(run_id, on_event=on_event)
+        trace = Trace(run_id, await journal.load(run_id))
+        return Result.of(trace) if trace.status == "completed" else await writer.resume(run_id, on_event=on_event)

@@ -22,7 +22,7 @@ _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 
 def api_source(
-    entry: Mapping[str, Any], *, where: str = "apis[0]", services: Mapping[str, str] | None = None
+    entry: Mapping[str, Any], *, where: str = "apis[0]", base_urls: Mapping[str, str] | None = None
 ) -> OpenapiSource:
     """The source of tools that one entry describes. Errors begin with `where`.
 
@@ -47,10 +47,10 @@ def api_source(
     limit = provider.get("maxExecutionTime") or DEFAULT_TIMEOUT_MS
     if isinstance(limit, bool) or not isinstance(limit, int | float) or limit < 0:
         raise ConfigError(f"{where}.apiProvider.maxExecutionTime: milliseconds are needed, not {limit!r}.")
-    auth = _secured(document, provider.get("apiKey"), f"{where}.apiProvider.apiKey")
+    auth = _apply_key(document, provider.get("apiKey"), f"{where}.apiProvider.apiKey")
     return OpenapiSource(
         document=json.dumps(document, ensure_ascii=False),
-        base_url=_base_url(document, service, domain, port, where, services or {}),
+        base_url=_base_url(document, service, domain, port, where, base_urls or {}),
         auth=auth,
         timeout_s=limit / 1000,
         cache=False,
@@ -58,24 +58,25 @@ def api_source(
 
 
 def _base_url(
-    document: Mapping[str, Any], service: str, domain: str, port: int, where: str, services: Mapping[str, str]
+    document: Mapping[str, Any], service: str, domain: str, port: int, where: str, base_urls: Mapping[str, str]
 ) -> str:
     url = server_url(document, where)
     if not url:
         raise ConfigError(
             f"{where}.api: the OpenAPI text has no servers[0].url.", hint="Write `servers: [{url: https://…}]`."
         )
-    parts, own_port = _taken_apart(url, f"{where}.api: servers[0].url")
-    if service in services:
-        return services[service].rstrip("/") + parts.path.rstrip("/")
+    parts, own_port = _split_address(url, f"{where}.api: servers[0].url")
+    if service in base_urls:
+        return base_urls[service].rstrip("/") + parts.path.rstrip("/")
     if parts.scheme and parts.hostname:
-        usual, other = (443, 80) if parts.scheme == "https" else (80, 443)
-        given = own_port or (usual if port == other else port)
+        default_port, other_port = (443, 80) if parts.scheme == "https" else (80, 443)
+        effective_port = own_port or (default_port if port == other_port else port)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        return f"{parts.scheme}://{host}{'' if given == usual else f':{given}'}{parts.path}".rstrip("/")
+        suffix = "" if effective_port == default_port else f":{effective_port}"
+        return f"{parts.scheme}://{host}{suffix}{parts.path}".rstrip("/")
     scheme = "https" if port == 443 else "http"
-    shown = "" if port in (80, 443) else f":{port}"
-    return f"{scheme}://{domain}{shown}/{parts.path.strip('/')}".rstrip("/")
+    port_suffix = "" if port in (80, 443) else f":{port}"
+    return f"{scheme}://{domain}{port_suffix}/{parts.path.strip('/')}".rstrip("/")
 
 
 def server_url(document: Mapping[str, Any], where: str) -> str:
@@ -87,25 +88,25 @@ def server_url(document: Mapping[str, Any], where: str) -> str:
     servers = document.get("servers")
     first = servers[0] if isinstance(servers, list) and servers else None
     url = first.get("url") if isinstance(first, Mapping) else None
-    return _filled(url, first, where) if isinstance(url, str) else ""
+    return _substitute_variables(url, first, where) if isinstance(url, str) else ""
 
 
-def _filled(url: str, server: Any, where: str) -> str:
-    given = server.get("variables")
-    variables = given if isinstance(given, Mapping) else {}
+def _substitute_variables(url: str, server: Any, where: str) -> str:
+    variables_field = server.get("variables")
+    variables = variables_field if isinstance(variables_field, Mapping) else {}
 
-    def value(found: re.Match[str]) -> str:
-        variable = variables.get(found[1])
+    def value(match: re.Match[str]) -> str:
+        variable = variables.get(match[1])
         default = variable.get("default") if isinstance(variable, Mapping) else None
         if default is None:
-            message = f"{where}.api: the variable {found[1]!r} of servers[0].url has no default."
+            message = f"{where}.api: the variable {match[1]!r} of servers[0].url has no default."
             raise ConfigError(message, hint="Write the address without it.")
         return str(default)
 
     return _VARIABLE.sub(value, url)
 
 
-def _taken_apart(address: str, where: str) -> tuple[SplitResult, int | None]:
+def _split_address(address: str, where: str) -> tuple[SplitResult, int | None]:
     """The parts of an address and its port.
 
     Raises:
@@ -118,15 +119,15 @@ def _taken_apart(address: str, where: str) -> tuple[SplitResult, int | None]:
         raise ConfigError(f"{where}: {address[:80]!r} is no http(s) address.") from None
 
 
-def _secured(document: dict[str, Any], given: Any, where: str) -> dict[str, str]:
+def _apply_key(document: dict[str, Any], key_entry: Any, where: str) -> dict[str, str]:
     """Put the key of an entry into its document, in place of all security there; gives its secret.
 
     A GET with a description is described by that alone, as in the plugin.
     """
-    key = _mapping(given or {}, where)
-    place, name, value = (str(key.get(field) or "") for field in ("in", "name", "value"))
-    if place not in ("query", "header", "none", ""):
-        raise ConfigError(f"{where}.in: {place!r} is none of query, header, none.")
+    key = _mapping(key_entry or {}, where)
+    location, name, value = (str(key.get(field) or "") for field in ("in", "name", "value"))
+    if location not in ("query", "header", "none", ""):
+        raise ConfigError(f"{where}.in: {location!r} is none of query, header, none.")
     document.pop("security", None)
     paths = document.get("paths")
     for item in paths.values() if isinstance(paths, Mapping) else ():
@@ -135,35 +136,37 @@ def _secured(document: dict[str, Any], given: Any, where: str) -> dict[str, str]
                 operation.pop("security", None)
                 if str(method).lower() == "get" and str(operation.get("description") or "").strip():
                     operation.pop("summary", None)
-    if place not in ("query", "header") or not name or not value:
+    if location not in ("query", "header") or not name or not value:
         return {}
     components = document.get("components")
     if not isinstance(components, dict):
         components = document["components"] = {}
-    scheme = {"type": "apiKey", "in": place, "name": name if place == "query" else "Authorization"}
+    scheme = {"type": "apiKey", "in": location, "name": name if location == "query" else "Authorization"}
     components["securitySchemes"] = {_KEY: scheme}
     document["security"] = [{_KEY: []}]
-    return {_KEY: value if place == "query" else f"{name} {value}"}
+    return {_KEY: value if location == "query" else f"{name} {value}"}
 
 
-def _long_form(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _long_form(entry: Mapping[str, Any], entry_path: str) -> dict[str, Any]:
     """The short form, with `url` and `tools`, in the form with an OpenAPI text."""
-    url = _text(entry, "url", where)
-    parts, port = _taken_apart(url, f"{where}.url")
+    url = _text(entry, "url", entry_path)
+    parts, port = _split_address(url, f"{entry_path}.url")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{where}.url: {url[:80]!r} is no http(s) address.")
+        raise ConfigError(f"{entry_path}.url: {url[:80]!r} is no http(s) address.")
     tools = entry["tools"]
     if not isinstance(tools, list) or not tools:
-        raise ConfigError(f"{where}.tools: a list of tools is needed.")
+        raise ConfigError(f"{entry_path}.tools: a list of tools is needed.")
     paths: dict[str, dict[str, Any]] = {}
     schemas: dict[str, Any] = {}
     for number, tool in enumerate(tools):
-        place, name = f"{where}.tools[{number}]", f"tool{number}"
-        schemas[name] = _rooted(_parameter(_mapping(tool, place), place), f"#/components/schemas/{name}")
-        path, method, operation = _operation(tool, schemas[name], place)
+        tool_path, name = f"{entry_path}.tools[{number}]", f"tool{number}"
+        schemas[name] = _rebase_references(
+            _parameter_schema(_mapping(tool, tool_path), tool_path), f"#/components/schemas/{name}"
+        )
+        path, method, operation = _operation(tool, schemas[name], tool_path)
         if method in paths.setdefault(path, {}):
             raise ConfigError(
-                f"{place}: {method.upper()} {path} stands there twice.",
+                f"{tool_path}: {method.upper()} {path} stands there twice.",
                 hint="Put the second one into an entry of `apis` of its own.",
             )
         paths[path][method] = operation
@@ -184,68 +187,70 @@ def _long_form(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {"apiProvider": provider, "api": json.dumps(document)}
 
 
-def _parameter(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
+def _parameter_schema(tool: Mapping[str, Any], tool_path: str) -> dict[str, Any]:
     """The JSON Schema of a tool of the short form; a name of `paramName` that it does not have may be anything."""
     schema = tool.get("parameter") or {"type": "object", "properties": {}}
     if isinstance(schema, str):
         try:
-            schema = json.loads(schema, parse_constant=_no_number)
+            schema = json.loads(schema, parse_constant=_reject_constant)
         except ValueError as error:
-            raise ConfigError(f"{place}.parameter: the JSON Schema cannot be read: {error}.") from None
-    where = f"{place}.parameter"
-    properties = dict(_mapping(_mapping(schema, where).get("properties") or {}, f"{where}.properties"))
+            raise ConfigError(f"{tool_path}.parameter: the JSON Schema cannot be read: {error}.") from None
+    parameter_path = f"{tool_path}.parameter"
+    properties = dict(
+        _mapping(_mapping(schema, parameter_path).get("properties") or {}, f"{parameter_path}.properties")
+    )
     required = schema.get("required") or []
-    if not isinstance(required, list) or not all(isinstance(one, str) for one in required):
-        raise ConfigError(f"{where}.required: a list of names is needed, not {str(required)[:40]!r}.")
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise ConfigError(f"{parameter_path}.required: a list of names is needed, not {str(required)[:40]!r}.")
     names = tool.get("paramName") or []
     names = [names] if isinstance(names, str) else names
-    if not isinstance(names, list) or not all(isinstance(one, str) and one for one in names):
-        raise ConfigError(f"{place}.paramName: a list of names is needed, not {str(names)[:40]!r}.")
-    return {**schema, "properties": {**properties, **{one: {} for one in names if one not in properties}}}
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise ConfigError(f"{tool_path}.paramName: a list of names is needed, not {str(names)[:40]!r}.")
+    return {**schema, "properties": {**properties, **{name: {} for name in names if name not in properties}}}
 
 
-def _no_number(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def _rooted(value: Any, root: str) -> Any:
+def _rebase_references(value: Any, root: str) -> Any:
     """A schema whose references, which count from itself, count from `root` instead."""
     if isinstance(value, list):
-        return [_rooted(one, root) for one in value]
+        return [_rebase_references(item, root) for item in value]
     if not isinstance(value, Mapping):
         return value
-    made = {name: _rooted(one, root) for name, one in value.items()}
-    if isinstance(ref := made.get("$ref"), str) and (ref == "#" or ref.startswith("#/")):
-        made["$ref"] = root + ref[1:]
-    return made
+    schema = {name: _rebase_references(item, root) for name, item in value.items()}
+    if isinstance(ref := schema.get("$ref"), str) and (ref == "#" or ref.startswith("#/")):
+        schema["$ref"] = root + ref[1:]
+    return schema
 
 
-def _operation(tool: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> tuple[str, str, dict[str, Any]]:
+def _operation(tool: Mapping[str, Any], schema: Mapping[str, Any], tool_path: str) -> tuple[str, str, dict[str, Any]]:
     """Path, method and operation of a tool of the short form: what is not in its path goes into query or body."""
-    name, path = _text(tool, "toolName", place), _text(tool, "path", place)
+    operation_id, path = _text(tool, "toolName", tool_path), _text(tool, "path", tool_path)
     method = str(tool.get("method") or "GET").lower()
     if method not in _METHODS:
-        raise ConfigError(f"{place}.method: {method!r} is no method of HTTP.")
+        raise ConfigError(f"{tool_path}.method: {method!r} is no method of HTTP.")
     if "://" in path:
-        raise ConfigError(f"{place}.path: a path such as /weather is needed, not {path[:60]!r}.")
+        raise ConfigError(f"{tool_path}.path: a path such as /weather is needed, not {path[:60]!r}.")
     properties, required = schema["properties"], schema.get("required") or []
-    operation: dict[str, Any] = {"operationId": name, "description": str(tool.get("description") or "")}
+    operation: dict[str, Any] = {"operationId": operation_id, "description": str(tool.get("description") or "")}
     operation |= {key: value for key, value in tool.items() if str(key).startswith("x-")}
-    in_path = [one for one in properties if f"{{{one}}}" in path]
-    rest = [one for one in properties if one not in in_path]
+    in_path = [name for name in properties if f"{{{name}}}" in path]
+    rest = [name for name in properties if name not in in_path]
     has_body = method in ("post", "put", "patch")
     operation["parameters"] = [
         {
-            "name": one,
-            "in": "path" if one in in_path else "query",
-            "required": one in in_path or one in required,
-            "schema": properties[one],
+            "name": name,
+            "in": "path" if name in in_path else "query",
+            "required": name in in_path or name in required,
+            "schema": properties[name],
         }
-        for one in (in_path if has_body else [*in_path, *rest])
+        for name in (in_path if has_body else [*in_path, *rest])
     ]
     if has_body and rest:
-        body = {**schema, "properties": {one: properties[one] for one in rest}}
-        body["required"] = [one for one in required if one in rest]
+        body = {**schema, "properties": {name: properties[name] for name in rest}}
+        body["required"] = [name for name in required if name in rest]
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
     return path if path.startswith("/") else f"/{path}", method, operation
 

@@ -12,10 +12,10 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from taoloop.serve.gateway.errors import SERVER, ApiError
 
-_FAILED = 500
-_LONGEST = 100
-_PLAIN = ("Received HTTPS ", "Duplicate ", "Missing ")
-_OF_CLIENTS = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
+_INTERNAL_ERROR = 500
+_MAX_REASON_CHARS = 100
+_SAFE_REASONS = ("Received HTTPS ", "Duplicate ", "Missing ")
+_CLIENT_ERRORS = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
 
 
 class QuietConnectionLog(logging.LoggerAdapter[logging.Logger]):
@@ -34,7 +34,7 @@ class QuietConnectionLog(logging.LoggerAdapter[logging.Logger]):
 
     def exception(self, msg: object, *args: object, exc_info: Any = True, **_: Any) -> None:
         """A connection failed."""
-        if isinstance(exc_info, _OF_CLIENTS):
+        if isinstance(exc_info, _CLIENT_ERRORS):
             self.logger.debug("a connection brought no request that can be read: %s", type(exc_info).__name__)
         else:
             self.logger.error(str(msg), *args, exc_info=exc_info)
@@ -71,20 +71,20 @@ class _Connection(web.RequestHandler):
     ) -> web.StreamResponse:
         """The answer to what is no request; the connection ends with it."""
         super().handle_error(request, status, exc, message)  # which logs it, and knows whether an answer has begun
-        refusal = _refusal(status, exc, message or "")
-        made = web.Response(
-            status=refusal.status, body=json.dumps(refusal.body).encode(), content_type="application/json"
+        error = _connection_error(status, exc, message or "")
+        response = web.Response(
+            status=error.status, body=json.dumps(error.body).encode(), content_type="application/json"
         )
-        made.force_close()
-        return made
+        response.force_close()
+        return response
 
 
-def _refusal(status: int, error: BaseException | None, message: str) -> ApiError:
+def _connection_error(status: int, error: BaseException | None, message: str) -> ApiError:
     if isinstance(error, LineTooLong):
         return ApiError(status=431, message="The address or a header is longer than is taken.", code="header_too_long")
-    if status >= _FAILED:
+    if status >= _INTERNAL_ERROR:
         return ApiError(status=status, message="The server failed.", kind=SERVER, code="internal_error")
     why, shows_bytes, _ = message.partition(":\n")
-    known = shows_bytes or why.startswith(_PLAIN)  # others have the offending bytes in their midst
-    told = f"This is no HTTP request that can be read{f': {why[:_LONGEST]}' if known else ''}"
-    return ApiError(status=status, message=f"{told.rstrip('.')}.", code="invalid_http")
+    is_safe = shows_bytes or why.startswith(_SAFE_REASONS)  # others have the offending bytes in their midst
+    text = f"This is no HTTP request that can be read{f': {why[:_MAX_REASON_CHARS]}' if is_safe else ''}"
+    return ApiError(status=status, message=f"{text.rstrip('.')}.", code="invalid_http")

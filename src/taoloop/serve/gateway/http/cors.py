@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import hdrs, web
 
 from taoloop.errors import MissingExtra
-from taoloop.serve.gateway.config.origins import page_refused
+from taoloop.serve.gateway.config.origins import origin_refused
 
 try:
     from aiohttp_cors import CorsConfig, ResourceOptions
@@ -65,7 +65,7 @@ class _EveryPath(AbstractRouterAdapter):
             try:
                 return await self._preflight(request)
             except web.HTTPForbidden:
-                raise page_refused(request.headers) from None
+                raise origin_refused(request.headers) from None
 
         return middleware
 

@@ -17,14 +17,14 @@ from taoloop.serve.gateway.schema.chat import HEARTBEAT
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import ServerLimits
 
-_PIECE = 64 * 1024
+_CHUNK_BYTES = 64 * 1024
 _LOG = logging.getLogger("taoloop.gateway")
 
-WRITE_S = 30.0
+WRITE_TIMEOUT_S = 30.0
 """How long a client may leave a piece of its stream unread before it counts as gone."""
 
 
-LAST_WORDS_S = 1.0
+FINAL_WRITE_TIMEOUT_S = 1.0
 """The same when the server ends."""
 
 
@@ -34,21 +34,21 @@ async def read_body(request: web.Request, limits: ServerLimits) -> bytes:
     Raises:
         RequestRefused: it is too large, comes too slowly, or cannot be decoded.
     """
-    most = limits.max_body_bytes
-    if (request.content_length or 0) > most:
-        raise _too_large(most)
+    max_bytes = limits.max_body_bytes
+    if (request.content_length or 0) > max_bytes:
+        raise _too_large(max_bytes)
     body = bytearray()
     try:
         if request.content.is_eof():  # it is all there, as nearly always: nothing to wait for
             whole = request.content.read_nowait()
-            if len(whole) > most:
-                raise _too_large(most)
+            if len(whole) > max_bytes:
+                raise _too_large(max_bytes)
             return whole
         async with asyncio.timeout(limits.body_timeout_s):
-            async for piece in request.content.iter_chunked(_PIECE):
-                body += piece
-                if len(body) > most:
-                    raise _too_large(most)
+            async for chunk in request.content.iter_chunked(_CHUNK_BYTES):
+                body += chunk
+                if len(body) > max_bytes:
+                    raise _too_large(max_bytes)
     except TimeoutError:
         message = f"The body did not arrive within {limits.body_timeout_s:g} s."
         raise ApiErrorRaised(ApiError(status=408, message=message, code="request_timeout")) from None
@@ -59,8 +59,8 @@ async def read_body(request: web.Request, limits: ServerLimits) -> bytes:
     return bytes(body)
 
 
-def _too_large(most: int) -> ApiErrorRaised:
-    message = f"The body is larger than {most:,} bytes, which is the most that is taken."
+def _too_large(max_bytes: int) -> ApiErrorRaised:
+    message = f"The body is larger than {max_bytes:,} bytes, which is the most that is taken."
     return ApiErrorRaised(ApiError(status=413, message=message, code="request_too_large"))
 
 
@@ -71,7 +71,7 @@ class EventStream:
     """
 
     def __init__(
-        self, request: web.Request, heartbeat_s: float, headers: dict[str, str], *, write_s: float = WRITE_S
+        self, request: web.Request, heartbeat_s: float, headers: dict[str, str], *, write_s: float = WRITE_TIMEOUT_S
     ) -> None:
         self._request, self._heartbeat_s, self._write_s = request, heartbeat_s, write_s
         self.response = web.StreamResponse(
@@ -106,7 +106,7 @@ class EventStream:
 
     async def end(self, data: bytes) -> None:
         """Send the last events in a hurry; nothing happens where nobody reads them."""
-        self._write_s = min(self._write_s, LAST_WORDS_S)
+        self._write_s = min(self._write_s, FINAL_WRITE_TIMEOUT_S)
         with suppress(ConnectionError):
             await self.send(data)
             await self.response.write_eof()

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from taoloop.core.trace import Trace
     from taoloop.errors import RefusedFor
 
-OTHER = "other"
+OTHER_LABEL = "other"
 """The label of everything that is one too many, or that no configuration names."""
 
-INSIDE = "inside"
+INNER_RUNS = "inside"
 """The label `model` of what runs inside a run used: their models are known to their own traces alone."""
 
 _RUN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 _REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _FIRST_SECONDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80)
 
-_MOST_MODELS, _MOST_CODES, _MOST_ROUTES, _MOST_AGENTS = 32, 64, 32, 256
+_MAX_MODELS, _MAX_CODES, _MAX_ROUTES, _MAX_AGENTS = 32, 64, 32, 256
 
 
 class Metrics:
@@ -85,7 +85,7 @@ class Metrics:
         self._unpriced = counter("unpriced_calls", "Calls of models whose price is unknown.", "agent", "model")
         self._refusals = counter("refusals", "Requests refused for want of allowance or place.", "kind")
         self._reloads = counter("reloads", "Changes of the configuration that were picked up.", "outcome")
-        self._spans: dict[str, dict[str, str]] = {}
+        self._label_values: dict[str, dict[str, str]] = {}
         built = prometheus.Gauge("taoloop_build_info", "The version.", ["version"], registry=registry)
         built.labels(taoloop.__version__).set(1)
         for outcome in ("ok", "failed"):
@@ -95,8 +95,8 @@ class Metrics:
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """A request was answered. `route` is the pattern that was matched, never the path as it came."""
-        route = self._bounded("route", route, _MOST_ROUTES)
-        self._requests(route, str(status) if 100 <= status <= 599 else OTHER).inc()
+        route = self._bound_label("route", route, _MAX_ROUTES)
+        self._requests(route, str(status) if 100 <= status <= 599 else OTHER_LABEL).inc()
         self._request_seconds(route).observe(seconds)
 
     def refused(self, why: RefusedFor) -> None:
@@ -112,23 +112,23 @@ class Metrics:
 
         `tools` are the names of its own tools, `model` the spec of its model.
         """
-        return RunMetrics(self, self._bounded("agent", agent, _MOST_AGENTS), tools, model)
+        return RunMetrics(self, self._bound_label("agent", agent, _MAX_AGENTS), tools, model)
 
     def expose(self, accept: str = "") -> tuple[bytes, str]:
         """The page and its content type. `accept` is the header of the request: Prometheus may ask for OpenMetrics."""
         write, content_type = self._prometheus.exposition.choose_encoder(accept)
         return write(self.registry), content_type
 
-    def _bounded(self, label: str, value: str, most: int) -> str:
+    def _bound_label(self, label: str, value: str, max_values: int) -> str:
         """The value, while it is one of the first `most`."""
-        known = self._spans.setdefault(label, {})
+        known = self._label_values.setdefault(label, {})
         if value not in known:
-            if len(known) >= most:
-                return OTHER
+            if len(known) >= max_values:
+                return OTHER_LABEL
             known[value] = value
         return value
 
-    def _used(self, agent: str, model: str, usage: Usage, cost_usd: float | None, calls: int) -> None:
+    def _count_usage(self, agent: str, model: str, usage: Usage, cost_usd: float | None, calls: int) -> None:
         if calls:
             self._calls(agent, model, "ok").inc(calls)
         amounts: tuple[tuple[Literal["input", "output", "cached"], int], ...] = (
@@ -149,10 +149,10 @@ class RunMetrics:
     """One turn of a run. Give it every event (`on_event`), and its end."""
 
     def __init__(self, metrics: Metrics, agent: str, tools: Collection[str], model: str) -> None:
-        self._metrics, self._agent, self._own = metrics, agent, tools
-        self._model = metrics._bounded("model", model, _MOST_MODELS)
-        self._called: dict[str, str] = {}  # the label of the tool by call id
-        self._later: list[tuple[str, str]] = []  # outcomes of calls that were requested in an earlier turn
+        self._metrics, self._agent, self._own_tools = metrics, agent, tools
+        self._model = metrics._bound_label("model", model, _MAX_MODELS)
+        self._tool_labels: dict[str, str] = {}  # the label of the tool by call id
+        self._unmatched: list[tuple[str, str]] = []  # outcomes of calls that were requested in an earlier turn
         self._first = self._ended = False
         metrics._runs.inc()
 
@@ -160,13 +160,13 @@ class RunMetrics:
         """Count what the event says."""
         match event.fact:
             case RunStarted(agent=spec):
-                self._model = self._metrics._bounded("model", spec.model, _MOST_MODELS)
+                self._model = self._metrics._bound_label("model", spec.model, _MAX_MODELS)
             case ModelReplied() as reply:
                 self._replied(reply)
             case ModelErred(code=code):
                 self._metrics._calls(self._agent, self._model, self._code(code)).inc()
             case ActionRequested(call_id=call_id, tool=tool):
-                self._called[call_id] = self._label(tool)
+                self._tool_labels[call_id] = self._label(tool)
             case Observed() as observed:
                 self._observed(observed)
             case _:
@@ -188,34 +188,34 @@ class RunMetrics:
         self._ended = True
         self._metrics._runs.dec()
         self._metrics._run_seconds(self._agent, status).observe(seconds)
-        asked = requested_in(trace) if self._later and trace is not None else {}
-        for call_id, outcome in self._later:
-            self._metrics._tools(self._label(asked.get(call_id, "")), outcome).inc()
+        tools = tools_by_call_id(trace) if self._unmatched and trace is not None else {}
+        for call_id, outcome in self._unmatched:
+            self._metrics._tools(self._label(tools.get(call_id, "")), outcome).inc()
 
     def _label(self, tool: str) -> str:
-        return tool if tool in self._own else OTHER
+        return tool if tool in self._own_tools else OTHER_LABEL
 
     def _replied(self, reply: ModelReplied) -> None:
         metrics = self._metrics
-        model = metrics._bounded("model", reply.model, _MOST_MODELS) if reply.model else self._model
-        metrics._used(self._agent, model, reply.usage, reply.cost_usd, 1)
+        model = metrics._bound_label("model", reply.model, _MAX_MODELS) if reply.model else self._model
+        metrics._count_usage(self._agent, model, reply.usage, reply.cost_usd, 1)
         if reply.purpose in ("decide", "close"):
             metrics._steps(self._agent).inc()
 
     def _observed(self, observed: Observed) -> None:
         outcome = "ok" if observed.error is None else self._code(observed.error.code)
-        if (tool := self._called.pop(observed.call_id, None)) is None:
-            self._later.append((observed.call_id, outcome))
+        if (tool := self._tool_labels.pop(observed.call_id, None)) is None:
+            self._unmatched.append((observed.call_id, outcome))
         else:
             self._metrics._tools(tool, outcome).inc()
         if observed.usage is not None:
-            self._metrics._used(self._agent, INSIDE, observed.usage, observed.cost_usd, 0)
+            self._metrics._count_usage(self._agent, INNER_RUNS, observed.usage, observed.cost_usd, 0)
 
     def _code(self, code: str) -> str:
-        return self._metrics._bounded("code", code, _MOST_CODES)
+        return self._metrics._bound_label("code", code, _MAX_CODES)
 
 
-def requested_in(trace: Trace) -> dict[str, str]:
+def tools_by_call_id(trace: Trace) -> dict[str, str]:
     """The tool of every call of a run, by its id."""
     facts = (event.fact for event in trace.events)
     return {fact.call_id: fact.tool for fact in facts if isinstance(fact, ActionRequested)}

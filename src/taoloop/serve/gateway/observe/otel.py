@@ -25,7 +25,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.message import ToolCallText, Usage
 from taoloop.errors import ConfigError, MissingExtra
-from taoloop.serve.gateway.observe.metrics import requested_in
+from taoloop.serve.gateway.observe.metrics import tools_by_call_id
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -48,18 +48,18 @@ _PROVIDERS = {
 """Where the conventions have another name for a provider than we have; else ours is taken."""
 
 
-def provider_of(spec: str) -> str:
+def provider_name(spec: str) -> str:
     """The provider in the spec of a model, as the conventions call it."""
     name = spec.partition(":")[0]
     return _PROVIDERS.get(name, name)
 
 
-def of_model(spec: str) -> Attributes:
+def model_attributes(spec: str) -> Attributes:
     """Provider and model of a spec such as `openai:gpt-4o-mini`; nothing of an empty one."""
     if not spec:
         return {}
     _, _, model = spec.partition(":")
-    return {"gen_ai.provider.name": provider_of(spec), "gen_ai.request.model": model or spec}
+    return {"gen_ai.provider.name": provider_name(spec), "gen_ai.request.model": model or spec}
 
 
 def tool_attributes(tool: str, observed: Observed, requested: ActionRequested | None) -> Attributes:
@@ -78,14 +78,14 @@ def tool_attributes(tool: str, observed: Observed, requested: ActionRequested | 
     return attributes
 
 
-def messages(role: str, text: str, calls: Iterable[ToolCallText] = ()) -> str:
+def message_json(role: str, text: str, calls: Iterable[ToolCallText] = ()) -> str:
     """One message as the JSON text that the conventions want in an attribute."""
     parts: list[dict[str, object]] = [{"type": "text", "content": text}] if text else []
-    parts += [{"type": "tool_call", "id": one.id, "name": one.name, "arguments": one.arguments} for one in calls]
+    parts += [{"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
     return json.dumps([{"role": role, "parts": parts}], ensure_ascii=False)
 
 
-def as_ns(at: float) -> int:
+def to_nanoseconds(at: float) -> int:
     """Seconds since the epoch as OpenTelemetry counts them."""
     return int(at * 1_000_000_000)
 
@@ -135,7 +135,7 @@ class Telemetry:
 
         self._providers = (tracer_provider, meter_provider)
         meter = meter_provider.get_meter("taoloop", taoloop.__version__)
-        self._told = OtelTargets(
+        self._targets = OtelTargets(
             tracer_provider.get_tracer("taoloop", taoloop.__version__),
             meter.create_histogram(
                 "gen_ai.client.token.usage",
@@ -172,7 +172,7 @@ class Telemetry:
                 raise ConfigError(f"{name} is {env[name]!r}.", hint="Only http/protobuf is spoken; unset it.")
         traces, figures = (env.get(f"OTEL_{what}_EXPORTER", "otlp").strip() != "none" for what in ("TRACES", "METRICS"))
         content = env.get(CAPTURE, "").strip().lower() in ("true", "1")
-        tracer_provider, meter_provider = _providers(traces=traces, figures=figures)
+        tracer_provider, meter_provider = _otlp_providers(traces=traces, figures=figures)
         return cls(tracer_provider, meter_provider, content=content)
 
     def run(
@@ -182,7 +182,7 @@ class Telemetry:
 
         `model` is the spec of the agent's model; `headers` finds names in lower case.
         """
-        return RunSpans(self._told, agent, model, run_id, _parent(headers or {}))
+        return RunSpans(self._targets, agent, model, run_id, _parent_context(headers or {}))
 
     def close(self) -> None:
         """Send what waits, and end the threads. Blocks for a few seconds at most; call it in a thread."""
@@ -194,15 +194,15 @@ class Telemetry:
 class RunSpans:
     """One turn of a run: a span `invoke_agent`, and in it one for each call of a model or a tool."""
 
-    def __init__(self, told: OtelTargets, agent: str, model: str, run_id: str, parent: Context | None) -> None:
-        self._told, self._agent, self._parent = told, agent, parent
-        self._model: Attributes = of_model(model)
+    def __init__(self, targets: OtelTargets, agent: str, model: str, run_id: str, parent: Context | None) -> None:
+        self._targets, self._agent, self._parent = targets, agent, parent
+        self._model: Attributes = model_attributes(model)
         self._span: Span | None = None
         self._began_at = self._ended_at = 0.0
         self._run_id, self._task = run_id, ""
         self._requested: dict[str, ActionRequested] = {}
         self._started_at: dict[str, float] = {}
-        self._later: list[tuple[float, Observed]] = []  # of calls that were requested in an earlier turn
+        self._unmatched: list[tuple[float, Observed]] = []  # of calls that were requested in an earlier turn
         self._usage, self._cost_usd = Usage(), 0.0
         self._ended = False
 
@@ -213,45 +213,45 @@ class RunSpans:
         at, self._ended_at = event.at, event.at
         match event.fact:
             case RunStarted() as started:
-                self._model, self._task = of_model(started.agent.model), started.task
-                self._top(at)
+                self._model, self._task = model_attributes(started.agent.model), started.task
+                self._run_span(at)
             case ModelReplied() as reply:
-                self._chat(at, reply)
+                self._record_model_call(at, reply)
             case ModelErred(code=code):
-                self._child("chat", at, at, {**self._model, "gen_ai.operation.name": "chat"}, error=code)
+                self._add_child_span("chat", at, at, {**self._model, "gen_ai.operation.name": "chat"}, error=code)
             case ActionRequested() as requested:
                 self._requested[requested.call_id] = requested
-                self._top(at)
+                self._run_span(at)
             case ActionStarted(call_id=call_id):
                 self._started_at[call_id] = at
             case Observed() as observed:
-                self._observed(at, observed)
+                self._record_observation(at, observed)
             case Finished() as finished:
                 error = (finished.error or finished.status) if finished.status in _FAILED else ""
                 self._close(finished.status, finished.answer, error, at)
             case Paused(status=status):
                 self._close(status, None, "", at)
             case _:
-                self._top(at)
+                self._run_span(at)
 
     def end(self, status: str = "stopped", trace: Trace | None = None) -> None:
         """The turn is over, if no event has said so. Again is harmless.
 
         The `trace` tells which tools were called that an earlier turn had asked for.
         """
-        if self._later and trace is not None and self._span is not None:
-            names = requested_in(trace)
-            for at, observed in self._later:
-                self._tool(at, observed, names.get(observed.call_id, ""), None)
-        self._later = []
+        if self._unmatched and trace is not None and self._span is not None:
+            names = tools_by_call_id(trace)
+            for at, observed in self._unmatched:
+                self._record_tool_call(at, observed, names.get(observed.call_id, ""), None)
+        self._unmatched = []
         if not self._ended:
             self._close(status, None, status if status == "failed" else "", self._ended_at)
 
-    def _top(self, at: float) -> Span:
+    def _run_span(self, at: float) -> Span:
         """The span of the turn, begun when its first event came."""
         if self._span is None:
             self._began_at = at
-            self._span = self._told.tracer.start_span(
+            self._span = self._targets.tracer.start_span(
                 f"invoke_agent {self._agent}",
                 context=self._parent,
                 attributes={
@@ -260,11 +260,11 @@ class RunSpans:
                     **({"taoloop.run.id": self._run_id} if self._run_id else {}),
                     **self._model,
                 },
-                start_time=as_ns(at),
+                start_time=to_nanoseconds(at),
             )
         return self._span
 
-    def _child(self, name: str, begin: float, end: float, attributes: Attributes, *, error: str = "") -> None:
+    def _add_child_span(self, name: str, begin: float, end: float, attributes: Attributes, *, error: str = "") -> None:
         from opentelemetry.trace import (  # noqa: PLC0415  # an extra, and only where telemetry is on
             SpanKind,
             Status,
@@ -273,82 +273,82 @@ class RunSpans:
         )
 
         kind = SpanKind.CLIENT if name.startswith("chat") else SpanKind.INTERNAL
-        span = self._told.tracer.start_span(
+        span = self._targets.tracer.start_span(
             name,
-            context=set_span_in_context(self._top(begin)),
+            context=set_span_in_context(self._run_span(begin)),
             kind=kind,
             attributes=attributes,
-            start_time=as_ns(begin),
+            start_time=to_nanoseconds(begin),
         )
         if error:
             span.set_attribute("error.type", error)
             span.set_status(Status(StatusCode.ERROR, error))
-        span.end(as_ns(end))
+        span.end(to_nanoseconds(end))
 
-    def _chat(self, at: float, reply: ModelReplied) -> None:
-        used, asked = reply.usage, str(self._model.get("gen_ai.request.model", ""))
-        self._add(used, reply.cost_usd)
+    def _record_model_call(self, at: float, reply: ModelReplied) -> None:
+        usage, model_name = reply.usage, str(self._model.get("gen_ai.request.model", ""))
+        self._add_usage(usage, reply.cost_usd)
         attributes: Attributes = {
             **self._model,
             "gen_ai.operation.name": "chat",
-            "gen_ai.usage.input_tokens": used.input_tokens,
-            "gen_ai.usage.output_tokens": used.output_tokens,
+            "gen_ai.usage.input_tokens": usage.input_tokens,
+            "gen_ai.usage.output_tokens": usage.output_tokens,
             "taoloop.purpose": reply.purpose,
             "taoloop.step": reply.step,
         }
-        if used.cached_tokens:
-            attributes["gen_ai.usage.cache_read.input_tokens"] = used.cached_tokens
+        if usage.cached_tokens:
+            attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cached_tokens
         if reply.model:
             attributes["gen_ai.response.model"] = reply.model
         if reply.finish_reason:
             attributes["gen_ai.response.finish_reasons"] = (reply.finish_reason,)
         if reply.cost_usd is not None:
             attributes["taoloop.cost_usd"] = reply.cost_usd
-        figures = {name: attributes[name] for name in _FIGURE_LABELS if name in attributes}
-        if self._told.content:
-            attributes["gen_ai.output.messages"] = messages("assistant", reply.text, reply.tool_calls)
-        self._child(f"chat {asked}".strip(), at - reply.latency_s, at, attributes)
-        self._told.seconds.record(reply.latency_s, figures)
-        for kind, count in (("input", used.input_tokens), ("output", used.output_tokens)):
-            self._told.tokens.record(count, {**figures, "gen_ai.token.type": kind})
+        figures = {name: attributes[name] for name in _METRIC_LABELS if name in attributes}
+        if self._targets.content:
+            attributes["gen_ai.output.messages"] = message_json("assistant", reply.text, reply.tool_calls)
+        self._add_child_span(f"chat {model_name}".strip(), at - reply.latency_s, at, attributes)
+        self._targets.seconds.record(reply.latency_s, figures)
+        for kind, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+            self._targets.tokens.record(count, {**figures, "gen_ai.token.type": kind})
 
-    def _observed(self, at: float, observed: Observed) -> None:
+    def _record_observation(self, at: float, observed: Observed) -> None:
         if observed.usage is not None:
-            self._add(observed.usage, observed.cost_usd)
+            self._add_usage(observed.usage, observed.cost_usd)
         requested = self._requested.pop(observed.call_id, None)
         if requested is None:
-            self._top(at)
-            self._later.append((at, observed))
+            self._run_span(at)
+            self._unmatched.append((at, observed))
         else:
-            self._tool(at, observed, requested.tool, requested)
+            self._record_tool_call(at, observed, requested.tool, requested)
 
-    def _tool(self, at: float, observed: Observed, tool: str, requested: ActionRequested | None) -> None:
+    def _record_tool_call(self, at: float, observed: Observed, tool: str, requested: ActionRequested | None) -> None:
         begin = min(self._started_at.pop(observed.call_id, at), at - observed.latency_s)
-        attributes = tool_attributes(tool, observed, requested if self._told.content else None)
+        attributes = tool_attributes(tool, observed, requested if self._targets.content else None)
         error = observed.error.code if observed.error is not None else ""
-        self._child(f"execute_tool {tool}".strip(), begin, at, attributes, error=error)
+        self._add_child_span(f"execute_tool {tool}".strip(), begin, at, attributes, error=error)
 
     def _close(self, status: str, answer: str | None, error: str, at: float) -> None:
         from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415  # an extra, and only where telemetry is on
 
-        span = self._top(at)
+        span = self._run_span(at)
         span.set_attribute("taoloop.status", status)
         span.set_attribute("gen_ai.usage.input_tokens", self._usage.input_tokens)
         span.set_attribute("gen_ai.usage.output_tokens", self._usage.output_tokens)
         span.set_attribute("taoloop.cost_usd", self._cost_usd)
-        if self._told.content:
-            span.set_attribute("gen_ai.input.messages", messages("user", self._task))
+        if self._targets.content:
+            span.set_attribute("gen_ai.input.messages", message_json("user", self._task))
             if answer is not None:
-                span.set_attribute("gen_ai.output.messages", messages("assistant", answer))
+                span.set_attribute("gen_ai.output.messages", message_json("assistant", answer))
         if error:
             span.set_attribute("error.type", error)
             span.set_status(Status(StatusCode.ERROR, error))
-        span.end(as_ns(at))
+        span.end(to_nanoseconds(at))
         self._ended = True
         figures: Attributes = {"gen_ai.operation.name": "invoke_agent", **self._model}
-        self._told.seconds.record(max(0.0, at - self._began_at), figures | ({"error.type": error} if error else {}))
+        self._targets.seconds.record(max(0.0, at - self._began_at), figures | ({"error.type": error} if error else {}))
 
-    def _add(self, more: Usage, cost_usd: float | None) -> None:
+    def _add_usage(self, more: Usage, cost_usd: float | None) -> None:
         used = self._usage
         self._usage = Usage(
             input_tokens=used.input_tokens + more.input_tokens, output_tokens=used.output_tokens + more.output_tokens
@@ -356,7 +356,7 @@ class RunSpans:
         self._cost_usd += cost_usd or 0.0
 
 
-_FIGURE_LABELS = (
+_METRIC_LABELS = (
     "gen_ai.operation.name",
     "gen_ai.provider.name",
     "gen_ai.request.model",
@@ -364,7 +364,7 @@ _FIGURE_LABELS = (
 )
 
 
-def _parent(headers: Mapping[str, str]) -> Context | None:
+def _parent_context(headers: Mapping[str, str]) -> Context | None:
     from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415  # an extra, and only where it is on
         TraceContextTextMapPropagator,
     )
@@ -373,7 +373,7 @@ def _parent(headers: Mapping[str, str]) -> Context | None:
     return TraceContextTextMapPropagator().extract(carrier) if carrier else None
 
 
-def _providers(*, traces: bool, figures: bool) -> tuple[Any, Any]:
+def _otlp_providers(*, traces: bool, figures: bool) -> tuple[Any, Any]:
     """Providers that send by OTLP over HTTP, in batches and threads of their own."""
     try:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # noqa: PLC0415  # an extra, and heavy
@@ -392,9 +392,9 @@ def _providers(*, traces: bool, figures: bool) -> tuple[Any, Any]:
         ) from error
     import taoloop  # noqa: PLC0415  # for the version alone
 
-    named = Resource.create().attributes.get("service.name", "")
-    own = {} if not str(named).startswith("unknown_service") else {"service.name": "taoloop"}
-    resource = Resource.create({**own, "service.version": taoloop.__version__})
+    service_name = Resource.create().attributes.get("service.name", "")
+    default_name = {} if not str(service_name).startswith("unknown_service") else {"service.name": "taoloop"}
+    resource = Resource.create({**default_name, "service.version": taoloop.__version__})
     tracer_provider = TracerProvider(resource=resource)
     if traces:
         tracer_provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

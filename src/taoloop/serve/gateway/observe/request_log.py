@@ -27,13 +27,13 @@ Field = str | int | float | bool | None
 LOGGERS = ("taoloop", "aiohttp", "asyncio")
 """Whose records become lines of this log while the gateway serves."""
 
-_QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+_QUIET_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
 """Routes that machines ask every few seconds; only what fails of them is a line."""
 
 _FAILED, _REFUSED = 500, 400
 _SPLITTING = re.compile('[ "=]')
-_LONGEST = 2_000  # characters of one value; a traceback may be longer
-_LONGEST_TRACE = 20_000
+_MAX_VALUE_CHARS = 2_000  # characters of one value; a traceback may be longer
+_MAX_TRACEBACK_CHARS = 20_000
 
 
 class RequestLog:
@@ -54,52 +54,52 @@ class RequestLog:
         self._form, self._redactor, self._stream = form, redactor, stream
         self._clock = clock or SystemClock()
 
-    def learn(self, secrets: Mapping[str, str]) -> None:
+    def add_secrets(self, secrets: Mapping[str, str]) -> None:
         """Take these out too from here on: those of a configuration that was changed. May be called in any thread."""
         self._redactor = self._redactor.merged_with(redactor_for({}, secrets))
 
-    def visit(self, visit: RequestContext, status: int) -> None:
+    def request(self, context: RequestContext, status: int) -> None:
         """The line of a request that has ended. `status` 499: the client left before there was an answer."""
-        route = _route(visit)
-        if route in _QUIET and status < _REFUSED:
+        route = _route(context)
+        if route in _QUIET_ROUTES and status < _REFUSED:
             return
         level: Level = "info" if status < _REFUSED else "error" if status >= _FAILED else "warning"
         fields: dict[str, Field] = {
-            "request_id": visit.request_id,
-            "method": visit.request.method,
+            "request_id": context.request_id,
+            "method": context.request.method,
             "route": route,
             "status": status,
-            "seconds": round(time.perf_counter() - visit.began, 4),
-            "first_seconds": None if visit.first_s is None else round(visit.first_s, 4),
-            "key": _key_name(visit),
-            "agent": visit.agent_name,
-            "run_id": visit.run_id,
+            "seconds": round(time.perf_counter() - context.started_at, 4),
+            "first_seconds": None if context.first_piece_s is None else round(context.first_piece_s, 4),
+            "key": _key_name(context),
+            "agent": context.agent_name,
+            "run_id": context.run_id,
         }
-        if visit.answered is not None:
-            said, usage = visit.answered.agent, visit.answered.usage
+        if context.run_response is not None:
+            agent_part, usage = context.run_response.agent, context.run_response.usage
             fields |= {
-                "run_status": said.get("status"),
-                "steps": said.get("steps"),
+                "run_status": agent_part.get("status"),
+                "steps": agent_part.get("steps"),
                 "tokens": usage.total_tokens,
-                "cost_usd": said.get("cost_usd"),
+                "cost_usd": agent_part.get("cost_usd"),
             }
-        if visit.refusal is not None:
-            fields |= {"error": visit.refusal.code or visit.refusal.kind}
-        if visit.is_abandoned:
+        if context.error is not None:
+            fields |= {"error": context.error.code or context.error.kind}
+        if context.client_has_left:
             fields |= {"left": True}
-        self.line("request", level, **fields)
+        self.write("request", level, **fields)
 
-    def say(self, text: str, level: Level = "warning") -> None:
+    def message(self, text: str, level: Level = "warning") -> None:
         """One sentence about the server: a reload, its end, a trouble."""
-        self.line("server", level, message=text)
+        self.write("server", level, message=text)
 
-    def line(self, event: str, level: Level = "info", **fields: Field) -> None:
+    def write(self, event: str, level: Level = "info", **fields: Field) -> None:
         """One line. What is None or "" is left out."""
         at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
         clean: dict[str, Field] = {name: value for name, value in fields.items() if value not in (None, "")}
         texts = [value for value in clean.values() if isinstance(value, str)]
-        if self._redactor.may_hold("\n".join(texts)) or any(len(text) > _LONGEST for text in texts):
-            clean = {name: self._clean(name, value) for name, value in clean.items()}
+        if self._redactor.may_hold("\n".join(texts)) or any(len(text) > _MAX_VALUE_CHARS for text in texts):
+            clean = {name: self._clean_value(name, value) for name, value in clean.items()}
         if self._form == "json":
             whole = _as_json({"time": at, "level": level, "event": event, **clean})
         else:
@@ -110,7 +110,7 @@ class RequestLog:
             stream.flush()
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
+    def capture_loggers(self) -> Iterator[None]:
         """Meanwhile the records of `LOGGERS` from warnings on become lines here, and go nowhere else."""
         handler = _Handler(self)
         handler.addFilter(LOGS)  # knows the secrets of every agent of this process
@@ -128,10 +128,10 @@ class RequestLog:
                 logger.removeHandler(handler)
                 logger.propagate = propagated
 
-    def _clean(self, name: str, value: Field) -> Field:
+    def _clean_value(self, name: str, value: Field) -> Field:
         if not isinstance(value, str):
             return value
-        most = _LONGEST_TRACE if name == "traceback" else _LONGEST
+        most = _MAX_TRACEBACK_CHARS if name == "traceback" else _MAX_VALUE_CHARS
         text = self._redactor.text(value)
         return text if len(text) <= most else f"{text[:most]}…"
 
@@ -147,7 +147,7 @@ class _Handler(logging.Handler):
         """Write the line of a record; the filter before it has made texts of its message and its traceback."""
         level: Level = "error" if record.levelno >= logging.ERROR else "warning"
         trace = record.exc_text or ""
-        self._log.line("log", level, logger=record.name, message=record.getMessage(), traceback=trace)
+        self._log.write("log", level, logger=record.name, message=record.getMessage(), traceback=trace)
 
 
 def request_log(
@@ -162,15 +162,15 @@ def request_log(
     return RequestLog(form, redactor_for(env, secrets), stream=stream, clock=clock)
 
 
-def _route(visit: RequestContext) -> str:
+def _route(context: RequestContext) -> str:
     """The pattern of the route, never the path as it came: that may hold anything."""
-    resource = visit.request.match_info.route.resource
+    resource = context.request.match_info.route.resource
     return resource.canonical if resource is not None else "other"
 
 
-def _key_name(visit: RequestContext) -> str:
+def _key_name(context: RequestContext) -> str:
     try:
-        key = visit.key
+        key = context.key
     except ApiErrorRaised:  # an unknown one: what was presented is nobody's business
         return ""
     return key.name if key is not None else ""

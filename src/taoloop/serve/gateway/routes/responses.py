@@ -17,14 +17,14 @@ from taoloop.runtime.result import Result
 from taoloop.serve.gateway.answer_pieces import AnswerPieces
 from taoloop.serve.gateway.chat_approval import parse_approval_reply, resume_count
 from taoloop.serve.gateway.chat_messages import InvalidMessages, parse_messages
-from taoloop.serve.gateway.client_tools import chosen, client_call_id, open_calls_of_client, parse_call_id
+from taoloop.serve.gateway.client_tools import apply_tool_choice, client_call_id, open_client_calls, parse_call_id
 from taoloop.serve.gateway.errors import ApiErrorRaised, invalid, invalid_field
 from taoloop.serve.gateway.routes.chat import stream_run
 from taoloop.serve.gateway.run_request import (
     continue_message,
-    labels_of,
+    parse_tool_results,
     require_may_approve,
-    results_of,
+    run_labels,
     with_tool_results,
 )
 from taoloop.serve.gateway.run_service import RunRequest, RunResponse
@@ -32,10 +32,10 @@ from taoloop.serve.gateway.schema.chat import ChatMessage
 from taoloop.serve.gateway.schema.responses import (
     CALL_ITEM,
     TEXT_ITEM,
-    ResponseParts,
+    ResponseEvents,
     ResponsesRequest,
+    parse_response_id,
     read_responses,
-    run_of,
 )
 
 if TYPE_CHECKING:
@@ -45,13 +45,15 @@ if TYPE_CHECKING:
     from taoloop.serve.gateway.run_service import Service
 
 
-async def named_items(service: Service, owner: str, named: Sequence[tuple[int, str]]) -> dict[int, dict[str, Any]]:
+async def load_referenced_items(
+    service: Service, owner: str, references: Sequence[tuple[int, str]]
+) -> dict[int, dict[str, Any]]:
     """The items as messages of a chat, by their places in the input.
 
     Raises:
         RequestRefused: one of them is none of this client's; names its place.
     """
-    found: dict[int, dict[str, Any]] = {}
+    messages: dict[int, dict[str, Any]] = {}
     traces: dict[str, Trace] = {}  # the last one: the items of a run stand together, and a trace may be long
 
     async def trace_of(run_id: str) -> Trace:
@@ -60,24 +62,24 @@ async def named_items(service: Service, owner: str, named: Sequence[tuple[int, s
             traces[run_id] = await service.load_owned_run(owner, run_id)
         return traces[run_id]
 
-    for index, item in named:
+    for index, item in references:
         try:
-            message = await _message(trace_of, item)
+            message = await _item_message(trace_of, item)
         except ApiErrorRaised:
             message = None
         if message is None:
             raise invalid_field(f"input[{index}].id", f"There is no item {item[:80]!r} of this client.")
-        found[index] = message
-    return found
+        messages[index] = message
+    return messages
 
 
-async def _message(trace_of: Callable[[str], Awaitable[Trace]], item: str) -> dict[str, Any] | None:
+async def _item_message(trace_of: Callable[[str], Awaitable[Trace]], item: str) -> dict[str, Any] | None:
     if item.startswith(TEXT_ITEM):
-        result = Result.of(await trace_of(run_of(item.removeprefix(TEXT_ITEM))[0]))
+        result = Result.of(await trace_of(parse_response_id(item.removeprefix(TEXT_ITEM))[0]))
         return {"role": "assistant", "content": result.answer or ""}
-    if not item.startswith(CALL_ITEM) or (ids := parse_call_id(item.removeprefix(CALL_ITEM))) is None:
+    if not item.startswith(CALL_ITEM) or (call_ids := parse_call_id(item.removeprefix(CALL_ITEM))) is None:
         return None
-    run_id, call_id = ids
+    run_id, call_id = call_ids
     for fact in (event.fact for event in (await trace_of(run_id)).events):
         if isinstance(fact, ActionRequested) and fact.call_id == call_id:
             function = {"name": fact.tool, "arguments": json.dumps(fact.args, ensure_ascii=False)}
@@ -87,138 +89,148 @@ async def _message(trace_of: Callable[[str], Awaitable[Trace]], item: str) -> di
 
 
 _STATUS = {"stop": "completed", "tool_calls": "completed", "length": "incomplete", "content_filter": "incomplete"}
-_WHY = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-async def responses(visit: RequestContext) -> web.StreamResponse:
+async def responses(context: RequestContext) -> web.StreamResponse:
     """Answer a request for a response.
 
     Raises:
         RequestRefused: the request is of no use, or its run has no answer.
     """
-    request = read_responses(await visit.body())
-    served = visit.served(request.model)
-    wish, turn = await _wish(visit, request, served)
-    visit.ignored(request.ignored)
-    with visit.enter(served):
-        run_id = visit.begin(wish, new_run_id(time.time()))
-        parts = ResponseParts(request, run_id=run_id, created=int(time.time()), model=served.name, turn=turn)
+    request = read_responses(await context.read_body())
+    served = context.find_agent(request.model)
+    run_request, turn = await _resolve_run_request(context, request, served)
+    context.report_ignored_fields(request.ignored)
+    with context.run_slot(served):
+        run_id = context.assign_run_id(run_request, new_run_id(time.time()))
+        parts = ResponseEvents(request, run_id=run_id, created=int(time.time()), model=served.name, turn=turn)
         if request.stream:
-            return await _streamed(visit, wish, run_id, parts)
-        answered = visit.finish(await visit.service.answer(wish, run_id, on_event=visit.on_event))
-        if answered.refusal is not None:
-            raise ApiErrorRaised(answered.refusal)
+            return await _respond_streamed(context, run_request, run_id, parts)
+        response = context.record_response(await context.service.answer(run_request, run_id, on_event=context.on_event))
+        if response.error is not None:
+            raise ApiErrorRaised(response.error)
         body = parts.response(
-            status=_STATUS[answered.finish_reason],
-            text=answered.content,
-            usage=answered.usage,
-            agent=answered.agent,
-            why=_WHY.get(answered.finish_reason, ""),
-            calls=answered.tool_calls,
+            status=_STATUS[response.finish_reason],
+            text=response.content,
+            usage=response.usage,
+            agent=response.agent,
+            incomplete_reason=_INCOMPLETE_REASONS.get(response.finish_reason, ""),
+            calls=response.tool_calls,
         )
         data = json.dumps(body, ensure_ascii=False).encode(errors="replace")
-        return web.Response(body=data, content_type="application/json", headers=visit.headers)
+        return web.Response(body=data, content_type="application/json", headers=context.response_headers)
 
 
-async def _wish(visit: RequestContext, request: ResponsesRequest, served: ServedAgent) -> tuple[RunRequest, int]:
+async def _resolve_run_request(
+    context: RequestContext, request: ResponsesRequest, served: ServedAgent
+) -> tuple[RunRequest, int]:
     """What is wanted, and which turn of its run that will be."""
-    key = visit.key
+    key = context.key
     owner = key.name if key is not None else ""
     try:
-        messages = request.messages(await named_items(visit.service, owner, request.references))
-        going_on = results_of(
+        messages = request.messages(await load_referenced_items(context.service, owner, request.references))
+        tool_results = parse_tool_results(
             [
-                ChatMessage(role=m["role"], content=m.get("content"), tool_call_id=m.get("tool_call_id"))
-                for m in messages
+                ChatMessage(
+                    role=message["role"], content=message.get("content"), tool_call_id=message.get("tool_call_id")
+                )
+                for message in messages
             ],
             ("input", "call_id", "output"),
         )
-        found = parse_messages(messages if going_on is None else [*messages, continue_message(messages)])
+        parsed = parse_messages(messages if tool_results is None else [*messages, continue_message(messages)])
     except InvalidMessages as error:
         raise invalid_field(error.param.replace("messages", "input", 1), str(error)) from None
-    choice = chosen(request.tool_choice, request.offered)
-    wish = RunRequest(
+    choice = apply_tool_choice(request.tool_choice, request.client_tools)
+    run_request = RunRequest(
         served=served,
-        task=found.question,
-        history=found.history,
-        system="\n\n".join(part for part in (request.instructions, found.system) if part),
+        task=parsed.question,
+        history=parsed.history,
+        system="\n\n".join(part for part in (request.instructions, parsed.system) if part),
         temperature=request.temperature,
         top_p=request.top_p,
         token_limit=request.max_output_tokens,
-        schema=request.schema_wanted,
+        schema=request.answer_schema,
         schema_param="text.format.schema",
         tools=choice.offered,
         tool_param="tools[{}]",
-        must_call=choice.must,
+        must_call=choice.must_call,
         one_call=request.parallel_tool_calls is False,
         owner=owner,
-        labels=labels_of(served, owner, "responses", request.user),
+        labels=run_labels(served, owner, "responses", request.user),
     )
-    if going_on is not None:
-        trace = await visit.service.load_owned_run(owner, going_on[0])
+    if tool_results is not None:
+        trace = await context.service.load_owned_run(owner, tool_results[0])
         if request.previous_response_id is not None and trace.started is not None:  # the input has the results alone
             before = (*trace.started.history, Message(role="user", content=trace.task))
-            wish = replace(wish, history=(*before, *wish.history))
-        wish = await visit.service.resolve_request(with_tool_results(wish, *going_on))
-        return wish, resume_count(trace) + (trace.paused is not None) if wish.run is not None else 0
+            run_request = replace(run_request, history=(*before, *run_request.history))
+        run_request = await context.service.resolve_request(with_tool_results(run_request, *tool_results))
+        return run_request, resume_count(trace) + (trace.paused is not None) if run_request.run is not None else 0
     if request.previous_response_id is None:
-        return wish, 0
-    if found.history:
+        return run_request, 0
+    if parsed.history:
         message = "With `previous_response_id` it is the new message alone; the server knows the others."
         raise invalid_field("input", message)
-    earlier, turn = run_of(request.previous_response_id)
+    earlier, turn = parse_response_id(request.previous_response_id)
     try:
-        trace = await visit.service.load_owned_run(owner, earlier)
+        trace = await context.service.load_owned_run(owner, earlier)
     except ApiErrorRaised as error:
-        raise ApiErrorRaised(replace(error.refusal, param="previous_response_id")) from None
+        raise ApiErrorRaised(replace(error.error, param="previous_response_id")) from None
     if trace.paused is not None:
-        if open_calls_of_client(trace):
+        if open_client_calls(trace):
             message = "That run waits for results of its client's tools: give a `function_call_output` for each call."
             raise invalid(message, "previous_response_id", "waits_for_tools")
         require_may_approve(key)
-        now = resume_count(trace)  # an answer to an earlier question is told what waits now
-        said = replace(parse_approval_reply(found.question), turn=turn)
-        return replace(wish, run=earlier, said=said), now + 1 if turn == now else now
-    return replace(wish, after=earlier), 0
+        current_turn = resume_count(trace)  # an answer to an earlier question is told what waits now
+        approval = replace(parse_approval_reply(parsed.question), turn=turn)
+        return replace(
+            run_request, run=earlier, approval=approval
+        ), current_turn + 1 if turn == current_turn else current_turn
+    return replace(run_request, after=earlier), 0
 
 
-async def _streamed(visit: RequestContext, wish: RunRequest, run_id: str, parts: ResponseParts) -> web.StreamResponse:
-    agent = wish.served.agent
+async def _respond_streamed(
+    context: RequestContext, run_request: RunRequest, run_id: str, parts: ResponseEvents
+) -> web.StreamResponse:
+    agent = run_request.served.agent
     pieces = AnswerPieces(
-        dialect=agent.spec_for(wish.task).dialect,
-        tools_offered=bool(agent.toolbox.cards) or bool(wish.tools),
-        holds=wish.schema is not None or wish.served.reshape is not None or wish.must_call,
+        dialect=agent.spec_for(run_request.task).dialect,
+        tools_offered=bool(agent.toolbox.cards) or bool(run_request.tools),
+        hold_back=run_request.schema is not None or run_request.served.reshape is not None or run_request.must_call,
     )
     sent: list[str] = []
 
     def on_event(event: Event) -> bytes:
-        visit.on_event(event)
+        context.on_event(event)
         pieces.on_event(event)
         return b""
 
     def piece(text: str) -> bytes:
         if not text:
             return b""
-        head = b"" if sent else parts.begun()
+        head = b"" if sent else parts.start()
         sent.append(text)
         return head + parts.piece(text)
 
     def on_delta(delta: Delta) -> bytes:
         return piece(pieces.on_delta(delta))
 
-    def at_end(answered: RunResponse) -> bytes:
-        usage, agent_part = answered.usage, answered.agent
-        if answered.refusal is not None:
-            head = b"" if sent else parts.begun()
-            return head + parts.ended(status="failed", text="", usage=usage, agent=agent_part, refusal=answered.refusal)
-        calls = answered.tool_calls
-        data = b"" if calls and pieces.has_sent else piece(pieces.finish(answered.content))
+    def at_end(response: RunResponse) -> bytes:
+        usage, agent_part = response.usage, response.agent
+        if response.error is not None:
+            head = b"" if sent else parts.start()
+            return head + parts.end(status="failed", text="", usage=usage, agent=agent_part, error=response.error)
+        calls = response.tool_calls
+        data = b"" if calls and pieces.has_sent else piece(pieces.finish(response.content))
         if not sent:
-            data += parts.begun()
-        status, why = _STATUS[answered.finish_reason], _WHY.get(answered.finish_reason, "")
+            data += parts.start()
+        status, incomplete_reason = _STATUS[response.finish_reason], _INCOMPLETE_REASONS.get(response.finish_reason, "")
         text = "".join(sent)
-        return data + parts.ended(status=status, text=text, usage=usage, agent=agent_part, why=why, calls=calls)
+        return data + parts.end(
+            status=status, text=text, usage=usage, agent=agent_part, incomplete_reason=incomplete_reason, calls=calls
+        )
 
     return await stream_run(
-        visit, wish, run_id, on_event=on_event, on_delta=on_delta, at_end=at_end, at_error=parts.failed
+        context, run_request, run_id, on_event=on_event, on_delta=on_delta, at_end=at_end, at_error=parts.error_event
     )

@@ -15,7 +15,7 @@ from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
 from taoloop.serve.gateway.run_request import require_may_approve
-from taoloop.serve.gateway.schema.chat import ApiModel, checked
+from taoloop.serve.gateway.schema.chat import ApiModel, parse_body
 
 if TYPE_CHECKING:
     from taoloop.core.trace import Trace
@@ -36,54 +36,58 @@ class ApprovalWire(ApiModel):
     note: str = ""
 
 
-async def run(visit: RequestContext) -> web.Response:
+async def get_run(context: RequestContext) -> web.Response:
     """`GET /v1/runs/{run_id}`.
 
     Raises:
         RequestRefused: this client has no such run.
     """
-    trace = await visit.service.load_owned_run(_owner(visit), visit.request.match_info["run_id"])
-    return await _shown(visit, trace)
+    trace = await context.service.load_owned_run(_owner(context), context.request.match_info["run_id"])
+    return await _run_response(context, trace)
 
 
-async def approve(visit: RequestContext) -> web.Response:
+async def answer_run(context: RequestContext) -> web.Response:
     """`POST /v1/runs/{run_id}/approvals`: answers one call; the run goes on by itself once all have their answers.
 
     Raises:
         RequestRefused: the run is not there, the call waits for nothing, or this key may not answer, nor use the agent
             (any more).
     """
-    given = checked(ApprovalWire, await visit.body())
-    require_may_approve(visit.key)
-    run_id, owner = visit.request.match_info["run_id"], _owner(visit)
-    started = (await visit.service.load_owned_run(owner, run_id)).started
-    visit.served(started.labels.get("agent", "") if started is not None else "")
-    journal = visit.service.journal
+    answer = parse_body(ApprovalWire, await context.read_body())
+    require_may_approve(context.key)
+    run_id, owner = context.request.match_info["run_id"], _owner(context)
+    started = (await context.service.load_owned_run(owner, run_id)).started
+    context.find_agent(started.labels.get("agent", "") if started is not None else "")
+    journal = context.service.journal
     waiting = await pending_approvals(journal, run_id=run_id)
-    meant = [one for one in waiting if _is_meant(given, one.request)]
-    is_named = given.call_id is not None or given.digest is not None or given.decision == "deny"
-    if len(meant) != 1 or not is_named:
-        calls = ", ".join(one.request.call_id for one in waiting) or "none"
+    matches = [approval for approval in waiting if _matches_request(answer, approval.request)]
+    names_call = answer.call_id is not None or answer.digest is not None or answer.decision == "deny"
+    if len(matches) != 1 or not names_call:
+        calls = ", ".join(approval.request.call_id for approval in waiting) or "none"
         message = f"Name one of the calls that wait, by `call_id` (and `run_id`) or `digest`: {calls}."
         raise ApiErrorRaised(ApiError(status=409, message=message, param="call_id", code="not_waiting"))
-    request = meant[0].request
-    said = ApprovalAnswer(approved=given.decision == "approve", by=owner or "client", note=given.note)
+    request = matches[0].request
+    approval_answer = ApprovalAnswer(approved=answer.decision == "approve", by=owner or "client", note=answer.note)
     try:
         await answer_approval(
-            journal, request.run_id, request.call_id, said, digest=request.digest if said.approved else None
+            journal,
+            request.run_id,
+            request.call_id,
+            approval_answer,
+            digest=request.digest if approval_answer.approved else None,
         )
     except (NotWaiting, ApprovalStale) as error:
         raise ApiErrorRaised(ApiError(status=409, message=error.message, code=error.code)) from None
-    return await _shown(visit, await visit.service.load_owned_run(owner, run_id))
+    return await _run_response(context, await context.service.load_owned_run(owner, run_id))
 
 
-def _is_meant(given: ApprovalWire, request: ApprovalRequest) -> bool:
-    named = [(given.call_id, request.call_id), (given.run_id, request.run_id), (given.digest, request.digest)]
-    return all(wanted in (None, there) for wanted, there in named)
+def _matches_request(answer: ApprovalWire, request: ApprovalRequest) -> bool:
+    pairs = [(answer.call_id, request.call_id), (answer.run_id, request.run_id), (answer.digest, request.digest)]
+    return all(expected in (None, actual) for expected, actual in pairs)
 
 
-async def _shown(visit: RequestContext, trace: Trace) -> web.Response:
-    waiting = await pending_approvals(visit.service.journal, run_id=trace.run_id) if trace.paused is not None else []
+async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
+    waiting = await pending_approvals(context.service.journal, run_id=trace.run_id) if trace.paused is not None else []
     answer_text = Result.of(trace).answer if trace.finished is not None else None
     body = {
         "id": trace.run_id,
@@ -96,22 +100,22 @@ async def _shown(visit: RequestContext, trace: Trace) -> web.Response:
         "usage": {"total_tokens": trace.usage.total_tokens},
         "waiting_for": [
             {
-                "run_id": one.request.run_id,
-                "call_id": one.request.call_id,
-                "tool": one.request.tool,
-                "arguments": dict(one.request.args),
-                "reasons": list(one.request.reasons),
-                "digest": one.request.digest,
+                "run_id": approval.request.run_id,
+                "call_id": approval.request.call_id,
+                "tool": approval.request.tool,
+                "arguments": dict(approval.request.args),
+                "reasons": list(approval.request.reasons),
+                "digest": approval.request.digest,
             }
-            for one in waiting
+            for approval in waiting
         ],
     }
     return web.Response(
         body=json.dumps(body, ensure_ascii=False, default=str).encode(errors="replace"),
         content_type="application/json",
-        headers=visit.headers,
+        headers=context.response_headers,
     )
 
 
-def _owner(visit: RequestContext) -> str:
-    return visit.key.name if visit.key is not None else ""
+def _owner(context: RequestContext) -> str:
+    return context.key.name if context.key is not None else ""

@@ -30,7 +30,7 @@ class ApiModel(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
 
-class Part(ApiModel):
+class MessagePart(ApiModel):
     """A part of a message's content; only texts can be read."""
 
     type: str
@@ -65,7 +65,7 @@ class ChatMessage(ApiModel):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
+    content: str | list[MessagePart] | None = None
     refusal: str | None = None
     name: str | None = None
     tool_calls: list[ToolCall] | None = None
@@ -138,34 +138,37 @@ class ChatRequest(ApiModel):
     @property
     def stops(self) -> tuple[str, ...]:
         """The texts before which the answer ends."""
-        given = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        return tuple(one for one in given if one)
+        texts = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        return tuple(text for text in texts if text)
 
     @property
     def token_limit(self) -> int | None:
         """How long one reply of the model may be."""
-        given = [one for one in (self.max_tokens, self.max_completion_tokens) if one is not None]
-        return min(given, default=None)
+        limits = [limit for limit in (self.max_tokens, self.max_completion_tokens) if limit is not None]
+        return min(limits, default=None)
 
     @property
-    def schema_wanted(self) -> Mapping[str, Any] | None:
+    def answer_schema(self) -> Mapping[str, Any] | None:
         """The JSON Schema that the answer must fit; None where it is a text."""
-        wanted = self.response_format
-        if wanted is None:
+        response_format = self.response_format
+        if response_format is None:
             return None
-        return wanted_schema(wanted.type, wanted.json_schema.schema_ if wanted.json_schema is not None else None)
+        return schema_for_format(
+            response_format.type,
+            response_format.json_schema.schema_ if response_format.json_schema is not None else None,
+        )
 
     @property
     def ignored(self) -> tuple[str, ...]:
         """What stands in the request and has no effect on the answer."""
-        own = [name for name in _WITHOUT_EFFECT if getattr(self, name) is not None]
+        own = [name for name in _IGNORED_FIELDS if getattr(self, name) is not None]
         if self.parallel_tool_calls is not None and not self.tools:
             own.append("parallel_tool_calls")
         return tuple(sorted([*own, *(name for name, value in (self.model_extra or {}).items() if value is not None)]))
 
 
-_WITHOUT_EFFECT = ("frequency_penalty", "presence_penalty", "seed", "metadata")
-_IMPOSSIBLE = {
+_IGNORED_FIELDS = ("frequency_penalty", "presence_penalty", "seed", "metadata")
+UNSUPPORTED_FIELDS = {
     "functions": "Use `tools`.",
     "function_call": "Use `tools` and `tool_choice`.",
     "audio": "Only text is served.",
@@ -180,13 +183,13 @@ def read_chat(body: bytes) -> ChatRequest:
     Raises:
         RequestRefused: it is no JSON, or a field has the wrong type or range; names the field.
     """
-    request = checked(ChatRequest, body)
+    request = parse_body(ChatRequest, body)
     for index, message in enumerate(request.messages):
         for number, call in enumerate(message.tool_calls or ()):
             if getattr(call, call.type) is None:
                 raise missing(f"messages[{index}].tool_calls[{number}].{call.type}")
     extra = request.model_extra or {}
-    for name, hint in _IMPOSSIBLE.items():
+    for name, hint in UNSUPPORTED_FIELDS.items():
         if extra.get(name) not in (None, False, [], 0):
             raise invalid(f"`{name}` is not supported. {hint}", name, "unsupported_parameter")
     if request.n not in (None, 1):
@@ -196,15 +199,15 @@ def read_chat(body: bytes) -> ChatRequest:
     modalities = extra.get("modalities")
     if modalities not in (None, ["text"], []):
         raise invalid("`modalities` other than text are not supported.", "modalities", "unsupported_value")
-    wanted = request.response_format
-    if wanted is not None and wanted.type == "json_schema" and (wanted.json_schema is None):
+    response_format = request.response_format
+    if response_format is not None and response_format.type == "json_schema" and (response_format.json_schema is None):
         raise missing("response_format.json_schema")
     if request.stream_options is not None and not request.stream:
         raise invalid("`stream_options` is only allowed with `stream`: true.", "stream_options")
     return request
 
 
-def checked(kind: type[T], body: bytes) -> T:
+def parse_body(model: type[T], body: bytes) -> T:
     """A body as a value of `kind`.
 
     Raises:
@@ -212,32 +215,32 @@ def checked(kind: type[T], body: bytes) -> T:
     """
     try:
         if b"NaN" in body or b"Infinity" in body:  # which are no JSON, and pydantic takes them
-            json.loads(body, parse_constant=_no_number)
-        return kind.model_validate_json(body)
+            json.loads(body, parse_constant=_reject_constant)
+        return model.model_validate_json(body)
     except RecursionError:
         raise invalid("The body is no JSON that can be read: it is nested too deeply.", None, "invalid_json") from None
     except ValidationError as error:
-        raise _told(error) from None
+        raise _request_error(error) from None
 
 
-def _tells(error: Mapping[str, Any]) -> tuple[int, bool]:
+def _specificity(error: Mapping[str, Any]) -> tuple[int, bool]:
     """How much a finding tells: the deepest most, and of the arms of a union the one whose type it was."""
     return len(error["loc"]), not error["type"].endswith("_type")
 
 
-def _no_number(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise invalid(f"The body is no valid JSON: {name} is no number.", None, "invalid_json")
 
 
-def _told(error: ValidationError) -> ApiErrorRaised:
+def _request_error(error: ValidationError) -> ApiErrorRaised:
     """The first thing that is wrong, with its place as OpenAI writes it."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    first = max(found, key=_tells) if len(found) > 1 else found[0]
+    findings = error.errors(include_url=False, include_input=False, include_context=False)
+    first = max(findings, key=_specificity) if len(findings) > 1 else findings[0]
     if first["type"] == "json_invalid":
         return invalid(
             f"The body is no valid JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", None, "invalid_json"
         )
-    path = place([part for part in first["loc"] if not _is_type_name(part)])
+    path = format_path([part for part in first["loc"] if not _is_type_name(part)])
     if not path:
         return invalid("The body must be a JSON object.", None, "invalid_type")
     if first["type"] == "missing":
@@ -245,7 +248,7 @@ def _told(error: ValidationError) -> ApiErrorRaised:
     return invalid_field(path, f"{first['msg']}.")
 
 
-def place(parts: Sequence[str | int]) -> str:
+def format_path(parts: Sequence[str | int]) -> str:
     """A place in a request: `messages[0].role`."""
     text = ""
     for part in parts:
@@ -303,7 +306,7 @@ def completion_id(run_id: str) -> str:
     return f"chatcmpl-{run_id}"
 
 
-class Chunks:
+class ChatChunks:
     """Makes the events of one stream."""
 
     def __init__(self, *, run_id: str, created: int, model: str, with_usage: bool) -> None:
@@ -314,7 +317,7 @@ class Chunks:
             "model": model,
         }
         self._with_usage = with_usage
-        self._begun = False
+        self._has_started = False
 
     def piece(self, text: str) -> bytes:
         """A piece of the answer; the first one also names the role."""
@@ -339,8 +342,8 @@ class Chunks:
         return sse({**self._head, "choices": [], "usage": usage_part(usage)})
 
     def _delta(self, delta: dict[str, Any], *, finish_reason: str | None = None, **more: Any) -> bytes:
-        if not self._begun:
-            self._begun = True
+        if not self._has_started:
+            self._has_started = True
             delta = {"role": "assistant", "content": "", **delta}
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
         chunk = {**self._head, "choices": [choice], **more}
@@ -359,7 +362,7 @@ def sse(value: Mapping[str, Any], event: str = "") -> bytes:
     return f"{head}data: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}\n\n".encode(errors="replace")
 
 
-def wanted_schema(kind: str, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def schema_for_format(kind: str, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The JSON Schema that an answer of this kind of format must fit; None where it is a text."""
     if kind == "text":
         return None

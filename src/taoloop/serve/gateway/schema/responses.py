@@ -20,13 +20,13 @@ from taoloop.serve.gateway.schema.chat import (
     ApiModel,
     ClientTool,
     OfferedFunction,
-    checked,
+    parse_body,
+    schema_for_format,
     sse,
-    wanted_schema,
 )
 
 _TEXT_PARTS = ("input_text", "output_text", "text")
-_MOST_ITEMS = 2_048
+_MAX_ITEMS = 2_048
 
 
 class InputPart(ApiModel):
@@ -83,7 +83,7 @@ class ResponsesRequest(ApiModel):
     """A request for a response."""
 
     model: Annotated[str, Field(min_length=1, max_length=512)]
-    input: str | Annotated[list[InputItem], Field(max_length=_MOST_ITEMS)]
+    input: str | Annotated[list[InputItem], Field(max_length=_MAX_ITEMS)]
     instructions: str | None = None
     stream: bool | None = None
     previous_response_id: str | None = None
@@ -100,30 +100,32 @@ class ResponsesRequest(ApiModel):
     store: bool | None = None
 
     @property
-    def schema_wanted(self) -> Mapping[str, Any] | None:
+    def answer_schema(self) -> Mapping[str, Any] | None:
         """The JSON Schema that the answer must fit."""
-        wanted = self.text.format if self.text is not None else None
-        if wanted is None:
+        text_format = self.text.format if self.text is not None else None
+        if text_format is None:
             return None
-        return wanted_schema(wanted.type, wanted.schema_)
+        return schema_for_format(text_format.type, text_format.schema_)
 
     @property
     def ignored(self) -> tuple[str, ...]:
         """What stands in the request and has no effect on the answer."""
-        kept = ["store"] if self.store is False else []  # every run is kept
+        own = ["store"] if self.store is False else []  # every run is kept
         if self.parallel_tool_calls is not None and not self.tools:
-            kept.append("parallel_tool_calls")
-        return tuple(sorted([*kept, *(name for name, value in (self.model_extra or {}).items() if value is not None)]))
+            own.append("parallel_tool_calls")
+        return tuple(sorted([*own, *(name for name, value in (self.model_extra or {}).items() if value is not None)]))
 
     @property
-    def offered(self) -> list[ClientTool]:
+    def client_tools(self) -> list[ClientTool]:
         """The client's tools as chat completions have them."""
         return [
             ClientTool(
                 type="function",
-                function=OfferedFunction(name=one.name or "", description=one.description, parameters=one.parameters),
+                function=OfferedFunction(
+                    name=tool.name or "", description=tool.description, parameters=tool.parameters
+                ),
             )
-            for one in self.tools or ()
+            for tool in self.tools or ()
         ]
 
     @property
@@ -146,7 +148,7 @@ class ResponsesRequest(ApiModel):
 TEXT_ITEM, CALL_ITEM = "msg_", "fc_"
 """What the ids of items begin with: that of a text goes on with the run, that of a call with the id of the call."""
 
-_IMPOSSIBLE = ("conversation", "prompt")
+UNSUPPORTED_FIELDS = ("conversation", "prompt")
 
 
 def read_responses(body: bytes) -> ResponsesRequest:
@@ -155,7 +157,7 @@ def read_responses(body: bytes) -> ResponsesRequest:
     Raises:
         RequestRefused: it is no JSON, or a field has the wrong type or range; names the field.
     """
-    request = checked(ResponsesRequest, body)
+    request = parse_body(ResponsesRequest, body)
     for index, tool in enumerate(request.tools or ()):
         if tool.type != "function":
             message = f"`tools[{index}].type` is {tool.type[:80]!r}: only functions of the client are served."
@@ -164,11 +166,11 @@ def read_responses(body: bytes) -> ResponsesRequest:
             raise missing(f"tools[{index}].name")
     if request.background:
         raise invalid("`background` is not supported.", "background", "unsupported_parameter")
-    for name in _IMPOSSIBLE:
+    for name in UNSUPPORTED_FIELDS:
         if (request.model_extra or {}).get(name) is not None:
             raise invalid(f"`{name}` is not supported.", name, "unsupported_parameter")
-    wanted = request.text.format if request.text is not None else None
-    if wanted is not None and wanted.type == "json_schema" and wanted.schema_ is None:
+    text_format = request.text.format if request.text is not None else None
+    if text_format is not None and text_format.type == "json_schema" and text_format.schema_ is None:
         raise missing("text.format.schema")
     return request
 
@@ -186,23 +188,23 @@ def _message(index: int, item: InputItem) -> dict[str, Any]:
     if item.kind == "function_call_output":
         if item.call_id is None or item.output is None:
             raise missing(f"{where}.{'call_id' if item.call_id is None else 'output'}")
-        return {"role": "tool", "tool_call_id": item.call_id, "content": _texts(item.output, f"{where}.output")}
+        return {"role": "tool", "tool_call_id": item.call_id, "content": _joined_text(item.output, f"{where}.output")}
     if item.kind != "message" or item.role is None:
         message = "It is no message with a role; only messages, function calls and their outputs can be read."
         raise invalid_field(f"{where}.type", message)
-    return {"role": item.role, "content": _texts(item.content or "", f"{where}.content")}
+    return {"role": item.role, "content": _joined_text(item.content or "", f"{where}.content")}
 
 
-def _texts(content: str | Sequence[InputPart], where: str) -> str:
+def _joined_text(content: str | Sequence[InputPart], where: str) -> str:
     if isinstance(content, str):
         return content
     texts = []
     for number, part in enumerate(content):
-        place = f"{where}[{number}]"
+        param = f"{where}[{number}]"
         if part.type == "refusal":
             texts.append(part.refusal or "")
         elif part.type not in _TEXT_PARTS or part.text is None:
-            raise invalid_field(f"{place}.type", f"It is {part.type[:80]!r}; only texts can be read.")
+            raise invalid_field(f"{param}.type", f"It is {part.type[:80]!r}; only texts can be read.")
         else:
             texts.append(part.text)
     return "".join(texts)
@@ -216,13 +218,13 @@ def response_id(run_id: str, turn: int = 0) -> str:
     return f"resp_{run_id}_{turn}" if turn else f"resp_{run_id}"
 
 
-def run_of(response: str) -> tuple[str, int]:
+def parse_response_id(response: str) -> tuple[str, int]:
     """The run of a response's id, and the turn in it; names no run if it is none."""
     run_id, _, turn = response.removeprefix("resp_").partition("_")
     return run_id, int(turn) if turn.isascii() and turn.isdecimal() and len(turn) < 10 else 0
 
 
-class ResponseParts:
+class ResponseEvents:
     """Makes one response, whole or as the events of a stream."""
 
     def __init__(self, request: ResponsesRequest, *, run_id: str, created: int, model: str, turn: int = 0) -> None:
@@ -238,21 +240,21 @@ class ResponseParts:
         text: str | None = None,
         usage: Usage | None = None,
         agent: Mapping[str, Any] | None = None,
-        refusal: ApiError | None = None,
-        why: str = "",
+        error: ApiError | None = None,
+        incomplete_reason: str = "",
         calls: Sequence[Mapping[str, Any]] = (),
     ) -> dict[str, Any]:
-        """The response object; `why` it is incomplete."""
+        """The response object, with the reason why it is incomplete."""
         request = self._request
-        error = None if refusal is None else {"code": "server_error", "message": refusal.message}
+        error_part = None if error is None else {"code": "server_error", "message": error.message}
         body: dict[str, Any] = {
             "id": self._id,
             "object": "response",
             "created_at": self._created,
             "status": status,
             "background": False,
-            "error": error,
-            "incomplete_details": {"reason": why} if why else None,
+            "error": error_part,
+            "incomplete_details": {"reason": incomplete_reason} if incomplete_reason else None,
             "instructions": request.instructions,
             "max_output_tokens": request.max_output_tokens,
             "metadata": request.metadata or {},
@@ -265,56 +267,64 @@ class ResponseParts:
             "temperature": 1.0 if request.temperature is None else request.temperature,
             "text": {"format": self._format()},
             "tool_choice": request.tool_choice or "auto",
-            "tools": [_echoed(one) for one in request.tools or ()],
+            "tools": [_tool_part(tool) for tool in request.tools or ()],
             "top_p": 1.0 if request.top_p is None else request.top_p,
             "truncation": "disabled",
         }
         if usage is not None:
-            body["usage"] = _usage(usage)
+            body["usage"] = _usage_part(usage)
         if request.user is not None:
             body["user"] = request.user
         if agent is not None:
             body["agent"] = dict(agent)
         return body
 
-    def begun(self) -> bytes:
+    def start(self) -> bytes:
         """The first events of a stream."""
         body = self.response(status="in_progress")
         return self._event("response.created", response=body) + self._event("response.in_progress", response=body)
 
     def piece(self, text: str) -> bytes:
         """A piece of the answer."""
-        head = b"" if self._has_item else self._opened()
+        head = b"" if self._has_item else self._open_item()
         return head + self._text_event("response.output_text.delta", delta=text, logprobs=[])
 
-    def ended(
+    def end(
         self,
         *,
         status: str,
         text: str,
         usage: Usage,
         agent: Mapping[str, Any],
-        refusal: ApiError | None = None,
-        why: str = "",
+        error: ApiError | None = None,
+        incomplete_reason: str = "",
         calls: Sequence[Mapping[str, Any]] = (),
     ) -> bytes:
         """The last events of a stream."""
         data = b""
-        if refusal is None and (text or not calls):
-            data += b"" if self._has_item else self._opened()
+        if error is None and (text or not calls):
+            data += b"" if self._has_item else self._open_item()
             data += self._text_event("response.output_text.done", text=text, logprobs=[])
-            data += self._text_event("response.content_part.done", part=_part(text))
+            data += self._text_event("response.content_part.done", part=_text_part(text))
             item = self._item(text, "completed" if status == "completed" else "incomplete")
             data += self._event("response.output_item.done", output_index=0, item=item)
         for index, call in enumerate(calls, start=int(self._has_item)):
-            data += self._called(index, call)
-        shown = text if refusal is None else None
-        body = self.response(status=status, text=shown, usage=usage, agent=agent, refusal=refusal, why=why, calls=calls)
+            data += self._call_events(index, call)
+        shown_text = text if error is None else None
+        body = self.response(
+            status=status,
+            text=shown_text,
+            usage=usage,
+            agent=agent,
+            error=error,
+            incomplete_reason=incomplete_reason,
+            calls=calls,
+        )
         return data + self._event(f"response.{status}", response=body)
 
-    def failed(self, refusal: ApiError) -> bytes:
+    def error_event(self, error: ApiError) -> bytes:
         """The event of a stream that goes no further."""
-        return self._event("error", code=refusal.code, message=refusal.message, param=refusal.param)
+        return self._event("error", code=error.code, message=error.message, param=error.param)
 
     def _output(self, text: str | None, status: str, calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The items: the text where there is any, or nothing else; then the calls."""
@@ -323,23 +333,23 @@ class ResponseParts:
         words = [] if calls and not text else [self._item(text, "completed" if status == "completed" else "incomplete")]
         return [*words, *(_call_item(call) for call in calls)]
 
-    def _called(self, index: int, call: Mapping[str, Any]) -> bytes:
+    def _call_events(self, index: int, call: Mapping[str, Any]) -> bytes:
         """A call of a tool of the client, which comes in one piece."""
         item, kind = _call_item(call), "response.function_call_arguments"
-        begun = {**item, "status": "in_progress", "arguments": ""}
+        started = {**item, "status": "in_progress", "arguments": ""}
         at = {"item_id": item["id"], "output_index": index}
         return (
-            self._event("response.output_item.added", output_index=index, item=begun)
+            self._event("response.output_item.added", output_index=index, item=started)
             + self._event(f"{kind}.delta", **at, delta=item["arguments"])
             + self._event(f"{kind}.done", **at, name=item["name"], arguments=item["arguments"])
             + self._event("response.output_item.done", output_index=index, item=item)
         )
 
-    def _opened(self) -> bytes:
+    def _open_item(self) -> bytes:
         self._has_item = True
         item = {**self._item("", "in_progress"), "content": []}
         added = self._event("response.output_item.added", output_index=0, item=item)
-        return added + self._text_event("response.content_part.added", part=_part(""))
+        return added + self._text_event("response.content_part.added", part=_text_part(""))
 
     def _text_event(self, kind: str, **fields: Any) -> bytes:
         return self._event(kind, item_id=self._item_id, output_index=0, content_index=0, **fields)
@@ -354,17 +364,17 @@ class ResponseParts:
             "type": "message",
             "status": status,
             "role": "assistant",
-            "content": [_part(text)],
+            "content": [_text_part(text)],
         }
 
     def _format(self) -> dict[str, Any]:
-        wanted = self._request.text.format if self._request.text is not None else None
-        if wanted is None:
+        text_format = self._request.text.format if self._request.text is not None else None
+        if text_format is None:
             return {"type": "text"}
-        return wanted.model_dump(by_alias=True, exclude_none=True)
+        return text_format.model_dump(by_alias=True, exclude_none=True)
 
 
-def _part(text: str) -> dict[str, Any]:
+def _text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
@@ -379,12 +389,12 @@ def _call_item(call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _echoed(tool: FunctionTool) -> dict[str, Any]:
+def _tool_part(tool: FunctionTool) -> dict[str, Any]:
     """A tool of the request, with what may be left out there and not here."""
     return {**tool.model_dump(), "strict": tool.strict is not False}
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _usage_part(usage: Usage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
