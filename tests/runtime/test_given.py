@@ -149,7 +149,7 @@ def test_a_call_that_waits_is_made_once_it_is_allowed() -> None:
 
     async def run() -> Result:
         await served.start(BOX.get("wipe"), {}, run_id="run")
-        return await served.go_on(BOX.get("wipe"), "run", approver=lambda _: ApprovalAnswer(approved=True, by="Ada"))
+        return await served.resume(BOX.get("wipe"), "run", approver=lambda _: ApprovalAnswer(approved=True, by="Ada"))
 
     assert asyncio.run(run()).answer == "wiped"
     assert DONE == ["wiped"]

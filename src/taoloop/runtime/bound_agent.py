@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import Tier
-from taoloop.core.events import Resumed, RunStarted
+from taoloop.core.events import ModelReplied, Resumed, RunStarted
 from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.limits import Limits
 from taoloop.core.policy import Policy, plain_policy, with_pin
@@ -246,6 +246,7 @@ class BoundAgent:
         trace: Trace,
         started: RunStarted,
         *,
+        decision: ModelReplied | None = None,
         listener: Listener | None = None,
         on_delta: DeltaListener | None = None,
         approver: Approver | None = None,
@@ -253,7 +254,8 @@ class BoundAgent:
     ) -> Result:
         """Start the run of `trace` (which is empty) in an open journal, and drive it.
 
-        `redactor` knows further secrets, such as those of the run around it.
+        `decision` is the first one, where it was made beforehand: secrets in it are kept for its call alone. `redactor`
+        knows further secrets, such as those of the run around it.
 
         Raises:
             RunExists: the journal has a run of that id.
@@ -263,6 +265,8 @@ class BoundAgent:
         with run_lock(journal, lease):
             runner = self._runner(trace, lease, journal, listener, on_delta, started.agent, approver, redactor)
             runner.note(started)
+            if decision is not None:
+                runner.note(decision)
             return await self._finish(runner)
 
     async def continue_run(

@@ -6,59 +6,39 @@ at, settled and undone like any other (`tao runs`, `tao show`, `tao settle`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Call
-from taoloop.core.events import ActionRequested, ApprovalRefused, Event, Resumed, RunStarted, Verdict
-from taoloop.core.limits import Limits
-from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
+from taoloop.core.events import ActionRequested, ApprovalRefused, Event, RunStarted, Verdict
 from taoloop.core.policy import Policy, Rule, VerdictKind, with_pin
 from taoloop.core.prompts import PromptSet
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.trace import Trace
-from taoloop.errors import ModelError, PolicyError
-from taoloop.journals.base import Journal, Lease
+from taoloop.journals.base import Journal
 from taoloop.policy.judge import Action
 from taoloop.policy.rules import Budgets, rule_matches
 from taoloop.policy.untrusted_index import argument_sources
+from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.request import Approver
+from taoloop.runtime.bound_agent import BoundAgent
 from taoloop.runtime.engine.clock import Clock, SystemClock, new_nonce
+from taoloop.runtime.planned_run import NO_LIMITS, bind_without_model, with_rule
 from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import acquire_run, require_resumable, run_lock
-from taoloop.runtime.runner import Listener, Runner
+from taoloop.runtime.run_lock import require_resumable
+from taoloop.runtime.runner import Listener
 from taoloop.strategies.single_call import SINGLE_CALL, decision_of, task_of
 from taoloop.tools.tool import Tool
-from taoloop.tools.toolbox import Toolbox
 
-_NO_LIMITS = Limits(
-    max_steps=None, max_consecutive_errors=None, max_total_errors=None, repeat_tell=None, repeat_stop=None
-)
-_NOTHING_SAID = ("",)
+_NO_TEXT = ("",)
 """What a person wrote in such a run: nothing that a value could be quoted from."""
 
 _MODEL = "offline"
-"""What the description of such a run names as its model: one that is always there. It is never asked."""
-
-
-class _Nobody:
-    """Stands where a run has no model."""
-
-    spec, dialect = _MODEL, "native"
-
-    async def complete(self, request: ModelRequest) -> ModelReply:  # noqa: ARG002  # the Protocol's signature
-        """Never asked."""
-        raise ModelError("A call that somebody else decided on has no model.")
-
-    def check_used(self, replies: int) -> None:
-        """Nothing was scripted."""
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
+"""What the description of such a run names as its model: one that always exists. It is never called."""
 
 
 @dataclass(kw_only=True)
@@ -106,65 +86,61 @@ class ToolCallRuns:
             RunExists: the journal has a run of that id.
             JournalError: the journal cannot keep the trace.
         """
-        self._require_transactions(tool)
+        started = RunStarted(
+            task=task_of(tool.name, args),
+            agent=self._spec(tool.card),
+            nonce=new_nonce(),
+            tainted=True,
+            trusted=_NO_TEXT,
+        )
         trace = Trace(run_id)
-        lease = await self.journal.create(run_id)
-        with run_lock(self.journal, lease):
-            runner = self._runner(trace, lease, tool, approver, listener)
-            runner.note(
-                RunStarted(
-                    task=task_of(tool.name, args),
-                    agent=self._spec(tool.card),
-                    nonce=new_nonce(),
-                    tainted=True,
-                    trusted=_NOTHING_SAID,
-                )
+        with self._counted(trace):
+            return await self._bound(tool).start(
+                self.journal,
+                trace,
+                started,
+                decision=decision_of(tool.name, args),
+                approver=approver,
+                listener=listener,
+                redactor=self.redactor,
             )
-            runner.note(decision_of(tool.name, args))  # as it came: secrets in it are kept for the call alone
-            return await self._drive(runner)
 
-    async def go_on(
+    async def resume(
         self, tool: Tool, run_id: str, *, approver: Approver | None = None, listener: Listener | None = None
     ) -> Result:
-        """Go on with a call that waits.
+        """Resume a call that waits.
 
         Raises:
-            RunNotFound, RunNotResumable, RunHeld: there is no such call that could be gone on with.
+            RunNotFound, RunNotResumable, RunHeld: there is no such call that could be resumed.
             JournalError: the journal cannot keep the trace.
         """
-        self._require_transactions(tool)
+        bound = self._bound(tool)
         trace = Trace(run_id, await self.journal.load(run_id))
-        require_resumable(trace, Toolbox([tool]))
-        lease = await acquire_run(self.journal, run_id, at=len(trace), take_over=False)
-        with run_lock(self.journal, lease):
-            runner = self._runner(trace, lease, tool, approver, listener)
-            runner.note(Resumed(limits=trace.limits, approved_tiers=None))
-            return await self._drive(runner)
+        require_resumable(trace, bound.toolbox)
+        with self._counted(trace):
+            return await bound.continue_run(
+                self.journal,
+                trace,
+                limits=trace.limits,
+                approver=approver,
+                listener=listener,
+                redactor=self.redactor,
+                at=len(trace),
+                take_over=False,
+            )
 
-    async def _drive(self, runner: Runner) -> Result:
+    @contextmanager
+    def _counted(self, trace: Trace) -> Iterator[None]:
         try:
-            await runner.advance()
+            yield
         finally:
             if self._budgets is not None:
-                self._budgets.settle(runner.trace)
-        return Result.of(runner.trace)
+                self._budgets.settle(trace)
 
-    def _runner(
-        self, trace: Trace, lease: Lease, tool: Tool, approver: Approver | None, listener: Listener | None
-    ) -> Runner:
-        return Runner(
-            trace,
-            lease,
-            journal=self.journal,
-            strategy=SINGLE_CALL,
-            model=_Nobody(),
-            toolbox=Toolbox([tool]),
-            clock=self.clock,
-            approver=approver,
-            listener=listener,
-            rules=() if self._budgets is None else (self._budgets.rule,),
-            redactor=self.redactor,
-        )
+    def _bound(self, tool: Tool) -> BoundAgent:
+        agent = AgentSettings(name=self.name, clock=self.clock, redact=False)  # secrets are those of `redactor`
+        rules = () if self._budgets is None else (self._budgets.rule,)
+        return bind_without_model(agent, _MODEL, SINGLE_CALL, (tool,), rules)
 
     def _spec(self, card: ToolCard) -> AgentSpec:
         return AgentSpec(
@@ -173,7 +149,7 @@ class ToolCallRuns:
             strategy=SINGLE_CALL.name,
             language=self.language,
             tools=(card,),
-            limits=_NO_LIMITS,
+            limits=NO_LIMITS,
             prompts=PromptSet(language=self.language),
             policy=policy_for(self.policy, card, self.approved_tiers),
             approved_tiers=self.approved_tiers,
@@ -181,12 +157,6 @@ class ToolCallRuns:
             memory=self.memory,
             tools_from=(self.origins[card.name],) if card.name in self.origins else (),
         )
-
-    def _require_transactions(self, tool: Tool) -> None:
-        if tool.connection_parameter is not None:
-            from taoloop.runtime.engine.transactional_tools import require_transactions  # noqa: PLC0415  # loads the database
-
-            require_transactions(self.journal, (tool,))
 
 
 def policy_for(policy: Policy, card: ToolCard, approved_tiers: Sequence[Tier]) -> Policy:
@@ -200,11 +170,7 @@ def policy_for(policy: Policy, card: ToolCard, approved_tiers: Sequence[Tier]) -
     verdict = "allow" if "destructive" in approved_tiers and not card.requires_approval else verdict
     if verdict is None:
         return policy
-    try:
-        rule = Rule(verdict=verdict, tool=card.name, name=f"destructive calls of {card.name}")
-        return replace(policy, rules=(*policy.rules, rule))
-    except PolicyError:  # a rule of the operator decides every call of this tool
-        return policy
+    return with_rule(policy, Rule(verdict=verdict, tool=card.name, name=f"destructive calls of {card.name}"))
 
 
 class _SharedBudgets:

@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Compensated, Event, Finished, Observed, RunStarted, Undo, Undoing, Verdict
-from taoloop.core.limits import Limits
-from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.policy import Policy, Rule, VerdictKind
 from taoloop.core.prompts import PromptSet
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import observation_text
-from taoloop.errors import ConfigError, FenceLost, ModelError, PolicyError, RunNotFound
+from taoloop.errors import ConfigError, FenceLost, RunNotFound
 from taoloop.journals.base import Journal, Lease
 from taoloop.journals.run_locks import locks_of
 from taoloop.policy import CodeRule
@@ -40,6 +37,7 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.bound_agent import BoundAgent
 from taoloop.runtime.engine.clock import new_nonce
+from taoloop.runtime.planned_run import NO_LIMITS, bind_without_model, with_rule
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import acquire_run, require_unlocked
 from taoloop.strategies.undo import PLAN, UNDO, call_of, number_of
@@ -48,9 +46,6 @@ from taoloop.tools.tool import Tool
 if TYPE_CHECKING:
     from taoloop.runtime.runner import Listener
 
-_NO_LIMITS = Limits(
-    max_steps=None, max_consecutive_errors=None, max_total_errors=None, repeat_tell=None, repeat_stop=None
-)
 _EN = {
     "task": "Undo run {run_id} back to the end of step {step}.",
     "all": "Undo run {run_id}.",
@@ -330,7 +325,7 @@ class _UndoSession:
                 strategy=UNDO.name,
                 language=spec.language,
                 tools=cards,
-                limits=_NO_LIMITS,
+                limits=NO_LIMITS,
                 prompts=PromptSet(language=spec.language),
                 policy=_asking(tree),
                 source=spec.source,
@@ -363,18 +358,7 @@ class _UndoSession:
             if place.agent is not None
             for rule in place.agent.settings.rules
         ]
-        return BoundAgent(
-            replace(
-                self.agent,
-                model=_Nobody(),
-                fallback=(),
-                tools=tuple(tools.values()),
-                strategy=UNDO,
-                output_type=None,
-                rules=tuple(rules),
-                approved_tiers=(),
-            )
-        )
+        return bind_without_model(self.agent, PLAN, UNDO, tuple(tools.values()), rules)
 
     def _listener(self, run_id: str, plan: Undoing | None) -> Listener | None:
         heard = self.on_event
@@ -463,22 +447,6 @@ class _Noting:
                 await self._work.note_outcome(entry, f"{self._run_id}:{seen.call_id}", seen)
 
 
-class _Nobody:
-    """Stands where a run has no model."""
-
-    spec, dialect = PLAN, "native"
-
-    async def complete(self, request: ModelRequest) -> ModelReply:  # noqa: ARG002  # the Protocol's signature
-        """Never asked."""
-        raise ModelError("An undo has no model.")
-
-    def check_used(self, replies: int) -> None:
-        """Nothing was scripted."""
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
-
-
 def _denying(rule: CodeRule) -> CodeRule:
     """A rule in Python of which only the denials count: what it lets pass is asked all the same."""
 
@@ -500,13 +468,5 @@ def _asking(tree: RunTree) -> Policy:
         for rule in place.trace.agent.policy.rules:
             pattern = rule.tool if rule.tool == "*" else f"{place.prefix}{rule.tool}"
             verdict: VerdictKind = "deny" if rule.verdict == "deny" else "ask"
-            asking = _with(asking, replace(rule, tool=pattern, verdict=verdict))
-    return _with(asking, Rule(verdict="ask", name="undo"))
-
-
-def _with(policy: Policy, rule: Rule) -> Policy:
-    """The policy with one rule more; as it was where a rule before decides the same calls."""
-    try:
-        return replace(policy, rules=(*policy.rules, rule))
-    except PolicyError:
-        return policy
+            asking = with_rule(asking, replace(rule, tool=pattern, verdict=verdict))
+    return with_rule(asking, Rule(verdict="ask", name="undo"))

@@ -84,7 +84,7 @@ class _Call:
         return await self.calls.start(self.tool, self.args, run_id=run_id, approver=approver, listener=listener)
 
     async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
-        return await self.calls.go_on(self.tool, run_id, approver=approver, listener=listener)
+        return await self.calls.resume(self.tool, run_id, approver=approver, listener=listener)
 
     async def result_for_host(self, result: Result) -> types.CallToolResult:
         return await results.result_of_call(self.calls.journal, result, self.tool.card)
@@ -92,7 +92,7 @@ class _Call:
     async def abandon(self, run_id: str) -> None:
         """Say no, so that nobody allows later what nobody waits for any more."""
         if Trace(run_id, await self.calls.journal.load(run_id)).status == "waiting":
-            await self.calls.go_on(self.tool, run_id, approver=_too_late)
+            await self.calls.resume(self.tool, run_id, approver=_too_late)
 
 
 def _too_late(request: ApprovalRequest) -> ApprovalAnswer | None:
