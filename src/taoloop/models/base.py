@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Protocol
 
-from taoloop.core.message import ModelReply
+from taoloop.core.message import Delta, ModelReply
 from taoloop.core.model_request import ModelRequest
 
 
@@ -42,6 +44,40 @@ class Model(Protocol):
     async def close(self) -> None:
         """Let go of connections. Closing twice is harmless."""
         ...
+
+
+DeltaListener = Callable[[Delta], None]
+"""Called with each piece of a reply, in the event loop, as soon as the model hands it over.
+
+One that raises is logged, gets no more of that reply, and the run continues.
+"""
+
+_LOG = logging.getLogger("taoloop")
+
+
+class DeltaFanout:
+    """Passes the pieces of one reply on to its listeners, without a queue.
+
+    `close` is for a reply that is complete or given up: its model may go on all the same.
+    """
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self, *listeners: DeltaListener | None) -> None:
+        self._listeners = [listener for listener in listeners if listener is not None]
+
+    def __call__(self, delta: Delta) -> None:
+        """Pass one piece on."""
+        for listener in tuple(self._listeners):
+            try:
+                listener(delta)
+            except Exception:  # noqa: BLE001  # a listener must not end the run
+                _LOG.exception("a listener to a model's reply failed; it gets no more of this reply")
+                self._listeners.remove(listener)
+
+    def close(self) -> None:
+        """Pass nothing on any more."""
+        self._listeners.clear()
 
 
 def is_language_model(model: object) -> bool:

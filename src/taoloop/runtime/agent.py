@@ -18,13 +18,13 @@ from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
+from taoloop.models.base import DeltaListener
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.agent_setup import as_tuple, is_text, with_limits
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.chat import Chat, has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
-from taoloop.runtime.engine.delta_fanout import DeltaListener
 from taoloop.runtime.print_listener import listeners
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import require_resumable

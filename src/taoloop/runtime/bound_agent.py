@@ -22,7 +22,7 @@ from taoloop.dialects import get_dialect
 from taoloop.errors import RunNotResumable
 from taoloop.journals.base import Journal, Lease
 from taoloop.journals.memory import MemoryJournal
-from taoloop.models.base import Model, is_language_model
+from taoloop.models.base import DeltaListener, Model, is_language_model
 from taoloop.policy import needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
 from taoloop.runtime.agent_settings import AUTO, AgentSettings
@@ -36,7 +36,6 @@ from taoloop.runtime.agent_setup import (
     toolbox_of,
 )
 from taoloop.runtime.approvals.request import Approver
-from taoloop.runtime.engine.delta_fanout import DeltaListener
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import acquire_run, run_lock

@@ -26,14 +26,13 @@ from taoloop.core.views.transcript import observation_text
 from taoloop.dialects.reply_events import AnswerCheck, reply_to_events
 from taoloop.errors import HandedOver, InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
-from taoloop.models.base import Model
+from taoloop.models.base import DeltaFanout, DeltaListener, Model
 from taoloop.policy import CodeRule, judge
 from taoloop.runtime.approvals.in_doubt import ask_person, run_probe
 from taoloop.runtime.approvals.questions import Questions, denying_rule
 from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, answer_fact
 from taoloop.runtime.child_run import BudgetShare, ParentRun
 from taoloop.runtime.engine.clock import Clock
-from taoloop.runtime.engine.delta_fanout import DeltaFanout, DeltaListener
 from taoloop.runtime.engine.early_reads import EarlyReads
 from taoloop.runtime.engine.redaction import RealArguments, RedactedDeltas
 from taoloop.runtime.engine.time_limit import within
@@ -203,7 +202,7 @@ class Runner:
             if hearing is not None:
                 if self._deltas is not None:
                     self._deltas.end()
-                hearing.end()
+                hearing.close()
         if self._early is not None and hearing is not None:  # a question beside the decision leaves its reads alone
             facts = [*self._early.reconcile(facts), *facts]
         for fact in facts:
@@ -221,7 +220,7 @@ class Runner:
             for left in self._early.expect(effect):
                 self.note(left)
             listeners.insert(0, self._early.on_delta)
-        return DeltaFanout(listeners)
+        return DeltaFanout(*listeners)
 
     async def _begin_early(self, call_id: str, key: str, tool: Tool, prepared: ValidatedArgs) -> Outcome:
         context = self._context(tool, call_id, key)
@@ -254,7 +253,7 @@ class Runner:
         """Tell who watches what a tool says of its work."""
         if self._on_delta is not None:
             shown = text if self._clean is None else self._clean(text)
-            DeltaFanout([self._on_delta])(Delta(kind="progress", name=name, text=shown))
+            DeltaFanout(self._on_delta)(Delta(kind="progress", name=name, text=shown))
 
     def _literals(self, call_id: str, args: Any) -> Mapping[str, str]:
         """The decimals of a call as they stand in the reply that asked for it, or as a person put them there."""

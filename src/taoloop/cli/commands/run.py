@@ -48,12 +48,12 @@ from taoloop.core.events import Event
 from taoloop.core.policy import PROFILES
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunHeld, RunNotResumable, TaoError
+from taoloop.models.base import DeltaListener
 from taoloop.models.wrappers.build import split_specs
 from taoloop.runtime.after.recovery import Recovered
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.runtime.engine.delta_fanout import DeltaListener
 from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import inner_agents

@@ -20,7 +20,7 @@ from taoloop.core.codec import event_line
 from taoloop.core.events import Event
 from taoloop.core.message import Delta
 from taoloop.core.trace import Trace
-from taoloop.runtime.engine.delta_fanout import DeltaListener
+from taoloop.models.base import DeltaListener
 
 _TAIL_CHARS, _TAIL_LINES = 2_000, 6  # of a reply while it is being written
 _QUIET_S = 0.3  # what is done sooner than this shows no spinner, so that quick steps do not flicker

@@ -14,9 +14,9 @@ from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.message import Delta, ModelReply, Usage
 from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
+from taoloop.models.base import DeltaFanout
 from taoloop.models.http.errors import error_of, parse_provider_error, refusal_in
 from taoloop.models.http.lenient_json import parsed
-from taoloop.models.http.reply_builder import DeltaNotifier
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport, Reader
 from taoloop.models.http.unsupported_params import UnsupportedParameters
 from taoloop.models.openai.names import ToolNameMap
@@ -264,10 +264,10 @@ def _what_else(answer: HttpResponse) -> str:
 
 
 def _tell_whole(reply: ModelReply, request: ModelRequest) -> None:
-    listening = DeltaNotifier(request.on_delta)
+    listening = DeltaFanout(request.on_delta)
     if reply.thinking:
-        listening.tell(Delta(kind="thinking", text=reply.thinking))
+        listening(Delta(kind="thinking", text=reply.thinking))
     if reply.text:
-        listening.tell(Delta(kind="text", text=reply.text))
+        listening(Delta(kind="text", text=reply.text))
     for index, call in enumerate(reply.tool_calls):
-        listening.tell(Delta(kind="call", text=call.arguments, index=index, name=call.name, done=True))
+        listening(Delta(kind="call", text=call.arguments, index=index, name=call.name, done=True))

@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from pydantic_core import from_json
 
 from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
 from taoloop.errors import ModelReplyUnreadable
+from taoloop.models.base import DeltaFanout
 from taoloop.models.http.lenient_json import joined
 from taoloop.models.http.transport import MAX_REPLY_BYTES
 from taoloop.models.openai.names import ToolNameMap
-
-_LOG = logging.getLogger("taoloop")
-
-
-class DeltaNotifier:
-    """Passes deltas on. A listener that raises is logged and not called again for this reply."""
-
-    __slots__ = ("_on_delta",)
-
-    def __init__(self, on_delta: Callable[[Delta], None] | None) -> None:
-        self._on_delta = on_delta
-
-    def tell(self, delta: Delta) -> None:
-        """Pass one piece on."""
-        if self._on_delta is None:
-            return
-        try:
-            self._on_delta(delta)
-        except Exception:  # noqa: BLE001  # it is the caller's own code
-            self._on_delta = None
-            _LOG.exception("a listener to a model's reply failed; it hears no more of this one")
-
 
 _CALL_CHARS = 256
 """What a call counts for beside its arguments."""
@@ -48,7 +26,7 @@ class Assembly:
     """
 
     def __init__(self, spec: str, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
-        self._spec, self._names, self._listening = spec, names, DeltaNotifier(on_delta)
+        self._spec, self._names, self._listening = spec, names, DeltaFanout(on_delta)
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: list[_Call] = []
@@ -58,13 +36,13 @@ class Assembly:
         """The reply's text goes on."""
         self._grow(len(piece))
         self._text.append(piece)
-        self._listening.tell(Delta(kind="text", text=piece))
+        self._listening(Delta(kind="text", text=piece))
 
     def thinking(self, piece: str) -> None:
         """The separate thinking goes on."""
         self._grow(len(piece))
         self._thinking.append(piece)
-        self._listening.tell(Delta(kind="thinking", text=piece))
+        self._listening(Delta(kind="thinking", text=piece))
 
     def begin_call(self, name: str, call_id: str | None) -> int:
         """A tool call begins; gives its number."""
@@ -122,7 +100,7 @@ class Assembly:
         )
 
     def _tell(self, number: int, piece: str, *, done: bool = False) -> None:
-        self._listening.tell(Delta(kind="call", text=piece, index=number, name=self._calls[number].name, done=done))
+        self._listening(Delta(kind="call", text=piece, index=number, name=self._calls[number].name, done=done))
 
     def _grow(self, chars: int) -> None:
         self._size += chars

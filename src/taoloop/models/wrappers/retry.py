@@ -10,8 +10,7 @@ from dataclasses import replace
 from taoloop.core.message import Delta, ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelError, ModelTimeout, ModelUnavailable
-from taoloop.models.base import Model, is_language_model
-from taoloop.models.http.reply_builder import DeltaNotifier
+from taoloop.models.base import DeltaFanout, Model, is_language_model
 from taoloop.models.settings import Retry
 from taoloop.models.wrappers.waiting import REAL_PACE, Pace
 
@@ -42,7 +41,7 @@ class RestartingStream:
         """What was shown is void; nothing is said if nothing was shown."""
         if self._shown and self._listener is not None:
             self._shown = False
-            DeltaNotifier(self._listener).tell(Delta(kind="restart"))
+            DeltaFanout(self._listener)(Delta(kind="restart"))
 
     def _hear(self, delta: Delta) -> None:
         self._shown = True

@@ -51,8 +51,8 @@ from taoloop.serve.gateway.higress.json_response import rewrite_as_json
 if TYPE_CHECKING:
     from taoloop.core.agent_spec import AgentSpec
     from taoloop.journals.base import Journal
+    from taoloop.models.base import DeltaListener
     from taoloop.runtime.agent import Agent
-    from taoloop.runtime.engine.delta_fanout import DeltaListener
     from taoloop.runtime.runner import Listener
     from taoloop.serve.gateway.config.model import ServedAgent
     from taoloop.serve.gateway.schema.chat import ClientTool
