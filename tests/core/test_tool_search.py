@@ -14,8 +14,8 @@ from taoloop.core.cards.tool_search import (
     is_discovery_tool,
     listed_cards,
     rank_cards,
+    search_words,
     unwrap_call_tool,
-    words,
 )
 from taoloop.core.decision import Call
 
@@ -52,7 +52,7 @@ def test_what_fits_nothing_finds_nothing() -> None:
 
 
 def test_words_are_split_and_without_plural() -> None:
-    assert words("listAllBranches of the HTTPServer 中国人") == {
+    assert search_words("listAllBranches of the HTTPServer 中国人") == {
         *("list", "all", "branche", "http", "server", "中", "国", "人", "中国", "国人"),
     }
 

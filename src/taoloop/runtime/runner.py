@@ -16,7 +16,6 @@ from taoloop.core.decision import Call
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
 from taoloop.core.handles.opaque_observation import READER
-from taoloop.core.limit_checks import remaining_s
 from taoloop.core.message import Delta
 from taoloop.core.redaction.redactor import Redactor, contains_redaction
 from taoloop.core.texts import end_message
@@ -39,6 +38,7 @@ from taoloop.runtime.engine.time_limit import within
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation
 from taoloop.strategies import Strategy
 from taoloop.strategies.finish import on_model_error
+from taoloop.strategies.limit_checks import remaining_s
 from taoloop.tools.tool import Tool, ToolContext, ValidatedArgs
 from taoloop.tools.toolbox import Toolbox
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from taoloop.core.decision import cited_ids
 from taoloop.core.effects import CallModel
 from taoloop.core.events import Fact, Finished, LimitReached, ModelErred
-from taoloop.core.limit_checks import time_limit
 from taoloop.core.texts import end_message, limit_text
 from taoloop.core.trace import Trace
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout
+from taoloop.strategies.limit_checks import time_limit
 
 
 def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finished:

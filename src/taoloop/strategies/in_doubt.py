@@ -13,9 +13,9 @@ from typing import Literal
 
 from taoloop.core.action_requests import refused_observation
 from taoloop.core.events import Fact, Fault, InDoubt, Observed
-from taoloop.core.limit_checks import remaining_s
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
+from taoloop.strategies.limit_checks import remaining_s
 
 MAX_ATTEMPTS = 5
 """How often one call is begun without a person: a call that takes its process down with it must come to an end."""

@@ -24,7 +24,6 @@ from taoloop.core.events import (
     Noted,
     Observed,
 )
-from taoloop.core.limit_checks import exceeded_limit, exceeded_step_limit, remaining_s
 from taoloop.core.message import Message, Purpose
 from taoloop.core.model_request import new_model_request
 from taoloop.core.texts import end_message
@@ -39,6 +38,7 @@ from taoloop.policy import needs_intent
 from taoloop.strategies.compaction import make_room
 from taoloop.strategies.finish import limit_finish, model_failed
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
+from taoloop.strategies.limit_checks import exceeded_limit, exceeded_step_limit, remaining_s
 
 _SIDE_PURPOSES = ("compact", "pin")  # asked beside the conversation, and not for a decision
 _WITHOUT_TOOLS = ("close", *_SIDE_PURPOSES)

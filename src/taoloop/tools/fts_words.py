@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from taoloop.core.words import CJK, cjk_pairs
+
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 """What FTS5 does with these words: without accents and English endings."""
 
 _MOST_WORDS = 200  # of a query: enough for any question, and a bound for the search
 
-_CJK = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _MARKS = "\u0300-\u036f"  # accents that belong to no character of their own, which FTS5 takes off
 _UNSEEN = re.compile("[\u00ad\u2060\ufeff]")  # soft hyphens and their like, which may stand in the middle of a word
-_PIECE = re.compile(rf"(?P<cjk>[{_CJK}]+)|(?P<word>(?:[^\W{_CJK}_]|[{_MARKS}])+)")
+_PIECE = re.compile(rf"(?P<cjk>[{CJK}]+)|(?P<word>(?:[^\W{CJK}_]|[{_MARKS}])+)")
 
 
 def index_terms(text: str) -> list[str]:
@@ -25,7 +26,7 @@ def index_terms(text: str) -> list[str]:
     words: list[str] = []
     for piece in _PIECE.finditer(_folded(text)):
         if run := piece["cjk"]:
-            words += [*run, *_pairs(run)]
+            words += [*run, *cjk_pairs(run)]
         else:
             words.append(piece["word"])
     return words
@@ -36,12 +37,8 @@ def query_terms(text: str) -> list[str]:
     words: dict[str, None] = {}
     for piece in _PIECE.finditer(_folded(text)):
         run = piece["cjk"]
-        words |= dict.fromkeys([piece["word"]] if not run else _pairs(run) or [run])
+        words |= dict.fromkeys([piece["word"]] if not run else cjk_pairs(run) or [run])
     return list(words)[:_MOST_WORDS]
-
-
-def _pairs(run: str) -> list[str]:
-    return [run[place : place + 2] for place in range(len(run) - 1)]
 
 
 def _folded(text: str) -> str:

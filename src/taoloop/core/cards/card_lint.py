@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.words import name_words, stem
 
 _VERB_GROUPS: dict[str, tuple[str, str]] = {
     "read": (
@@ -53,7 +54,7 @@ _EMPTY_WORDS = frozenset(
         " things tmp tool tools untitled use util utils v version work wrapper",
     )
 )
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_VERB_ENDINGS = ("ing", "es", "s")  # a past begins no clause that says what a tool does
 _TYPE_KEYS = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
 _DESCRIPTION_KEYS = ("description", "enum", "const", "format", "pattern", "examples")
 
@@ -82,7 +83,7 @@ def lint(card: ToolCard) -> tuple[Finding, ...]:
 
 
 def _check_name(card: ToolCard) -> Iterator[Finding]:
-    words = _words(card.name)
+    words = name_words(card.name)
     if all(word in _EMPTY_WORDS or word.isdigit() or len(word) == 1 for word in words):
         yield Finding(
             code="meaningless_name",
@@ -218,15 +219,11 @@ def _check_examples(card: ToolCard) -> Iterator[Finding]:
             )
 
 
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(name)]
-
-
 def _acts(text: str) -> dict[str, str]:
     """The verbs that begin a clause, each with its group."""
     acts: dict[str, str] = {}
     for match in _CLAUSE.finditer(text.lower()):
-        verb = _stem(match["verb"])
+        verb = _verb_stem(match["verb"])
         if verb in _GROUP_OF_VERB and (match.start() == 0 or verb not in _AMBIGUOUS or _has_object(text, match)):
             acts[verb] = _GROUP_OF_VERB[verb]
     for match in _CHINESE_CLAUSE.finditer(text):
@@ -240,28 +237,24 @@ def _has_object(text: str, match: re.Match[str]) -> bool:
 
 
 def _acts_in_name(name: str) -> dict[str, str]:
-    words = _words(name)
+    words = name_words(name)
     if "and" not in words and "or" not in words:
         return {}
     return {word: _GROUP_OF_VERB[word] for word in words if word in _GROUP_OF_VERB}
 
 
 def _leading_acts(card: ToolCard) -> Mapping[str, Any]:
-    words = _words(card.name)
+    words = name_words(card.name)
     first = words[0] if words else ""
     from_name = (
         {first: _GROUP_OF_VERB[first]} if len(words) > 1 and first in _GROUP_OF_VERB and first not in _AMBIGUOUS else {}
     )
     chinese = {verb: group for verb, group in _GROUP_OF_CHINESE_VERB.items() if card.purpose.strip().startswith(verb)}
     opening = re.match(r"\s*([A-Za-z]+)", card.purpose)
-    verb = _stem(opening[1].lower()) if opening else ""
+    verb = _verb_stem(opening[1].lower()) if opening else ""
     from_purpose = {verb: _GROUP_OF_VERB[verb]} if verb in _GROUP_OF_VERB and verb not in _AMBIGUOUS else {}
     return {**from_name, **chinese, **from_purpose}
 
 
-def _stem(verb: str) -> str:
-    """The verb without the ending of the third person or the gerund."""
-    for ending, instead in (("", ""), ("es", ""), ("s", ""), ("ies", "y"), ("ing", ""), ("ing", "e")):
-        if verb.endswith(ending) and verb[: len(verb) - len(ending)] + instead in _GROUP_OF_VERB:
-            return verb[: len(verb) - len(ending)] + instead
-    return verb
+def _verb_stem(verb: str) -> str:
+    return stem(verb, _GROUP_OF_VERB, _VERB_ENDINGS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, cast
 
+from taoloop.core.words import name_words
 from taoloop.errors import ToolDefinitionError
 
 Tier = Literal["read", "draft", "write", "destructive"]
@@ -27,7 +28,6 @@ ROLES = ("target", "value", "content", "minor")
 _ADDRESS_WORDS = frozenset(
     re.findall(r"\w+", "url urls uri uris link links href endpoint webhook host hostname domain website")
 )
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MAX_SCHEMA_DEPTH = 8  # levels of a schema that are looked at
 
 DEFAULT_TIMEOUT_S = 30.0
@@ -236,7 +236,7 @@ class ToolCard:
 
 def _is_address(name: str, rule: Any, depth: int = 0) -> bool:
     """Whether a parameter, or a part of it, takes a place on the network, by its format or its name."""
-    if any(word.lower() in _ADDRESS_WORDS for word in _WORD.findall(name)):
+    if not _ADDRESS_WORDS.isdisjoint(name_words(name)):
         return True
     if not isinstance(rule, Mapping) or depth > _MAX_SCHEMA_DEPTH:
         return False

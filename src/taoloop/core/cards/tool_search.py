@@ -16,6 +16,7 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.core.decision import Call
+from taoloop.core.words import CJK, cjk_pairs, name_words, stem
 
 FIND_TOOL = ToolCard(
     name="find_tool",
@@ -90,8 +91,7 @@ CALL_TOOL = ToolCard(
     tier="destructive",  # as strict as anything that it may stand for; the call that is meant is judged by its own card
 )
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_HAN = re.compile(r"[\u3400-\u9fff]+")
+_CJK_RUN = re.compile(f"[{CJK}]+")
 _STOP_WORDS = frozenset(
     re.findall(r"\w+", "a an and any at by for from in into is it its of on or the this that to with 的 了 和")
 )
@@ -123,7 +123,7 @@ def is_discovery_tool(card: ToolCard | None) -> bool:
 def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:
     """The cards that fit the words of a query, the best first; a word counts more the fewer cards have it."""
     index = [(card, _weights(card)) for card in cards]
-    query_words = words(query)
+    query_words = search_words(query)
     document_counts = Counter(word for _, weights in index for word in query_words if word in weights)
     scored = [
         (
@@ -140,12 +140,12 @@ def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[Too
     return tuple(index[-number][0] for _, number in best)
 
 
-def words(text: str) -> set[str]:
+def search_words(text: str) -> set[str]:
     """The words of a text to compare it by: without endings of the plural, Chinese as characters and pairs of them."""
-    terms = {_stem(word.lower()) for word in _WORD.findall(text[:_MAX_TEXT_CHARS])}
-    for run in _HAN.findall(text[:_MAX_TEXT_CHARS]):
+    terms = {stem(word) for word in name_words(text[:_MAX_TEXT_CHARS])}
+    for run in _CJK_RUN.findall(text[:_MAX_TEXT_CHARS]):
         terms.update(run)
-        terms.update(run[at : at + 2] for at in range(len(run) - 1))
+        terms.update(cjk_pairs(run))
     return terms - _STOP_WORDS
 
 
@@ -156,17 +156,9 @@ def _weights(card: ToolCard) -> dict[str, float]:
         (_USE_WEIGHT, f"{card.purpose} {card.use_when}"),
         (_NAME_WEIGHT, card.name),
     ):
-        for word in words(text):
+        for word in search_words(text):
             weights[word] = weights.get(word, 0.0) + weight
     return weights
-
-
-def _stem(word: str) -> str:
-    if word.endswith("ies") and len(word) > 4:
-        return f"{word[:-3]}y"
-    if word.endswith("s") and not word.endswith("ss") and len(word) > 3:
-        return word[:-1]
-    return word
 
 
 def summary_of(card: ToolCard, schema: Mapping[str, Any]) -> dict[str, Any]:

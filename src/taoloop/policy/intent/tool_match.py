@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.words import name_words
 from taoloop.policy.intent.requests import Request, chinese_requests, mentions_outright, requests_of
 from taoloop.policy.intent.vocabulary import (
     ACTS,
@@ -28,33 +29,12 @@ from taoloop.policy.intent.vocabulary import (
     VAGUE_CHINESE_ACTS,
     VERBS,
     stem,
+    words_of,
 )
 from taoloop.policy.value_match import normalise_text
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ENGLISH_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_FUNCTION_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "to",
-        "of",
-        "for",
-        "in",
-        "on",
-        "by",
-        "with",
-        "and",
-        "or",
-        "from",
-        "my",
-        "all",
-        "get",
-        "is",
-        "new",
-    ]
-)
+_FUNCTION_WORDS = words_of("a an the to of for in on by with and or from my all get is new")
 _CREATING_VERBS = frozenset({"create", "make", "new", "setup"})
 _PUTTING_VERBS = frozenset({"add", "put", "write", "append", "insert", "save", "store", "set", "note", "register"})
 _VERB_SYNONYMS = {"new": "create"}
@@ -155,7 +135,7 @@ class _ToolAct:
 @lru_cache(maxsize=4096)
 def _tool_act(name: str, purpose: str) -> _ToolAct:
     """The act of a tool: the verb in its name, else the first one of its purpose, with all that means the same."""
-    words = [stem(word.lower()) for word in _WORD.findall(name)]
+    words = [stem(word) for word in name_words(name) if word.isalpha()]
     verbs = [word for word in words if word in VERBS or word in _VERB_SYNONYMS]
     verb = next((word for word in verbs if word not in AMBIGUOUS_VERBS), verbs[0] if verbs else "")
     if not verb:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from taoloop.core.words import split_ending
+
 
 def words_of(text: str) -> frozenset[str]:
     """The words of a list."""
@@ -197,42 +199,14 @@ VAGUE_CHINESE_ACTS = words_of(
 )
 """Chinese acts that say too little alone."""
 
-_IRREGULAR = {
-    "sent": "send",
-    "paid": "pay",
-    "wrote": "write",
-    "written": "write",
-    "bought": "buy",
-    "made": "make",
-    "gave": "give",
-    "given": "give",
-    "told": "tell",
-    "kept": "keep",
-    "ran": "run",
-}
+_STEMS = frozenset((*VERBS, *KIND_OF, *NOUN_ACTS)) - {"booking"}  # which is "book" before it is a noun
 
 
 def stem(word: str) -> str:
-    """The word without the ending of a plural, a past or a gerund; good enough to compare words."""
+    """The stem of an English word, by the words that are listed here."""
     return stem_and_ending(word)[0]
 
 
 def stem_and_ending(word: str) -> tuple[str, str]:
-    """The stem, and which ending was taken from it: ``ing``, ``ed`` (a past), ``s`` or none."""
-    word = word.removesuffix("'s")
-    if (root := _IRREGULAR.get(word)) is not None:
-        return root, "ed"
-    if word in VERBS or word in KIND_OF:
-        return word, ""
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            short = word[: -len(ending)]
-            if ending in ("ing", "ed") and len(short) > 3 and short[-1] == short[-2] and short[-1] not in "lse":
-                short = short[:-1]
-            single = short[:-1] if short[-2:-1] == short[-1:] else short  # cancelled
-            kind = "s" if ending == "es" else ending
-            for whole in (short, short + "e", short[:-1] + "y" if short.endswith("i") else short, single):
-                if whole in VERBS or whole in KIND_OF or whole in NOUN_ACTS:
-                    return whole, kind
-            return short, kind
-    return word, ""
+    """The stem, and which ending was taken from it: `ing`, `ed` (a past), `s` or none."""
+    return split_ending(word, _STEMS)
