@@ -15,7 +15,7 @@ from taoloop.dialects import DIALECTS, get_dialect
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, clean_reply
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.placeholders import is_placeholder
-from taoloop.dialects.parsing.reply_parser import read_text
+from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.prompt.untrusted_frame import defuse_markers
 from taoloop.dialects.prose_dialect import TextReplyDialect
 
@@ -90,7 +90,7 @@ def read(name: str, reply: ModelReply) -> Decision | Problem:
 def tolerant(text: str) -> Decision | Problem:
     """What the tolerant reader makes of a text, without the short way before it."""
     try:
-        return read_text(clean_reply(text), CARDS)
+        return parse_reply(clean_reply(text), CARDS)
     except ReplyParseError as refused:
         return refused.problem
 

@@ -19,7 +19,7 @@ from taoloop.dialects.parsing.leaked_calls import OPENER
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.patterns import BEGINS, FOREIGN_TURN
 from taoloop.dialects.parsing.placeholders import HTML_TAG, answer_text
-from taoloop.dialects.parsing.reply_parser import read_text
+from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.parsing.strict_json import NotJsonError, canonical_json, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
 from taoloop.dialects.prompt.opaque_observations import with_written_args
@@ -94,7 +94,7 @@ class NativeDialect:
             if (tagged := _IN_TAGS.fullmatch(text)) is not None:
                 text = tagged[2].strip()
             if not text or _EMPTY_FENCE.fullmatch(text):
-                raise ReplyParseError("empty", "The reply is empty: neither a tool call nor an answer.")
+                raise ReplyParseError("empty", "empty_native")
             if (turn := _find_next_turn(text)) and not _holds_decision(text[:turn], cards):
                 text = text[:turn].rstrip()
             elif _holds_decision(text, cards):
@@ -156,7 +156,7 @@ def _parse_call(tool_call: ToolCallText, cards: Sequence[ToolCard]) -> Call:
     value, is_guess = _parse_bare_argument(name, source, cards) or _parse_arguments(name, source)
     call = build_call(name, value, cards, is_guess=is_guess)
     if not isinstance(call.args, dict):
-        raise ReplyParseError("bad_json", f"The arguments of {name!r} are no JSON object.", source)
+        raise ReplyParseError("bad_json", "arguments_no_object", source, tool=name)
     return Call(tool=call.tool, args=call.args, ref=tool_call.id)
 
 
@@ -179,9 +179,9 @@ def _parse_arguments(name: str, source: str) -> tuple[Any, bool]:
                 break
             end = skip_extra_closers(source, copy.end)
         if end < len(source):
-            raise NotJsonError("something else follows the object")
+            raise NotJsonError("json_object_follows")
     except NotJsonError as error:
-        raise ReplyParseError("bad_json", f"The arguments of {name!r} are not valid JSON: {error}.", source) from None
+        raise ReplyParseError("bad_json", "arguments_not_json", source, tool=name, error=error.text) from None
     return parsed.value, parsed.is_guess
 
 
@@ -209,11 +209,9 @@ def _check_text_agrees(text: str, calls: tuple[Call, ...], cards: Sequence[ToolC
     """
     if not text or not _holds_decision(text, cards):
         return
-    decision = read_text(text, cards)
+    decision = parse_reply(text, cards)
     if isinstance(decision, Answer) or len(calls) != 1 or not json_equal(decision.calls[0].args, calls[0].args):
-        raise ReplyParseError(
-            "two_decisions", "The text beside the tool call holds another decision; nothing was run.", text
-        )
+        raise ReplyParseError("two_decisions", "text_beside_call", text)
 
 
 def _parse_text_call(text: str, cards: Sequence[ToolCard], *, json_answer: bool) -> Decision:
@@ -225,13 +223,11 @@ def _parse_text_call(text: str, cards: Sequence[ToolCard], *, json_answer: bool)
     Raises:
         ReplyParseError: there is none that may be believed.
     """
-    decision = read_text(text, cards, json_answer=json_answer)
+    decision = parse_reply(text, cards, json_answer=json_answer)
     if isinstance(decision, Answer):
         return decision
     if _INVENTED_RESULT.search(text):
-        raise ReplyParseError(
-            "invented_observation", "You wrote the result of the tool yourself; nothing was run.", text
-        )
+        raise ReplyParseError("invented_observation", "invented_tool_result", text)
     card = resolve_tool_name(decision.calls[0].tool, cards)
     is_marked = _LEAK.search(text) is not None or any(label_kind(label) == "action" for label in LABEL.finditer(text))
     is_alone = (
@@ -240,11 +236,7 @@ def _parse_text_call(text: str, cards: Sequence[ToolCard], *, json_answer: bool)
     )
     ends_text = text.endswith(("}", "]", ")", "`", ">"))
     if card is None or not ((card.reads_only and (is_marked or ends_text)) or (ends_text and (is_marked or is_alone))):
-        raise ReplyParseError(
-            "bad_action",
-            f"The call of {decision.calls[0].tool!r} stands in the text; use the tool call of the API.",
-            text,
-        )
+        raise ReplyParseError("bad_action", "call_in_text", text, tool=decision.calls[0].tool)
     return decision
 
 
@@ -304,9 +296,7 @@ def _find_next_turn(text: str) -> int:
         if text[:start].endswith("\n\n") or _ASSISTANT_TURN.search(text, turn.end()):
             return start
         if "human" in turn.group().casefold():
-            raise ReplyParseError(
-                "stray_text", f"It is not clear whether {turn.group()!r} belongs to the answer.", text
-            )
+            raise ReplyParseError("stray_text", "unclear_turn", text, text=turn.group())
     return 0
 
 

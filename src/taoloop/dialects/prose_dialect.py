@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from taoloop.core.message import Message, ModelReply
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated
 from taoloop.dialects.parsing.parse_error import ReplyParseError
-from taoloop.dialects.parsing.reply_parser import read_text
+from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.prompt.system_prompt import output_format_prompt
 from taoloop.dialects.prompt.untrusted_frame import defuse_markers, observation_text, quote_labels
 from taoloop.errors import ConfigError
@@ -38,7 +38,7 @@ class TextReplyDialect(ABC):
         try:
             reject_truncated(reply)
             quick = self.parse_canonical(reply.text, cards)
-            return read_text(clean_reply(reply.text), cards, json_answer=json_answer) if quick is None else quick
+            return parse_reply(clean_reply(reply.text), cards, json_answer=json_answer) if quick is None else quick
         except ReplyParseError as refused:
             return refused.problem
 

@@ -81,7 +81,7 @@ def parse_api_choice(output: str) -> ModelReply | Problem:
         refusal, finish_reason = message.get("refusal"), choice.get("finish_reason")
         if isinstance(refusal, str) and refusal.strip() not in ("", text.strip()):
             if text.strip() or calls:
-                raise ReplyParseError("two_decisions", "The reply holds a refusal beside something else.", refusal)
+                raise ReplyParseError("two_decisions", "refusal_beside", refusal)
             text = refusal
     except ReplyParseError as refused:
         return refused.problem
@@ -127,7 +127,7 @@ def _parse_content(content: Any) -> tuple[str, list[Any]]:
         elif kind in _CALLS or any(isinstance(part.get(key), Mapping) for key in _FUNCTIONS):
             calls.append(part)
         elif kind not in _THINKING:
-            raise ReplyParseError("stray_text", f"The reply has a part of the kind {kind[:40]!r}; nothing was run.")
+            raise ReplyParseError("stray_text", "unknown_part", kind=kind[:40])
     return "".join(texts), calls
 
 

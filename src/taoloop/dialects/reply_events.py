@@ -15,6 +15,7 @@ from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import replace_surrogates
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.cleanup import is_truncated
+from taoloop.dialects.parsing.parse_error import problem_message
 from taoloop.dialects.prompt.intent_question import parse_intent
 from taoloop.errors import ModelError
 
@@ -68,7 +69,10 @@ def reply_to_events(
     if problem is None:
         return [replied]
     rejected = ReplyRejected(
-        step=effect.step, code=problem.code, message=problem.message, excerpt=replace_surrogates(problem.excerpt)
+        step=effect.step,
+        code=problem.code,
+        message=problem_message(problem, request.trace.agent.language),
+        excerpt=replace_surrogates(problem.excerpt),
     )
     return [replied, rejected]
 

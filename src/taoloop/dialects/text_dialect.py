@@ -10,7 +10,7 @@ from taoloop.core.message import ModelReply
 from taoloop.dialects.parsing.cleanup import clean_reply
 from taoloop.dialects.parsing.fast_path import canonical_answer, canonical_call
 from taoloop.dialects.parsing.parse_error import ReplyParseError
-from taoloop.dialects.parsing.reply_parser import read_text
+from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.parsing.strict_json import dumps
 from taoloop.dialects.prose_dialect import TextReplyDialect, only_call, plain_reason
 
@@ -68,7 +68,7 @@ def _body(decision: Decision) -> str:
     if _is_plain_line(decision.text) and canonical_answer(decision.text, "") is not None:
         return plain
     try:
-        decision_read_back = read_text(clean_reply(plain), ())
+        decision_read_back = parse_reply(clean_reply(plain), ())
     except ReplyParseError:
         decision_read_back = None
     if decision_read_back == Answer(text=decision.text):

@@ -1,125 +1,147 @@
-"""Reading a final answer: from its label to where something new begins."""
+"""Parsing a final answer: from its label to where something new begins."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import excerpt
+from taoloop.dialects.parsing.call_arguments import parse_call_arguments
 from taoloop.dialects.parsing.json_decision import ParsedCall, parse_decision_object
 from taoloop.dialects.parsing.json_repair import parse_value
 from taoloop.dialects.parsing.labels import LABEL, label_kind
 from taoloop.dialects.parsing.parse_error import ReplyParseError
-from taoloop.dialects.parsing.parse_state import ReplyCursor
+from taoloop.dialects.parsing.parse_state import ParseState
 from taoloop.dialects.parsing.patterns import EVENT, FENCE_LINE, LINE_BRACE, LINE_HEAD, MAX_OBJECTS, QUESTION_LABELS
+from taoloop.dialects.parsing.reply_cursor import ReplyCursor, end_decision
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
 
 _ANSWER_CLOSE = re.compile(r"</(?:final[ _]?answer|answer|final)>", re.IGNORECASE)
 _IN_TAGS = re.compile(r"<(final[ _]?answer|answer|final)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
+_LABEL_EDGES = " \t>#*_`-+•:：0123456789.)、"
+_COMMON_ACTION_WORDS = ("tool", "function", "tool name", "工具", "操作")
 
 
-class AnswerReader(ReplyCursor):
-    """The part of the reader that takes answers."""
+def parse_answer(cursor: ReplyCursor, state: ParseState, start: int) -> int:
+    """Parse the answer behind its label, up to the next label that is not in a code block."""
+    text, end = cursor.text, _find_answer_end(cursor, state, start)
+    if text[start - 1 : start] == ">" and (close := _ANSWER_CLOSE.search(text, start, end)):
+        state.set_answer(text[start : close.start()])
+        return end_decision(cursor, state, close.end())
+    body = text[start:end].strip()
+    if not body and text[end : end + 1] == "<" and LABEL.match(text, end):
+        return end  # the answer is in tags of its own behind the label
+    if (tagged := _IN_TAGS.fullmatch(body)) is not None:
+        body = tagged[2].strip()
+    if len(FENCE_LINE.findall(body)) % 2 and LABEL.search(body):
+        raise ReplyParseError("truncated", "open_code_block", body)
+    body = _strip_outer_marks(body, in_fence=cursor.in_fence)
+    if body.casefold().rstrip(".") in ("none", "null", "n/a"):
+        raise ReplyParseError("bad_final", "nothing_answer", text=body)
+    if not state.json_answer and _holds_call(body, state.cards):
+        raise ReplyParseError("two_decisions", "call_in_answer", body)
+    state.set_answer(body if state.json_answer else _only_value(body))
+    return end_decision(cursor, state, end)
 
-    def final(self, start: int) -> int:
-        """The answer behind its label, up to the next label that is not in a code block."""
-        end = self.answer_end(start)
-        if self.text[start - 1 : start] == ">" and (close := _ANSWER_CLOSE.search(self.text, start, end)):
-            self.answer(self.text[start : close.start()])
-            return self.mark_decision_end(close.end())
-        body = self.text[start:end].strip()
-        if not body and self.text[end : end + 1] == "<" and LABEL.match(self.text, end):
-            return end  # the answer stands in tags of its own behind the label
-        if (tagged := _IN_TAGS.fullmatch(body)) is not None:
-            body = tagged[2].strip()
-        if len(FENCE_LINE.findall(body)) % 2 and LABEL.search(body):
-            raise ReplyParseError("truncated", "The code block in the final answer is never closed.", body)
-        body = _unmarked(body, self.opened)
-        if body.casefold().rstrip(".") in ("none", "null", "n/a"):
-            raise ReplyParseError(
-                "bad_final", f"The final answer is {body!r}. Give the answer, or say what is missing."
-            )
-        if not self.json_answer and self._holds_call(body):
-            raise ReplyParseError("two_decisions", "A call stands in the final answer; give one or the other.", body)
-        self.answer(body if self.json_answer else _only_value(body))
-        return self.mark_decision_end(end)
 
-    def final_input(self, start: int) -> int:
-        """The answer in the input of an action that is called Final Answer: text, or JSON that holds it."""
-        position = self.skip_whitespace(start)
-        sign = self.text[position : position + 1]
-        if not sign or sign not in '"{“':
-            return self.final(start)
-        try:
-            value = parse_value(self.text, position)
-        except NotJsonError as error:
-            if sign == "{":
-                raise ReplyParseError("bad_json", f"The final answer is not valid JSON: {error}.") from None
-            return self.final(start)
-        end = self.answer_end(value.end)
-        if self.text[value.end : end].strip("`*} \n"):
-            return self.final(start)
-        self.answer(value.value)
-        return self.mark_decision_end(end)
+def parse_answer_input(cursor: ReplyCursor, state: ParseState, start: int) -> int:
+    """Parse the input of an action that is called Final Answer: a text, or JSON that holds it."""
+    text, position = cursor.text, cursor.skip_whitespace(start, state.cards)
+    opener = text[position : position + 1]
+    if not opener or opener not in '"{“':
+        return parse_answer(cursor, state, start)
+    try:
+        parsed = parse_value(text, position)
+    except NotJsonError as error:
+        if opener == "{":
+            raise ReplyParseError("bad_json", "answer_not_json", error=error.text) from None
+        return parse_answer(cursor, state, start)
+    end = _find_answer_end(cursor, state, parsed.end)
+    if text[parsed.end : end].strip("`*} \n"):
+        return parse_answer(cursor, state, start)
+    state.set_answer(parsed.value)
+    return end_decision(cursor, state, end)
 
-    def answer_end(self, start: int) -> int:
-        """Where an answer ends: at a label that no code block holds, or where another turn begins."""
-        fenced = False
-        for event in EVENT.finditer(self.text, start):
-            if event.lastgroup == "fence":
-                if self.opened and not fenced and self.text[event.start() : event.end()].strip(" `~>") == "":
-                    return event.start()
-                fenced = not fenced
-            elif fenced or event.lastgroup == "brace" or event.start() < start:
-                continue
-            elif event["label"] is None or self.ends_answer(event):
+
+def parse_finish(cursor: ReplyCursor, state: ParseState, opener: str, position: int) -> int:
+    """Parse what is behind the opening bracket in `Finish[…]` or `Finish("…")`."""
+    closer = {"[": "]", "(": ")", "（": "）"}.get(opener, "}")
+    end = _find_answer_end(cursor, state, position)
+    body = cursor.text[position:end].rstrip("`*. \n")
+    if opener in "{｛" or not body.endswith(closer):
+        raise ReplyParseError("bad_final", "answer_does_not_end", body, text=excerpt(body))
+    content = body[:-1].strip()
+    state.set_answer(content if opener == "[" else _quoted_answer(content, body))
+    return end_decision(cursor, state, end)
+
+
+def _quoted_answer(content: str, body: str) -> object:
+    try:
+        value, end, is_guess = parse_call_arguments(content + ")", 0, None)
+    except NotJsonError as error:
+        raise ReplyParseError("bad_final", "answer_unreadable_because", body, error=error.text) from None
+    if end != len(content) + 1 or is_guess:
+        raise ReplyParseError("bad_final", "answer_unreadable", body)
+    return value
+
+
+def _find_answer_end(cursor: ReplyCursor, state: ParseState, start: int) -> int:
+    """Where an answer ends: at a label that is in no code block, or where another turn begins."""
+    in_block = False
+    for event in EVENT.finditer(cursor.text, start):
+        if event.lastgroup == "fence":
+            if cursor.in_fence and not in_block and event.group().strip(" `~>") == "":
                 return event.start()
-        return len(self.text)
-
-    def ends_answer(self, event: re.Match[str]) -> bool:
-        """Whether a label in an answer opens something new: words that anybody may write stay content."""
-        kind, word = label_kind(event), event.group().strip(" \t>#*_`-+•:：0123456789.)、").casefold()
-        if kind == "input" or (kind == "action" and word in ("tool", "function", "tool name", "工具", "操作")):
-            body = self.text[event.end() : self.line_end(event.end())]
-            head = LINE_HEAD.match(body)
-            return head is not None and resolve_tool_name(head.group().strip(), self.cards) is not None
-        if kind == "turn" and word not in QUESTION_LABELS and not self._new_turn(event.start(), event.end()):
-            raise ReplyParseError("stray_text", f"It is not clear whether {event.group()!r} belongs to the answer.")
-        return True
-
-    def _new_turn(self, start: int, end: int) -> bool:
-        """Whether a line that names a person is another turn, and no line of an answer such as `User: admin`."""
-        return not self.text[self.text.rfind("\n", 0, max(start - 1, 0)) + 1 : start].strip() or self._decides(end)
-
-    def _decides(self, position: int) -> bool:
-        if self.last_decision == -1:
-            labels = LABEL.finditer(self.text)
-            starts = [label.start() for label in labels if label_kind(label) in ("action", "final")]
-            self.last_decision = starts[-1] if starts else -2
-        return self.last_decision >= position
-
-    def _holds_call(self, body: str) -> bool:
-        """Whether a line of an answer begins a call of a known tool, written as an object.
-
-        In a code block that the answer goes on behind, it is content.
-        """
-        inside = _blocks(body)
-        for brace in islice(LINE_BRACE.finditer(body), MAX_OBJECTS):
-            if any(start < brace.start() < end for start, end in inside):
-                continue
-            try:
-                found = parse_decision_object(parse_value(body, brace.end() - 1).value, self.cards)
-            except (NotJsonError, ReplyParseError):
-                continue
-            if any(
-                isinstance(one, ParsedCall) and resolve_tool_name(one.name, self.cards) is not None for one in found
-            ):
-                return True
-        return False
+            in_block = not in_block
+        elif in_block or event.lastgroup == "brace" or event.start() < start:
+            continue
+        elif event["label"] is None or _label_ends_answer(cursor, state, event):
+            return event.start()
+    return len(cursor.text)
 
 
-def _blocks(body: str) -> list[tuple[int, int]]:
-    """The code blocks in an answer behind which it goes on in words."""
+def _label_ends_answer(cursor: ReplyCursor, state: ParseState, label: re.Match[str]) -> bool:
+    """Whether a label in an answer begins something new; words that any answer may hold stay content."""
+    kind, word = label_kind(label), label.group().strip(_LABEL_EDGES).casefold()
+    if kind == "input" or (kind == "action" and word in _COMMON_ACTION_WORDS):
+        line = cursor.text[label.end() : cursor.line_end(label.end())]
+        name = LINE_HEAD.match(line)
+        return name is not None and resolve_tool_name(name.group().strip(), state.cards) is not None
+    if kind == "turn" and word not in QUESTION_LABELS and not _begins_turn(cursor, label):
+        raise ReplyParseError("stray_text", "unclear_turn", text=label.group())
+    return True
+
+
+def _begins_turn(cursor: ReplyCursor, label: re.Match[str]) -> bool:
+    """Whether a line that names a person is another turn, and no line of an answer such as `User: admin`."""
+    start = label.start()
+    previous_line = cursor.text[cursor.text.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
+    return not previous_line.strip() or cursor.has_decision_label(label.end())
+
+
+def _holds_call(body: str, cards: Sequence[ToolCard]) -> bool:
+    """Whether a line of an answer begins a call of a known tool, written as an object.
+
+    In a code block that the answer continues after, it is content.
+    """
+    blocks = _inner_blocks(body)
+    for brace in islice(LINE_BRACE.finditer(body), MAX_OBJECTS):
+        if any(start < brace.start() < end for start, end in blocks):
+            continue
+        try:
+            items = parse_decision_object(parse_value(body, brace.end() - 1).value, cards)
+        except (NotJsonError, ReplyParseError):
+            continue
+        if any(isinstance(item, ParsedCall) and resolve_tool_name(item.name, cards) is not None for item in items):
+            return True
+    return False
+
+
+def _inner_blocks(body: str) -> list[tuple[int, int]]:
+    """The code blocks of an answer that continues in words after them."""
     fences = [fence.start() for fence in islice(FENCE_LINE.finditer(body), MAX_OBJECTS)]
     last = FENCE_LINE.match(body, fences[-1]) if fences else None
     if last is None or len(fences) % 2 or not body[last.end() :].strip(" `~*.\n"):
@@ -127,27 +149,22 @@ def _blocks(body: str) -> list[tuple[int, int]]:
     return list(zip(fences[::2], fences[1::2], strict=True))
 
 
-def _unmarked(body: str, opened: bool) -> str:
+def _strip_outer_marks(body: str, *, in_fence: bool) -> str:
     """An answer without the bold marks that were opened with its label, or the fence around the whole reply."""
-    if opened and body.endswith("```"):
+    if in_fence and body.endswith("```"):
         body = body[:-3].rstrip()
     if body.endswith("**") and body.count("**") % 2:
         body = body[:-2].rstrip()
     return body
 
 
-def _object_in(body: str) -> object:
-    inner = body.strip("`").removeprefix("json").strip()
-    try:
-        return parse_value(inner).value if inner.startswith("{") else None
-    except NotJsonError:
-        return None
-
-
 def _only_value(body: str) -> object:
-    """The value of an answer that is an object with one key and a text; else the text as it is."""
-    if body.startswith("{") and body.endswith("}"):
-        value = _object_in(body)
-        if isinstance(value, dict) and len(value) == 1 and all(isinstance(one, str) for one in value.values()):
-            return value
-    return body
+    """The answer in an object with one key and a text, else the text as it is."""
+    if not (body.startswith("{") and body.endswith("}")):
+        return body
+    try:
+        value = parse_value(body).value
+    except NotJsonError:
+        return body
+    is_wrapper = isinstance(value, dict) and len(value) == 1 and all(isinstance(text, str) for text in value.values())
+    return value if is_wrapper else body

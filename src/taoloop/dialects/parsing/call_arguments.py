@@ -46,16 +46,10 @@ def build_call(
     card = resolve_tool_name(name, cards)
     tool = card.name if card is not None else _unknown_tool_name(name)
     if is_guess and (card is None or not card.reads_only):
-        raise ReplyParseError(
-            "bad_json",
-            f"The arguments of {tool!r} are not complete, or their quotes are not escaped; nothing was run.",
-            dumps(value),
-        )
+        raise ReplyParseError("bad_json", "arguments_incomplete", dumps(value), tool=tool)
     if not has_input or value is None:
         if card is not None and card.required:
-            raise ReplyParseError(
-                "bad_action", f"The action {tool!r} has no input; it needs {', '.join(card.required)}.", name
-            )
+            raise ReplyParseError("bad_action", "no_input", name, tool=tool, parameters=", ".join(card.required))
         value = {}
     args = _unwrap_arguments(value, card, tool, cards)
     if card is not None and isinstance(args, dict):
@@ -88,9 +82,9 @@ def _decode_if_json(text: str, types: frozenset[str]) -> Any:
 def _unknown_tool_name(name: str) -> str:
     plain = name if _is_plain_name(name) else bare_name(name) or name.strip()
     if is_placeholder_name(plain):
-        raise ReplyParseError("bad_action", f"The action {excerpt(name)!r} names no tool.", name)
+        raise ReplyParseError("bad_action", "no_tool_named", name, action=excerpt(name), usable="")
     if len(plain) > MAX_NAME_CHARS or "\n" in plain or is_placeholder(plain):
-        raise ReplyParseError("bad_action", f"This is no tool name: {excerpt(name)!r}.", name)
+        raise ReplyParseError("bad_action", "no_tool_name", name, name=excerpt(name))
     return plain
 
 
@@ -101,7 +95,7 @@ def _is_plain_name(name: str) -> bool:
 def _unwrap_arguments(value: Any, card: ToolCard | None, tool: str, cards: Sequence[ToolCard], depth: int = 0) -> Any:
     """Arguments out of a text that holds them, or out of one more wrapper; a bare value of the only parameter."""
     if depth > _MAX_WRAPPERS:
-        raise ReplyParseError("bad_action", f"The arguments of {tool!r} are wrapped too often.", dumps(value))
+        raise ReplyParseError("bad_action", "wrapped_too_often", dumps(value), tool=tool)
     if isinstance(value, str):
         text = value.strip()
         if (text[:1] in ("{", "｛") and looks_like_json(text, 0)) or text.startswith('{\\"'):
@@ -120,9 +114,9 @@ def _parse_arguments_text(text: str, card: ToolCard | None, tool: str) -> Any:
     try:
         parsed = parse_whole(text)
     except NotJsonError as error:
-        raise ReplyParseError("bad_json", f"The input of {tool!r} is not valid JSON: {error}.", text) from None
+        raise ReplyParseError("bad_json", "input_not_json", text, tool=tool, error=error.text, usable="") from None
     if parsed.is_guess and (card is None or not card.reads_only):
-        raise ReplyParseError("bad_json", f"The input of {tool!r} is not complete; nothing was run.", text)
+        raise ReplyParseError("bad_json", "input_incomplete", text, tool=tool)
     return parsed.value
 
 
@@ -171,9 +165,7 @@ def _wrapper_content(value: dict[str, Any], card: ToolCard | None, tool: str, ca
     for key in tool_keys:
         other = value[key]
         if not isinstance(other, str) or resolve_tool_name(other, cards) is not card:
-            raise ReplyParseError(
-                "two_decisions", f"The input of {tool!r} names another tool: {excerpt(str(other))!r}."
-            )
+            raise ReplyParseError("two_decisions", "names_another_tool", tool=tool, other=excerpt(str(other)))
     return value[args_keys[0]]
 
 
@@ -185,7 +177,7 @@ def parse_bare_input(raw: str, name: str, card: ToolCard | None) -> tuple[Any, b
     """
     text = raw.strip()
     if not text:
-        raise ReplyParseError("bad_action", f"The action {name!r} has an empty input.", raw)
+        raise ReplyParseError("bad_action", "empty_input", raw, action=name)
     if is_placeholder_name(text):
         return text, False
     pairs = _parse_input_pairs(text, card)
@@ -195,17 +187,15 @@ def parse_bare_input(raw: str, name: str, card: ToolCard | None) -> tuple[Any, b
     if text[0] == "[" and card is not None and sole is not None and "array" in _types(card, sole):
         return text, False
     if _MEMBER.match(text) or (text[0] == "[" and text[-1] == "]"):
-        raise ReplyParseError(
-            "bad_action", f"The input {excerpt(text)!r} of {name!r} is no JSON object, nor bare text.", text
-        )
+        raise ReplyParseError("bad_action", "input_neither", text, text=excerpt(text), tool=name)
     if _is_one_quoted_string(text):
         try:
             parsed = parse_whole(text)
         except NotJsonError as error:
-            raise ReplyParseError("bad_json", f"The input of {name!r} is not valid JSON: {error}.", text) from None
+            raise ReplyParseError("bad_json", "input_not_json", text, tool=name, error=error.text, usable="") from None
         return parsed.value, parsed.is_guess
     if text[0] in _QUOTES and text.count(text[0]) % 2 and _QUOTES[text[0]] == text[0]:
-        raise ReplyParseError("bad_json", f"The input of {name!r} begins a text that never ends.", text)
+        raise ReplyParseError("bad_json", "input_open_quote", text, tool=name)
     return text, False
 
 
@@ -254,10 +244,10 @@ def _parse_input_pairs(text: str, card: ToolCard | None) -> tuple[Any, bool] | N
         args, end, is_guess = parse_keyword_arguments(text + ")", 0)
     except NotJsonError as error:
         raise ReplyParseError(
-            "bad_action", f"The input {excerpt(text)!r} of {card.name!r} is no JSON object: {error}.", text
+            "bad_action", "input_no_object_because", text, text=excerpt(text), tool=card.name, error=error.text
         ) from None
     if end != len(text) + 1:
-        raise ReplyParseError("bad_action", f"The input {excerpt(text)!r} of {card.name!r} is no JSON object.", text)
+        raise ReplyParseError("bad_action", "input_no_object", text, text=excerpt(text), tool=card.name)
     return args, is_guess
 
 
@@ -274,21 +264,19 @@ def parse_keyword_arguments(text: str, position: int) -> tuple[dict[str, Any], i
         key = _KEY.match(text, position)
         if key is None:
             ended = position >= len(text)
-            raise NotJsonError(f"an argument without a name at character {position + 1}", truncated=ended)
+            raise NotJsonError("call_nameless_argument", truncated=ended, position=position + 1)
         parsed = parse_value(text, key.end(), call=True)
         if parsed.missing_closers:
-            raise NotJsonError("it stops in the middle", truncated=True)
+            raise NotJsonError("json_truncated", truncated=True)
         name = key.group(1)
         if name in args and not json_equal(args[name], parsed.value):
-            raise NotJsonError(f"the argument {name!r} stands twice with different values", unrepairable=True)
+            raise NotJsonError("json_duplicate_argument", unrepairable=True, name=name)
         args[name], is_guess = parsed.value, is_guess or parsed.has_bare_quotes
         position = _skip_blanks(text, parsed.end)
         if text.startswith((",", "，"), position):
             position = _skip_blanks(text, position + 1)
         elif not text.startswith((")", "）"), position):
-            raise NotJsonError(
-                f"a comma or ')' is missing at character {position + 1}", truncated=position >= len(text)
-            )
+            raise NotJsonError("call_no_comma", truncated=position >= len(text), position=position + 1)
     return args, position + 1, is_guess
 
 
@@ -310,9 +298,9 @@ def parse_call_arguments(text: str, position: int, card: ToolCard | None) -> tup
     if text.startswith((",", "，"), end):
         end = _skip_blanks(text, end + 1)
     if parsed.missing_closers or not text.startswith((")", "）"), end):
-        raise NotJsonError("its end, or the names of several arguments, are missing", truncated=end >= len(text))
+        raise NotJsonError("call_no_end", truncated=end >= len(text))
     if not isinstance(parsed.value, dict) and card is not None and card.sole_parameter is None:
-        raise NotJsonError(f"the arguments of {card.name!r} need their names")
+        raise NotJsonError("call_needs_names", tool=card.name)
     return parsed.value, end + 1, parsed.has_bare_quotes
 
 

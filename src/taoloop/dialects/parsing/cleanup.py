@@ -82,11 +82,7 @@ def reject_truncated(reply: ModelReply) -> None:
         ReplyParseError: it was cut.
     """
     if is_truncated(reply):
-        raise ReplyParseError(
-            "truncated",
-            f"The reply was cut ({reply.finish_reason!r}); none of it was used. Answer shorter.",
-            reply.text[-100:],
-        )
+        raise ReplyParseError("truncated", "truncated", reply.text[-100:], finish_reason=reply.finish_reason)
 
 
 def clean_reply(text: str) -> str:
@@ -100,7 +96,7 @@ def clean_reply(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise ReplyParseError("stray_text", "The reply holds characters that are no text.") from None
+            raise ReplyParseError("stray_text", "not_text") from None
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     if "<" in text or "[" in text or "◁" in text:
@@ -175,7 +171,7 @@ def strip_thinking(text: str) -> str:
             parts.append(text[position : tag.start()])
             opened = True
     if opened:
-        raise ReplyParseError("truncated", "The thinking block was never closed, so there is no decision.", text[-100:])
+        raise ReplyParseError("truncated", "open_thinking", text[-100:])
     if not position:
         return text
     parts.append(text[position:])

@@ -200,7 +200,7 @@ def _parse_wrapper(source: dict[str, Any], cards: Sequence[ToolCard], depth: int
         return None
     items = parse_decision_object(inner, cards, depth + 1)
     if not items and _ROLE_OF.get(plain_key(keys[0])) == "tool" and isinstance(inner, dict):
-        raise ReplyParseError("bad_action", f"The action {excerpt(dumps(inner))} names no tool.", dumps(source))
+        raise ReplyParseError("bad_action", "object_names_no_tool", dumps(source), action=excerpt(dumps(inner)))
     return items or None
 
 
@@ -222,9 +222,7 @@ def _tool_name(source: dict[str, Any], keys: list[str], cards: Sequence[ToolCard
         if value is None:
             continue
         if not isinstance(value, str):
-            raise ReplyParseError(
-                "bad_action", f"A tool's name must be a text, not {excerpt(dumps(value))}.", dumps(source)
-            )
+            raise ReplyParseError("bad_action", "tool_name_no_text", dumps(source), value=excerpt(dumps(value)))
         if value.strip() not in names:
             names.append(value.strip())
     if len(names) > 1:
@@ -232,9 +230,7 @@ def _tool_name(source: dict[str, Any], keys: list[str], cards: Sequence[ToolCard
         verbs = [name for name in names if plain_key(name) in _VERBS]
         names = known if len(known) == 1 and len(verbs) == len(names) - 1 else names
     if len(names) > 1:
-        raise ReplyParseError(
-            "two_decisions", f"The object names two tools: {excerpt(', '.join(names))}.", dumps(source)
-        )
+        raise ReplyParseError("two_decisions", "object_two_tools", dumps(source), names=excerpt(", ".join(names)))
     return names[0] if names else None
 
 
@@ -276,15 +272,11 @@ def _parse_decision(
             source, roles, unknown_keys, finals, inputs, "" if is_final and is_final_name(name or "") else name, reason
         )
     if finals:
-        raise ReplyParseError(
-            "two_decisions",
-            "An action and a final answer in one object, before the observation; nothing was run.",
-            dumps(source),
-        )
+        raise ReplyParseError("two_decisions", "object_action_and_answer", dumps(source))
     if name is None:
-        raise ReplyParseError("no_decision", "The JSON object has neither an action nor a final.", dumps(source))
+        raise ReplyParseError("no_decision", "object_no_decision", dumps(source))
     if not all(json_equal(inputs[0], value) for value in inputs[1:]):
-        raise ReplyParseError("two_decisions", "The object has two different sets of arguments.", dumps(source))
+        raise ReplyParseError("two_decisions", "object_two_inputs", dumps(source))
     _reject_observation(source, roles)
     if unknown_keys and not inputs:
         return ParsedCall(name, _collect_flat_arguments(source, roles, unknown_keys, name, cards), reason=reason)
@@ -304,14 +296,12 @@ def _parse_answer(
     empty = next((value for value in inputs if value == {}), None)
     inputs = [value for value in inputs if value not in (None, {}, "")]
     if name or (finals and inputs and not json_equal(finals[0], inputs[0])):
-        raise ReplyParseError(
-            "two_decisions", "'final' excludes an action and its arguments; nothing was run.", dumps(source)
-        )
+        raise ReplyParseError("two_decisions", "object_final_and_action", dumps(source))
     _reject_observation(source, roles, anywhere=True)
     _reject_unknown_keys(source, [key for key in unknown_keys if plain_key(key) not in ("content", "text")])
     values = finals + inputs + [source[key] for key in unknown_keys]
     if not all(json_equal(values[0], value) for value in values[1:]):
-        raise ReplyParseError("two_decisions", "Two different final answers in one object.", dumps(source))
+        raise ReplyParseError("two_decisions", "object_two_answers", dumps(source))
     return ParsedAnswer(values[0] if values else empty, reason)
 
 
@@ -327,7 +317,7 @@ def _collect_flat_arguments(
     if card is None or any(key not in card.parameters for key in unknown_keys):
         _reject_unknown_keys(source, unknown_keys)
     if card is not None and any(key in card.parameters for role in roles.values() for key in role):
-        raise ReplyParseError("bad_action", f"It is not clear which keys are arguments of {name!r}.", dumps(source))
+        raise ReplyParseError("bad_action", "unclear_keys", dumps(source), tool=name)
     return {key: source[key] for key in unknown_keys}
 
 
@@ -337,18 +327,9 @@ def _reject_observation(source: dict[str, Any], roles: dict[str, list[str]], *, 
     keys = list(source)
     last_decision = max((keys.index(key) for key in roles["tool"] + roles["args"]), default=len(keys))
     if filled and (anywhere or keys.index(filled[0]) < last_decision or not roles["tool"]):
-        raise ReplyParseError(
-            "invented_observation",
-            f"The key {filled[0]!r} is an observation that you wrote yourself; only the runtime writes observations.",
-            dumps(source),
-        )
+        raise ReplyParseError("invented_observation", "invented_key", dumps(source), key=filled[0])
 
 
 def _reject_unknown_keys(source: dict[str, Any], unknown_keys: list[str]) -> None:
     if unknown_keys:
-        raise ReplyParseError(
-            "stray_text",
-            f"The JSON object has keys that do not belong there: {excerpt(', '.join(unknown_keys))}. "
-            "Give the thought, the action and its input, or the final answer.",
-            dumps(source),
-        )
+        raise ReplyParseError("stray_text", "unknown_keys", dumps(source), keys=excerpt(", ".join(unknown_keys)))

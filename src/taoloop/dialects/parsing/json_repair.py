@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, NoReturn
 
+from taoloop.dialects.parsing.parse_error import LocalizedText
 from taoloop.dialects.parsing.strict_json import MAX_DEPTH, NotJsonError, decode_at, json_equal
 
 INVISIBLE = "\u00ad\u061c\u180e\u200b-\u200f\u2060-\u2064\u202a-\u202e\u2066-\u2069\ufeff"
@@ -119,7 +120,7 @@ def parse_whole(text: str) -> RepairedJson:
     repaired = parse_value(text, start)
     end = skip_extra_closers(text, repaired.end)
     if match_end(SPACE, text, end) != len(text):
-        raise NotJsonError(f"text follows the value at character {end + 1}")
+        raise NotJsonError("json_text_follows", position=end + 1)
     return repaired._replace(end=len(text))
 
 
@@ -146,10 +147,11 @@ class _LenientReader:
         self.has_bare_quotes = False
         self.terminators = ",，、}｝]］:：" + extra
 
-    def fail(self, message: str) -> NoReturn:
-        ended = not self.text[self.position :].strip()
-        where = "it stops in the middle" if ended else f"{message} at character {self.position + 1}"
-        raise NotJsonError(where, truncated=ended)
+    def fail(self, name: str, /, **values: object) -> NoReturn:
+        """Give up at this position: for the fault called `name`, or because the text ends here."""
+        if not self.text[self.position :].strip():
+            raise NotJsonError("json_truncated", truncated=True)
+        raise NotJsonError("json_at", fault=LocalizedText(name, values), position=self.position + 1)
 
     def skip_gap(self) -> str:
         """Behind blanks and comments; the sign that stands there (empty at the end)."""
@@ -158,7 +160,7 @@ class _LenientReader:
 
     def parse_value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", unrepairable=True)
+            raise NotJsonError("json_too_deep", unrepairable=True, levels=MAX_DEPTH)
         char = self.skip_gap()
         if char and char in "{｛":
             return self.parse_members(depth)
@@ -177,11 +179,11 @@ class _LenientReader:
         while (char := self.skip_gap()) not in ("}", "｝"):
             key = self.parse_string() if char in _CLOSERS else self.parse_bare_key()
             if self.skip_gap() not in (":", "："):
-                self.fail("a colon is missing")
+                self.fail("json_no_colon")
             self.position += 1
             value = self.parse_value(depth + 1)
             if key in members and not json_equal(members[key], value):
-                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", unrepairable=True)
+                raise NotJsonError("json_duplicate_key", unrepairable=True, key=key[:40])
             members[key] = value
             if self.end_member("}｝"):
                 return members
@@ -213,40 +215,40 @@ class _LenientReader:
             return True
         if not char or _STOP.match(self.text, self.position) or _LABELLED.match(self.text, value_end):
             if not char and self.text[value_end - 1] not in "}｝]］" and self.text[value_end - 1] not in _ALL_CLOSERS:
-                self.fail("a bracket is missing")  # a number or a word that ends with the text may be cut itself
+                self.fail("json_no_bracket")  # a number or a word that ends with the text may be cut itself
             self.position = value_end
             self.missing_closers = 1
             return True
-        self.fail("a comma or a bracket is missing")
+        self.fail("json_no_comma")
 
     def parse_bare_key(self) -> str:
         key = _KEY.match(self.text, self.position)
         if key is None:
-            self.fail("a key is missing")
+            self.fail("json_no_key")
         self.position = key.end()
         return key.group().replace("\\_", "_")
 
     def parse_number(self, match: re.Match[str]) -> int | float:
         self.position = match.end()
         if self.position == len(self.text):
-            self.fail("the number may be cut")
+            self.fail("json_cut_number")
         if match.end() - match.start() > _MAX_NUMBER_CHARS:
-            raise NotJsonError("it holds a number that is too long", unrepairable=True)
+            raise NotJsonError("json_number_too_long", unrepairable=True)
         if match.group(1) is None and match.group(2) is None:
             return int(match.group())
         number = float(match.group())
         if number in (float("inf"), float("-inf")):
-            raise NotJsonError(f"the number {match.group()[:40]} is too large", unrepairable=True)
+            raise NotJsonError("json_number_too_large", unrepairable=True, number=match.group()[:40])
         return number
 
     def parse_word(self) -> bool | None:
         match = _WORD.match(self.text, self.position)
         word = match.group() if match is not None else ""
         if word.casefold() not in _WORDS:
-            self.fail(f"{word[:40]} is no JSON value" if word else "a value is missing")
+            self.fail("json_word" if word else "json_no_value", word=word[:40])
         self.position += len(word)
         if self.position == len(self.text):
-            self.fail("the word may be cut")
+            self.fail("json_cut_word")
         return _WORDS[word.casefold()]
 
     def parse_prefixed_string(self, prefix: str) -> str:
@@ -269,20 +271,20 @@ class _LenientReader:
         while True:
             end = match_end(chunk, self.text, end)
             if end >= len(self.text) or self.text[end] not in closers:
-                raise NotJsonError("it stops in the middle", truncated=True)
+                raise NotJsonError("json_truncated", truncated=True)
             if self._closes_string(end + 1):
                 break
             if not self._is_apostrophe(end):
                 if not self._is_inner_quote(end, opens=not inner % 2):
-                    raise NotJsonError("a string holds quotes that are not escaped", unrepairable=True)
+                    raise NotJsonError("json_bare_quotes", unrepairable=True)
                 inner += 1
                 if inner > _MAX_BARE_QUOTES:
-                    raise NotJsonError("a string holds too many quotes that are not escaped", unrepairable=True)
+                    raise NotJsonError("json_many_bare_quotes", unrepairable=True)
             self.has_bare_quotes = True
             end += 1
         raw = self.text[start:end]
         if inner % 2 or (inner and "\n" in raw):
-            raise NotJsonError("a string holds quotes that are not escaped", unrepairable=True)
+            raise NotJsonError("json_bare_quotes", unrepairable=True)
         self.position = end + 1
         return decode_escapes(raw)
 
@@ -291,7 +293,7 @@ class _LenientReader:
         start = self.position + 3
         end = self.text.find(quotes, start)
         if end < 0:
-            raise NotJsonError("it stops in the middle", truncated=True)
+            raise NotJsonError("json_truncated", truncated=True)
         self.position = end + 3
         return decode_escapes(self.text[start:end])
 
@@ -335,7 +337,7 @@ def decode_escapes(raw: str) -> str:
         if any("\ud800" <= char <= "\udfff" for char in raw):
             raw = raw.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             if "\ufffd" in raw:
-                raise NotJsonError("it holds half of a surrogate pair", unrepairable=True)
+                raise NotJsonError("json_half_surrogate", unrepairable=True)
     return raw
 
 
@@ -344,5 +346,5 @@ def _decode_escape(match: re.Match[str]) -> str:
     if len(escape) == 5:
         return chr(int(escape[1:], 16))
     if len(escape) == 3 or escape == "u":
-        raise NotJsonError(f"the escape {match.group()!r} is none of JSON", unrepairable=True)
+        raise NotJsonError("json_escape", unrepairable=True, escape=match.group())
     return _LITERAL.get(escape, match.group())

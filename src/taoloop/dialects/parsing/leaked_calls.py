@@ -108,13 +108,11 @@ def parse_leaked_calls(text: str, position: int, cards: Sequence[ToolCard]) -> t
         try:
             position = _parse_next_call(text, position, cards, calls)
         except NotJsonError as error:
-            raise ReplyParseError("bad_json", f"The call in the text cannot be used: {error}.", text[start:]) from None
+            raise ReplyParseError("bad_json", "leaked_call_unusable", text[start:], error=error.text) from None
         if len(calls) == count:
             break
     if not calls:
-        raise ReplyParseError(
-            "bad_action", "The reply begins a tool call that names no tool, or is not complete.", text[start:]
-        )
+        raise ReplyParseError("bad_action", "leaked_call_incomplete", text[start:])
     return calls, position
 
 
@@ -181,12 +179,12 @@ def _parse_tagged_call(text: str, position: int, name: str, cards: Sequence[Tool
         close = f"</{parameter.group('ns')}{parameter.group('tag')}>"
         end = text.find(close, parameter.end())
         if end < 0:
-            raise NotJsonError("a parameter stops in the middle", truncated=True)
+            raise NotJsonError("call_parameter_truncated", truncated=True)
         _add_argument(args, parameter.group("key"), text[parameter.end() : end], card)
         after = _skip_blanks(text, end + len(close))
     closed = text.startswith("</", after) or text.startswith("/>", position - 2)
     if not closed and after < len(text):
-        raise NotJsonError("the call is not closed")
+        raise NotJsonError("call_not_closed")
     calls.append(LeakedCall(ParsedCall(name.strip(), args), not closed))
     return after
 
@@ -200,7 +198,7 @@ def _parse_key_value_tags(
     while (match := _KEYED.match(text, position)) is not None:
         end = text.find("</arg_value>", match.end())
         if end < 0:
-            raise NotJsonError("an argument stops in the middle", truncated=True)
+            raise NotJsonError("call_argument_truncated", truncated=True)
         _add_argument(args, match.group("key"), text[match.end() : end], card)
         position = end + len("</arg_value>")
     after = _skip_blanks(text, position)
@@ -220,14 +218,14 @@ def _parse_function_calls(text: str, match: re.Match[str], cards: Sequence[ToolC
     while in_list and text.startswith(",", end):
         next_call = _CALLED.match(text, _skip_blanks(text, end + 1))
         if next_call is None:
-            raise NotJsonError("a call is missing in the list")
+            raise NotJsonError("call_missing_in_list")
         args, end, is_guess = parse_call_arguments(
             text, next_call.end(), resolve_tool_name(next_call.group("name"), cards)
         )
         calls.append(LeakedCall(ParsedCall(next_call.group("name"), args), is_guess))
         end = _skip_blanks(text, end)
     if in_list and not text.startswith("]", end):
-        raise NotJsonError("the list of calls is not closed", truncated=end >= len(text))
+        raise NotJsonError("call_list_not_closed", truncated=end >= len(text))
     return end + in_list
 
 
@@ -248,14 +246,14 @@ def _parse_escaped_call(text: str, head: re.Match[str], calls: list[LeakedCall])
             value = parse_whole("".join(parts))
             calls.append(LeakedCall(ParsedCall(head.group("name"), value.value), value.is_guess))
             return position
-    raise NotJsonError("the arguments are not closed", truncated=True)
+    raise NotJsonError("call_arguments_not_closed", truncated=True)
 
 
 def _add_argument(args: dict[str, Any], key: str, raw: str, card: ToolCard | None) -> None:
     key = key.strip()
     value = _parameter_value(raw, key, card)
     if key in args and dumps(args[key]) != dumps(value):
-        raise NotJsonError(f"the argument {key!r} stands twice with different values", unrepairable=True)
+        raise NotJsonError("json_duplicate_argument", unrepairable=True, name=key)
     args[key] = value
 
 

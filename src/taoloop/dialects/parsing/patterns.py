@@ -29,7 +29,7 @@ BEGINS = r"(?=<[|｜]?[\w/]|\[/?\w|functools|>>>)"
 
 EVENT = re.compile(
     rf"(?P<label>{LABEL.pattern})"
-    rf"|{BEGINS}(?:(?P<told>{FOREIGN_TURN}|{END_TOKEN.pattern})|(?P<leak>{OPENER}))"
+    rf"|{BEGINS}(?:(?P<foreign>{FOREIGN_TURN}|{END_TOKEN.pattern})|(?P<leak>{OPENER}))"
     rf"|(?P<fence>^[ \t]*+(?:>[ \t]?)?(?:```|~~~)[^\n`]*$)|(?P<brace>[{{｛])",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -54,11 +54,9 @@ def reject_placeholders(args: Any, tool: str, cards: Sequence[ToolCard] = ()) ->
             if len(text) <= _MAX_CHARS and is_placeholder(text):
                 if is_handle(text) and any(card.name == READER for card in cards):
                     continue
-                raise ReplyParseError(
-                    "bad_action", f"The call of {tool!r} has the placeholder {text!r} where a value must be.", text
-                )
+                raise ReplyParseError("bad_action", "placeholder", text, tool=tool, text=text)
     except NotJsonError as error:
-        raise ReplyParseError("bad_json", f"The arguments of {tool!r} cannot be used: {error}.") from None
+        raise ReplyParseError("bad_json", "arguments_unusable", tool=tool, error=error.text) from None
 
 
 def answer_text(value: Any, *, json_answer: bool = False) -> str:
@@ -83,7 +81,7 @@ def answer_text(value: Any, *, json_answer: bool = False) -> str:
     else:
         text = "" if value is None else compact_json(value)
     if not text or value in ({}, []):
-        raise ReplyParseError("bad_final", "The final answer is empty. Give the answer, or say what is missing.", text)
+        raise ReplyParseError("bad_final", "empty_answer", text)
     if is_placeholder(text) and not is_handle(text):
-        raise ReplyParseError("bad_final", f"The final answer is only the placeholder {text!r}.", text)
+        raise ReplyParseError("bad_final", "placeholder_answer", text, text=text)
     return text

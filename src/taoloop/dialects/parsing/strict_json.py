@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from taoloop.core.codec import json_writer
+from taoloop.dialects.parsing.parse_error import LocalizedText
 
 _FENCED = re.compile(r"(?P<before>[^`]*)(?P<fence>`{3,})(?:json)?[ \t]*\n(?P<body>.*?)\n?(?P=fence)\s*", re.DOTALL)
 
@@ -41,15 +42,22 @@ MAX_DEPTH = 100
 
 
 class NotJsonError(ValueError):
-    """The text is not acceptable JSON.
+    """The text is not acceptable JSON. `str` gives the reason in English, `text` in any language.
 
-    `ended`: it stops in the middle, as a reply that was cut does. `final`: the syntax is fine, but a value in it
-    cannot be believed, so no repair may be tried.
+    Args:
+        name: The name of the reason in the catalogue.
+        truncated: The text stops in the middle, as a reply that was cut does.
+        unrepairable: The syntax is fine, but a value cannot be believed, so no repair may be tried.
+        values: What is filled into the reason.
     """
 
-    def __init__(self, message: str, *, truncated: bool = False, unrepairable: bool = False) -> None:
+    def __init__(self, name: str, /, *, truncated: bool = False, unrepairable: bool = False, **values: object) -> None:
         self.truncated, self.unrepairable = truncated, unrepairable
-        super().__init__(message)
+        self.text = LocalizedText(name, values)
+        super().__init__(name)
+
+    def __str__(self) -> str:
+        return self.text.render("en")
 
 
 def decode_at(text: str, position: int = 0) -> tuple[Any, int]:
@@ -65,14 +73,13 @@ def decode_at(text: str, position: int = 0) -> tuple[Any, int]:
         raise
     except json.JSONDecodeError as error:
         truncated = error.msg.startswith("Unterminated") or not text[error.pos :].strip()
-        where = "it stops in the middle" if truncated else f"{error.msg} at character {error.pos - position + 1}"
-        raise NotJsonError(where, truncated=truncated) from None
+        if truncated:
+            raise NotJsonError("json_truncated", truncated=True) from None
+        raise NotJsonError("json_syntax", error=error.msg, position=error.pos - position + 1) from None
     except RecursionError:
-        raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", unrepairable=True) from None
+        raise NotJsonError("json_too_deep", unrepairable=True, levels=MAX_DEPTH) from None
     except ValueError as error:  # an integer of thousands of digits, half of a surrogate pair
-        raise NotJsonError(
-            f"it holds a value that cannot be kept ({type(error).__name__})", unrepairable=True
-        ) from None
+        raise NotJsonError("json_unstorable", unrepairable=True, error=type(error).__name__) from None
     return value, end
 
 
@@ -85,7 +92,7 @@ def loads(text: str) -> Any:
     text = text.strip()
     value, end = decode_at(text)
     if end != len(text):
-        raise NotJsonError(f"text follows the value at character {end + 1}")
+        raise NotJsonError("json_text_follows", position=end + 1)
     return value
 
 
@@ -132,7 +139,7 @@ def strings_in(value: Any) -> list[str]:
         if not next_level:
             return strings
         level = next_level
-    raise NotJsonError(f"it is nested deeper than {MAX_DEPTH} levels", unrepairable=True)
+    raise NotJsonError("json_too_deep", unrepairable=True, levels=MAX_DEPTH)
 
 
 def _check_value(value: Any, source: str) -> None:
@@ -148,19 +155,19 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         for key, value in pairs:
             if not json_equal(members[key], value):
-                raise NotJsonError(f"the key {key[:40]!r} stands twice with different values", unrepairable=True)
+                raise NotJsonError("json_duplicate_key", unrepairable=True, key=key[:40])
     return members
 
 
 def _parse_finite(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise NotJsonError(f"the number {text[:40]} is too large", unrepairable=True)
+        raise NotJsonError("json_number_too_large", unrepairable=True, number=text[:40])
     return number
 
 
 def _reject_constant(name: str) -> NoReturn:
-    raise NotJsonError(f"{name} is no JSON value", unrepairable=True)
+    raise NotJsonError("json_constant", unrepairable=True, name=name)
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_build_object, parse_float=_parse_finite, parse_constant=_reject_constant)
