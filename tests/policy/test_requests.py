@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from tests.growth import assert_linear
 
 from .staging import Run, pinned
 
@@ -136,10 +135,4 @@ def test_what_is_forbidden_and_aimed_at_nothing_named_is_blocked_after_taint() -
     "unit", ["don't delete ", "delete it and ", "删除文件", "不要删除", "'a ", "a@b ", ' "x', "it, "]
 )
 def test_a_long_task_takes_time_in_proportion(unit: str) -> None:
-    def seconds(chars: int) -> float:
-        began = time.perf_counter()
-        pinned(unit * (chars // len(unit)), "zap_file")
-        return time.perf_counter() - began
-
-    seconds(1_000)
-    assert seconds(40_000) < 2.0
+    assert_linear(lambda chars: pinned(unit * (chars // len(unit)), "zap_file"), 40_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,14 @@ from taoloop.serve.gateway.server import IDLE_TIMEOUT_S, GatewayServer
 Reply = Any
 """A text; a mapping with `text`, `tool_calls` (name, args), `pieces`; a status with a body; or a function of the body
 that gives one of these."""
+
+
+def until(holds: Callable[[], Any], within_s: float = 60.0) -> None:
+    """Wait for something to hold: what another thread or process does."""
+    ends_at = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < ends_at, "it did not come to that"
+        threading.Event().wait(0.01)
 
 
 def in_thread(main: Callable[[asyncio.Event, Callable[[Any], None]], Any]) -> tuple[Any, Callable[[], None]]:

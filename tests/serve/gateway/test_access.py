@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.serve.gateway.conftest import config_of, gateway, model_env, upstream
+from tests.serve.gateway.conftest import config_of, gateway, model_env, until, upstream
 from tests.serve.gateway.test_chat import NOTE, SENT, send_note
-from tests.serve.gateway.test_process import fetch, fetch_text, until
+from tests.serve.gateway.test_process import fetch, fetch_text
 
 from taoloop import Agent, tool
 from taoloop.serve.gateway.config.api_keys import new_key

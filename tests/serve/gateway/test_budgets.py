@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.serve.gateway.conftest import config_of, gateway, upstream
+from tests.serve.gateway.conftest import config_of, gateway, until, upstream
 from tests.serve.gateway.test_chat import agent
-from tests.serve.gateway.test_hard_times import until
 
 from taoloop import Agent
 from taoloop.serve.gateway.config.api_keys import new_key

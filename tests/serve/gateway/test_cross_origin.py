@@ -6,8 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import threading
-import time
 from contextlib import closing
 from dataclasses import replace
 from http.client import HTTPConnection, HTTPMessage
@@ -18,7 +16,7 @@ import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.serve.gateway.conftest import Running, config_of, gateway, model_env, upstream
+from tests.serve.gateway.conftest import config_of, gateway, model_env, until, upstream
 from tests.serve.gateway.test_process import AGENT, agent_file, run, serving
 
 from taoloop import Agent, MemoryJournal
@@ -200,14 +198,7 @@ def test_a_stream_is_still_one_and_a_page_that_leaves_ends_its_run() -> None:
                 assert may_be_read(stream.response.headers, "x-taoloop-run-id")
                 assert next(iter(stream)).choices[0].delta.content == "One"  # while the model still waits
                 stream.close()
-            assert stopped_within_a_second(running)
-
-
-def stopped_within_a_second(running: Running) -> bool:
-    ended = time.monotonic() + 1.0
-    while time.monotonic() < ended and running.traces()[0].status == "running":
-        threading.Event().wait(0.02)
-    return running.traces()[0].status == "stopped"
+            until(lambda: running.traces()[0].status == "stopped")  # while the model still waits
 
 
 def test_every_page_only_when_that_is_said_and_never_with_credentials() -> None:

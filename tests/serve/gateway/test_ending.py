@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serve.gateway.conftest import model_env, upstream
-from tests.serve.gateway.test_process import TAO, _takes_connections, agent_file, fetch, fetch_text, serving, until
+from tests.serve.gateway.conftest import model_env, until, upstream
+from tests.serve.gateway.test_process import TAO, _takes_connections, agent_file, fetch, fetch_text, serving
 
 __all__ = ["agent_file"]  # a fixture that pytest finds here too
 

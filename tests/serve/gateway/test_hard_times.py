@@ -8,8 +8,6 @@ import re
 import socket
 import sqlite3
 import threading
-import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from http.client import HTTPConnection
@@ -18,7 +16,7 @@ from typing import Any
 
 import openai
 import pytest
-from tests.serve.gateway.conftest import Running, config_of, gateway, upstream
+from tests.serve.gateway.conftest import Running, config_of, gateway, until, upstream
 from tests.serve.gateway.test_bad_input import post
 from tests.serve.gateway.test_chat import NOTE, SENT, _closed, agent, ask, client, send_note
 
@@ -29,14 +27,6 @@ from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.serve.gateway.config.model import GatewayConfig, Reshape, ServedAgent
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
-
-
-def until(holds: Callable[[], Any], seconds: float = 5.0) -> None:
-    """Wait for something to hold."""
-    ended = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < ended, "it did not come to that"
-        threading.Event().wait(0.01)
 
 
 def running_now(running: Running) -> tuple[float, int]:
@@ -109,11 +99,9 @@ def test_a_client_that_leaves_gives_its_place_back_and_stops_its_run(phase: str)
                 elif phase != "body":
                     assert (IN_TOOL if phase == "tool" else server.waiting).wait(20)
                 assert running_now(running) == ((0, 0) if phase == "body" else (1, 1))
-            left = time.monotonic()
             until(
                 lambda: running_now(running) == (0, 0) and not any(one.status == "running" for one in running.traces())
             )
-            assert time.monotonic() - left < 1.0
             assert {one.status for one in running.traces()} <= {"stopped", "completed"}
             if phase == "resume":  # and the client may come back
                 server.go_on()

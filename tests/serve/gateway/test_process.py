@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from tests.serve.gateway.ai_agent import changed
-from tests.serve.gateway.conftest import Upstream, model_env, upstream
+from tests.serve.gateway.conftest import Upstream, model_env, until, upstream
 
 from taoloop.serve.gateway.config.api_keys import digest_of
 
@@ -77,13 +76,6 @@ def fetch_text(
         connection.request(method, place.path, data, {"Content-Type": "application/json", **(headers or {})})
         with connection.getresponse() as answer:
             return answer.status, answer.read().decode()
-
-
-def until(holds: Callable[[], bool], within_s: float = 10.0) -> None:
-    ended = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < ended, "it did not come true"
-        threading.Event().wait(0.05)
 
 
 @contextmanager

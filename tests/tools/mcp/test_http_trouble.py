@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -42,7 +41,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_error(405)
 
     def do_DELETE(self) -> None:
-        RELEASED.wait(20)
+        RELEASED.wait(60)
+        ENDED.append(self.path)
         self.send_error(405)
 
     def do_POST(self) -> None:
@@ -77,10 +77,13 @@ class Handler(BaseHTTPRequestHandler):
 
 
 RELEASED = threading.Event()
+ENDED: list[str] = []
 
 
 @pytest.fixture
 def address() -> Iterator[str]:
+    RELEASED.clear()
+    ENDED.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -130,9 +133,8 @@ def test_a_call_is_in_doubt_unless_it_was_surely_refused(
         use(only(loaded, "web.t"))
     assert "s3cret-value" in only(loaded, "web.t").secrets.values(), "so that runs redact it"
     if how == "broken":
-        began = time.monotonic()
         close_server(server)
-        assert time.monotonic() - began < 5, "a server that does not hear of the end of its session is not waited for"
+        assert ENDED == [], "a server that does not hear of the end of its session is not waited for"
 
 
 def test_an_address_where_nobody_listens_is_a_problem(tmp_path: Path) -> None:

