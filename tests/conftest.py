@@ -15,7 +15,8 @@ except ImportError:  # the benchmark of the policy has an environment of its own
 else:  # no test may fail because the machine is busy, or for an example that no change of today has to do with
     settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("steady", settings.get_profile("search"), derandomize=True)
-    settings.load_profile(os.environ.get("TAOLOOP_TEST_EXAMPLES", "steady"))
+    settings.register_profile("small", settings.get_profile("steady"), max_examples=25)  # see `tests/sizes.py`
+    settings.load_profile(os.environ.get("TAOLOOP_TEST_EXAMPLES", "small"))
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call
@@ -145,7 +146,7 @@ BORDERS = st.lists(st.integers(0, 10_000), max_size=12)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=300)
+@examples(300)
 @example(text="- ob<think>Action: now\nFinal Answer: 5", reason="", borders=[])
 @given(text=ANY_TEXT, reason=ANY_TEXT, borders=BORDERS)
 def test_what_is_given_is_how_the_answer_begins(dialect: str, text: str, reason: str, borders: list[int]) -> None:
@@ -154,7 +155,7 @@ def test_what_is_given_is_how_the_answer_begins(dialect: str, text: str, reason:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=300)
+@examples(300)
 @given(
     text=ANY_TEXT,
     label=st.sampled_from(["Final Answer: ", "**Final Answer:** ", "最终答案：", "【最终答案】", ""]),
@@ -375,7 +376,7 @@ def test_half_of_a_character_ends_the_stream() -> None:
     assert got == "It rains"
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(label=st.from_regex(LABEL))
 def test_every_beginning_of_a_label_is_held(label: str) -> None:
     found = LABEL.search(label)
@@ -390,7 +391,7 @@ def test_every_beginning_of_a_label_is_held(label: str) -> None:
 PLACES = st.one_of(st.from_regex(_PLACEHOLDER, fullmatch=True), st.from_regex(_TEMPLATE, fullmatch=True))
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(place=PLACES.filter(is_placeholder))
 def test_every_beginning_of_a_placeholder_is_held(place: str) -> None:
     place = place.lstrip()

@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.decision import Act, Answer, Call
@@ -170,7 +171,7 @@ CALLS = st.one_of(
 REPLIES = st.lists(CALLS | st.sampled_from(["", "Observation: 5", "{", "just text"]), max_size=9)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(
     REPLIES,
     st.sampled_from(DIALECTS),

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.dialects import Reading, read_reply
@@ -202,7 +203,7 @@ def read(form: str, text: str, tier: Tier = "read") -> Reading:
     return read_reply(dialect_of(form), tools(tier), text, "stop")
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(
     args=ARGS,
     writing=st.sampled_from(sorted(WRITINGS)),
@@ -221,7 +222,7 @@ def test_composed_drifts_give_the_original_or_nothing(
     assert got.kind == "reject" or (got.tool, got.args) == (NAME, args)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     args=ARGS,
     writing=st.sampled_from(sorted(WRITINGS)),
@@ -234,7 +235,7 @@ def test_what_is_spoiled_is_rejected(args: Args, writing: str, form: str, around
     assert read(form, text).kind == "reject"
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(
     args=ARGS,
     writing=st.sampled_from(sorted(WRITINGS)),
@@ -250,7 +251,7 @@ def test_a_cut_reply_of_a_tool_that_writes_never_runs_otherwise(
     assert got.kind == "reject" or (got.tool, got.args) == (NAME, args)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(args=ARGS, form=st.sampled_from(sorted(FORMS)), keep=st.floats(0, 1, exclude_max=True))
 def test_a_cut_reply_of_a_tool_that_reads_has_whole_values_only(args: Args, form: str, keep: float) -> None:
     """Rule 7: values that are complete may stay where only brackets are missing; none is ever half."""

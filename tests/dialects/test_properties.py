@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.growth import assert_linear
+from tests.sizes import examples
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
@@ -124,7 +126,7 @@ def test_no_reason_changes_the_written_action(tool: str, args: dict[str, Any], r
 
 
 @pytest.mark.parametrize("name", PROSE)
-@settings(max_examples=300)
+@examples(300)
 @given(args=ARGS, reason=ANY_TEXT, text=ANY_TEXT, final=st.booleans(), cut=st.integers(0, 80), put=st.none() | SPICE)
 def test_the_short_way_and_the_tolerant_reader_agree(
     name: str, args: dict[str, Any], reason: str, text: str, final: bool, cut: int, put: str | None
@@ -186,9 +188,21 @@ PIECES = [
 
 @pytest.mark.parametrize("piece", PIECES)
 @pytest.mark.parametrize("name", NAMES)
+def test_the_time_of_reading_grows_with_the_length_only(name: str, piece: str) -> None:
+    assert_linear(lambda chars: read_long(name, piece, chars), 32_000)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_megabyte_of_anything_is_read(name: str, piece: str) -> None:
     """Linear time: with anything quadratic this would not finish. `benchmarks/reading.py` has the seconds."""
-    long = piece * (1_000_000 // len(piece))
+    read_long(name, piece, 1_000_000)
+
+
+def read_long(name: str, piece: str, chars: int) -> None:
+    """Read replies that consist of this piece, in each place of a reply."""
+    long = piece * (chars // len(piece))
     for text in (long, f"Final Answer: {long}", f'Action: lookup\nAction Input: {{"key": {long}', f"Thought: {long}"):
         decision = read(name, ModelReply(text=text))
         assert isinstance(decision, Act | Answer | Problem)
@@ -201,7 +215,7 @@ def test_a_megabyte_of_anything_is_read(name: str, piece: str) -> None:
     assert len(defuse_markers(long, "9f3c2a")) >= len(long)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(text=ANY_TEXT)
 def test_neutral_text_is_stable(text: str) -> None:
     """Done twice is done once, and the result can always be encoded."""

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.models import test_offline_chains as chains
 from tests.models import test_offline_effects as effects
@@ -14,6 +14,7 @@ from tests.models.test_offline_run import World
 from tests.models.test_offline_world import (
     ALL,
 )
+from tests.sizes import examples
 
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
@@ -93,7 +94,7 @@ def _fits(value: Any, rule: Any) -> bool:
     return any(isinstance(value, _PYTHON[kind]) for kind in kinds if kind in _PYTHON)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(_TASKS, st.lists(_cards(), max_size=3))
 def test_odd_tasks_and_odd_cards_give_a_decision_that_fits(task: str, cards: list[ToolCard]) -> None:
     decision = decide(task, cards, _trace(task, tuple(cards)))
@@ -110,7 +111,7 @@ def test_odd_tasks_and_odd_cards_give_a_decision_that_fits(task: str, cards: lis
     )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(_TASKS)
 def test_calls_pass_the_tools_own_checks_and_runs_end(task: str) -> None:
     world = World(task, ALL, most=30)
@@ -214,7 +215,7 @@ _MADE = st.one_of(
 _OFFERED = {each.name: each for each in (*chains.TOOLS, *effects.TOOLS)}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150, suppress_health_check=[HealthCheck.too_slow])
 @given(_MADE)
 def test_words_of_tasks_in_any_order_give_calls_that_the_tools_take(task: str) -> None:
     cards = tuple(tool.card for tool in _OFFERED.values())

@@ -8,9 +8,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.provider_double import ProviderDouble, ask, ask_streaming, events, reset, sent, silent, whole
+from tests.sizes import examples
 
 from taoloop.core.message import Delta, ToolCallText
 from taoloop.errors import (
@@ -177,7 +178,7 @@ def test_half_a_stream_is_never_a_reply(act: Any, kind: type[ModelError], text: 
     assert str(caught.value).startswith("openai:tiny")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(1, 40)))
 def test_a_stream_may_be_cut_into_pieces_anywhere(lengths: list[int]) -> None:
     lines = [f"data: {json.dumps(one, ensure_ascii=False)}\r\n\r\n" for one in (chunk({"content": "五é"}), *TEXT, STOP)]

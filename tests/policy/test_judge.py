@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call
@@ -211,7 +212,7 @@ _VALUES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.sampled_from(PROFILES),
     st.sampled_from([LOOK, FETCH, SAVE, DELETE]),

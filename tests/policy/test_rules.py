@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.core.decision import Call
 from taoloop.core.events import ApprovalGiven, ApprovalRefused
@@ -200,7 +201,7 @@ def test_a_budget_is_kept_by_an_equal_policy_too() -> None:
         assert judge(run.trace, call, PAY, equal).rule == "rule:limit"
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(st.integers(-200, 200), st.sampled_from(["run", "refuse"])), max_size=12))
 def test_no_order_of_calls_and_refusals_pays_more_than_the_total(calls: list[tuple[int, str]]) -> None:
     run, paid = paying(total_over={"amount": 300}), 0

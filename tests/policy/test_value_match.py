@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.policy.value_match import TrustedText, atoms, host_of, links_in
 
@@ -270,7 +271,7 @@ def test_no_text_can_stall_the_patterns(piece: str, reads: Callable[[str], Any])
         faulthandler.cancel_dump_traceback_later()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(max_size=40), st.text(max_size=12))
 def test_a_text_that_holds_nothing_of_a_value_never_endorses_it(task: str, value: str) -> None:
     words = TrustedText(["".join(sign for sign in task if sign not in "xyz0123456789")])
@@ -285,7 +286,7 @@ _PIECES = st.sampled_from(
 _WRITTEN = st.lists(_SIGNS | _PIECES, max_size=12).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(_WRITTEN, min_size=1, max_size=4), _WRITTEN, st.sampled_from(["target", "value", "ref:file"]))
 def test_a_value_stands_in_many_texts_if_it_stands_in_one_of_them(texts: list[str], value: str, role: str) -> None:
     filler = [f"filler{number}" for number in range(40)]  # so many that they are looked through by an index
@@ -295,7 +296,7 @@ def test_a_value_stands_in_many_texts_if_it_stands_in_one_of_them(texts: list[st
         )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(_WRITTEN, st.lists(st.sampled_from(["word", "a1", "_x", "mere.", "end"]), max_size=3).map(" ".join), _WRITTEN)
 def test_a_line_of_words_between_them_changes_no_number_and_no_address(before: str, line: str, after: str) -> None:
     whole, parts = TrustedText([f"{before}\n{line}\n{after}"]), TrustedText([before, line, after])
@@ -318,7 +319,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(_JSON, st.text(max_size=60), st.sampled_from(["target", "value", "ref:file", "content"]))
 def test_every_value_has_an_answer(value: Any, task: str, role: str) -> None:
     words = TrustedText([task])
@@ -326,7 +327,7 @@ def test_every_value_has_an_answer(value: Any, task: str, role: str) -> None:
     assert words.has([value, value], role) is words.has(value, role) or value in ("", [], {}, None)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(max_size=60))
 def test_every_text_has_a_host_or_none(text: str) -> None:
     host = host_of(text)

@@ -1,7 +1,8 @@
-"""`kill -9` at every boundary between two events, once: the short form of `benchmarks/crash.py`."""
+"""`kill -9` at the boundaries between two events: the short forms of `benchmarks/crash.py`."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,26 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "crash.py"
 
 
-@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="the script forks")
-def test_every_run_reaches_the_same_end_with_every_effect_once() -> None:
-    command = [sys.executable, "-W", "ignore", str(SCRIPT), "--rounds", "1"]
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the script forks")
+
+
+def test_a_run_that_is_killed_reaches_the_same_end_with_every_effect_once() -> None:
+    """At every seventh boundary: two or three in each action, and over the run each kind of boundary."""
+    sweep(every=7)
+
+
+@pytest.mark.nightly
+def test_killed_at_any_boundary_it_reaches_the_same_end_with_every_effect_once() -> None:
+    sweep(every=1)
+
+
+def sweep(*, every: int) -> None:
+    command = [sys.executable, "-W", "ignore", str(SCRIPT), "--rounds", "1", "--every", str(every)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=240)
     figures = dict(line.split(": ") for line in done.stdout.splitlines())
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(figures["processes killed"]) >= int(figures["boundaries"]) > 100
+    boundaries = int(figures["boundaries"])
+    assert boundaries > 100
+    assert int(figures["processes killed"]) >= boundaries // every
     for wrong in ("runs with another end", "effects twice", "effects lost", "wrong 'it failed' told to the model"):
         assert figures[wrong] == "0"

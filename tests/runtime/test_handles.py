@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from tests.sizes import examples
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.config.policy_file import load_policy
@@ -510,7 +511,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(one=JSON, other=JSON, dialect=st.sampled_from(["native", "json", "text", "fenced"]))
 def test_what_the_planner_sees_does_not_depend_on_what_a_tool_gave(one: Any, other: Any, dialect: str) -> None:
     """The prompts of two runs are the same to the letter, whatever JSON came back."""

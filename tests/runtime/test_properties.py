@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, ToolError, tool
 from taoloop.core.codec import decode_fact, encode_fact
@@ -108,7 +109,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(REPLIES, OPTIONS)
 def test_every_run_ends_once_and_stays_true_to_its_trace(replies: list[Any], options: dict[str, Any]) -> None:
     result, model = run(replies, **options)
@@ -130,7 +131,7 @@ def test_every_run_ends_once_and_stays_true_to_its_trace(replies: list[Any], opt
     assert len(step_summaries(trace)) >= len(trace.steps)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(REPLIES, OPTIONS)
 def test_every_event_survives_storage(replies: list[Any], options: dict[str, Any]) -> None:
     result, _ = run(replies, **options)
@@ -142,7 +143,7 @@ def test_every_event_survives_storage(replies: list[Any], options: dict[str, Any
             assert again == event.fact
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(REPLIES, OPTIONS, st.integers(1, 30))
 def test_a_trace_folds_the_same_in_one_go_and_in_pieces(replies: list[Any], options: dict[str, Any], cut: int) -> None:
     result, _ = run(replies, **options)

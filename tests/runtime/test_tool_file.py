@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.config.agent_file import load_agent
 from taoloop.config.document import ConfigDocument
@@ -358,7 +359,7 @@ _ANYTHING = st.recursive(
 _NAMES = sorted({name for form in SOURCE_KINDS.values() for name in fields_of(form.settings_class())})
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80)
+@examples(80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     form=st.sampled_from([*SOURCE_KINDS, "lookup", "file", "agent", "function", "none"]),
     value=_ANYTHING | st.dictionaries(st.sampled_from(_NAMES), _ANYTHING, max_size=4),

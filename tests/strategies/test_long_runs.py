@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 from tests.strategies.speaking import page, pairs_are_whole, save
 
 from taoloop import Agent, Limits, MemoryJournal, Trace, tool
@@ -90,7 +91,7 @@ class Cramped:
         """Nothing to let go of."""
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(
     TURNS,
     st.sampled_from(["native", "json", "text"]),

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop import Agent, ScriptedModel
 from taoloop.core.cards.card_lint import lint
@@ -122,7 +123,7 @@ def test_another_file_is_refused_and_not_touched(tmp_path: Path) -> None:
         assert not path.is_file() or path.read_bytes() == before
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(), st.text(min_size=1))
 def test_any_text_can_be_kept_and_looked_for(tmp_path: Path, kept: str, query: str) -> None:
     kept, query = (text.encode("utf-8", "replace").decode() for text in (kept, query))
@@ -133,7 +134,7 @@ def test_any_text_can_be_kept_and_looked_for(tmp_path: Path, kept: str, query: s
         assert (number, kept) in [(note.number, note.text) for note in notes.find(kept, 10_000)]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet="天地玄黄宇宙洪荒日月盈昃abc xyz,。", min_size=4, max_size=30), st.data())
 def test_every_two_neighbours_of_a_note_find_it(tmp_path: Path, text: str, data: Any) -> None:
     notes = Notes(tmp_path / "pairs.db")

@@ -13,11 +13,12 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.serve.gateway.conftest import Running, config_of, gateway, upstream
 from tests.serve.gateway.test_bad_input import CHAT, LIMITS, RESPONSES, post
 from tests.serve.gateway.test_chat import agent
+from tests.sizes import examples
 
 from taoloop.serve.gateway.routes.openapi_document import openapi_document
 
@@ -126,7 +127,7 @@ def bodies(draw: st.DrawFn, path: str) -> Any:
 
 
 @pytest.mark.parametrize("path", BODIES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_whatever_is_sent_is_answered_or_refused_with_a_reason(
     running: Running, path: str, data: st.DataObject
@@ -145,7 +146,7 @@ def test_whatever_is_sent_is_answered_or_refused_with_a_reason(
 
 
 @pytest.mark.parametrize("path", BODIES)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     data=st.binary(max_size=200)
     | st.text(max_size=100).map(str.encode)

@@ -8,11 +8,12 @@ from http.client import HTTPConnection
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.serve.gateway.conftest import Running, Upstream, config_of, gateway, upstream
 from tests.serve.gateway.test_bad_input import post
 from tests.serve.gateway.test_chat import CLIENT_TOOL, agent, ask
+from tests.sizes import examples
 
 DIALECTS = ("native", "text", "json", "fenced")
 CALLS = {
@@ -80,7 +81,7 @@ ENDS = {"text": "stop", "cut": "length", "filtered": "content_filter"}
 REPLY = st.tuples(st.sampled_from(["text", "cut", "filtered", "call", "words and call", "client"]), TEXTS)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(REPLY, min_size=1, max_size=4), st.sampled_from([None, ["STOP"], ["8"], ["\n\n", "Hello"], ["double"]]))
 def test_a_stream_says_what_the_whole_answer_says(
     served: tuple[str, Upstream, Running], replies: list[tuple[str, str]], stop: list[str] | None

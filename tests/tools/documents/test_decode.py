@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.tools.documents.decode import NotTextError, decode, decode_html
 
@@ -23,7 +24,7 @@ def test_a_text_is_read_in_its_encoding(text: str, encoding: str) -> None:
 
 
 @given(text=st.text(min_size=1, max_size=200))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_encoding_gives_the_text_back_from_the_bytes(text: str) -> None:
     for encoding in ("utf-8", "utf-16", "gb18030"):
         data = text.encode(encoding, "replace")
@@ -35,7 +36,7 @@ def test_the_encoding_gives_the_text_back_from_the_bytes(text: str) -> None:
 
 
 @given(data=st.binary(max_size=300))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for way in (decode, decode_html):
         try:

@@ -6,9 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pypdf import PdfReader
+from tests.sizes import examples
 from tests.tools.documents.conftest import folder_of
 
 from taoloop import Agent, ScriptedModel
@@ -121,7 +122,7 @@ def test_every_passage_of_the_index_stands_in_its_file(root: Path) -> None:
     encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "gb18030"]),
     name=st.sampled_from(["a.txt", "a.md"]),
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_offset_gives_its_text_back(text: str, encoding: str, name: str, tmp_path: Path) -> None:
     data = text.encode(encoding, "replace")
     with IsolatedParser(1, 1_000_000) as foreign:

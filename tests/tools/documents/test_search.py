@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from tests.sizes import examples
 from tests.tools.documents.conftest import folder_of
 
 from taoloop.testing.fake_embedder import FakeEmbedder
@@ -81,7 +82,7 @@ QUERIES = st.one_of(
 
 
 @given(query=QUERIES)
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_a_query(search: Search, query: str) -> None:
     """Nothing in a query is syntax: quotes, operators, NUL, half characters."""
     hits = search.find(query, 3)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.growth import assert_linear
+from tests.sizes import examples
 
 from taoloop.tools.documents.chunking import Piece, line_starts, split
 
@@ -17,7 +18,7 @@ TEXTS = st.one_of(st.lists(PIECES, max_size=60).map("".join), st.text(max_size=2
 
 
 @given(text=TEXTS, chars=st.integers(100, 400), markdown=st.booleans())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_passages_are_in_order_short_enough_and_hold_every_character(text: str, chars: int, markdown: bool) -> None:
     pieces = split(text, chars, markdown=markdown)
     place = 0
@@ -32,7 +33,7 @@ def test_passages_are_in_order_short_enough_and_hold_every_character(text: str, 
 
 
 @given(text=TEXTS)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_lines_are_counted_as_editors_do(text: str) -> None:
     starts = line_starts(text)
     assert starts[0] == 0

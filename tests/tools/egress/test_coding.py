@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.errors import EgressFailed
 from taoloop.tools.egress.decompression import decompress
@@ -40,7 +41,7 @@ def raw_deflate(body: bytes) -> bytes:
 
 
 @given(st.binary(max_size=300), st.integers(1, 50), st.sampled_from(["gzip", "x-gzip", "deflate", "raw", "two", ""]))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_what_was_packed_comes_back_whole_in_whatever_pieces(body: bytes, size: int, how: str) -> None:
     packed = {
         "gzip": ("GZIP", gzip.compress(body)),
@@ -56,7 +57,7 @@ def test_what_was_packed_comes_back_whole_in_whatever_pieces(body: bytes, size: 
 @given(
     st.binary(min_size=1, max_size=300), st.integers(1, 50), st.integers(1, 20), st.sampled_from(["gzip", "deflate"])
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_part_is_never_given_for_the_whole(body: bytes, size: int, missing: int, coding: str) -> None:
     packed = gzip.compress(body) if coding == "gzip" else zlib.compress(body)
     cut = packed[: max(1, len(packed) - missing)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.errors import EgressRefused
 from taoloop.policy.value_match import host_of
@@ -15,7 +16,7 @@ TRICKY = st.text(alphabet="aB1.:/@?#%\\[]-_ \t\n\u200b\u3002。．ß２例xn--&;
 
 
 @given(st.text(max_size=60) | TRICKY.map(lambda rest: f"http://{rest}"))
-@settings(max_examples=300)
+@examples(300)
 def test_any_text_is_an_address_or_is_said_to_be_none(text: str) -> None:
     try:
         url = read_url(text)
@@ -30,7 +31,7 @@ def test_any_text_is_an_address_or_is_said_to_be_none(text: str) -> None:
 
 
 @given(TRICKY, TRICKY)
-@settings(max_examples=500)
+@examples(500)
 @example("good.test", "@evil.test/")
 @example("good.test\\", "@evil.test/")
 @example("evil.test/?", "://good.test/")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.tools.json_schema import compile_schema, findings
@@ -164,7 +165,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["type", "properties", "required", "$defs", "dependencies", "items"]), JSON))
-@settings(max_examples=150)
+@examples(150)
 def test_any_json_as_a_schema_is_one_or_is_refused(given_schema: dict[str, Any]) -> None:
     try:
         made = normalised(given_schema)

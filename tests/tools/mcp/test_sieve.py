@@ -6,9 +6,10 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import methods
+from tests.sizes import examples
 
 from taoloop.tools.mcp.message_filter import DROPPED, RAW, filter_list
 
@@ -35,7 +36,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("key", GOOD)
 @given(entries=st.lists(JSON, max_size=4))
-@settings(max_examples=40)
+@examples(40)
 def test_a_good_entry_comes_through_and_what_comes_through_is_good(key: str, version: str, entries: list[Any]) -> None:
     rest = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if version == "2026-07-28" else {}
     given_result = {key: [*entries, GOOD[key]], **rest}

@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 from tests.tools.egress.site import Got, Reply, Site, redirect
 
 from taoloop import Agent, ScriptedModel
@@ -452,7 +453,7 @@ def test_what_arrives_is_what_was_given(site: Site) -> None:
     (echo,) = openapi_tools(where).tools
     with asyncio.Runner() as runner:
 
-        @settings(max_examples=60, deadline=None)
+        @examples(60)
         @given(
             _TEXT, st.lists(_TEXT, max_size=3), st.recursive(st.integers() | _TEXT | st.none(), st.lists, max_leaves=5)
         )

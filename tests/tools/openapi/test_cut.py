@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi.schema.truncation import truncate_schema
@@ -61,7 +62,7 @@ SCHEMAS = st.recursive(LEAVES, _compound, max_leaves=8)
     value=VALUES,
     room=st.integers(1, 400),
 )
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_whatever_the_judge_takes_fits_what_is_shown(
     properties: dict[str, Any], one: Any, two: Any, value: Any, room: int
 ) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi.schema.components import standalone_schema
@@ -116,7 +117,7 @@ JUNK = st.recursive(
 
 
 @given(JUNK)
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_whatever_stands_there_becomes_a_valid_schema(junk: Any) -> None:
     made = standalone_schema({"properties": {"it": junk}})
     findings(compile_schema(made, "it"), {"it": None})

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 from tests.tools.sql.conftest import Tools, make_shop
 
 from taoloop.errors import ToolError
@@ -67,7 +68,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert made.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(statement=NASTY)
 def test_no_statement_changes_a_byte_or_makes_a_file(path: Path, statement: str) -> None:
     tools = Tools(sql_tools(Database(name="shop", url=f"sqlite:///{path}", timeout_s=0.5)))

@@ -7,8 +7,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sizes import examples
 
 from taoloop.errors import ToolError
 from taoloop.tools.web import isolated_reader as pages
@@ -58,7 +59,7 @@ def text_of(html: str, *, links: bool = True, max_chars: int = 1_000) -> str:
 @given(
     MARKUP | st.binary(max_size=200), st.booleans(), st.sampled_from(["", "gbk", "utf-16", "zlib", "no such", "x" * 99])
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_bytes_give_a_text(body: bytes, links: bool, charset: str) -> None:
     page = read_page(body, charset=charset, url=URL, links=links, max_chars=50)
     assert len(page["text"]) <= 50

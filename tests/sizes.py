@@ -1,0 +1,17 @@
+"""How many examples a property is tried with: few by default, all of them with `scripts/test --all`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+
+SMALL = "small"
+_SMALLER, _LEAST = 4, 25
+
+
+def examples(number: int, **options: Any) -> settings:
+    """The settings of a property that takes `number` examples; a quarter of them under the profile `small`."""
+    if settings.get_current_profile_name() == SMALL:
+        number = min(number, max(number // _SMALLER, _LEAST))
+    return settings(max_examples=number, **options)
