@@ -1,11 +1,16 @@
-"""Ctrl-C while code that is not async waits for a run."""
+"""Code that is not async, and code that runs under another async library."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+from taoloop import Agent, MemoryJournal, ScriptedModel, recover
+from taoloop.errors import ConfigError
 
 SCRIPT = """
 import asyncio, os, signal, sys, threading
@@ -43,3 +48,33 @@ def test_ctrl_c_stops_the_run_and_is_raised_again(where: str) -> None:
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, where]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert done.stdout.split() == ["stopped", "['stopped']"], done.stderr
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda agent: agent.run("t"),
+        lambda agent: agent.resume("r"),
+        lambda agent: agent.fork("r", at=1),
+        lambda agent: agent.undo("r"),
+        lambda agent: agent.recover(),
+        lambda agent: agent.chat().run("t"),
+        lambda agent: recover(agent.journal, [agent]),
+        lambda agent: agent.stream("t").__anext__(),
+    ],
+    ids=["run", "resume", "fork", "undo", "Agent.recover", "chat", "recover", "stream"],
+)
+@pytest.mark.parametrize("kind", ["file", "memory"])
+def test_another_async_library_gets_told_that_asyncio_is_needed(begin: Any, kind: str, tmp_path: Path) -> None:
+    agent = Agent(model=ScriptedModel(["done"]), journal=MemoryJournal() if kind == "memory" else tmp_path / "runs.db")
+    with pytest.raises(ConfigError, match=r"runs on asyncio.*trio\.to_thread\.run_sync\(agent\.run_sync, task\)"):
+        begin(agent).send(None)  # as a loop that is not asyncio's starts it
+
+
+def test_a_loop_of_another_kind_can_run_an_agent_in_a_thread() -> None:
+    async def other() -> str | None:
+        return Agent(model=ScriptedModel(["done"])).run_sync("t").answer
+
+    with pytest.raises(StopIteration) as ended:
+        other().send(None)
+    assert ended.value.value == "done"

@@ -29,7 +29,7 @@ from taoloop.runtime.print_listener import listeners
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import require_resumable
 from taoloop.runtime.runner import Listener
-from taoloop.runtime.sync import run_sync
+from taoloop.runtime.sync import require_asyncio, run_sync
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
@@ -287,6 +287,7 @@ class Agent(AgentSettings):
         `deltas`: between them also the pieces of each reply while the model writes it. Leaving the iteration early
         stops the run.
         """
+        require_asyncio()
         queue: asyncio.Queue[Event | Delta | None] = asyncio.Queue()
         if deltas:
             options["on_delta"] = queue.put_nowait

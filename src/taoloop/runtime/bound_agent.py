@@ -40,6 +40,7 @@ from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import acquire_run, run_lock
 from taoloop.runtime.runner import Listener, Runner
+from taoloop.runtime.sync import require_asyncio
 from taoloop.runtime.tool_source import sources_in
 from taoloop.strategies import Strategy, get_strategy
 from taoloop.tools.toolbox import Toolbox
@@ -149,8 +150,10 @@ class BoundAgent:
         """The agent's journal, open as long as the block runs.
 
         Raises:
+            ConfigError: no asyncio event loop is running.
             JournalError: its file cannot be opened.
         """
+        require_asyncio()
         journal = self.settings.journal
         if journal is None:
             yield self.memory_journal

@@ -1,4 +1,4 @@
-"""Async code from code that is not: one small bridge for all of it."""
+"""Async code from code that is not async, and the refusal of event loops other than asyncio's."""
 
 from __future__ import annotations
 
@@ -9,9 +9,27 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from taoloop.errors import ConfigError
+
 T = TypeVar("T")
 
 _LOOK_S = 0.05  # nothing wakes a thread that waits when a signal handler cancels its task
+
+
+def require_asyncio() -> None:
+    """Refuse to run under another async library, such as trio.
+
+    Raises:
+        ConfigError: no asyncio event loop runs in this thread.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise ConfigError(
+            "taoloop runs on asyncio, and no asyncio event loop is running here.",
+            hint="Start it with asyncio.run(agent.run(task)). Under trio or curio call agent.run_sync(task) in a worker"
+            " thread, such as await trio.to_thread.run_sync(agent.run_sync, task).",
+        ) from None
 
 
 def run_sync(make: Callable[[], Coroutine[Any, Any, T]]) -> T:

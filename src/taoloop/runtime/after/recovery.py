@@ -19,6 +19,7 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.result import Result
 from taoloop.runtime.run_lock import require_resumable
+from taoloop.runtime.sync import require_asyncio
 
 MARGIN_S = 60.0
 """How long a process may be silent beyond what the call under way may take."""
@@ -182,6 +183,7 @@ def _by_name(agents: Sequence[AgentSettings]) -> AgentFor:
 
 @asynccontextmanager
 async def _opened(journal: Journal | str | Path) -> AsyncIterator[Journal]:
+    require_asyncio()
     if not isinstance(journal, str | Path):
         yield journal
         return
