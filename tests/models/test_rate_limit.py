@@ -21,8 +21,9 @@ from taoloop.errors import (
     ModelUnavailable,
 )
 from taoloop.models.settings import Rate
-from taoloop.models.wrappers.rate_limit import EXPECTED_OUTPUT_TOKENS, SPAN_S, RateLimited, RateWindow, estimated_tokens
+from taoloop.models.wrappers.rate_limit import EXPECTED_OUTPUT_TOKENS, RateLimited, RateWindow, estimated_tokens
 from taoloop.models.wrappers.retry import Retrying
+from taoloop.models.wrappers.sliding_window import MINUTE_S
 from taoloop.testing import FakePace
 
 
@@ -199,13 +200,13 @@ def test_no_span_of_a_minute_holds_more_than_the_rate(
     now, begun = 0.0, list[tuple[float, int]]()
     for later, reserved, really in asked:
         now += later
-        place = window.take(reserved, now)
-        while wait_s := window.begin(place, now):
+        place = window.reserve(reserved, now)
+        while wait_s := window.start(place, now):
             now += wait_s
         begun.append((now, min(reserved, really)))
         window.settle(place, min(reserved, really), now)
     for number, (start, size) in enumerate(begun):
-        span = [(at, used) for at, used in begun[: number + 1] if at > start - SPAN_S]
+        span = [(at, used) for at, used in begun[: number + 1] if at > start - MINUTE_S]
         assert len(span) <= requests
         assert sum(used for _, used in span) <= tokens or len([used for _, used in span if used]) == 1 or size == 0
 
@@ -213,9 +214,9 @@ def test_no_span_of_a_minute_holds_more_than_the_rate(
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=30), st.integers(1, 4))
 def test_who_asks_first_goes_first(sizes: list[int], requests: int) -> None:
     window = RateWindow(Rate(requests_per_minute=requests, tokens_per_minute=100))
-    starts = [window.take(size, 0.0).start for size in sizes]
+    starts = [window.reserve(size, 0.0).start for size in sizes]
     assert starts == sorted(starts)
-    assert starts[-1] <= SPAN_S * len(sizes)
+    assert starts[-1] <= MINUTE_S * len(sizes)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "60"])
@@ -242,7 +243,7 @@ def test_a_call_that_the_provider_refused_used_no_tokens() -> None:
 
 def test_a_call_that_begins_late_holds_those_behind_it_back_as_long() -> None:
     window = RateWindow(Rate(requests_per_minute=1))
-    first, second, third = (window.take(0, 0.0) for _ in range(3))
-    assert window.begin(first, 0.0) == 0
-    assert window.begin(second, 65.0) == 0  # its loop was busy when its turn came
-    assert window.begin(third, 120.0) == pytest.approx(5.0)
+    first, second, third = (window.reserve(0, 0.0) for _ in range(3))
+    assert window.start(first, 0.0) == 0
+    assert window.start(second, 65.0) == 0  # its loop was busy when its turn came
+    assert window.start(third, 120.0) == pytest.approx(5.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +179,21 @@ def test_every_metric_stands_in_the_page_with_its_labels(page: str) -> None:
             total = "_total" if isinstance(one, Counter) else ""
             known[f"{vars(one)['_name']}{total}"] = list(vars(one)["_labelnames"])
     assert {name: re.findall(r"`(\w+)`", labels) for name, labels in told.items()} == known
+
+
+_BARE = """
+import sys
+sys.modules["prometheus_client"] = None  # as where the extra is not installed
+from taoloop.errors import MissingExtra
+from taoloop.serve.gateway.observe.metrics import Metrics
+try:
+    Metrics()
+except MissingExtra as error:
+    print(error)
+"""
+
+
+def test_what_is_not_installed_is_told_with_its_extra() -> None:
+    done = subprocess.run([sys.executable, "-c", _BARE], capture_output=True, encoding="utf-8", check=True, timeout=60)
+    assert "prometheus-client" in done.stdout
+    assert "pip install 'taoloop[serve]'" in done.stdout

@@ -210,7 +210,7 @@ def _in_yaml(text: str) -> str:
 
 
 def _require_extra() -> None:
-    for package in ("aiohttp", "prometheus_client", "limits", "httpx2"):
+    for package in ("aiohttp", "prometheus_client", "httpx2"):
         if find_spec(package) is None:
             raise MissingExtra(
                 f"`tao serve` needs the package {package}, which is not installed.",

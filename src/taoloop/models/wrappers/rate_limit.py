@@ -1,4 +1,4 @@
-"""A model that is asked no more often than agreed: requests and tokens per minute, counted on this side."""
+"""A model that is called no more often than agreed: requests and tokens per minute, counted on the client's side."""
 
 from __future__ import annotations
 
@@ -20,81 +20,85 @@ from taoloop.errors import (
 )
 from taoloop.models.base import Model, is_language_model
 from taoloop.models.settings import Rate
+from taoloop.models.wrappers.sliding_window import SlidingWindow, WindowEntry
 from taoloop.models.wrappers.waiting import REAL_PACE, Pace
-
-SPAN_S = 60.0
 
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """The place of one call: its tokens (an estimate until they are known), and when it begins or has begun."""
+    """The turn of one call in a `RateWindow`."""
 
     tokens: int
+    """The tokens of the call: an estimate until they are known."""
+
     start: float = math.inf
-    begun: bool = False
+    """When the call may start, as planned, or when it has started."""
+
+    entry: WindowEntry | None = None
+    """Its tokens in the window, once it has started."""
 
 
 class RateWindow:
-    """A sliding window. Whoever asks first goes first; times are seconds of any clock that never goes back.
+    """Plans calls within the requests and tokens of a minute. First come, first served.
 
-    A call of more tokens than the rate allows in a minute begins once the window is empty: it waits, not for ever.
-    Planning walks over the calls of the last minute and those that wait, and only where something waits.
+    Times are seconds of any clock that never goes back. A call of more tokens than the rate allows in a minute starts
+    once the window is empty. Planning looks at the calls of the last minute and those that wait.
     """
 
     def __init__(self, rate: Rate) -> None:
-        self._requests = math.inf if rate.requests_per_minute is None else rate.requests_per_minute
-        self._tokens = math.inf if rate.tokens_per_minute is None else rate.tokens_per_minute
-        self._places: list[Reservation] = []
+        self._request_limit = math.inf if rate.requests_per_minute is None else rate.requests_per_minute
+        self._token_limit = math.inf if rate.tokens_per_minute is None else rate.tokens_per_minute
+        self._requests, self._tokens = SlidingWindow(), SlidingWindow()
+        self._waiting: list[Reservation] = []
 
-    def take(self, tokens: int, now: float) -> Reservation:
-        """The place of a new call, behind all others."""
-        place = Reservation(tokens)
-        self._places.append(place)
+    def reserve(self, tokens: int, now: float) -> Reservation:
+        """The turn of a new call, after all others."""
+        reservation = Reservation(tokens)
+        self._waiting.append(reservation)
         self._plan(now)
-        return place
+        return reservation
 
-    def begin(self, place: Reservation, now: float) -> float:
-        """0 if the call begins now; else the seconds until it may, as things stand."""
-        if place.start > now:
-            return place.start - now
-        place.start, place.begun = now, True
-        if any(not other.begun for other in self._places):  # they were planned for a start that is a little later now
-            self._plan(now)
+    def start(self, reservation: Reservation, now: float) -> float:
+        """0 if the call starts now; else the seconds until it may, as planned at this moment."""
+        if reservation.start > now:
+            return reservation.start - now
+        self._waiting.remove(reservation)
+        self._requests.add(1, now)
+        reservation.start, reservation.entry = now, self._tokens.add(reservation.tokens, now)
+        self._plan(now)  # the others were planned for a start that may be a little later now
         return 0.0
 
-    def settle(self, place: Reservation, tokens: int, now: float) -> None:
-        """The call used so many tokens; those that wait are planned anew."""
-        place.tokens = tokens
-        self._plan(now)
+    def settle(self, reservation: Reservation, tokens: int, now: float) -> None:
+        """The call used so many tokens; those that wait are planned again."""
+        if reservation.entry is not None:
+            self._tokens.correct(reservation.entry, tokens, now)
+            self._plan(now)
 
-    def give_back(self, place: Reservation, now: float) -> None:
-        """The call will not be made."""
-        if place in self._places:
-            self._places.remove(place)
+    def cancel(self, reservation: Reservation, now: float) -> None:
+        """The call that waits will not be made."""
+        if reservation in self._waiting:
+            self._waiting.remove(reservation)
             self._plan(now)
 
     def _plan(self, now: float) -> None:
-        self._places = [place for place in self._places if not place.begun or place.start > now - SPAN_S]
-        first = tokens = 0
-        earliest = now
-        for number, place in enumerate(self._places):
-            if not place.begun:
-                while first < number and not self._holds(number - first + 1, tokens + place.tokens):
-                    earliest = max(earliest, self._places[first].start + SPAN_S)
-                    tokens -= self._places[first].tokens
-                    first += 1
-                place.start = earliest
-            tokens += place.tokens
-
-    def _holds(self, requests: int, tokens: int) -> bool:
-        return requests <= self._requests and tokens <= self._tokens
+        if not self._waiting:
+            return
+        requests, tokens, time = self._requests.copy(), self._tokens.copy(), now
+        for reservation in self._waiting:
+            time = max(
+                requests.free_at(self._request_limit, time),
+                tokens.free_at(self._token_limit, time, reservation.tokens),
+            )
+            requests.add(1, time)
+            tokens.add(reservation.tokens, time)
+            reservation.start = time
 
 
 EXPECTED_OUTPUT_TOKENS = 300
-"""What a reply is taken to need before it is known, where the request sets no `max_output_tokens`."""
+"""How many tokens a reply is expected to need, where the request sets no `max_output_tokens`."""
 
-_LOOK_S = 1.0
-"""How often a call that waits looks whether it may go earlier, because others needed less than they had reserved."""
+_POLL_S = 1.0
+"""How often a waiting call checks whether it may start earlier, because others used less than they had reserved."""
 
 _REFUSED = (ModelRateLimited, ModelAuthError, ModelNotFound, ModelRequestRefused)
 """The provider did not take the request, so it used no tokens."""
@@ -134,17 +138,17 @@ class RateLimited:
         Raises:
             ModelRateLimited: there will be none within the time of the request; it is told at once.
         """
-        place, waited_s = await self._turn(request)
+        reservation, waited_s = await self._wait_for_turn(request)
         if request.timeout_s is not None and waited_s:
             request = replace(request, timeout_s=max(0.001, request.timeout_s - waited_s))
         try:
             reply = await self._model.complete(request)
         except _REFUSED as error:
             if not isinstance(error, ModelContentRefused):  # the model may have begun before it refused
-                self._settle(place, 0)
+                self._settle(reservation, 0)
             raise
         if reply.usage.total_tokens:
-            self._settle(place, reply.usage.total_tokens)
+            self._settle(reservation, reply.usage.total_tokens)
         return reply
 
     def check_used(self, replies: int) -> None:
@@ -155,37 +159,37 @@ class RateLimited:
         """Close the model behind it."""
         await self._model.close()
 
-    async def _turn(self, request: ModelRequest) -> tuple[Reservation, float]:
-        """Wait until the call may begin; its place, and the seconds waited."""
+    async def _wait_for_turn(self, request: ModelRequest) -> tuple[Reservation, float]:
+        """Wait until the call may start; its reservation, and the seconds waited."""
         tokens = 0 if self._rate.tokens_per_minute is None else estimated_tokens(request)
-        asked = self._pace.tick()
+        began = self._pace.tick()
         with self._lock:
-            place = self._window.take(tokens, asked)
+            reservation = self._window.reserve(tokens, began)
         try:
-            while wait_s := self._begin(place):
-                left_s = math.inf if request.timeout_s is None else request.timeout_s - (self._pace.tick() - asked)
+            while wait_s := self._start(reservation):
+                left_s = math.inf if request.timeout_s is None else request.timeout_s - (self._pace.tick() - began)
                 if wait_s >= left_s:
                     raise ModelRateLimited(
-                        f"{self.spec} was not asked: {_said(self._rate)} allow the next call in {wait_s:.0f} s, and "
-                        f"{max(0.0, left_s):.0f} s are left.",
+                        f"{self.spec} was not asked: {_rate_text(self._rate)} allow the next call in {wait_s:.0f} s, "
+                        f"and {max(0.0, left_s):.0f} s are left.",
                         hint="Raise model_timeout_s or the rate, or run fewer agents at once.",
                         retry_after_s=wait_s,
                     )
-                await self._pace.sleep(min(wait_s, _LOOK_S))
+                await self._pace.sleep(min(wait_s, _POLL_S))
         except BaseException:
             with self._lock:
-                self._window.give_back(place, self._pace.tick())
+                self._window.cancel(reservation, self._pace.tick())
             raise
-        return place, self._pace.tick() - asked
+        return reservation, self._pace.tick() - began
 
-    def _settle(self, place: Reservation, tokens: int) -> None:
+    def _settle(self, reservation: Reservation, tokens: int) -> None:
         if self._rate.tokens_per_minute is not None:
             with self._lock:
-                self._window.settle(place, tokens, self._pace.tick())
+                self._window.settle(reservation, tokens, self._pace.tick())
 
-    def _begin(self, place: Reservation) -> float:
+    def _start(self, reservation: Reservation) -> float:
         with self._lock:
-            return self._window.begin(place, self._pace.tick())
+            return self._window.start(reservation, self._pace.tick())
 
 
 def estimated_tokens(request: ModelRequest) -> int:
@@ -198,6 +202,6 @@ def estimated_tokens(request: ModelRequest) -> int:
     return prompt + (request.max_output_tokens or EXPECTED_OUTPUT_TOKENS)
 
 
-def _said(rate: Rate) -> str:
-    named = (("requests", rate.requests_per_minute), ("tokens", rate.tokens_per_minute))
-    return " and ".join(f"{value} {name} per minute" for name, value in named if value is not None)
+def _rate_text(rate: Rate) -> str:
+    limits = (("requests", rate.requests_per_minute), ("tokens", rate.tokens_per_minute))
+    return " and ".join(f"{value} {name} per minute" for name, value in limits if value is not None)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
+from taoloop.serve.gateway.http.cors import enable_cors
 from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
 from taoloop.serve.gateway.request_context import RequestContext, error_for_exception
 from taoloop.serve.gateway.routes.chat import chat_completions
@@ -49,9 +50,7 @@ class Gateway:
                 self.app.router.add_route("HEAD", path, handle)
         self.cors_enabled = bool(snapshot.config.allow_origins)
         if self.cors_enabled:
-            from taoloop.serve.gateway.http.cors import allow_pages  # noqa: PLC0415  # few need it
-
-            allow_pages(self.app, lambda: self.snapshot.config.allow_origins)
+            enable_cors(self.app, lambda: self.snapshot.config.allow_origins)
 
     def cancel_requests(self) -> None:
         """Stop all that is under way, now; its clients are told so."""

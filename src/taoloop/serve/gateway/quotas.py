@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from taoloop.core.events import ModelReplied, Observed
 from taoloop.core.message import Usage
-from taoloop.errors import MissingExtra, Refused, RefusedFor
+from taoloop.errors import Refused, RefusedFor
+from taoloop.models.wrappers.sliding_window import SlidingWindow
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.serve.gateway.config.model import ApiKey, ServerLimits
 
@@ -17,15 +19,16 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from limits import RateLimitItem
-
     from taoloop.core.events import Event
     from taoloop.journals.costs import CostRow
 
 _DAY_S = 86_400
 
 _RETRY_S = 1.0
-"""What a client is told to wait for a place: nobody knows when a run will end."""
+"""How long a client should wait where too many runs are active: nobody knows when one of them ends."""
+
+_WINDOW_GRAIN_S = 1.0
+"""Uses this close to each other share an entry of a window, which so has at most about 60 of them."""
 
 
 class Quotas:
@@ -39,27 +42,14 @@ class Quotas:
         limits: how many runs may be under way, in all and per key.
         spent: what was spent so far (`taoloop.journals.costs`); only that of today counts.
         clock: where the time comes from.
-
-    Raises:
-        MissingExtra: the library `limits` is not installed.
     """
 
     def __init__(self, limits: ServerLimits, *, spent: Iterable[CostRow] = (), clock: Clock | None = None) -> None:
-        try:
-            from limits.strategies import (  # noqa: PLC0415  # optional, and only a server needs it
-                MovingWindowRateLimiter,
-            )
-
-            from taoloop.serve.gateway.windows import Windows  # noqa: PLC0415  # imports it
-        except ImportError as error:
-            raise MissingExtra(
-                "The gateway needs the package limits, which is not installed.",
-                hint="Install the extra: pip install 'taoloop[serve]'",
-            ) from error
         self._limits = limits
         self._clock = clock or SystemClock()
-        self._windows = Windows(self._clock.tick)
-        self._limiter = MovingWindowRateLimiter(self._windows)
+        self._windows: defaultdict[tuple[RefusedFor, str], SlidingWindow] = defaultdict(
+            partial(SlidingWindow, grain_s=_WINDOW_GRAIN_S)
+        )  # by what is counted and the name of the key
         self._running: Counter[str] = Counter()
         self._day = self._today()
         day = f"{datetime.fromtimestamp(self._day * _DAY_S, UTC):%Y-%m-%d}"
@@ -99,8 +89,10 @@ class Quotas:
         self._check_runs(key)
         if key is not None:
             self._check_budget(key)
-            self._check_tokens(key)
-            self._take_request(key)
+            self._check_rate("tokens", key, key.tokens_per_minute)
+            self._check_rate("requests", key, key.requests_per_minute)
+            if key.requests_per_minute is not None:
+                self._windows["requests", key.name].add(1, self._clock.tick())
         self._running[name] += 1
         return QuotaUse(self, key)
 
@@ -124,23 +116,13 @@ class Quotas:
                 retry_after_s=(midnight - now).total_seconds(),
             )
 
-    def _check_tokens(self, key: ApiKey) -> None:
-        if key.tokens_per_minute is None:
+    def _check_rate(self, what: RefusedFor, key: ApiKey, limit: int | None) -> None:
+        if limit is None:
             return
-        item = _per_minute(key.tokens_per_minute)
-        if not self._limiter.test(item, key.name, "tokens"):
-            raise self._rate_exceeded("tokens", item, key)
-
-    def _take_request(self, key: ApiKey) -> None:
-        if key.requests_per_minute is None:
-            return
-        item = _per_minute(key.requests_per_minute)
-        if not self._limiter.hit(item, key.name, "requests"):
-            raise self._rate_exceeded("requests", item, key)
-
-    def _rate_exceeded(self, what: RefusedFor, item: RateLimitItem, key: ApiKey) -> Refused:
-        wait_s = self._windows.room_in(item.key_for(key.name, what), item.amount, item.get_expiry())
-        return Refused(f"This key may use {item.amount} {what} per minute.", why=what, retry_after_s=wait_s)
+        now = self._clock.tick()
+        wait_s = self._windows[what, key.name].free_at(limit, now) - now
+        if wait_s > 0:
+            raise Refused(f"This key may use {limit} {what} per minute.", why=what, retry_after_s=wait_s)
 
     def _book(self, key: ApiKey | None, tokens: int, cost_usd: float | None) -> None:
         name = "" if key is None else key.name
@@ -150,8 +132,7 @@ class Quotas:
         else:
             self._add_cost(name, cost_usd)
         if key is not None and key.tokens_per_minute is not None:
-            item = _per_minute(key.tokens_per_minute)
-            self._windows.incr(item.key_for(key.name, "tokens"), item.get_expiry(), tokens)
+            self._windows["tokens", key.name].add(tokens, self._clock.tick())
 
     def _add_cost(self, name: str, usd: float) -> None:
         self._spent[name] = self._spent.get(name, 0.0) + usd
@@ -212,9 +193,3 @@ class QuotaUse:
     ) -> None:
         """Leave."""
         self.leave()
-
-
-def _per_minute(amount: int) -> RateLimitItem:
-    from taoloop.serve.gateway.windows import PerMinute  # noqa: PLC0415  # optional, as above
-
-    return PerMinute(amount)

@@ -1,96 +1,73 @@
-"""CORS: what browsers must be told before a page of another origin may call the gateway and read its answers."""
+"""CORS: what browsers must be told before a page of another origin may call the gateway and read its answers.
+
+All paths are alike, those that do not exist included: their errors say what is wrong with a base URL. Source: the Fetch
+Standard, section "HTTP CORS protocol".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Collection
 
 from aiohttp import hdrs, web
 
-from taoloop.errors import MissingExtra
-from taoloop.serve.gateway.config.origins import origin_refused
+from taoloop.serve.gateway.config.origins import ANY, origin_refused
 
-try:
-    from aiohttp_cors import CorsConfig, ResourceOptions
-    from aiohttp_cors.abc import AbstractRouterAdapter
-except ImportError as error:  # this module is imported only where an origin is allowed
-    raise MissingExtra(
-        "To let pages of other origins call it the gateway needs the package aiohttp-cors, which is not installed.",
-        hint="Install the extra: pip install 'taoloop[serve]'",
-    ) from error
+_PREFLIGHT_MAX_AGE_S = 600
+"""How long a browser may remember the answer to a preflight request."""
 
-if TYPE_CHECKING:
-    Preflight = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-_PREFLIGHT_KEPT_S = 600
-"""How long a browser need not ask again."""
-
-_OPTIONS: ResourceOptions = ResourceOptions(  # type: ignore[no-untyped-call]  # half of the library is typed
-    allow_headers="*", expose_headers="*", allow_credentials=False, max_age=_PREFLIGHT_KEPT_S
+_SAFELISTED_HEADERS = frozenset(
+    {"cache-control", "content-language", "content-type", "expires", "last-modified", "pragma"}
 )
-"""Any header may be sent, all may be read. Never credentials: a key travels in a header, and there are no cookies."""
+"""Headers of an answer that a page may read without being told so."""
 
 
-def allow_pages(app: web.Application, allowed: Callable[[], Collection[str]]) -> None:
-    """Let the pages of `allowed` origins call every path of `app`, and read what is wrong with a path as well.
+def enable_cors(app: web.Application, allowed_origins: Callable[[], Collection[str]]) -> None:
+    """Let the pages of some origins call every path of `app` with any header, and read every answer.
 
-    It is asked anew at each request, so that a changed configuration holds at once.
+    Never with credentials: a key travels in a header, and there are no cookies. `allowed_origins` is called for each
+    request, so that a changed configuration applies at once.
     """
-    paths = _EveryPath(allowed)
-    CorsConfig(app, router_adapter=paths).add(None)
-    app.on_response_prepare.append(_varies)
-    app.middlewares.append(paths.answer_preflight)
+
+    def is_allowed(origin: str | None) -> bool:
+        origins = allowed_origins()
+        return origin is not None and (origin in origins or ANY in origins)
+
+    @web.middleware
+    async def answer_preflight(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Answer what a browser asks before the actual request, before any key is checked."""
+        if not _is_preflight(request):
+            return await handler(request)
+        origin = request.headers.get(hdrs.ORIGIN)
+        if origin is None or not is_allowed(origin):
+            raise origin_refused(request.headers)
+        headers = {
+            hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin,
+            hdrs.ACCESS_CONTROL_ALLOW_METHODS: request.headers[hdrs.ACCESS_CONTROL_REQUEST_METHOD],
+            hdrs.ACCESS_CONTROL_MAX_AGE: str(_PREFLIGHT_MAX_AGE_S),
+        }
+        if names := _requested_headers(request):
+            headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = ",".join(names)
+        return web.Response(headers=headers)
+
+    async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+        origin = request.headers.get(hdrs.ORIGIN)
+        if origin is not None and is_allowed(origin) and not _is_preflight(request):
+            names = sorted(name for name in response.headers if name.lower() not in _SAFELISTED_HEADERS)
+            response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = ",".join(dict.fromkeys(names))
+            response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
+        response.headers.add(hdrs.VARY, hdrs.ORIGIN)  # keeps caches from giving one origin the answer of another
+
+    app.middlewares.append(answer_preflight)
+    app.on_response_prepare.append(add_headers)
 
 
-async def _varies(_: web.Request, response: web.StreamResponse) -> None:
-    """Keep caches from giving one origin the answer of another."""
-    response.headers.add(hdrs.VARY, hdrs.ORIGIN)
+def _is_preflight(request: web.Request) -> bool:
+    return request.method == hdrs.METH_OPTIONS and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
 
 
-class _EveryPath(AbstractRouterAdapter):
-    """All paths alike, those that do not exist included: their errors tell what is wrong with a base URL."""
-
-    def __init__(self, allowed: Callable[[], Collection[str]]) -> None:
-        self._allowed = allowed
-        self._preflight: Preflight | None = None
-
-    @property
-    def answer_preflight(self) -> Any:
-        """The middleware that answers what a browser asks ahead, before any key is looked for."""
-
-        @web.middleware
-        async def middleware(request: web.Request, handler: Preflight) -> web.StreamResponse:
-            if self._preflight is None or not self.is_preflight_request(request):
-                return await handler(request)
-            try:
-                return await self._preflight(request)
-            except web.HTTPForbidden:
-                raise origin_refused(request.headers) from None
-
-        return middleware
-
-    def add_preflight_handler(self, _: object, handler: Preflight, __: bool = False) -> None:
-        """Take what answers them."""
-        self._preflight = handler
-
-    def set_config_for_routing_entity(self, *_: object) -> None:
-        """All paths have the same."""
-
-    def is_preflight_request(self, request: web.Request) -> bool:
-        """Whether a browser asks ahead."""
-        return request.method == hdrs.METH_OPTIONS and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
-
-    def is_cors_enabled_on_request(self, _: web.Request) -> bool:
-        """It is everywhere."""
-        return True
-
-    async def get_preflight_request_config(self, *_: object) -> Mapping[str, ResourceOptions]:
-        """What holds for each origin; which methods a path has, the request itself is told."""
-        return self._options()
-
-    def get_non_preflight_request_config(self, _: web.Request) -> Mapping[str, ResourceOptions]:
-        """The same."""
-        return self._options()
-
-    def _options(self) -> Mapping[str, ResourceOptions]:
-        return dict.fromkeys(self._allowed(), _OPTIONS)
+def _requested_headers(request: web.Request) -> list[str]:
+    """The headers that the page wants to send, each once, in lower case as browsers write them."""
+    names = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "").split(",")
+    return list(dict.fromkeys(name.strip(" \t").lower() for name in names if name.strip(" \t")))
