@@ -1,4 +1,4 @@
-"""Driving a run from a process: signals stop it cleanly, and a reader that left stops it too."""
+"""Signals: they stop a run cleanly, and end or reload a server. A reader that left stops a run, too."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -18,6 +18,32 @@ from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 
 _SHOW_CURSOR = "\x1b[?25h"
+
+
+@contextmanager
+def signal_callbacks(callbacks: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
+    """Call these in the running event loop when their signals arrive; the handlers from before come back at the end.
+
+    For the main thread. The event loops of Windows do not watch signals: there a handler of the process passes each
+    one on to the loop, which it also wakes.
+    """
+    loop = asyncio.get_running_loop()
+    with ExitStack() as stack:
+        for number, callback in callbacks.items():
+            stack.callback(_add_handler(loop, number, callback))
+        yield
+
+
+def _add_handler(
+    loop: asyncio.AbstractEventLoop, number: signal.Signals, callback: Callable[[], None]
+) -> Callable[[], object]:
+    """Install one handler; gives what removes it."""
+    try:
+        loop.add_signal_handler(number, callback)
+    except NotImplementedError:
+        before = signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(callback))
+        return lambda: signal.signal(number, before)
+    return lambda: loop.remove_signal_handler(number)
 
 
 class SignalStopper:

@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -28,6 +29,7 @@ from taoloop.cli.agent_loading import (
 )
 from taoloop.cli.database import database, make_private
 from taoloop.cli.dotenv import load_environment
+from taoloop.cli.signals import signal_callbacks
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.config.document import read_document
 from taoloop.config.import_attribute import load_attribute
@@ -336,18 +338,10 @@ class _Stop:
     def __init__(self) -> None:
         self.event, self.code = asyncio.Event(), exits.OK
 
-    @contextmanager
-    def on_signals(self) -> Iterator[None]:
+    def on_signals(self) -> AbstractContextManager[None]:
         """Listen to them."""
-        loop = asyncio.get_running_loop()
         codes = {signal.SIGINT: exits.INTERRUPTED, signal.SIGTERM: exits.TERMINATED}
-        for number, code in codes.items():
-            loop.add_signal_handler(number, self._signalled, code)
-        try:
-            yield
-        finally:
-            for number in codes:
-                loop.remove_signal_handler(number)
+        return signal_callbacks({number: partial(self._signalled, code) for number, code in codes.items()})
 
     def _signalled(self, code: int) -> None:
         if self.event.is_set():

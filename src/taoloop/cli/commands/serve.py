@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ import click
 from taoloop.cli import options
 from taoloop.cli.database import database, make_private
 from taoloop.cli.dotenv import load_environment
+from taoloop.cli.signals import signal_callbacks
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import ConfigError, MissingExtra
 from taoloop.runtime.journal_pool import JOURNALS
@@ -131,14 +133,16 @@ async def _serve(
             on_request=log.request,
             say=log.message,
         )
-        process.listen_to_signals()
+        signals = {signal.SIGINT: process.request_stop, signal.SIGTERM: process.request_stop}
+        if hasattr(signal, "SIGHUP"):  # not on Windows
+            signals[signal.SIGHUP] = process.request_reload
 
         def ready(url: str) -> None:
             _spare_the_collector()
             print_stderr(f"Serving {', '.join(config.agents)} on {url}/v1")
 
         try:
-            with log.capture_loggers():
+            with signal_callbacks(signals), log.capture_loggers():
                 await process.serve(on_ready=ready)
         finally:
             if telemetry is not None:

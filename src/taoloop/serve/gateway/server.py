@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -154,17 +153,9 @@ class GatewayServer:
         """Read the configuration anew now, as after SIGHUP."""
         self._reload.set()
 
-    def listen_to_signals(self) -> None:
-        """SIGINT and SIGTERM end the server, a second one at once; SIGHUP makes it read its file anew."""
-        loop = asyncio.get_running_loop()
-
-        def end() -> None:
-            (self.hurry if self.stop.is_set() else self.stop).set()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, end)
-        if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, self.request_reload)
+    def request_stop(self) -> None:
+        """End the server, as after SIGINT or SIGTERM: active runs get their time. A second call ends it at once."""
+        (self.hurry if self.stop.is_set() else self.stop).set()
 
     async def _watch_files(self) -> None:
         while True:
