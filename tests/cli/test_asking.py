@@ -135,7 +135,7 @@ def test_a_tool_that_needs_a_yes_each_time_has_no_always(tao: Shell, terminals: 
     replies = call("peek", drawer="top"), call("peek", drawer="low")
     terminal = asked(tao, terminals, *replies, more="policy: {profile: autonomous}\n")
     screen = plain(terminal.until(KEYS))
-    assert "each call of 'peek' needs a person's yes" in " ".join(screen.split())
+    assert "every call of 'peek' needs a person's approval" in " ".join(screen.split())
     assert "[y]" in screen
     assert "[a]" not in screen
     assert answered(terminal, (KEYS, "y"), (KEYS, "y")) == 0

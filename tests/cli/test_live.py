@@ -207,8 +207,8 @@ def test_the_question_of_a_chinese_run_is_chinese(tao: Shell, terminals: list[Te
     terminal.type("y")
     assert terminal.end() == 0
     screen = plain(terminal.seen)
-    assert "'book'是会向外发送数据的write级工具：由人决定" in "".join(screen.split())  # it may be broken into lines
-    assert "a person decides" not in screen
+    assert "'book'是会外发数据的write级工具，需人工审批" in "".join(screen.split())  # it may be broken into lines
+    assert "a person's approval" not in screen
     assert re.search(f"已允许 +由 {current_user(None)} 决定", screen)
 
 

@@ -45,7 +45,12 @@ class Run:
         self, policy: Policy | None = None, cards: Sequence[ToolCard] = CARDS, task: str = TASK, **more: Any
     ) -> None:
         self.policy = policy or Policy()
-        spec = AgentSpec(tools=tuple(cards), policy=self.policy, approved_tiers=more.pop("approved_tiers", ()))
+        spec = AgentSpec(
+            tools=tuple(cards),
+            policy=self.policy,
+            approved_tiers=more.pop("approved_tiers", ()),
+            language=more.pop("language", "en"),
+        )
         self.cards = {one.name: one for one in cards}
         self.trace = Trace("r")
         self.add(RunStarted(task=task, agent=spec, nonce="n", **more))

@@ -44,7 +44,7 @@ def test_no_profile_allows_it_whatever_the_tier(profile: Profile, tier: Tier | N
         assert said.kind == "deny"
     else:
         assert said.kind == "ask"
-        assert said.reasons[0] == "each call of 'sign' needs a person's yes"
+        assert said.reasons[0] == "every call of 'sign' needs a person's approval"
 
 
 def test_a_read_is_asked_about_in_the_profile_that_asks_nobody() -> None:
@@ -57,8 +57,8 @@ def test_where_nobody_is_there_it_is_denied_and_says_so() -> None:
     said = verdict(Policy(profile="headless"), sign("read"))
     assert said.kind == "deny"
     assert said.reasons == (
-        "each call of 'sign' needs a person's yes",
-        "nobody is there to be asked (profile headless)",
+        "every call of 'sign' needs a person's approval",
+        "nobody can be asked (profile headless)",
     )
 
 

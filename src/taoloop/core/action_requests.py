@@ -103,6 +103,7 @@ def _action_requested(
         policy="" if verdict.kind == "allow" else policy.version,
         sources=verdict.sources,
         written=call.args if _has_filled_handles(policy, call) else None,
+        reason_codes=verdict.reason_codes,
     )
 
 

@@ -61,13 +61,15 @@ class Source:
 class Verdict:
     """What the policy says of one action, with reasons that a person can read.
 
-    `rule` names what decided; `sources` are those of the arguments, for a question or a denial.
+    `rule` names what decided; `sources` are those of the arguments, for a question or a denial. `reason_codes` has a
+    stable code for each of the reasons, "" for one in the operator's own words; empty where all of them are.
     """
 
     kind: VerdictKind
     reasons: tuple[str, ...] = ()
     rule: str = ""
     sources: tuple[Source, ...] = ()
+    reason_codes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +203,7 @@ class ActionRequested:
 
     `rule` names the rule of the policy that decided, `policy` the version of the policy. `sources` says for each
     argument of a call that was asked about or denied where its value came from. `written` are the arguments as the
-    model wrote them, where handles stood in them.
+    model wrote them, where handles stood in them. `reason_codes` names each of the reasons, as in the verdict.
     """
 
     kind: ClassVar[Literal["action_requested"]] = "action_requested"
@@ -218,6 +220,7 @@ class ActionRequested:
     policy: str = ""
     sources: tuple[Source, ...] = ()
     written: Any = None
+    reason_codes: tuple[str, ...] = ()
 
 
 new_action_requested = fast_constructor(ActionRequested)

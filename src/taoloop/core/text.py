@@ -95,6 +95,10 @@ class TextCatalog:
             raise ValueError(f"texts in one language only: {', '.join(sorted(different))}")
         self._texts: dict[str, Mapping[str, str]] = {"en": en, "zh": zh}
 
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a text of this name."""
+        return name in self._texts["en"]
+
     def text(self, language: str, name: str, /, **values: object) -> str:
         """The text called `name` with its values filled in; in English where the language is not known."""
         return self._texts.get(language, self._texts["en"])[name].format(**values)

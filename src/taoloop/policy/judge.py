@@ -20,7 +20,7 @@ from taoloop.core.trace import Trace
 from taoloop.policy.profiles import CallFeatures, profile_verdict, risk_class
 from taoloop.policy.provenance import Provenance, leaves, sources_of, unforeseen_names
 from taoloop.policy.rules import deciding_rule
-from taoloop.policy.texts import reason
+from taoloop.policy.texts import RULE_PREFIX, TEXTS, reason_text
 from taoloop.policy.untrusted_index import argument_sources
 from taoloop.policy.value_match import URL, ascii_host, host_of
 
@@ -35,7 +35,7 @@ _FREE_TIERS = {
 """What needs no look at the trace at all, by profile, unless it sends data out."""
 
 _HARMLESS_VERDICTS: dict[tuple[str | None, str], Verdict] = {
-    (tier, language): Verdict(kind="allow", reasons=(reason(language, tier),), rule=tier)
+    (tier, language): Verdict(kind="allow", reasons=(reason_text(language, tier),), rule=tier, reason_codes=(tier,))
     for tier in ("read", "draft")
     for language in ("en", "zh")
 }
@@ -100,15 +100,15 @@ def _require_person(
     trace: Trace, policy: Policy, action: Action, card: ToolCard, verdict: Verdict, *, filled: bool
 ) -> Verdict:
     """The verdict on a call that needs a person's yes and that nothing denies."""
-    language = trace.agent.language
-    reasons: tuple[str, ...] = (reason(language, "approval_required", tool=card.name),)
+    name = "approval_required"
     if verdict.kind == "ask":
-        return replace(verdict, reasons=(*reasons, *verdict.reasons))
+        first = reason_text(trace.agent.language, name, tool=card.name)
+        codes = verdict.reason_codes or ("",) * len(verdict.reasons)
+        return replace(verdict, reasons=(first, *verdict.reasons), reason_codes=(name, *codes))
     sources = argument_sources(trace, action.args, card.role, filled=filled)
     if policy.profile == "headless":
-        reasons = (*reasons, reason(language, "headless"))
-    kind: VerdictKind = "deny" if policy.profile == "headless" else "ask"
-    return Verdict(kind=kind, reasons=reasons, rule="approval_required", sources=sources)
+        return _verdict(trace, card, "deny", name, (name, "headless"), sources)
+    return _verdict(trace, card, "ask", name, (name,), sources)
 
 
 def _judge_by_tier(
@@ -123,16 +123,17 @@ def _judge_by_tier(
         return _HARMLESS_VERDICTS.get((card.tier, trace.agent.language)) or _HARMLESS_VERDICTS[card.tier, "en"]
     deciding = deciding_rule(trace, policy, card, args, filled=filled) if policy.rules else None
     if deciding is not None:
-        by, language = f"rule:{deciding.title}", trace.agent.language
+        by = f"{RULE_PREFIX}{deciding.title}"
         sources = () if deciding.verdict == "allow" else argument_sources(trace, args, card.role, filled=filled)
         if (
             deciding.verdict == "ask"
             and sources_of(trace).is_granted(action.tool, by)
             and not is_high_risk(card, sources)
         ):
-            return Verdict(kind="allow", reasons=(reason(language, "granted", tool=action.tool),), rule=by)
-        why = deciding.reason or reason(language, "rule", title=deciding.title)
-        return Verdict(kind=deciding.verdict, reasons=(why,), rule=by, sources=sources)
+            return _verdict(trace, card, "allow", by, ("granted",))
+        if deciding.reason:
+            return Verdict(kind=deciding.verdict, reasons=(deciding.reason,), rule=by, sources=sources)
+        return _verdict(trace, card, deciding.verdict, by, ("rule",), sources)
     return _judge_by_table(trace, policy, action, card, filled=filled)
 
 
@@ -147,8 +148,8 @@ def _apply_code_rule(rule: CodeRule, trace: Trace, action: Action, card: ToolCar
         if verdict is None or (type(verdict) is Verdict and verdict.kind in get_args(VerdictKind)):
             return verdict
         why = _describe("it said ", verdict, repr)
-    text = reason(trace.agent.language, "broken_rule", title=title, error=why)
-    return Verdict(kind="deny", reasons=(text,), rule=f"rule:{title}")
+    text = TEXTS.text(trace.agent.language, "broken_rule", title=title, error=why)
+    return Verdict(kind="deny", reasons=(text,), rule=f"{RULE_PREFIX}{title}")
 
 
 def _describe(start: str, value: object, render: Callable[[object], str]) -> str:
@@ -160,25 +161,32 @@ def _describe(start: str, value: object, render: Callable[[object], str]) -> str
 
 
 def _judge_by_table(trace: Trace, policy: Policy, action: Action, card: ToolCard, *, filled: bool) -> Verdict:
-    language, args = trace.agent.language, action.args
-    labels = sources_of(trace, policy)
+    args, labels = action.args, sources_of(trace, policy)
     features = _features_of(labels, policy, card, args, tainted=labels.tainted or filled)
     row = risk_class(features)
     kind = profile_verdict(policy.profile, row)
     if kind == "allow":
         name = row if row in ("read", "draft", "wanted", "read_out_known") else "autonomous"
-        return Verdict(kind="allow", reasons=(reason(language, name),), rule=row)
+        return _verdict(trace, card, "allow", row, (name,))
     if policy.profile not in ("read-only", "locked"):
         if labels.is_precommitted(call_digest(action.tool, args)):
-            return Verdict(kind="allow", reasons=(reason(language, "committed"),), rule="committed")
+            return _verdict(trace, card, "allow", "committed", ("committed",))
         if row != "foreign_destructive" and (card.tier or "destructive") in trace.approved_tiers:
-            why = reason(language, "operator_tier", tier=card.tier or "destructive")
-            return Verdict(kind="allow", reasons=(why,), rule="operator")
+            return _verdict(trace, card, "allow", "operator", ("operator_tier",))
     sources = argument_sources(trace, args, card.role, filled=filled)
     if kind == "ask" and labels.is_granted(action.tool, row) and not is_high_risk(card, sources):
-        return Verdict(kind="allow", reasons=(reason(language, "granted", tool=action.tool),), rule=row)
-    reasons = tuple(_reasons_for(language, policy, features, row, card, sources, filled=filled and not labels.tainted))
-    return Verdict(kind=kind, reasons=reasons, rule=row, sources=sources)
+        return _verdict(trace, card, "allow", row, ("granted",))
+    codes = tuple(_reason_codes(policy, features, row, card, sources, filled=filled and not labels.tainted))
+    return _verdict(trace, card, kind, row, codes, sources)
+
+
+def _verdict(
+    trace: Trace, card: ToolCard, kind: VerdictKind, rule: str, codes: tuple[str, ...], sources: tuple[Source, ...] = ()
+) -> Verdict:
+    """A verdict for the reasons of these codes, in words of the run's language."""
+    language = trace.agent.language
+    texts = (reason_text(language, code, tool=card.name, tier=card.tier, rule=rule, sources=sources) for code in codes)
+    return Verdict(kind=kind, reasons=tuple(texts), rule=rule, sources=sources, reason_codes=codes)
 
 
 def _features_of(labels: Provenance, policy: Policy, card: ToolCard, args: Any, *, tainted: bool) -> CallFeatures:
@@ -244,27 +252,17 @@ def is_high_risk(card: ToolCard | None, sources: tuple[Source, ...]) -> bool:
     )
 
 
-def _reasons_for(
-    language: str,
-    policy: Policy,
-    features: CallFeatures,
-    row: str,
-    card: ToolCard,
-    sources: tuple[Source, ...],
-    *,
-    filled: bool,
+def _reason_codes(
+    policy: Policy, features: CallFeatures, row: str, card: ToolCard, sources: tuple[Source, ...], *, filled: bool
 ) -> Iterator[str]:
-    if row in ("wanted", "read_out_known") and policy.profile == "strict":
-        yield reason(language, "strict")
-    else:
-        yield reason(language, row, tool=card.name, tier=card.tier)
+    """Why the table asks about a call, or denies it."""
+    yield "strict" if row in ("wanted", "read_out_known") and policy.profile == "strict" else row
     if policy.profile in ("headless", "read-only", "locked"):
-        yield reason(language, policy.profile)
+        yield policy.profile
     if features.tainted and row not in ("read_out", "foreign_destructive"):
-        yield reason(language, "filled" if filled else "tainted")
+        yield "filled" if filled else "tainted"
     if not features.pinned and card.tier not in ("read", "draft") and row != "foreign_destructive":
-        yield reason(language, "not_pinned", tool=card.name)
+        yield "not_pinned"
     if features.tainted:
-        for badge in _REPORTED_BADGES:
-            if arguments := [source.arg for source in sources if source.badge == badge and source.role != "minor"]:
-                yield reason(language, badge, args=", ".join(arguments))
+        badges = {source.badge for source in sources if source.role != "minor"}
+        yield from (badge for badge in _REPORTED_BADGES if badge in badges)

@@ -14,7 +14,7 @@ from taoloop.cli.ui.terminal_text import escape_invisible
 from taoloop.cli.ui.texts import ui_text
 from taoloop.core.events import Source
 from taoloop.core.views.transcript import input_text
-from taoloop.policy.texts import translated
+from taoloop.policy.texts import translate_reasons
 from taoloop.runtime.approvals.request import ApprovalRequest
 
 _STYLES = {"FOREIGN": "bold red", "UNKNOWN": "red", "LINKS": "red", "WRITTEN": "yellow"}
@@ -43,10 +43,18 @@ def show_question(pen: RowWriter, request: ApprovalRequest, *, inner: bool = Fal
         pen.line("   " + ui_text(pen.language, "ask_until", time=format_local_time(request.expires_at)), "dim")
 
 
-def _reasons(pen: RowWriter, request: ApprovalRequest) -> list[str]:
+def _reasons(pen: RowWriter, request: ApprovalRequest) -> tuple[str, ...]:
     """Why it is asked, in the language of the terminal: a run in Chinese may be asked about where only ASCII shows."""
     tier = request.card.tier if request.card is not None else None
-    return [translated(reason, pen.language, tool=request.tool, tier=tier) for reason in request.reasons]
+    return translate_reasons(
+        pen.language,
+        request.reasons,
+        request.reason_codes,
+        tool=request.tool,
+        tier=tier,
+        rule=request.rule,
+        sources=request.sources,
+    )
 
 
 def show_call(

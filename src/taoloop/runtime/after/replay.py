@@ -206,7 +206,13 @@ def _recorded_judge(recorded: Trace) -> Judge:
         said, observed = call.requested, call.observed
         if observed is not None and observed.error is not None and observed.error.code == TOOL_CALL_LIMIT:
             return Verdict(kind="allow")  # the limit denied it, not the policy
-        return Verdict(kind=said.verdict, reasons=said.reasons, rule=said.rule, sources=said.sources)
+        return Verdict(
+            kind=said.verdict,
+            reasons=said.reasons,
+            rule=said.rule,
+            sources=said.sources,
+            reason_codes=said.reason_codes,
+        )
 
     return judge
 

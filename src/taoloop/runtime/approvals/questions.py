@@ -59,6 +59,7 @@ def question(trace: Trace, call: CallView) -> ApprovalRequest:
         tool=requested.tool,
         args=copy.deepcopy(requested.args),  # what the approver does to it must not change what was asked
         reasons=requested.reasons,
+        reason_codes=requested.reason_codes,
         card=card,
         sources=requested.sources,
         rule=requested.rule,

@@ -43,6 +43,8 @@ class ApprovalRequest:
     expires_at: float | None = None
     batch: tuple[ApprovalRequest, ...] = ()
     doubt: str = ""
+    reason_codes: tuple[str, ...] = ()
+    """A stable code for each of the reasons; "" for one in the operator's own words."""
 
     @property
     def has_always(self) -> bool:
