@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.sizes import examples
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.decision import Act, Answer, Call
+from taoloop.core.events import ReplyRejected
 from taoloop.core.message import Message, ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import get_dialect
@@ -161,6 +163,20 @@ def test_a_resumed_run_goes_on_with_the_same_bytes() -> None:
     asyncio.run(agent.resume(first.run_id, max_steps=4))
     assert len(model.prompts) == 6
     assert all(after.startswith(before) for before, after in pairwise(model.prompts))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_chinese_run_corrects_in_chinese(dialect: str) -> None:
+    """What is wrong with a reply, and an empty one, is told in the language of the run; the code is the same."""
+    model = Watching(["", "Observation: 5", get_dialect(dialect).write(Answer(text="完成", reason="够了"))])
+    agent = Agent(model=model, tools=[look, pay], dialect=dialect, journal=MemoryJournal())
+    result = asyncio.run(agent.run("看一看周围的情况。"))
+    rejections = [event.fact for event in result.trace.events if isinstance(event.fact, ReplyRejected)]
+    assert [rejected.code for rejected in rejections] == ["empty", "invented_observation"]
+    assert next(message.content for message in model.asked[-1].messages if message.role == "assistant") == "（空回复）"
+    for rejected in rejections:
+        assert any(f"问题：{rejected.message}\n" in message.content for message in model.asked[-1].messages)
+        assert not re.search("[A-Za-z]{3,} [a-z]{3,}", rejected.message)
 
 
 CALLS = st.one_of(

@@ -146,3 +146,11 @@ def test_s0_24_the_echo_has_no_invented_observation(name: str) -> None:
         assert message.content == dialect.write(decision).text
     rejected = ModelReplied(step=1, purpose="decide", text="hm", decision=None)
     assert dialect.echo(rejected, []).content == "hm"
+
+
+def test_a_failed_call_is_told_in_the_language_of_the_run() -> None:
+    """The code stays as it is; what is said about it is Chinese."""
+    fault = Fault(code="no_city", message="没有这座城市", hint="换一座")
+    content = shown("", ZH, ok=False, error=fault)
+    assert content.startswith("工具 lookup 的观察结果（调用 c1）：失败\n")
+    assert "error: no_city\n说明：没有这座城市\n可重试：否\n建议：换一座\n" in content

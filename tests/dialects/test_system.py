@@ -67,7 +67,9 @@ def test_s2_14_to_s2_17_the_rules(strategy: str) -> None:
         assert rule in chinese
     assert "untrusted data" in english
     assert "不可信的数据" in chinese
-    assert len(english.splitlines()) == len(chinese.splitlines())
+    *rules, language_rule = chinese.splitlines()
+    assert len(rules) == len(english.splitlines())
+    assert "使用任务所用的语言" in language_rule
 
 
 def test_s3_9_the_form_forbids_everything_else() -> None:
@@ -94,8 +96,10 @@ def test_s3_20_the_tool_block_has_the_whole_card(language: str) -> None:
     block = tool_block((CARD, ToolCard(name="now", purpose="Tells the time.")), PROMPTS[language])
     for part in (CARD.name, CARD.purpose, CARD.use_when, CARD.avoid_when, '{"城市":{"type":"string"}}'):
         assert part in block
-    assert "no_city: name a city; busy (retryable)" in block
-    assert '{"城市":"北京"} → {"t":3} (winter)' in block
+    errors = {"en": "no_city: name a city; busy (retryable)", "zh": "no_city：name a city；busy（可重试）"}
+    notes = {"en": " (winter)", "zh": "（winter）"}
+    assert errors[language] in block
+    assert f'{{"城市":"北京"}} → {{"t":3}}{notes[language]}' in block
     assert "\n\n## now\n" in block
     assert tool_block((), PROMPTS[language]) in ("(none)", "（无）")
 
@@ -105,6 +109,11 @@ def test_describe_is_one_text_for_the_api() -> None:
     assert lines[0] == CARD.purpose
     assert [line.split(":")[0] for line in lines[1:]] == ["Use when", "Do not use when", "Errors", "Examples"]
     assert describe(ToolCard(name="now", purpose="Tells the time.")) == "Tells the time."
+
+
+def test_describe_has_the_language_of_the_run() -> None:
+    lines = describe(CARD, "zh").splitlines()
+    assert [line.split("：")[0] for line in lines[1:]] == ["适用场景", "不适用场景", "可能的错误", "示例"]
 
 
 def test_without_tools_the_prompt_mentions_none() -> None:

@@ -39,6 +39,8 @@ from taoloop.dialects.prompt.opaque_observations import OpaqueObservations
 from taoloop.dialects.prompt.system_prompt import output_format_prompt, output_schema_prompt, system_prompt, task_prompt
 from taoloop.dialects.prompt.tool_listing import compact, describe
 from taoloop.dialects.prompt.untrusted_frame import defuse_markers
+from taoloop.dialects.prose_dialect import EMPTY_REPLY
+from taoloop.dialects.texts import TEXTS
 
 OLD_OBSERVATION_CHARS = 400
 """What a compaction leaves of an old observation."""
@@ -180,8 +182,10 @@ class Conversation:
         """The tools that the provider gets through its API."""
         if self._tool_tokens_estimate is None:
             cards = listed_cards(self._agent.tools) if self._tools and self._dialect.native else ()
+            language = self._agent.language
             self._tool_tokens_estimate = sum(
-                estimate_tokens(describe(c)) + estimate_tokens(compact(c.input_schema)) for c in cards
+                estimate_tokens(describe(card, language)) + estimate_tokens(compact(card.input_schema))
+                for card in cards
             )
         return self._tool_tokens_estimate
 
@@ -265,7 +269,10 @@ class Conversation:
 
     def _add_echo(self) -> None:
         if self._replied is not None:
-            self.messages.append(self._dialect.echo(self._replied, self._requested))
+            message = self._dialect.echo(self._replied, self._requested)
+            if message.content == EMPTY_REPLY:
+                message = replace(message, content=TEXTS.text(self._agent.language, "empty_reply"))
+            self.messages.append(message)
         self._replied, self._requested = None, []
 
     def _add_closing_turn(self, fact: LimitReached) -> None:

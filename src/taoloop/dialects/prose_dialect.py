@@ -11,6 +11,7 @@ from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.prompt.system_prompt import output_format_prompt
 from taoloop.dialects.prompt.untrusted_frame import defuse_markers, observation_text, quote_labels
+from taoloop.dialects.texts import TEXTS
 from taoloop.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from taoloop.core.prompts import PromptSet
 
 MAX_ECHO_CHARS = 4_000
+EMPTY_REPLY = TEXTS.text("en", "empty_reply")
+"""What is in later prompts for a reply without a text; `Conversation` puts it into the language of the run."""
 
 _HARMLESS = str.maketrans("<[{｛`", "‹((('")
 
@@ -78,7 +81,7 @@ def correction_message(
 def displayed_reply(text: str) -> str:
     """A rejected reply as it stands in later prompts: never empty, and bounded."""
     if not text.strip():
-        return "(empty reply)"
+        return EMPTY_REPLY
     return text if len(text) <= MAX_ECHO_CHARS else text[: MAX_ECHO_CHARS - 1] + "…"
 
 

@@ -33,6 +33,7 @@ _STAGES = (
 )  # newest steps left whole; summary or not
 _MIN_SUMMARY_TOKENS, _MAX_SUMMARY_TOKENS = 150, 2_000  # tokens
 _CHARS_PER_TOKEN = 4
+_WORDS_PER_TOKEN = {"en": 0.6, "zh": 0.9}  # Chinese is counted in characters
 
 
 def make_room(
@@ -97,7 +98,8 @@ def _summary_prompt(
     trace: Trace, conversation: Conversation, through: int, room: int, bound: float
 ) -> tuple[Message, ...] | None:
     """The steps to be summarised as they stand in the prompt, or with previews; None if neither fits."""
-    text = trace.agent.prompts.fill("compact", words=room * 3 // 5)
+    prompts = trace.agent.prompts
+    text = prompts.fill("compact", words=int(room * _WORDS_PER_TOKEN.get(prompts.language, _WORDS_PER_TOKEN["en"])))
     question = Message(role="user", content=text)
     for view in (conversation, conversation.compacted(Compacted(through_step=through, summary=""))):
         prompt = (*view.messages_through(through), question)

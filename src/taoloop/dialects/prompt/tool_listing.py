@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from taoloop.dialects.texts import TEXTS
 
 if TYPE_CHECKING:
     from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
@@ -18,17 +20,11 @@ def tool_block(cards: Sequence[ToolCard], prompts: PromptSet) -> str:
     return "\n\n".join(_card(card, prompts) for card in cards)
 
 
-def describe(card: ToolCard) -> str:
-    """The contract of a card beside its schema as one English text, for a provider's tool description."""
+def describe(card: ToolCard, language: str = "en") -> str:
+    """The contract of a card beside its schema as one text, for a provider's tool description."""
     parts = [card.purpose]
-    if card.use_when:
-        parts.append(f"Use when: {card.use_when}")
-    if card.avoid_when:
-        parts.append(f"Do not use when: {card.avoid_when}")
-    if card.errors:
-        parts.append(f"Errors: {_errors(card.errors)}")
-    if card.examples:
-        parts.append(f"Examples: {_examples(card.examples)}")
+    for name, text in _details(card, language):
+        parts.append(TEXTS.text(language, f"card_{name}", text=text))
     return "\n".join(parts)
 
 
@@ -38,16 +34,7 @@ def compact(value: Any) -> str:
 
 
 def _card(card: ToolCard, prompts: PromptSet) -> str:
-    details = [
-        prompts.fill(f"card_{name}", text=text)
-        for name, text in (
-            ("use_when", card.use_when),
-            ("avoid_when", card.avoid_when),
-            ("errors", _errors(card.errors)),
-            ("examples", _examples(card.examples)),
-        )
-        if text
-    ]
+    details = [prompts.fill(f"card_{name}", text=text) for name, text in _details(card, prompts.language)]
     filled = prompts.fill(
         "card",
         tool=card.name,
@@ -58,20 +45,25 @@ def _card(card: ToolCard, prompts: PromptSet) -> str:
     return filled.rstrip()
 
 
-def _errors(errors: Sequence[ErrorCard]) -> str:
-    return "; ".join(
-        error.code + (" (retryable)" if error.retryable else "") + (f": {error.advice}" if error.advice else "")
-        for error in errors
-    )
+def _details(card: ToolCard, language: str) -> Iterator[tuple[str, str]]:
+    """The parts of a card that only some have: when to use it, its errors, examples."""
+    separator = TEXTS.text(language, "card_separator")
+    errors = separator.join(_error(error, language) for error in card.errors)
+    examples = separator.join(_example(example, language) for example in card.examples)
+    parts = {"use_when": card.use_when, "avoid_when": card.avoid_when, "errors": errors, "examples": examples}
+    return ((name, text) for name, text in parts.items() if text)
 
 
-def _examples(examples: Sequence[ExampleCard]) -> str:
-    return "; ".join(
-        compact(example.args)
-        + (f" → {compact(example.output)}" if example.output is not None else "")
-        + (f" ({example.note})" if example.note else "")
-        for example in examples
-    )
+def _error(error: ErrorCard, language: str) -> str:
+    retryable = TEXTS.text(language, "card_retryable") if error.retryable else ""
+    advice = TEXTS.text(language, "card_advice", text=error.advice) if error.advice else ""
+    return f"{error.code}{retryable}{advice}"
+
+
+def _example(example: ExampleCard, language: str) -> str:
+    output = f" → {compact(example.output)}" if example.output is not None else ""
+    note = TEXTS.text(language, "card_note", text=example.note) if example.note else ""
+    return f"{compact(example.args)}{output}{note}"
 
 
 def _plain(value: Any) -> Any:

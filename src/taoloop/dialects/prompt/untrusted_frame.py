@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from taoloop.dialects.parsing.labels import LABEL
+from taoloop.dialects.texts import TEXTS
 
 if TYPE_CHECKING:
     from taoloop.core.events import ActionRequested, Observed
@@ -34,7 +35,7 @@ _LOOKALIKE = str.maketrans("<>[]|｜", "‹›⟦⟧¦¦")
 
 def observation_text(requested: ActionRequested, observed: Observed, prompts: PromptSet, nonce: str) -> str:
     """One observation in its frame: the output, or the error with code, message, retryable and hint."""
-    content = observed.output if observed.ok and observed.error is None else _failure_text(observed)
+    content = observed.output if observed.ok and observed.error is None else _failure_text(observed, prompts.language)
     note = ""
     if observed.artifact is not None:
         note = "\n" + prompts.fill("observation_cut", size=observed.size_chars, artifact=observed.artifact)
@@ -42,7 +43,7 @@ def observation_text(requested: ActionRequested, observed: Observed, prompts: Pr
         "observation",
         tool=_one_line(requested.tool, nonce),
         call=requested.call_id,
-        status=outcome_word(observed),
+        status=_status(observed, prompts.language),
         nonce=nonce,
         content=defuse_markers(content, nonce),
         note=note,
@@ -79,17 +80,22 @@ def _one_line(name: str, nonce: str) -> str:
     return name if name.isidentifier() else defuse_markers(" ".join(name[:128].split()), nonce)
 
 
-def _failure_text(observed: Observed) -> str:
+def _status(observed: Observed, language: str) -> str:
+    return TEXTS.text(language, f"status_{outcome_word(observed).replace(' ', '_')}")
+
+
+def _failure_text(observed: Observed, language: str) -> str:
+    """An error line by line. Its code is the same in every language."""
     fault = observed.error
     if fault is None:
         return observed.output
     lines = [
         f"error: {fault.code}",
-        f"message: {fault.message}",
-        f"retryable: {str(fault.retryable).lower()}",
+        TEXTS.text(language, "failure_message", text=fault.message),
+        TEXTS.text(language, "failure_retryable" if fault.retryable else "failure_final"),
     ]
     if fault.hint:
-        lines.append(f"hint: {fault.hint}")
+        lines.append(TEXTS.text(language, "failure_hint", text=fault.hint))
     if observed.output and observed.output != fault.message:
-        lines.append(f"output: {observed.output}")
+        lines.append(TEXTS.text(language, "failure_output", text=observed.output))
     return "\n".join(lines)

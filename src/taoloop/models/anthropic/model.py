@@ -63,11 +63,11 @@ class AnthropicModel(ProviderModel):
     def _headers(self, body: Mapping[str, Any]) -> Mapping[str, str] | None:
         return _SAMPLING_VERSION if any(name in body for name in _SAMPLING) else None
 
-    def _tool(self, card: ToolCard, names: ToolNameMap) -> dict[str, Any]:
+    def _tool(self, card: ToolCard, names: ToolNameMap, language: str) -> dict[str, Any]:
         schema = dict(card.input_schema)
         return {
             "name": names.outgoing(card.name),
-            "description": describe(card),
+            "description": describe(card, language),
             "input_schema": schema if schema.get("type") == "object" else {"type": "object", **schema},
         }
 

@@ -78,7 +78,7 @@ class ProviderModel(ABC):
         self.endpoint = target
         self._untaken = UnsupportedParameters(self._indispensable)
         self._wire: HttpTransport | None = None
-        self._told: tuple[Any, Any, list[dict[str, Any]]] = ((), (), [])
+        self._tool_cache: tuple[Any, Any, str, list[dict[str, Any]]] = ((), (), "", [])
         self._schema: tuple[Mapping[str, Any], str] | None = None
 
     @classmethod
@@ -156,8 +156,8 @@ class ProviderModel(ABC):
         """The request as the API takes it."""
 
     @abstractmethod
-    def _tool(self, card: ToolCard, names: ToolNameMap) -> dict[str, Any]:
-        """One tool as the API takes it."""
+    def _tool(self, card: ToolCard, names: ToolNameMap, language: str) -> dict[str, Any]:
+        """One tool as the API takes it, described in the language of the run."""
 
     @abstractmethod
     def _read(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
@@ -218,10 +218,11 @@ class ProviderModel(ABC):
         closing = request.native and not cards and any(message.tool_calls for message in request.messages)
         if closing:  # some servers refuse messages with calls where no tools are told
             cards = request.trace.agent.tools
-        every = request.trace.agent.tools
-        if self._told[0] is not cards or self._told[1] is not every:  # the same for all turns of a run
-            self._told = (cards, every, [self._tool(card, names) for card in listed_cards(cards)])
-        return self._told[2], closing
+        agent, cache = request.trace.agent, self._tool_cache
+        if cache[0] is not cards or cache[1] is not agent.tools or cache[2] != agent.language:
+            tools = [self._tool(card, names, agent.language) for card in listed_cards(cards)]
+            self._tool_cache = cache = (cards, agent.tools, agent.language, tools)  # the same for all turns of a run
+        return cache[3], closing
 
     def _wanted_schema(self, request: ModelRequest) -> Mapping[str, Any] | None:
         """The schema to hold the reply to, where the provider can and has not refused it."""

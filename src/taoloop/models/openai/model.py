@@ -49,12 +49,12 @@ class OpenAIModel(ProviderModel):
         body.update({name: value for name, value in optional.items() if value is not None and name not in untaken})
         return body
 
-    def _tool(self, card: ToolCard, names: ToolNameMap) -> dict[str, Any]:
+    def _tool(self, card: ToolCard, names: ToolNameMap, language: str) -> dict[str, Any]:
         return {
             "type": "function",
             "function": {
                 "name": names.outgoing(card.name),
-                "description": describe(card),
+                "description": describe(card, language),
                 "parameters": dict(card.input_schema),
             },
         }

@@ -197,7 +197,8 @@ def estimated_tokens(request: ModelRequest) -> int:
     prompt = sum(message_tokens(message) for message in request.messages)
     if request.native:
         prompt += sum(
-            estimate_tokens(describe(card) + compact(card.input_schema)) for card in listed_cards(request.tools)
+            estimate_tokens(describe(card, request.trace.agent.language) + compact(card.input_schema))
+            for card in listed_cards(request.tools)
         )
     return prompt + (request.max_output_tokens or EXPECTED_OUTPUT_TOKENS)
 
