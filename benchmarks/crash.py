@@ -1,7 +1,8 @@
 """`kill -9` at every boundary of a 12-action run, on SQLite: every run must reach the same end, with every effect once.
 
     python benchmarks/crash.py              ten times over; from the second round on the resumed process is killed too
-    python benchmarks/crash.py --rounds 1   once, as in CI
+    python benchmarks/crash.py --rounds 1   once
+    python benchmarks/crash.py --kinds      once at the first boundary of each kind, as in CI
 
 The run has reads, writes with a probe, idempotent and transactional ones, writes that only a person can tell of,
 approvals and parallel calls. Real processes die by SIGKILL: after each event that is noted, before and after each
@@ -58,14 +59,14 @@ class Fate:
 
     def __init__(self) -> None:
         self.deadly = 0
-        self.passed = 0
+        self.passed: list[str] = []
         self._lock = threading.Lock()
 
-    def passes(self) -> None:
-        """Come by a place where the process may die."""
+    def passes(self, kind: str) -> None:
+        """Come by a place of this kind where the process may die."""
         with self._lock:
-            self.passed += 1
-            if self.passed == self.deadly:
+            self.passed.append(kind)
+            if len(self.passed) == self.deadly:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -80,17 +81,17 @@ class World:
     @classmethod
     def change(cls, name: str, key: str, *, once: bool = False) -> None:
         """Have the effect. With `once` a second one under the same key is none, as with an idempotent service."""
-        FATE.passes()
+        FATE.passes("before the effect")
         with sqlite3.connect(cls.path) as connection:
             if not (once and connection.execute("SELECT 1 FROM effect WHERE key = ?", (key,)).fetchone()):
                 connection.execute("INSERT INTO effect VALUES (?, ?)", (name, key))
         connection.close()
-        FATE.passes()
+        FATE.passes("after the effect")
 
     @classmethod
     def has(cls, key: str) -> bool:
         """Whether the effect of this key happened."""
-        FATE.passes()
+        FATE.passes("before the look into the world")
         connection = sqlite3.connect(cls.path)
         try:
             return connection.execute("SELECT 1 FROM effect WHERE key = ?", (key,)).fetchone() is not None
@@ -101,7 +102,7 @@ class World:
 @tool(tier="read")
 async def look(n: int) -> str:
     """Look something up."""
-    FATE.passes()
+    FATE.passes("in a read")
     return f"saw {n}"
 
 
@@ -133,10 +134,10 @@ def mail(n: int, *, call: ToolContext) -> str:
 @tool(tier="write")
 def book(n: int, db: JournalConnection) -> str:
     """Write a booking in the journal's own transaction."""
-    FATE.passes()
+    FATE.passes("before a booking")
     db.execute("CREATE TABLE IF NOT EXISTS booking (n INTEGER)")
     db.execute("INSERT INTO booking VALUES (?)", (n,))
-    FATE.passes()
+    FATE.passes("after a booking")
     return f"booked {n}"
 
 
@@ -163,20 +164,21 @@ EFFECTS = Counter(["transfer 1", "put 1", "book 1", "mail 1", "put 2", "transfer
 
 class Model(ScriptedModel):
     async def complete(self, request: ModelRequest) -> ModelReply:
-        FATE.passes()
+        FATE.passes("before a call of the model")
         return await super().complete(request)
 
 
 class Journal(SqliteJournal):
     async def append(self, lease: Lease, events: Any, artifacts: Any = ()) -> None:
-        FATE.passes()
+        facts = ", ".join(dict.fromkeys(type(event.fact).__name__ for event in events))
+        FATE.passes(f"before a commit of {facts}")
         await super().append(lease, events, artifacts)
-        FATE.passes()
+        FATE.passes(f"after a commit of {facts}")
 
 
 def person(request: ApprovalRequest) -> ApprovalAnswer:
     """Allows every call; asked whether one happened, looks into the world."""
-    FATE.passes()
+    FATE.passes("before an answer")
     if not request.doubt:
         return ApprovalAnswer(approved=True, by="ann")
     happened = World.has(f"{request.run_id}:{request.call_id}")
@@ -189,7 +191,7 @@ _NOTE = runner.Runner.note
 def _note(self: runner.Runner, fact: Any) -> None:
     """The process may die after each event that is noted, also where several of them are one commit."""
     _NOTE(self, fact)
-    FATE.passes()
+    FATE.passes(type(fact).__name__)
 
 
 async def _go_on(folder: Path) -> tuple[Trace, bool]:
@@ -214,7 +216,7 @@ def _process(folder: Path, deadly: int) -> bool:
     if child == 0:
         code = 1
         try:
-            FATE.deadly, FATE.passed, World.path = deadly, 0, folder / "world.db"
+            FATE.deadly, FATE.passed, World.path = deadly, [], folder / "world.db"
             trace, whole = asyncio.run(_go_on(folder))
             (folder / "end.json").write_text(json.dumps(_end(folder, trace, whole)))
             code = 0
@@ -280,24 +282,27 @@ def _life(where: Path, boundaries: list[int]) -> tuple[dict[str, Any], int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--every", type=int, default=1, help="only each so many-th boundary")
+    parser.add_argument("--kinds", action="store_true", help="only the first boundary of each kind, once")
     options = parser.parse_args()
     runner.Runner.note = _note  # type: ignore[method-assign]
     chance = random.Random(2026)  # noqa: S311  # the same every time
     where = Path(tempfile.mkdtemp(prefix="taoloop-crash-"))
     began = time.monotonic()
     whole, _ = _life(where, [])
-    boundaries = int(whole["passed"])
+    kinds: list[str] = whole["passed"]
+    boundaries = len(kinds)
+    chosen = [kinds.index(kind) + 1 for kind in dict.fromkeys(kinds)] if options.kinds else range(1, boundaries + 1)
     totals: Counter[str] = Counter()
-    for number in range(options.rounds):
-        for boundary in range(1, boundaries + 1, options.every):
+    for number in range(1 if options.kinds else options.rounds):
+        for boundary in chosen:
             later = [chance.randint(1, boundaries) for _ in range(min(number, 2))]
             end, deaths = _life(where, [boundary, *later])
             totals.update(runs=1, deaths=deaths, other=not end["same"], unlike=not end["replays"])
             totals.update({name: end[name] for name in ("twice", "lost", "failed")})
     print(f"actions: {ACTIONS}")
     print(f"boundaries: {boundaries}")
-    print(f"rounds: {options.rounds}")
+    print(f"kinds: {len(set(kinds))}")
+    print(f"rounds: {1 if options.kinds else options.rounds}")
     print(f"runs: {totals['runs']}")
     print(f"processes killed: {totals['deaths']}")
     print(f"runs with another end: {totals['other']}")
