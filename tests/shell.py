@@ -124,13 +124,14 @@ def until(process: subprocess.Popen[str], kind: str) -> list[dict[str, Any]]:
 Call = Callable[..., dict[str, Any]]
 
 
-def run_in_process(args: tuple[str, ...], folder: Path, env: Mapping[str, str], stdin: str = "") -> Ended:
+def run_in_process(args: Sequence[str], folder: Path, env: Mapping[str, str], stdin: str = "") -> Ended:
     """Run a `tao` command in this process, with the surroundings that a process of its own would have.
 
     The three standard descriptors are files meanwhile, so what C code and child processes write is seen too. What the
     command changes in the process is undone: environment, folder, import path, modules that lie in `folder`, signal
     handlers, handlers of the log, connections to MCP servers. It must be called in the main thread.
     """
+    assert not Path(__file__).is_relative_to(folder), "the modules in the folder are those of the command"
     assert threading.current_thread() is threading.main_thread(), "commands side by side are processes: tao.process"
     with ExitStack() as stack:
         files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]

@@ -7,7 +7,6 @@ import io
 import os
 import shlex
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import click
 import pytest
 from tests.docs.fenced import PAGES, Block, blocks, same
+from tests.shell import run_in_process
 
 from taoloop.cli.app import cli
 from taoloop.config.agent_file import load_agent
@@ -23,7 +23,6 @@ from taoloop.config.policy_file import load_policy
 from taoloop.config.tool_file import load_tools
 from taoloop.models.providers import variables
 
-TAO = (sys.executable, "-c", "from taoloop.cli import main; main()")
 RUNNING = tuple(page for page in PAGES if any(block.language == "python" or block.words for block in blocks(page)))
 
 
@@ -63,7 +62,7 @@ def test_the_blocks_of_a_page_run_and_print_what_is_shown(page: str, folder: Pat
             case "sql", _:
                 run_sql(block, folder)
             case "sh", ("run", *_):
-                printed = run_shell(block, where)
+                printed = run_shell(block, folder, where)
             case "text", ("output", *more):
                 assert same(block.text, printed, like="like" in more), f"{where} shows\n{block.text}\nnot\n{printed}"
 
@@ -120,22 +119,19 @@ def commands(block: Block) -> Iterator[list[str]]:
             yield words[1:end]
 
 
-def run_shell(block: Block, where: str) -> str:
+def run_shell(block: Block, folder: Path, where: str) -> str:
     """Run the lines of a block, `RUN_ID` standing for the newest run; what they print on standard output."""
     printed = ""
     for args in commands(block):
-        given = [newest_run(args) if arg == "RUN_ID" else arg for arg in args]
-        done = subprocess.run(
-            [*TAO, *given], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, check=False, env=os.environ
-        )
-        assert "unexpected" not in done.stderr, f"{where}: {done.stderr}"
-        assert done.returncode != 2, f"{where}: {done.stderr}"
-        printed += done.stdout
+        given = [newest_run(args, folder) if arg == "RUN_ID" else arg for arg in args]
+        ended = run_in_process(given, folder, dict(os.environ))
+        assert "unexpected" not in ended.err, f"{where}: {ended.err}"
+        assert ended.code != 2, f"{where}: {ended.err}"
+        printed += ended.out
     return printed
 
 
-def newest_run(args: list[str]) -> str:
+def newest_run(args: list[str], folder: Path) -> str:
     """The id of the newest run in the database that the command names, or in the page's own."""
     db = args[args.index("--db") : args.index("--db") + 2] if "--db" in args else []
-    listed = subprocess.run([*TAO, "runs", "--limit", "1", *db], capture_output=True, encoding="utf-8", check=True)
-    return listed.stdout.split()[0]
+    return run_in_process(["runs", "--limit", "1", *db], folder, dict(os.environ)).out.split()[0]

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from tests.docs.fenced import ROOT, Block, blocks, without_digits
-from tests.docs.test_blocks_of_pages import TAO
+from tests.shell import ENTRY, run_in_process
 
 from taoloop.models.providers import variables
 from taoloop.serve.gateway import chat_approval as waiting
@@ -50,7 +50,7 @@ class Walk:
         kept = {name: value for name, value in os.environ.items() if name not in {"TAOLOOP_MODEL", *variables()}}
         commands = folder / "bin"
         commands.mkdir()
-        for name, call in {"tao": TAO, "python": (sys.executable,)}.items():
+        for name, call in {"tao": ENTRY, "python": (sys.executable,)}.items():
             quoted = " ".join(f"'{word}'" for word in call)
             (commands / name).write_text(f'#!/bin/sh\nexec {quoted} "$@"\n', encoding="utf-8")
             (commands / name).chmod(0o755)
@@ -87,7 +87,9 @@ class Walk:
         """Run a block; gives what it printed."""
         text = self.moved(block.text)
         if "RUN_ID" in text:
-            text = text.replace("RUN_ID", self._run(["tao", "runs", "--limit", "1"]).stdout.split()[0])
+            text = text.replace(
+                "RUN_ID", run_in_process(["runs", "--limit", "1"], self.folder, self._env).out.split()[0]
+            )
         text = text.replace("CODE", self._code)
         args = [sys.executable, "-c", text] if block.language == "py" else ["bash", "-ec", text]
         done = self._run(args)
@@ -105,7 +107,7 @@ class Walk:
 @pytest.mark.skipif(
     shutil.which("curl") is None or shutil.which("bash") is None, reason="the page is written for curl and a shell"
 )
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [PAGES[0], pytest.param(PAGES[1], marks=pytest.mark.nightly)])
 def test_the_tutorial_can_be_walked(page: str, tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         walk, printed, last = Walk(tmp_path, stack), "", None

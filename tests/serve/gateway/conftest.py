@@ -218,8 +218,14 @@ class Running:
     url: str
     journal: Any
     process: GatewayServer
+    loop: asyncio.AbstractEventLoop
     logged: list[Any] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+
+    def end(self, *, at_once: bool = False) -> None:
+        """What a signal does: end with time for the runs under way, or, like a second one, at once."""
+        event = self.process.hurry if at_once else self.process.stop
+        self.loop.call_soon_threadsafe(event.set)
 
     def traces(self) -> list[Trace]:
         """The runs in the journal, the oldest first."""
@@ -258,11 +264,11 @@ def gateway(
         )
         process.stop = stop
         judge.attach(process.gateway.app)
-        await process.serve(on_ready=lambda url: tell((url, process)))
+        await process.serve(on_ready=lambda url: tell((url, process, asyncio.get_running_loop())))
 
-    (url, process), stop = in_thread(main)
+    (url, process, loop), stop = in_thread(main)
     try:
-        yield Running(url=url, journal=journal, process=process, logged=logged, said=said)
+        yield Running(url=url, journal=journal, process=process, loop=loop, logged=logged, said=said)
     finally:
         stop()
     assert not judge.wrong, "\n".join(judge.wrong)

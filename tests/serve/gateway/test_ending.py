@@ -13,17 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serve.gateway.conftest import model_env, until, upstream
+from tests.serve.gateway.conftest import config_of, gateway, model_env, until, upstream
 from tests.serve.gateway.test_process import TAO, _takes_connections, agent_file, fetch, fetch_text, serving
+from tests.shell import run_in_process
 
 __all__ = ["agent_file"]  # a fixture that pytest finds here too
+
+from taoloop import Agent
+from taoloop.serve.gateway.config.model import ServerLimits
 
 SLOW = {"text": "At last.", "hangs": True}
 
 
 def statuses(path: Path) -> list[str]:
-    made = subprocess.run([*TAO, "runs", "--db", str(path)], capture_output=True, text=True, check=True, timeout=60)
-    return [word for word in ("stopped", "running", "completed") if word in made.stdout]
+    made = run_in_process(("runs", "--db", str(path)), path.parent, os.environ)
+    assert made.code == 0, made.err
+    return [word for word in ("stopped", "running", "completed") if word in made.out]
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
@@ -73,23 +78,21 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("hurried", [False, True])
 @pytest.mark.parametrize(("path", "body"), WAYS)
-def test_who_gets_no_answer_because_the_server_ends_is_told_so(
-    tmp_path: Path, path: str, body: dict[str, Any], hurried: bool
-) -> None:
-    file = tmp_path / "gateway.yaml"
-    time_s = 60 if hurried else 0.1
-    file.write_text(f"agents: {{assistant: {{model: 'openai:m'}}}}\nserver: {{shutdown_s: {time_s}}}\n")
+def test_who_gets_no_answer_because_the_server_ends_is_told_so(path: str, body: dict[str, Any], hurried: bool) -> None:
+    limits = ServerLimits(shutdown_s=60 if hurried else 0.1)
     reply = {"pieces": ["One ", "two."], "waits": True} if body.get("stream") else SLOW
-    with upstream(reply) as server, serving(file, server) as served:
-        got: list[str] = []
-        thread = reading(served.url, path, {"model": "assistant", **body}, got)
-        assert server.waiting.wait(20)
-        served.process.send_signal(signal.SIGTERM)
-        if hurried:
-            until(lambda: not _takes_connections(served.url))
-            served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(5) == 0
-        thread.join(10)
+    with upstream(reply) as server:
+        agent = Agent(name="assistant", model="openai:m", env=model_env(server))
+        with gateway(config_of(agent, limits=limits)) as running:
+            got: list[str] = []
+            thread = reading(running.url, path, {"model": "assistant", **body}, got)
+            assert server.waiting.wait(20)
+            running.end()
+            if hurried:
+                until(lambda: not _takes_connections(running.url))
+                running.end(at_once=True)
+            thread.join(20)
+        assert [trace.status for trace in running.traces()] == ["stopped"]
     status, text = got
     assert '"run_stopped"' in text
     assert "can be resumed" in text
@@ -100,7 +103,6 @@ def test_who_gets_no_answer_because_the_server_ends_is_told_so(
         assert "chat" in path or "event: error\n" in text
     else:
         assert status == "503"
-    assert statuses(tmp_path / "runs.db") == ["stopped"]
 
 
 def test_ctrl_c_at_a_terminal_ends_it(agent_file: Path) -> None:

@@ -139,14 +139,16 @@ def test_no_name_from_outside_makes_more_and_more_series() -> None:
     run(metrics, call(), ANSWER)
     for number in range(200):
         metrics.request(f"/v1/{number}", 200 + number * 10, 0.1)
-        run(metrics, call(f"made_up_{number}"), ANSWER, repair_turns=0)
+        if number % 4 == 0:
+            run(metrics, call(f"made_up_{number}"), ANSWER, repair_turns=0)
         turn = metrics.run(f"agent {number}", OWN, model=f"model {number}")
         turn.end("completed", 0.1)
     metrics.request("/v1/one-too-many", 200, 0.1)
     before = len(samples(metrics))
     for number in range(200, 300):
         metrics.request(f"/v1/{number}", 200, 0.1)
-        run(metrics, call(f"made_up_{number}"), ANSWER, repair_turns=0)
+        if number % 4 == 0:
+            run(metrics, call(f"made_up_{number}"), ANSWER, repair_turns=0)
     names = samples(metrics)
     assert len(names) == before
     assert not [name for name in names if "made_up" in name]

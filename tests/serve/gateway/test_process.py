@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -19,10 +18,11 @@ import pytest
 import yaml
 from tests.serve.gateway.ai_agent import changed
 from tests.serve.gateway.conftest import Upstream, model_env, until, upstream
+from tests.shell import ENTRY, Ended, run_in_process
 
 from taoloop.serve.gateway.config.api_keys import digest_of
 
-TAO = [sys.executable, "-c", "from taoloop.cli import main; main()"]
+TAO = list(ENTRY)
 
 AGENT = """\
 name: {name}
@@ -201,47 +201,48 @@ def test_an_approval_by_the_route_lets_the_run_go_on(tmp_path: Path) -> None:
         assert "not now" in json.dumps(server.asked[-1]["messages"])
 
 
-def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [*TAO, "serve", *arguments]
-    everything = {**os.environ, **(env or {})}
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=everything)
+def run(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:
+    """`tao serve` where it ends before it serves."""
+    return run_in_process(("serve", *arguments), folder, {**os.environ, **(env or {})})
 
 
 def test_it_does_not_serve_the_whole_network_without_keys(agent_file: Path) -> None:
-    made = run(str(agent_file), "--host", "::", "--port", "0", env={"OPENAI_API_KEY": "sk-0123456789abcdef"})
-    assert made.returncode == 2
-    assert "keys" in made.stderr
-    assert "--new-key" in made.stderr
+    made = run(
+        agent_file.parent, agent_file.name, "--host", "::", "--port", "0", env={"OPENAI_API_KEY": "sk-0123456789abcdef"}
+    )
+    assert made.code == 2
+    assert "keys" in made.err
+    assert "--new-key" in made.err
 
 
 def test_a_check_refuses_what_the_server_would_refuse(agent_file: Path) -> None:
     env = {"OPENAI_API_KEY": "sk-0123456789abcdef"}
-    made = run(str(agent_file), "--host", "0.0.0.0", "--check", env=env)  # noqa: S104  # it is refused
-    assert made.returncode == 2
-    assert "listens on: 0.0.0.0:8080" in made.stdout
-    assert "the file names no keys" in made.stderr
-    assert run(str(agent_file), "--check", env=env).returncode == 0
+    made = run(agent_file.parent, agent_file.name, "--host", "0.0.0.0", "--check", env=env)  # noqa: S104  # it is refused
+    assert made.code == 2
+    assert "listens on: 0.0.0.0:8080" in made.out
+    assert "the file names no keys" in made.err
+    assert run(agent_file.parent, agent_file.name, "--check", env=env).code == 0
 
 
 def test_a_port_that_is_taken_is_one_clear_line(agent_file: Path) -> None:
     with upstream("x") as server:
         port, db = server.url.rpartition(":")[2], str(agent_file.parent / "r.db")
-        made = run(str(agent_file), "--port", port, "--db", db, env=model_env(server))
-        assert made.returncode == 2
-        assert "cannot be listened on" in made.stderr
-        assert len(made.stderr.strip().splitlines()) == 1
+        made = run(agent_file.parent, agent_file.name, "--port", port, "--db", db, env=model_env(server))
+        assert made.code == 2
+        assert "cannot be listened on" in made.err
+        assert len(made.err.strip().splitlines()) == 1
 
 
-def test_a_key_is_made_and_only_its_digest_is_for_the_file() -> None:
-    made = run("--new-key", "alice")
-    assert made.returncode == 0
-    assert "tao-" in made.stdout
-    assert "sha256:" in made.stdout
+def test_a_key_is_made_and_only_its_digest_is_for_the_file(tmp_path: Path) -> None:
+    made = run(tmp_path, "--new-key", "alice")
+    assert made.code == 0
+    assert "tao-" in made.out
+    assert "sha256:" in made.out
 
 
 @pytest.mark.parametrize("name", ["alice", "商店", 'a: "b" #c', "no", "7"])
-def test_what_goes_into_the_file_is_yaml_whatever_the_name(name: str) -> None:
-    secret, _, rest = run("--new-key", name).stdout.partition("\n")
+def test_what_goes_into_the_file_is_yaml_whatever_the_name(tmp_path: Path, name: str) -> None:
+    secret, _, rest = run(tmp_path, "--new-key", name).out.partition("\n")
     assert yaml.safe_load(rest) == {"keys": [{"name": name, "digest": digest_of(secret)}]}
 
 
