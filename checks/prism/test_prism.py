@@ -25,7 +25,7 @@ from taoloop.tools.egress import EgressClient, EgressResponse
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document.operation import Scheme
 from taoloop.tools.openapi.document.operation_reader import read_operations
-from taoloop.tools.openapi.http.operation_call import OperationCaller, rules_for
+from taoloop.tools.openapi.http.operation_call import OperationCaller, egress_rules_for
 from taoloop.tools.openapi.http.request import build_request
 from taoloop.tools.tool import Tool
 
@@ -121,7 +121,7 @@ def test_requests_made_from_the_schemas_are_taken(name: str, capsys: pytest.Capt
             **CASES[name],
         )
         tools = list(openapi_tools(source).tools)
-        client = EgressClient(rules_for(source, url), timeout_s=60)
+        client = EgressClient(egress_rules_for(source, url), timeout_s=60)
 
         async def gathered() -> list[tuple[str, str]]:
             return [one async for one in refusals(tools, client)]

@@ -11,10 +11,10 @@ from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.load_result import LoadProblem, LoadResult
-from taoloop.tools.openapi.document.plain_data import brief
+from taoloop.tools.openapi.document.plain_data import shorten
 from taoloop.tools.openapi.names import RESERVED, tool_name
 from taoloop.tools.openapi.schema.components import standalone_schema
-from taoloop.tools.openapi.schema.normalisation import kinds_of
+from taoloop.tools.openapi.schema.normalisation import json_types
 from taoloop.tools.openapi.schema.property_renames import rename_properties, restore_names
 from taoloop.tools.tool import Tool
 
@@ -106,7 +106,7 @@ def _card(given: Any, taken: Mapping[str, str]) -> tuple[str, ToolCard, Mapping[
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
     if not isinstance(parameters, Mapping):
         raise ValueError(f"The parameters of {name[:80]!r} are no schema.")
-    if kinds_of(parameters.get("type", "object")) not in (["object"], []):
+    if json_types(parameters.get("type", "object")) not in (["object"], []):
         raise ValueError(f"The parameters of {name[:80]!r} describe no object.")
     schema = standalone_schema(_without_optional(parameters))
     schema = {"properties": {}, **schema, "type": "object"}
@@ -117,7 +117,7 @@ def _card(given: Any, taken: Mapping[str, str]) -> tuple[str, ToolCard, Mapping[
     path = name if name not in taken.values() else f"{name}#{len(taken)}"
     card = ToolCard(
         name=_free_name(name, path, free),
-        purpose=brief(function.get("description"), _MOST_PURPOSE) or f"Call {name}.",
+        purpose=shorten(function.get("description"), _MOST_PURPOSE) or f"Call {name}.",
         input_schema=shown,
     )
     return name, card, changed
@@ -127,7 +127,7 @@ def _free_name(name: str, path: str, taken: frozenset[str]) -> str:
     """The name for a card: of several that would be the same, by a digest over the document's own."""
     if any(char.isalnum() and not char.isascii() for char in name):
         name = f"function_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-    return tool_name(name, "call", path, prefix="", taken=taken)
+    return tool_name(name, "call", path, prefix="", used=taken)
 
 
 def _without_optional(parameters: Mapping[str, Any]) -> Mapping[str, Any]:

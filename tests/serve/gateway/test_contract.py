@@ -16,8 +16,7 @@ from tests.serve.gateway.test_chat import agent
 
 from taoloop.serve.gateway.app import ROUTES
 from taoloop.serve.gateway.routes.openapi_document import openapi_document
-from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.document.document_checks import document_findings
+from taoloop.tools.openapi import OpenapiSource, document_findings, openapi_tools
 
 SOURCE = OpenapiSource(
     document=json.dumps(openapi_document(), indent=1), base_url="http://127.0.0.1:8080/", cache=False

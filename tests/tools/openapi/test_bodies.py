@@ -11,7 +11,7 @@ import pytest
 
 from taoloop.errors import InvalidArguments
 from taoloop.tools.openapi.document.operation import Body, Encoding
-from taoloop.tools.openapi.http.request_body import SentBody, file_bytes, write_body
+from taoloop.tools.openapi.http.request_body import EncodedBody, decode_file, encode_body
 
 
 def body(kind: str, media_type: str, *names: str, **more: Any) -> Body:
@@ -19,13 +19,13 @@ def body(kind: str, media_type: str, *names: str, **more: Any) -> Body:
     return Body(kind=kind, media_type=media_type, schema=schema, args={f"arg_{n}": n for n in names}, **more)  # type: ignore[arg-type]
 
 
-def sent(body: Body, args: dict[str, Any]) -> SentBody:
-    made = write_body(body, args)
+def sent(body: Body, args: dict[str, Any]) -> EncodedBody:
+    made = encode_body(body, args)
     assert made is not None
     return made
 
 
-def parts(made: SentBody) -> list[Message]:
+def parts(made: EncodedBody) -> list[Message]:
     message = message_from_bytes(b"Content-Type: " + made.content_type.encode() + b"\r\n\r\n" + made.data)
     return [part for part in message.get_payload() if isinstance(part, Message)]
 
@@ -38,14 +38,14 @@ def test_json_has_the_names_of_the_wire_and_every_digit() -> None:
 
 
 def test_a_body_that_is_one_argument_is_sent_as_it_is() -> None:
-    whole = Body(kind="json", media_type="application/json", schema={}, whole="body", required=True)
+    whole = Body(kind="json", media_type="application/json", schema={}, whole_arg="body", required=True)
     assert sent(whole, {"body": [1, {"a": {}}, []]}).data == b'[1,{"a":{}},[]]'
     assert sent(whole, {"body": None}).data == b"null"
-    assert write_body(whole, {}) is None
+    assert encode_body(whole, {}) is None
 
 
 def test_nothing_is_sent_where_nothing_is_given_and_nothing_needed() -> None:
-    assert write_body(body("json", "application/json", "a"), {}) is None
+    assert encode_body(body("json", "application/json", "a"), {}) is None
     assert sent(body("json", "application/json", "a", required=True), {}).data == b"{}"
 
 
@@ -119,25 +119,27 @@ def test_the_same_arguments_make_the_same_bytes() -> None:
 
 
 def test_text_has_its_charset_and_bytes_come_from_a_data_address() -> None:
-    text = Body(kind="text", media_type="text/plain", schema={}, whole="body")
-    assert sent(text, {"body": "ü"}) == SentBody("ü".encode(), "text/plain; charset=utf-8")
+    text = Body(kind="text", media_type="text/plain", schema={}, whole_arg="body")
+    assert sent(text, {"body": "ü"}) == EncodedBody("ü".encode(), "text/plain; charset=utf-8")
     assert sent(text, {"body": 1.5}).data == b"1.5"
-    sdp = Body(kind="text", media_type="application/sdp", schema={}, whole="body")
+    sdp = Body(kind="text", media_type="application/sdp", schema={}, whole_arg="body")
     assert sent(sdp, {"body": "v=0"}).content_type == "application/sdp"
-    raw = Body(kind="binary", media_type="application/octet-stream", schema={}, whole="body")
+    raw = Body(kind="binary", media_type="application/octet-stream", schema={}, whole_arg="body")
     assert sent(raw, {"body": "data:;base64,AAE="}).data == b"\0\1"
     assert sent(raw, {"body": "plain"}).data == b"plain"
 
 
 def test_a_data_address_is_read_in_both_its_forms() -> None:
-    assert file_bytes("f", "data:text/plain,a%20b") == (b"a b", "text/plain")
-    assert file_bytes("f", "data: not one") == (b"data: not one", "")
+    assert decode_file("f", "data:text/plain,a%20b") == (b"a b", "text/plain")
+    assert decode_file("f", "data: not one") == (b"data: not one", "")
     with pytest.raises(InvalidArguments) as caught:
-        file_bytes("f", "data:image/png;base64,???")
+        decode_file("f", "data:image/png;base64,???")
     assert caught.value.code == "invalid_argument"
 
 
 def test_a_form_needs_an_object() -> None:
-    whole = Body(kind="form", media_type="application/x-www-form-urlencoded", schema={}, whole="body", required=True)
+    whole = Body(
+        kind="form", media_type="application/x-www-form-urlencoded", schema={}, whole_arg="body", required=True
+    )
     with pytest.raises(InvalidArguments):
-        write_body(whole, {"body": [1]})
+        encode_body(whole, {"body": [1]})

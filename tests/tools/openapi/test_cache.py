@@ -9,10 +9,10 @@ import pytest
 from tests.tools.openapi.documents import body, document, query
 
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.load import LEAST_KEPT_BYTES, _plan
+from taoloop.tools.openapi.load import MIN_CACHED_BYTES, load_or_build_plan
 from taoloop.tools.openapi.plan import PlanCache
 
-LARGE = {"x-filler": "x" * LEAST_KEPT_BYTES}
+LARGE = {"x-filler": "x" * MIN_CACHED_BYTES}
 
 
 @pytest.fixture
@@ -51,14 +51,14 @@ def kept(source: OpenapiSource) -> list[Path]:
 
 
 def test_from_the_cache_everything_is_the_same(source: OpenapiSource) -> None:
-    first = _plan(source)
+    first = load_or_build_plan(source)
     assert len(kept(source)) == 1
     kept(source)[0].write_text(kept(source)[0].read_text().replace("gone", "from the cache"))
-    second = _plan(source)
-    assert second.tools[0].operation.replies[0].description == "from the cache"
+    second = load_or_build_plan(source)
+    assert second.tools[0].operation.responses[0].description == "from the cache"
     kept(source)[0].unlink()
-    _plan(source)
-    assert _plan(source) == first
+    load_or_build_plan(source)
+    assert load_or_build_plan(source) == first
     assert [one.name for one in openapi_tools(source).tools] == [one.card.name for one in first.tools]
 
 
@@ -123,9 +123,9 @@ def test_a_folder_that_cannot_be_written_changes_nothing(source: OpenapiSource, 
 def test_only_the_newest_entries_stay(tmp_path: Path) -> None:
     cache = PlanCache(tmp_path)
     for number in range(70):
-        cache.put(f"{number:03}", number)
+        cache.store(f"{number:03}", b"%d" % number)
     assert len(list(tmp_path.glob("*.json"))) == 64
-    assert cache.get("069") == 69
+    assert cache.get("069") == b"69"
 
 
 def test_a_small_document_is_not_kept(tmp_path: Path) -> None:

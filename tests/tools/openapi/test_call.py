@@ -192,7 +192,7 @@ def test_a_pause_that_the_server_asks_for_is_kept_and_never_longer_than_the_time
     site.routes["/v1/orders/7"] = answer({}, 429, **{"Retry-After": "25"})
     failed = error(tool(site, "get_order", waits), id=7)
     assert failed.code == "rate_limited"
-    assert "It asks to wait: 25." in failed.hint
+    assert "The API asks to wait: 25." in failed.hint
     assert waits.pauses == [7.0]
 
 
@@ -237,7 +237,7 @@ def test_a_change_whose_answer_broke_off_may_have_happened(site: Site, reply: by
     failed = error(tool(site, "create_order"), amount=1)
     assert isinstance(failed, ToolTimeout)
     assert not failed.retryable
-    assert "may or may not have happened" in failed.message
+    assert "may or may not have taken effect" in failed.message
     assert len(site.got) == 1
 
 
@@ -257,7 +257,7 @@ def test_an_error_keeps_its_body_and_no_secret(site: Site) -> None:  # S1-36
     assert failed.code == "not_found"
     assert "no such order" in failed.message
     assert KEY not in str(failed)
-    assert "/v1/orders/7 gave HTTP 404" in failed.message
+    assert "/v1/orders/7 returned HTTP 404" in failed.message
 
 
 def test_an_answer_that_gives_the_key_back_is_cleaned(site: Site) -> None:

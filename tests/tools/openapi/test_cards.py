@@ -173,7 +173,7 @@ def test_a_whole_body_is_required_only_where_it_is() -> None:
 def test_a_file_says_how_it_is_given(media_type: str) -> None:
     schema = {"type": "object", "properties": {"body": {"type": "string", "format": "binary"}}}
     made = card(body(schema, media_type), method="post")
-    assert "data: address" in made.parameters["body"]["description"]
+    assert "data: URL" in made.parameters["body"]["description"]
 
 
 def test_what_the_operator_fills_is_no_argument() -> None:

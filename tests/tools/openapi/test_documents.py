@@ -13,7 +13,7 @@ from taoloop.dialects.prompt.tool_listing import describe
 from taoloop.models.openai.names import ToolNameMap
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.load import _plan
+from taoloop.tools.openapi.load import load_or_build_plan
 
 OPERATIONS = {
     "discord-3.1.json": 242,
@@ -82,19 +82,19 @@ def test_every_operation_makes_a_valid_tool(shared: Path, name: str) -> None:
 def test_the_largest_document_is_the_same_from_the_cache(shared: Path, tmp_path: Path) -> None:
     document = str(shared / "openapi" / "openai-3.1.yaml")
     source = OpenapiSource(document=document, cache_folder=str(tmp_path))
-    first = _plan(source)
+    first = load_or_build_plan(source)
     assert len(list(tmp_path.iterdir())) == 1
-    assert _plan(source) == first
+    assert load_or_build_plan(source) == first
 
 
 def test_names_that_providers_refuse_are_changed_and_sent_as_they_were(shared: Path) -> None:
     source = OpenapiSource(document=str(shared / "openapi" / "weaviate-2.0.json"), include_deprecated=True, cache=False)
-    names = {one.operation.operation_id: one.card.name for one in _plan(source).tools}
+    names = {one.operation.operation_id: one.card.name for one in load_or_build_plan(source).tools}
     assert names["objects.class.get"] == "objects_class_get"
     source = OpenapiSource(
         document=str(shared / "openapi" / "twilio-api-3.0.json"), operations=("ListCall",), cache=False
     )
-    (planned,) = _plan(source).tools
+    (planned,) = load_or_build_plan(source).tools
     names = {one.arg: one.name for one in planned.operation.parameters}
     assert (names["StartTime_lt"], names["StartTime_gt"]) == ("StartTime<", "StartTime>")
 

@@ -97,7 +97,7 @@ def test_ids_that_are_the_same_are_told_apart_and_each_calls_its_own() -> None:
     assert (names[0], names[2], len(set(names))) == ("x", "get_b", 3)
     assert sent(text, {}, names[1]).method == "POST"
     (problem,) = told(text)
-    assert problem.startswith("paths./a.post: Another operation has the id 'x' already; this one is told apart.")
+    assert problem.startswith("paths./a.post: Another operation already has the id 'x'; this one gets another name.")
 
 
 # Forms of values
@@ -109,7 +109,7 @@ def test_a_discriminator_chooses_so_that_a_value_may_fit_two_forms() -> None:
     chooser = {"propertyName": "kind", "mapping": {"cat": "#/x", "dog": "#/y"}}
     text = one(body({"oneOf": [cat, dog], "discriminator": chooser}), method="post")
     assert json.loads(sent(text, {"body": {"kind": "cat"}}).body or b"") == {"kind": "cat"}
-    assert tool(text).card.parameters["body"]["description"] == "'kind' says which one it is: cat, dog."
+    assert tool(text).card.parameters["body"]["description"] == "'kind' determines which one it is: cat, dog."
 
 
 COOKIES: list[tuple[dict[str, Any], Any, str]] = [
@@ -201,7 +201,7 @@ def test_variables_are_filled_and_their_choice_is_held_to() -> None:
         sent(text, {}, server_variables={"region": "us", "port": "443"}).url == "https://us.example.com:443/v1/things"
     )
     assert told(text, server_variables={"region": "mars"}) == [
-        "servers[0]: The server's variable 'region' cannot be 'mars'. It takes: eu, us."
+        "servers[0]: The server's variable 'region' cannot be 'mars'. Allowed: eu, us."
     ]
 
 
@@ -221,8 +221,8 @@ def test_a_body_of_xml_alone_is_told(required: bool) -> None:
     media = {"requestBody": {"required": required, "content": {"application/xml": {"schema": {"type": "object"}}}}}
     text = one(media, method="post")
     (problem,) = told(text)
-    assert "Its body is of the type application/xml, which is not written here." in problem
-    assert problem.startswith("paths./things.post: It is left out." if required else "paths./things.post: Its body")
+    assert "Its body is of the type application/xml, which cannot be sent." in problem
+    assert problem.startswith("paths./things.post: It is omitted." if required else "paths./things.post: Its body")
     assert list(tools(text)) == ([] if required else ["do_it"])
     beside = one({"requestBody": {"content": {"application/xml": {}, "application/json": {}}}}, method="post")
     assert told(beside) == []
@@ -234,15 +234,15 @@ def test_a_body_of_xml_alone_is_told(required: bool) -> None:
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"operations": ("do_that",)}, "operations: No operation is called 'do_that'. Did you mean 'do_it'?"),
-        ({"operations": ("pay_*",)}, "operations: No operation is called 'pay_*'. There is: do_it."),
-        ({"approval": ("do_ti",)}, "approval: No operation is called 'do_ti'. Did you mean 'do_it'?"),
-        ({"tiers": {"x": "read"}}, "tiers: No operation is called 'x'. There is: do_it."),
-        ({"idempotency": ("x",)}, "idempotency: No operation is called 'x'. There is: do_it."),
+        ({"operations": ("do_that",)}, "operations: No operation matches 'do_that'. Did you mean 'do_it'?"),
+        ({"operations": ("pay_*",)}, "operations: No operation matches 'pay_*'. Known: do_it."),
+        ({"approval": ("do_ti",)}, "approval: No operation matches 'do_ti'. Did you mean 'do_it'?"),
+        ({"tiers": {"x": "read"}}, "tiers: No operation matches 'x'. Known: do_it."),
+        ({"idempotency": ("x",)}, "idempotency: No operation matches 'x'. Known: do_it."),
         ({"tags": ("order",)}, "tags: No operation has the tag 'order'. Did you mean 'Orders'?"),
-        ({"methods": ("PUT",)}, "methods: No operation has the method 'PUT'. There is: GET."),
+        ({"methods": ("PUT",)}, "methods: No operation has the method 'PUT'. Known: GET."),
         ({"auth": {"keys": "k"}}, "auth: There is no security scheme 'keys'. Did you mean 'key'?"),
-        ({"secrets": {"token": "t"}}, "secrets: No operation takes 'token'. There is: q."),
+        ({"secrets": {"token": "t"}}, "secrets: No operation has a parameter or field 'token'. Known: q."),
     ],
 )
 def test_a_word_mistyped_in_the_settings_is_told(settings: dict[str, Any], problem: str) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taoloop.tools.openapi import OpenapiSource
-from taoloop.tools.openapi.document.document_checks import document_findings
+from taoloop.tools.openapi import OpenapiSource, document_findings
 
 GOOD = {
     "2.0": 'swagger: "2.0"\ninfo: {title: t, version: "1"}\npaths: {}\n',

@@ -25,19 +25,19 @@ from taoloop.tools.openapi.names import RESERVED, argument_name, is_argument_nam
     ],
 )
 def test_the_id_or_else_method_and_path_give_the_name(operation_id: str, method: str, path: str, name: str) -> None:
-    assert tool_name(operation_id, method, path, prefix="", taken=()) == name
+    assert tool_name(operation_id, method, path, prefix="", used=()) == name
 
 
 def test_two_that_would_be_the_same_are_told_apart_by_method_and_path() -> None:
-    first = tool_name("list", "get", "/a", prefix="", taken={"list"})
-    second = tool_name("list", "get", "/b", prefix="", taken={"list", first})
+    first = tool_name("list", "get", "/a", prefix="", used={"list"})
+    second = tool_name("list", "get", "/b", prefix="", used={"list", first})
     assert first.startswith("list_")
     assert first != second
-    assert first == tool_name("list", "get", "/a", prefix="", taken={"list"})
+    assert first == tool_name("list", "get", "/a", prefix="", used={"list"})
 
 
 def test_a_long_name_is_cut_and_still_its_own() -> None:
-    one, two = (tool_name("x" * 80 + end, "get", f"/{end}", prefix="api", taken=()) for end in "ab")
+    one, two = (tool_name("x" * 80 + end, "get", f"/{end}", prefix="api", used=()) for end in "ab")
     assert len(one) == 64
     assert one != two
     assert one.startswith("api_xxx")
@@ -45,14 +45,14 @@ def test_a_long_name_is_cut_and_still_its_own() -> None:
 
 @pytest.mark.parametrize("name", sorted(RESERVED))
 def test_a_name_of_the_runtime_is_left_to_it(name: str) -> None:
-    assert tool_name(name, "get", "/x", prefix="", taken=()).startswith(f"{name}_")
+    assert tool_name(name, "get", "/x", prefix="", used=()).startswith(f"{name}_")
 
 
 @given(st.lists(st.tuples(st.text(max_size=90), st.text(max_size=60)), max_size=12, unique_by=lambda one: one[1]))
 def test_every_provider_takes_every_name(given_names: list[tuple[str, str]]) -> None:
     taken: set[str] = set()
     for operation_id, path in given_names:
-        name = tool_name(operation_id, "get", f"/{path}", prefix="", taken=taken)
+        name = tool_name(operation_id, "get", f"/{path}", prefix="", used=taken)
         assert is_tool_name(name)
         assert name not in taken
         taken.add(name)
@@ -86,7 +86,7 @@ def test_arguments_are_unique_and_taken_by_providers(names: list[str]) -> None:
 
 
 def test_a_path_in_another_script_is_not_the_root() -> None:
-    names = [tool_name("", "get", path, prefix="", taken=()) for path in ("/例/{名}", "/天气")]
+    names = [tool_name("", "get", path, prefix="", used=()) for path in ("/例/{名}", "/天气")]
     assert all(name.startswith("get_") and len(name) == 10 for name in names)
     assert len(set(names)) == 2
 

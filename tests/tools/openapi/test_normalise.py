@@ -63,11 +63,11 @@ from taoloop.tools.openapi.schema.components import standalone_schema
         ({"description": "A <b>bold</b> [word](https://x) \n **now**"}, {"description": "A bold word now"}),
         (
             {"oneOf": [True], "discriminator": {"propertyName": "kind"}},
-            {"anyOf": [True], "description": "'kind' says which one it is."},
+            {"anyOf": [True], "description": "'kind' determines which one it is."},
         ),
         (
             {"oneOf": [True], "discriminator": {"propertyName": "kind", "mapping": {"cat": "#/c", "dog": "#/d"}}},
-            {"anyOf": [True], "description": "'kind' says which one it is: cat, dog."},
+            {"anyOf": [True], "description": "'kind' determines which one it is: cat, dog."},
         ),
     ],
 )

@@ -16,9 +16,9 @@ from taoloop.errors import ConfigError, InvalidArguments, TaoError, ToolError, T
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document.document import fetch_document
-from taoloop.tools.openapi.http.credentials import chosen_alternative, oauth_schemes
+from taoloop.tools.openapi.http.credentials import choose_alternative, oauth_schemes
 from taoloop.tools.openapi.http.request import build_request
-from taoloop.tools.openapi.load import LEAST_KEPT_BYTES
+from taoloop.tools.openapi.load import MIN_CACHED_BYTES
 from taoloop.tools.openapi.plan import dump_plan, load_plan
 from taoloop.tools.openapi.planner import build_plan
 from taoloop.tools.openapi.schema.components import standalone_schema
@@ -106,7 +106,7 @@ def test_a_chain_of_components_is_shown_without_going_down_all_of_it(levels: int
 def test_a_reference_that_is_no_address(reference: str) -> None:
     operations, problems = read(one(body({"$ref": reference}), method="post"))
     assert len(operations) == 1
-    assert "is no address" in problems[0].message
+    assert "is not a URI" in problems[0].message
     assert problems[0].place == "paths./things.post"
     assert problems[0].hint
 
@@ -181,7 +181,7 @@ def test_a_header_of_every_call_stands_for_a_security_scheme(schemes: dict[str, 
     source = OpenapiSource(document=text, headers={header: "mine"})
     operation = read(text)[0][0]
     assert build_request(operation, {}, source).headers == {header: "mine"}
-    assert not oauth_schemes(operation, chosen_alternative(operation, source), source)
+    assert not oauth_schemes(operation, choose_alternative(operation, source), source)
     with pytest.raises(TaoError, match=r"'s'|s \("):
         build_request(operation, {}, OpenapiSource(document=text, headers={"X-Else": "mine"}))
 
@@ -217,7 +217,7 @@ def test_an_extension_with_the_word_of_schemas_is_kept(tmp_path: Path) -> None:
     for number, value in enumerate(values):
         text = one({"x-tool-card": {"$defs": value}, "x-other": {"$defs": value}}, servers=[])
         cache = tmp_path / str(number)
-        source = OpenapiSource(document=text + " " * LEAST_KEPT_BYTES, cache_folder=str(cache))
+        source = OpenapiSource(document=text + " " * MIN_CACHED_BYTES, cache_folder=str(cache))
         first, second = (openapi_tools(source) for _ in range(2))
         assert len(list(cache.iterdir())) == 1, "the second came from there"
         assert [made.card for made in first.tools] == [made.card for made in second.tools]
@@ -235,7 +235,7 @@ def test_an_extension_with_the_word_of_schemas_is_kept(tmp_path: Path) -> None:
 def test_empty_names_come_back_from_the_cache(told: dict[str, Any]) -> None:
     source = OpenapiSource(document=one(told, method="post"), cache=False)
     plan = build_plan(source, fetch_document(source))
-    again = load_plan(json.loads(json.dumps(dump_plan(plan))), None)
+    again = load_plan(dump_plan(plan), None)
     assert again is not None
     assert again == plan
 

@@ -125,7 +125,7 @@ def test_names_that_collide_are_told_apart_by_their_place() -> None:
         method="post",
     )
     operation = only(text)
-    assert [(one.arg, one.place) for one in operation.parameters] == [("id", "query"), ("path_id", "path")]
+    assert [(one.arg, one.location) for one in operation.parameters] == [("id", "query"), ("path_id", "path")]
     assert operation.body is not None
     assert operation.body.args == {"body_id": "id", "body": "body"}
 
@@ -154,7 +154,7 @@ def test_a_body_in_xml_only_is_told() -> None:
     xml: Any = {"application/xml": {"schema": {}}}
     operations, problems = read(one({"requestBody": {"required": True, "content": xml}}, method="post"))
     assert operations == ()
-    assert "application/xml, which is not written here" in problems[0].message
+    assert "application/xml, which cannot be sent" in problems[0].message
     operations, problems = read(one({"requestBody": {"content": xml}}, method="post"))
     assert operations[0].body is None
     assert "without a body" in problems[0].message
@@ -178,7 +178,7 @@ def test_a_body_in_xml_only_is_told() -> None:
 def test_a_body_that_is_no_plain_object_is_one_argument(schema: Any) -> None:
     made = only(one(body(schema), method="post")).body
     assert made is not None
-    assert (made.whole, made.args) == ("body", {})
+    assert (made.whole_arg, made.args) == ("body", {})
 
 
 def test_objects_in_parts_are_one_object() -> None:
@@ -228,12 +228,12 @@ def test_servers_are_filled_in(servers: list[Any], settings: dict[str, Any], tol
 @pytest.mark.parametrize(
     ("servers", "told"),
     [
-        ([], "does not say where the API lives"),
-        ([{"url": "/v1"}], "does not say on which host"),
+        ([], "names no server"),
+        ([{"url": "/v1"}], "names no host"),
         ([{"url": "https://{r}.example.com"}], "'r' has no value"),
         ([{"url": "https://{r}.e", "variables": {"r": {"enum": ["a"], "default": "b"}}}], "cannot be 'b'"),
-        ([{"url": "ws://a.example.com"}], "not reached by http"),
-        ([5, {"url": None}], "does not say where the API lives"),
+        ([{"url": "ws://a.example.com"}], "neither http nor https"),
+        ([5, {"url": None}], "names no server"),
     ],
 )
 def test_a_server_that_cannot_be_used_is_told_and_the_tool_is_there(servers: list[Any], told: str) -> None:

@@ -74,16 +74,16 @@ def test_flow_yaml_that_looks_like_json_is_read() -> None:
         ('{"info": {}, "item": []}', "a Postman collection"),
         ("{}", "neither 'openapi' nor 'swagger'"),
         ("[1, 2]", "a list"),
-        ("one\ntwo\n", "a plain text"),
+        ("one\ntwo\n", "plain text"),
         ("<!doctype html>\n<html></html>", "HTML or XML"),
         ("\n \n", "document"),
         ("openapi: 4.0.0\npaths: {}\n", "version '4.0.0'"),
         ("swagger: '1.2'\napis: []\n", "version '1.2'"),
-        ("openapi: 3.1.0\npaths: [1]\n", "no mapping"),
+        ("openapi: 3.1.0\npaths: [1]\n", "not a mapping"),
         ('{"openapi": "3.1.0", "paths": {', "line 1"),
         ("openapi: 3.1.0\npaths: {a: b: c}\n", "line 2"),
         ("[" * 5_000 + "\n", "nested"),
-        ('{"openapi": "3.1.0", "n": ' + "1" * 5_000 + "}", "no JSON"),
+        ('{"openapi": "3.1.0", "n": ' + "1" * 5_000 + "}", "not JSON"),
     ],
 )
 def test_a_document_that_is_none_is_said_in_one_line(text: str, told: str) -> None:
@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read_names_itself(tmp_path: Path) -> None:
     assert str(refusal(str(path))).startswith(f"{path}: It cannot be read: No such file")
     assert "a folder" in str(refusal(str(tmp_path)))
     path.write_bytes(b"openapi: \xff\xfe\x00")
-    assert "no UTF-8 text (byte 9)" in str(refusal(str(path)))
+    assert "not UTF-8 text (byte 9)" in str(refusal(str(path)))
     path.write_bytes(b"")
     error = refusal(str(path))
     assert "It is empty." in str(error)
@@ -115,7 +115,7 @@ def test_a_document_without_operations_gives_none_and_says_so(paths: object) -> 
     )
     operations, problems = read_operations(OpenapiSource(document=text, cache=False))
     assert operations == ()
-    assert any("webhooks only" in str(problem) for problem in problems)
+    assert any("only describes webhooks" in str(problem) for problem in problems)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from taoloop.tools.egress import EgressResponse
-from taoloop.tools.openapi.document.operation import Operation, Reply
+from taoloop.tools.openapi.document.operation import DocumentedResponse, Operation
 from taoloop.tools.openapi.http.request import PreparedRequest
 from taoloop.tools.openapi.http.response import decode, error_code, error_output, media_type, success_output
 
@@ -16,11 +16,14 @@ PLAN = Operation(
     operation_id="x",
     method="GET",
     path="/x",
-    place="paths./x.get",
-    replies=(Reply(status="404", description="No such\n order."), Reply(status="5XX", description="Broken.")),
+    document_path="paths./x.get",
+    responses=(
+        DocumentedResponse(status="404", description="No such\n order."),
+        DocumentedResponse(status="5XX", description="Broken."),
+    ),
 )
 REQUEST = PreparedRequest(
-    method="GET", url="https://h/x?key=secret-secret", headers={}, body=None, timeout_s=1.0, shown="https://h/x"
+    method="GET", url="https://h/x?key=secret-secret", headers={}, body=None, timeout_s=1.0, safe_url="https://h/x"
 )
 
 
@@ -96,13 +99,13 @@ def test_a_secret_that_was_a_number_leaves_no_broken_json() -> None:
 
 def test_a_redirect_says_where_it_leads_without_its_query() -> None:
     error = fault(answer(status=307, headers={"location": "https://h/y?key=secret-secret"}))
-    assert "It leads to https://h/y; " in error.hint
+    assert "It redirects to https://h/y; " in error.hint
 
 
 def test_an_error_has_status_class_and_body() -> None:  # S1-36, S1-61
     error = fault(answer(b'{"detail": "no order 7"}', status=404))
     assert error.code == "not_found"
-    assert error.message == 'GET https://h/x gave HTTP 404 Not Found: {"detail": "no order 7"}'
+    assert error.message == 'GET https://h/x returned HTTP 404 Not Found: {"detail": "no order 7"}'
     assert "No such order." in error.hint
     assert not error.retryable
 
@@ -134,13 +137,13 @@ def test_the_body_of_an_error_is_trimmed_by_structure() -> None:
 def test_every_status_has_a_class(status: int, code: str, retryable: bool) -> None:
     error = fault(answer(status=status))
     assert (error.code, error.retryable) == (code, retryable)
-    assert error.message.startswith(f"GET https://h/x gave HTTP {status}")
+    assert error.message.startswith(f"GET https://h/x returned HTTP {status}")
 
 
 def test_a_write_that_failed_may_have_happened() -> None:  # S1-58
     error = fault(answer(status=500), is_repeatable=False)
     assert not error.retryable
-    assert "may have happened" in error.hint
+    assert "may have taken effect" in error.hint
     assert fault(answer(status=429), is_repeatable=False).retryable
 
 

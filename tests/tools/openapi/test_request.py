@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from taoloop.errors import InvalidArguments, ToolDefinitionError
-from taoloop.tools.openapi.document.operation import Body, In, Operation, Parameter, Scheme, Style
+from taoloop.tools.openapi.document.operation import Body, Operation, Parameter, ParameterLocation, Scheme, Style
 from taoloop.tools.openapi.http.request import PreparedRequest, build_request
 from taoloop.tools.openapi.settings import OpenapiSource
 
 
-def one(name: str, place: In, **more: Any) -> Parameter:
+def one(name: str, place: ParameterLocation, **more: Any) -> Parameter:
     style: Style = "form" if place in ("query", "cookie") else "simple"
     return Parameter(
         arg=more.pop("arg", name),
         name=name,
-        place=place,
+        location=place,
         schema=more.pop("schema", {}),
         style=style,
         explode=style == "form",
@@ -32,7 +32,7 @@ def operation(path: str = "/orders/{id}", *parameters: Parameter, method: str = 
         operation_id="getOrder",
         method=method,
         path=path,
-        place=f"paths.{path}.get",
+        document_path=f"paths.{path}.get",
         servers=more.pop("servers", ("https://api.example.com/v1/",)),
         parameters=parameters,
         **more,
@@ -70,7 +70,7 @@ def test_every_argument_stands_in_its_place() -> None:  # S1-31
         headers={"X-Trace": "t", "Cookie": "lang=zh"},
         body=None,
         timeout_s=8.0,
-        shown="https://api.example.com/v1/orders/7",
+        safe_url="https://api.example.com/v1/orders/7",
     )
     assert made.query == (("q", "a b"), ("q", "c"))
     assert made.address == "https://api.example.com/v1/orders/7"
@@ -89,7 +89,7 @@ def test_a_missing_argument_is_refused() -> None:
     assert code(plan, {"id": 1, "amount": 1}) == "missing_argument"
     assert code(plan, {"id": 1, "q": 1}) == "missing_argument"
     assert code(plan, {"id": None, "q": 1, "amount": 1}) == "missing_argument"
-    whole = replace(BODY, args={}, whole="body")
+    whole = replace(BODY, args={}, whole_arg="body")
     assert code(operation("/x", method="POST", body=whole), {}) == "missing_argument"
 
 
@@ -142,17 +142,17 @@ def test_the_operator_fills_parameters_that_are_secret() -> None:
     source = replace(SOURCE, secrets={"token": "xoxb-1", "key": "k"})
     made = build_request(plan, {}, source)
     assert made.url == "https://api.example.com/v1/x/xoxb-1?key=k"
-    assert made.shown == "https://api.example.com/v1/x/[secret]"
+    assert made.safe_url == "https://api.example.com/v1/x/[secret]"
     assert code(plan, {"token": "mine"}, source) == "unknown_argument"
 
 
 def test_a_key_is_appended_last_and_never_shown() -> None:  # S1-33
-    scheme = Scheme(name="k", kind="api_key", place="query", key="access_key")
+    scheme = Scheme(name="k", kind="api_key", location="query", key="access_key")
     plan = operation("/latest", one("base", "query"), security=({"k": ()},), schemes={"k": scheme})
     made = build_request(plan, {"base": "EUR"}, replace(SOURCE, auth={"k": "a+b/c=d&e"}))
     assert made.url == "https://api.example.com/v1/latest?base=EUR&access_key=a%2Bb%2Fc%3Dd%26e"
     assert made.query == (("base", "EUR"), ("access_key", "a+b/c=d&e"))
-    assert "a%2Bb" not in made.shown
+    assert "a%2Bb" not in made.safe_url
 
 
 def test_a_model_cannot_replace_the_operators_headers() -> None:
@@ -163,7 +163,7 @@ def test_a_model_cannot_replace_the_operators_headers() -> None:
 
 
 def test_no_header_goes_out_twice_and_cookies_are_joined() -> None:
-    scheme = Scheme(name="k", kind="api_key", place="cookie", key="session")
+    scheme = Scheme(name="k", kind="api_key", location="cookie", key="session")
     plan = operation(
         "/x", one("lang", "cookie"), one("X-A", "header", arg="a"), security=({"k": ()},), schemes={"k": scheme}
     )

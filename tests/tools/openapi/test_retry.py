@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from taoloop.tools.openapi.http.retry import LONGEST_PAUSE_S, asked_pause_s, may_repeat, pause_s
+from taoloop.tools.openapi.http.retry import MAX_PAUSE_S, may_repeat, pause_s, retry_after_s
 
 
 def test_what_was_never_sent_may_be_sent_again() -> None:
@@ -28,9 +28,9 @@ def test_the_pause_is_what_the_server_asks_for_unless_it_is_too_long() -> None:
     assert pause_s(1, "7", 0.0) == 7.0
     assert pause_s(1, "Thu, 01 Jan 1970 00:00:05 GMT", 2.0) == 3.0
     assert pause_s(1, "Thu, 01 Jan 1970 00:00:05 GMT", 9.0) == 0.0
-    assert pause_s(1, str(LONGEST_PAUSE_S + 1), 0.0) is None
+    assert pause_s(1, str(MAX_PAUSE_S + 1), 0.0) is None
 
 
 @pytest.mark.parametrize("said", ["", "soon", "-1", "9e9", "Thu, 99 Jan"])
 def test_what_cannot_be_read_asks_for_nothing(said: str) -> None:
-    assert asked_pause_s(said, 0.0) is None
+    assert retry_after_s(said, 0.0) is None

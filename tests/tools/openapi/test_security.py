@@ -8,18 +8,18 @@ import pytest
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import InvalidArguments, MissingKey, ToolError
 from taoloop.tools.openapi.document.operation import Operation, Scheme
-from taoloop.tools.openapi.http.credentials import chosen_alternative, credentials, secrets_of, variable_name
+from taoloop.tools.openapi.http.credentials import choose_alternative, credentials, secrets_of, variable_name
 from taoloop.tools.openapi.settings import OpenapiSource
 
 SCHEMES = {
     "head": Scheme(name="head", kind="api_key", key="X-API-Key"),
-    "query": Scheme(name="query", kind="api_key", place="query", key="access key"),
-    "cookie": Scheme(name="cookie", kind="api_key", place="cookie", key="session"),
+    "query": Scheme(name="query", kind="api_key", location="query", key="access key"),
+    "cookie": Scheme(name="cookie", kind="api_key", location="cookie", key="session"),
     "basic": Scheme(name="basic", kind="basic", prefix="Basic"),
     "bearer": Scheme(name="bearer", kind="bearer", prefix="Bearer"),
     "token": Scheme(name="token", kind="api_key", prefix="Token"),
     "oauth": Scheme(name="oauth", kind="oauth2_client", token_url="https://h/token"),
-    "mutual": Scheme(name="mutual", kind="unsupported", said="mutualTLS"),
+    "mutual": Scheme(name="mutual", kind="unsupported", description="mutualTLS"),
 }
 
 
@@ -30,7 +30,7 @@ def operation(*alternatives: tuple[str, ...]) -> Operation:
         operation_id="x",
         method="GET",
         path="/x",
-        place="paths./x.get",
+        document_path="paths./x.get",
         security=security,
         schemes=SCHEMES,
     )
@@ -56,62 +56,62 @@ def test_a_secret_stands_where_its_scheme_says(
     name: str, given: str, headers: dict[str, str], query: list[str], cookies: list[str]
 ) -> None:
     one, where = operation((name,)), source(**{name: given})
-    made = credentials(one, chosen_alternative(one, where), where, {})
+    made = credentials(one, choose_alternative(one, where), where, {})
     assert (made.headers, made.query, made.cookies) == (headers, query, cookies)
 
 
 @pytest.mark.parametrize("given", ["anna:pä:ss", {"username": "anna", "password": "pä:ss"}])
 def test_basic_is_user_and_password_in_base64(given: Any) -> None:
     one, where = operation(("basic",)), source(basic=given)
-    made = credentials(one, chosen_alternative(one, where), where, {})
+    made = credentials(one, choose_alternative(one, where), where, {})
     assert made.headers == {"Authorization": "Basic " + base64.b64encode("anna:pä:ss".encode()).decode()}
 
 
 def test_a_token_of_oauth_is_the_one_that_was_fetched() -> None:
     one, where = operation(("oauth",)), source(oauth={"client_id": "i", "client_secret": "s"})
-    made = credentials(one, chosen_alternative(one, where), where, {"oauth": "fresh"})
+    made = credentials(one, choose_alternative(one, where), where, {"oauth": "fresh"})
     assert made.headers == {"Authorization": "Bearer fresh"}
 
 
 def test_the_first_alternative_with_all_its_secrets_counts() -> None:
     one = operation(("bearer",), ("head", "query"), ("cookie",))
-    assert list(chosen_alternative(one, source(head="a", query="b", cookie="c"))) == ["head", "query"]
-    assert list(chosen_alternative(one, source(head="a", cookie="c"))) == ["cookie"]
-    assert list(chosen_alternative(one, source(bearer="a", cookie="c"))) == ["bearer"]
+    assert list(choose_alternative(one, source(head="a", query="b", cookie="c"))) == ["head", "query"]
+    assert list(choose_alternative(one, source(head="a", cookie="c"))) == ["cookie"]
+    assert list(choose_alternative(one, source(bearer="a", cookie="c"))) == ["bearer"]
 
 
 def test_nothing_is_needed_where_the_document_says_so() -> None:
-    assert chosen_alternative(operation(), source(head="a")) == {}
-    assert chosen_alternative(operation(("head",), ()), source()) == {}
-    assert list(chosen_alternative(operation((), ("head",)), source(head="a"))) == ["head"]
+    assert choose_alternative(operation(), source(head="a")) == {}
+    assert choose_alternative(operation(("head",), ()), source()) == {}
+    assert list(choose_alternative(operation((), ("head",)), source(head="a"))) == ["head"]
 
 
 def test_a_secret_that_is_not_set_is_named_with_the_variable_to_set() -> None:
     with pytest.raises(MissingKey) as caught:
-        chosen_alternative(operation(("head",)), source())
+        choose_alternative(operation(("head",)), source())
     assert "'head'" in caught.value.message
     assert "auth: {head: ${SHOP_HEAD_TOKEN}}" in caught.value.hint
     assert variable_name(source(), "api_key") == "SHOP_API_KEY"
     with pytest.raises(MissingKey, match="client_secret"):
-        chosen_alternative(operation(("oauth",)), source())
+        choose_alternative(operation(("oauth",)), source())
 
 
 @pytest.mark.parametrize("name", ["mutual", "nowhere"])
 def test_a_scheme_that_cannot_be_kept_is_named(name: str) -> None:
     with pytest.raises(ToolError) as caught:
-        chosen_alternative(operation((name,)), source())
+        choose_alternative(operation((name,)), source())
     assert caught.value.code == "unsupported_security"
     assert name in caught.value.message
 
 
 def test_an_alternative_that_can_be_kept_is_taken_before_one_that_cannot() -> None:
-    assert list(chosen_alternative(operation(("mutual",), ("head",)), source(head="a"))) == ["head"]
+    assert list(choose_alternative(operation(("mutual",), ("head",)), source(head="a"))) == ["head"]
 
 
 def test_a_secret_with_a_line_break_is_refused_and_not_shown() -> None:
     one, where = operation(("head",)), source(head="sec\r\nret")
     with pytest.raises(InvalidArguments) as caught:
-        credentials(one, chosen_alternative(one, where), where, {})
+        credentials(one, choose_alternative(one, where), where, {})
     assert "sec" not in str(caught.value)
 
 

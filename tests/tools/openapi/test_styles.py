@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.errors import InvalidArguments
-from taoloop.tools.openapi.document.operation import In, Parameter
+from taoloop.tools.openapi.document.operation import Parameter, ParameterLocation
 from taoloop.tools.openapi.http.parameter_styles import (
     cookie_pairs,
     header_text,
@@ -23,9 +23,9 @@ LIST = ["blue", "black", "brown"]
 OBJECT = {"R": 100, "G": 200, "B": 150}
 
 
-def parameter(place: In, style: Any = "simple", explode: bool = False, **more: Any) -> Parameter:
+def parameter(place: ParameterLocation, style: Any = "simple", explode: bool = False, **more: Any) -> Parameter:
     return Parameter(
-        arg="color", name="color", place=place, schema={}, style=style, explode=explode, required=True, **more
+        arg="color", name="color", location=place, schema={}, style=style, explode=explode, required=True, **more
     )
 
 
@@ -175,7 +175,7 @@ def test_a_header_takes_no_line_breaks_and_no_foreign_signs(value: str) -> None:
 
 
 def test_the_name_of_a_parameter_is_escaped_too() -> None:
-    one = Parameter(arg="start", name="Start Time>", place="query", schema={}, style="form", explode=True)
+    one = Parameter(arg="start", name="Start Time>", location="query", schema={}, style="form", explode=True)
     assert query_pairs(one, "x") == ["Start%20Time%3E=x"]
 
 
@@ -195,7 +195,7 @@ _NOT_EMPTY = st.one_of(st.text(), st.integers(), st.booleans(), st.lists(st.text
 
 @given(st.text(min_size=1), _NOT_EMPTY)
 def test_what_a_query_says_is_what_was_given(name: str, value: Any) -> None:
-    one = Parameter(arg="a", name=name, place="query", schema={}, style="form", explode=True)
+    one = Parameter(arg="a", name=name, location="query", schema={}, style="form", explode=True)
     try:
         sent = "&".join(query_pairs(one, value))
     except UnicodeEncodeError:

@@ -39,7 +39,7 @@ def test_host_base_path_and_schemes_make_the_servers(root: dict[str, Any], serve
 
 def test_without_a_host_it_is_asked_for_the_base_url() -> None:
     text = swagger({}, host="", basePath="/v1")
-    assert "Give `base_url`." in str(read(text)[1][0])
+    assert "Set `base_url`." in str(read(text)[1][0])
     assert only(text, base_url="https://here.example.com/v1").servers == ("https://here.example.com/v1",)
 
 
@@ -96,14 +96,14 @@ def test_shared_parameters_and_responses_are_followed() -> None:
         )
     )
     assert [one.name for one in operation.parameters] == ["limit", "id"]
-    assert [(one.status, one.description) for one in operation.replies] == [("404", "Not there")]
+    assert [(one.status, one.description) for one in operation.responses] == [("404", "Not there")]
 
 
 @pytest.mark.parametrize(
     ("node", "kind", "more"),
     [
         ({"type": "basic"}, "basic", {}),
-        ({"type": "apiKey", "in": "query", "name": "key"}, "api_key", {"place": "query", "key": "key"}),
+        ({"type": "apiKey", "in": "query", "name": "key"}, "api_key", {"location": "query", "key": "key"}),
         (
             {"type": "oauth2", "flow": "application", "tokenUrl": "https://a/t"},
             "oauth2_client",

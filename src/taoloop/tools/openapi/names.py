@@ -1,4 +1,4 @@
-"""Names that every provider takes, for operations and for arguments: unique, and the same each time."""
+"""Tool and argument names that every provider accepts: unique, and the same in every run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import hashlib
 import re
 from collections.abc import Collection
 
-LONGEST = 64
+MAX_NAME_CHARS = 64
 RESERVED = frozenset({"read_observation", "ask_about", "find_tool", "call_tool", "describe_tool"})
-"""Names of tools that the runtime itself adds."""
+"""The names of tools that the runtime itself adds."""
 
 _TOOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ARGUMENT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -17,79 +17,83 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _NOT_IN_ARGUMENTS = re.compile(r"[^A-Za-z0-9_.-]+")
 _TEMPLATE = re.compile(r"\{([^{}/]*)\}")
 _WORDS = re.compile(r"[A-Za-z0-9_]+")
-_SIGNS = {"<": "_lt", ">": "_gt", "=": "_eq", "!": "_not", "[]": "", "$": "", "@": "", "*": "_all"}
+_SYMBOL_WORDS = {"<": "_lt", ">": "_gt", "=": "_eq", "!": "_not", "[]": "", "$": "", "@": "", "*": "_all"}
 
 
-def tool_name(operation_id: str, method: str, path: str, *, prefix: str, taken: Collection[str]) -> str:
-    """The name of the tool for an operation, none of those `taken`.
+def tool_name(operation_id: str, method: str, path: str, *, prefix: str, used: Collection[str]) -> str:
+    """The name of the tool for an operation, which is not among those `used`.
 
-    The operation id where it has one that says something in ASCII letters; else method and path. Where two would be
-    the same, or one is too long, a few digits of a digest over method and path tell them apart.
+    It is the operation id if that is readable in ASCII, else method and path. A name that is used already, reserved or
+    too long gets a few digits of a digest of method and path.
     """
-    said = _of_id(operation_id)
-    base = said or _of_path(method, path)
+    from_id = _name_from_id(operation_id)
+    base = from_id or _name_from_path(method, path)
     name = f"{prefix}_{base}" if prefix else base
-    lost = not _WORDS.search(base) or (not said and base == method.lower())  # all of it was in another script
-    if not lost and len(name) <= LONGEST and name not in taken and name not in RESERVED:
+    is_unreadable = not _WORDS.search(base) or (
+        not from_id and base == method.lower()
+    )  # all of it is in another script
+    if not is_unreadable and len(name) <= MAX_NAME_CHARS and name not in used and name not in RESERVED:
         return name
-    mark = hashlib.sha256(f"{method.upper()} {path}".encode("utf-8", "surrogatepass")).hexdigest()
-    for length in range(6, len(mark)):
-        marked = f"{name[: LONGEST - length - 1].rstrip('_-')}_{mark[:length]}"
-        if marked not in taken:
-            return marked
+    digest = hashlib.sha256(f"{method.upper()} {path}".encode("utf-8", "surrogatepass")).hexdigest()
+    for length in range(6, len(digest)):
+        candidate = f"{name[: MAX_NAME_CHARS - length - 1].rstrip('_-')}_{digest[:length]}"
+        if candidate not in used:
+            return candidate
     raise AssertionError("two operations of one document have the same method and path")
 
 
-def argument_name(name: str, place: str, taken: Collection[str]) -> str:
-    """The name of an argument for a parameter or property, none of those `taken`; `place` goes before one that is."""
+def argument_name(name: str, fallback: str, used: Collection[str]) -> str:
+    """The name of the argument for a parameter or property; `fallback` is the prefix of a name that is in use."""
     base = name
     if not _ARGUMENT.fullmatch(name):
-        for sign, word in _SIGNS.items():
-            base = base.replace(sign, word)
-        base = _NOT_IN_ARGUMENTS.sub("_", base).rstrip("_")[:LONGEST] or place
+        for symbol, word in _SYMBOL_WORDS.items():
+            base = base.replace(symbol, word)
+        base = _NOT_IN_ARGUMENTS.sub("_", base).rstrip("_")[:MAX_NAME_CHARS] or fallback
     candidate, number = base, 1
-    while candidate in taken:
-        start = f"{place}_{base}" if number == 1 and base != place else f"{base}_{max(number, 2)}"
-        candidate, number = start[-LONGEST:], number + 1
+    while candidate in used:
+        prefixed = f"{fallback}_{base}" if number == 1 and base != fallback else f"{base}_{max(number, 2)}"
+        candidate, number = prefixed[-MAX_NAME_CHARS:], number + 1
     return candidate
 
 
-def own_name_told(name: str, arg: str) -> str:
-    """A word on what an API calls an argument, where its name here lost letters of another script; else nothing."""
-    lost = arg != name and any(char.isalnum() and not char.isascii() for char in name)
-    return f"The API calls it {name}." if lost else ""
+def original_name_note(name: str, arg: str) -> str:
+    """A note with the original name of an argument that lost letters of another script; otherwise empty."""
+    is_lossy = arg != name and any(char.isalnum() and not char.isascii() for char in name)
+    return f"The API calls it {name}." if is_lossy else ""
 
 
 def is_argument_name(name: str) -> bool:
-    """Whether providers take it for a property of a tool's arguments."""
+    """Whether every provider accepts it as an argument name."""
     return bool(_ARGUMENT.fullmatch(name))
 
 
 def is_header_name(name: str) -> bool:
-    """Whether HTTP has headers of this name."""
+    """Whether it is a valid name of an HTTP header."""
     return bool(_HEADER.fullmatch(name))
 
 
 def is_tool_name(name: str) -> bool:
-    """Whether every provider takes it for a tool."""
+    """Whether every provider accepts it as a tool name."""
     return bool(_TOOL.fullmatch(name))
 
 
-def _of_id(operation_id: str) -> str:
-    """The id with what is refused as underscores; empty where that would lose letters of another script."""
+def _name_from_id(operation_id: str) -> str:
+    """The id with invalid characters as underscores; empty if that would lose letters of another script."""
     if any(char.isalnum() and not char.isascii() for char in operation_id):
         return ""
     return _NOT_IN_NAMES.sub("_", operation_id.strip()).strip("_") if _WORDS.search(operation_id) else ""
 
 
-def _of_path(method: str, path: str) -> str:
+def _name_from_path(method: str, path: str) -> str:
     """`get_pets_by_petId` for `GET /pets/{petId}`."""
     parts = [method.lower()]
-    for step in path.split("/"):
-        inside = _TEMPLATE.findall(step)
-        outside = _NOT_IN_NAMES.sub("_", _TEMPLATE.sub(" ", step)).strip("_-")
-        parts += [outside] if outside else []
-        parts += [f"by_{_NOT_IN_NAMES.sub('_', one).strip('_')}" for one in inside if _WORDS.search(one)]
+    for segment in path.split("/"):
+        variables = _TEMPLATE.findall(segment)
+        literal = _NOT_IN_NAMES.sub("_", _TEMPLATE.sub(" ", segment)).strip("_-")
+        parts += [literal] if literal else []
+        parts += [
+            f"by_{_NOT_IN_NAMES.sub('_', variable).strip('_')}" for variable in variables if _WORDS.search(variable)
+        ]
     if len(parts) == 1 and not path.strip("/"):
         return f"{parts[0]}_root"
     return "_".join(parts)

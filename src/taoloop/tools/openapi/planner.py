@@ -1,4 +1,4 @@
-"""From a document to the plan of its tools: operations and their cards, each judged before it is believed."""
+"""Building the plan of a document: its operations and their cards, each with a valid schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from taoloop.errors import ToolDefinitionError
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi.cards import card_of
-from taoloop.tools.openapi.document.document import SourceBytes, document_of
+from taoloop.tools.openapi.document.document import SourceBytes, parse_document
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.document.operation_reader import OperationReader
 from taoloop.tools.openapi.plan import Plan, PlannedTool
@@ -19,34 +19,37 @@ from taoloop.tools.openapi.settings import OpenapiSource
 _CORRECT = "Correct the schemas of its parameters and body in the document."
 
 
-def build_plan(source: OpenapiSource, given: SourceBytes) -> Plan:
-    """The plan of a source whose document was read as bytes.
+def build_plan(source: OpenapiSource, document: SourceBytes) -> Plan:
+    """The plan of a source for the bytes of its document.
 
     Raises:
-        ToolSourceError: it is no OpenAPI document.
+        ToolSourceError: it is not an OpenAPI document.
     """
-    reading = OperationReader(document_of(given), source)
-    operations = tuple(reading.operations())
+    reader = OperationReader(parse_document(document), source)
+    operations = tuple(reader.operations())
     listed = len(operations) <= source.search_above
     tools: list[PlannedTool] = []
     broken: list[LoadProblem] = []
     for operation in operations:
         try:
-            tools.append(_planned(operation, source, listed=listed))
+            tools.append(_plan_tool(operation, source, listed=listed))
         except ToolDefinitionError as error:
-            told = f"It is left out. {error.message}"
-            broken.append(LoadProblem(source=given.said, place=operation.place, message=told, hint=_CORRECT))
-    return Plan(tools=tuple(tools), problems=(*reading.notes.problems, *broken), files=reading.references.files)
+            problem = f"It is omitted. {error.message}"
+            broken.append(
+                LoadProblem(source=document.label, place=operation.document_path, message=problem, hint=_CORRECT)
+            )
+    return Plan(tools=tuple(tools), problems=(*reader.problem_log.problems, *broken), files=reader.references.files)
 
 
-def _planned(operation: Operation, source: OpenapiSource, *, listed: bool) -> PlannedTool:
+def _plan_tool(operation: Operation, source: OpenapiSource, *, listed: bool) -> PlannedTool:
     card = card_of(operation, source)
-    whole, renamed = rename_properties(card.input_schema)
-    compile_schema(whole, f"The input schema of {operation.name!r}", ToolDefinitionError)
-    shown = truncate_schema(whole, source.max_card_bytes)
+    whole_schema, original_names = rename_properties(card.input_schema)
+    compile_schema(whole_schema, f"The input schema of {operation.name!r}", ToolDefinitionError)
+    shown_schema = truncate_schema(whole_schema, source.max_card_bytes)
+    without_schemas = tuple(replace(response, schema=None) for response in operation.responses)
     return PlannedTool(
-        operation=replace(operation, replies=tuple(replace(one, schema=None) for one in operation.replies)),
-        card=replace(card, input_schema=shown, listed=listed),
-        whole=whole if shown is not whole else None,
-        renamed=renamed,
+        operation=replace(operation, responses=without_schemas),
+        card=replace(card, input_schema=shown_schema, listed=listed),
+        whole_schema=whole_schema if shown_schema is not whole_schema else None,
+        original_names=original_names,
     )

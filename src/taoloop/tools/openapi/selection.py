@@ -1,4 +1,4 @@
-"""Which operations of a document an operator means."""
+"""Selecting operations: which ones the settings of a source mean, and which settings match nothing."""
 
 from __future__ import annotations
 
@@ -11,83 +11,97 @@ from taoloop.core.search import suggest_names
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.settings import OpenapiSource
 
-_MOST_LISTED = 8
-_NAMING = ("operations", "approval", "idempotency", "tiers")
+_MAX_LISTED = 8
+_OPERATION_SETTINGS = ("operations", "approval", "idempotency", "tiers")
 
 
 @dataclass(slots=True)
 class SeenNames:
-    """Everything in a document that settings can name, chosen or not, as it is read."""
+    """Everything in a document that settings can name, collected while all operations are read, selected or not."""
 
     operations: list[tuple[str, str]] = field(default_factory=list)
     """The name and the id of each operation."""
     tags: dict[str, None] = field(default_factory=dict)
+    """The tags of operations, in their order."""
     methods: set[str] = field(default_factory=set)
+    """The HTTP methods in upper case."""
     values: set[str] = field(default_factory=set)
-    """The parameters and the fields of bodies, by their names on the wire."""
+    """The parameters and body fields by their names on the wire."""
 
 
-def unused_settings(source: OpenapiSource, named: SeenNames, schemes: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """For each entry of the settings that nothing of the document answers to: the setting, what is wrong, the hint."""
-    names = tuple(dict.fromkeys(one for pair in named.operations for one in pair if one))
-    for setting in _NAMING:
+def unused_settings(
+    source: OpenapiSource, document_names: SeenNames, schemes: Iterable[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Each entry of the settings that matches nothing in the document: the setting, the problem, and a hint."""
+    names = tuple(dict.fromkeys(name for pair in document_names.operations for name in pair if name))
+    for setting in _OPERATION_SETTINGS:
         for entry in getattr(source, setting):
-            if not any(matches_name(name, operation_id, (entry,)) for name, operation_id in named.operations):
-                yield setting, f"No operation is called {entry[:80]!r}.", _instead(entry, names)
-    tags = {tag.casefold() for tag in named.tags}
+            if not any(matches_name(name, operation_id, (entry,)) for name, operation_id in document_names.operations):
+                yield setting, f"No operation matches {entry[:80]!r}.", _suggestion(entry, names)
+    tags = {tag.casefold() for tag in document_names.tags}
     for entry in source.tags:
         if entry.casefold() not in tags:
-            yield "tags", f"No operation has the tag {entry[:80]!r}.", _instead(entry, tuple(named.tags))
+            yield "tags", f"No operation has the tag {entry[:80]!r}.", _suggestion(entry, tuple(document_names.tags))
     for entry in source.methods:
-        if entry.upper() not in named.methods:
-            yield "methods", f"No operation has the method {entry[:20]!r}.", _instead(entry, sorted(named.methods))
+        if entry.upper() not in document_names.methods:
+            yield (
+                "methods",
+                f"No operation has the method {entry[:20]!r}.",
+                _suggestion(entry, sorted(document_names.methods)),
+            )
     known = tuple(schemes)
     for entry in source.auth:
         if entry not in known:
-            yield "auth", f"There is no security scheme {entry[:80]!r}.", _instead(entry, known)
+            yield "auth", f"There is no security scheme {entry[:80]!r}.", _suggestion(entry, known)
     for entry in source.secrets:
-        if entry not in named.values:
-            yield "secrets", f"No operation takes {entry[:80]!r}.", _instead(entry, sorted(named.values))
+        if entry not in document_names.values:
+            yield (
+                "secrets",
+                f"No operation has a parameter or field {entry[:80]!r}.",
+                _suggestion(entry, sorted(document_names.values)),
+            )
 
 
-def _instead(entry: str, known: Sequence[str]) -> str:
+def _suggestion(entry: str, known: Sequence[str]) -> str:
     near = suggest_names(entry, known, at_most=1)
     if near:
         return f"Did you mean {near[0]!r}?"
-    more = " …" if len(known) > _MOST_LISTED else ""
-    return f"There is: {', '.join(known[:_MOST_LISTED])}{more}." if known else "There is none at all."
+    more = " …" if len(known) > _MAX_LISTED else ""
+    return f"Known: {', '.join(known[:_MAX_LISTED])}{more}." if known else "The document has none."
 
 
 def matches(operation: Operation, names: Iterable[str]) -> bool:
-    """Whether one of these names, operation ids or patterns of them (`list_*`) means the operation."""
+    """Whether one of these names, operation ids or patterns (`list_*`) matches the operation."""
     return matches_name(operation.name, operation.operation_id, names)
 
 
 def matches_name(name: str, operation_id: str, names: Iterable[str]) -> bool:
-    """`is_meant` for the name and the id of an operation (which may be empty)."""
-    return any(fnmatchcase(name, one) or (operation_id != "" and fnmatchcase(operation_id, one)) for one in names)
+    """`matches` for the name and the id (which may be empty) of an operation."""
+    return any(
+        fnmatchcase(name, pattern) or (operation_id != "" and fnmatchcase(operation_id, pattern)) for pattern in names
+    )
 
 
 def is_selected(operation: Operation, source: OpenapiSource) -> bool:
-    """Whether the operator's choice takes the operation: every narrowing that is given must hold.
+    """Whether the settings select the operation: it must match every filter that is set.
 
-    A deprecated one must be asked for, by `include_deprecated` or by its name.
+    A deprecated operation must be selected explicitly, by `include_deprecated` or by its name.
     """
-    if source.tags and not _has(operation.tags, source.tags):
+    if source.tags and not _has_tag(operation.tags, source.tags):
         return False
     if source.methods and operation.method not in {method.upper() for method in source.methods}:
         return False
     if source.operations and not matches(operation, source.operations):
         return False
     if source.pattern:
-        place = f"{operation.name} {operation.operation_id} {operation.method} {operation.path}"
-        if not re.search(source.pattern, place):
+        searched_text = f"{operation.name} {operation.operation_id} {operation.method} {operation.path}"
+        if not re.search(source.pattern, searched_text):
             return False
-    return not operation.deprecated or source.include_deprecated or _named(operation, source.operations)
+    return not operation.deprecated or source.include_deprecated or _is_named(operation, source.operations)
 
 
 def best_match(operation: Operation, table: Collection[str]) -> str | None:
-    """The most special entry of a table that means the operation: its name or id itself before a pattern."""
+    """The most specific entry of a table that matches the operation: its name or id, else the longest pattern."""
     for name in (operation.name, operation.operation_id):
         if name and name in table:
             return name
@@ -95,9 +109,9 @@ def best_match(operation: Operation, table: Collection[str]) -> str | None:
     return max(fitting, key=len) if fitting else None
 
 
-def _has(tags: Iterable[str], wanted: Iterable[str]) -> bool:
-    return not {tag.casefold() for tag in tags}.isdisjoint(tag.casefold() for tag in wanted)
+def _has_tag(tags: Iterable[str], selected: Iterable[str]) -> bool:
+    return not {tag.casefold() for tag in tags}.isdisjoint(tag.casefold() for tag in selected)
 
 
-def _named(operation: Operation, names: Iterable[str]) -> bool:
+def _is_named(operation: Operation, names: Iterable[str]) -> bool:
     return operation.name in names or operation.operation_id in names

@@ -1,4 +1,4 @@
-"""What the operator says about one REST API: its document, where it lives, its secrets, and what to offer of it."""
+"""The settings of one REST API: its document, its servers, its secrets, and which operations to offer."""
 
 from __future__ import annotations
 
@@ -12,83 +12,88 @@ from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
 
 _PREFIX = re.compile(r"[A-Za-z0-9_-]{1,24}")
-_ADDRESS = re.compile(r"https?://[^\s/]", re.IGNORECASE)
+_HTTP_URL = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 
-SEARCH_ABOVE = 40
-"""From how many operations on only a part of the tools stands in the prompt, and a search finds the others."""
+DEFAULT_SEARCH_ABOVE = 40
+"""With more operations than this, tools are found by search instead of being listed in the prompt."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenapiSource:
-    """One REST API with an OpenAPI document. Errors and lists name operations by the names of their tools or by id.
+    """One REST API with an OpenAPI document.
 
-    `document`: a path, an `https://` address, or the text of the document itself.
-    `name`: goes before the name of every tool (`pets` gives `pets_list`), so that two APIs do not collide; may be
-    empty.
-    `base_url`: where the API lives, instead of the servers of the document. Its host may be private.
-    `server_variables`: values for the variables in the document's server addresses.
-    `tags`, `operations`, `pattern`, `methods`: which operations to offer; each one that is given narrows the choice.
-    `operations` are names or operation ids, or patterns of them (`list_*`); `pattern` is a regular expression that is
-    searched in name, id and path.
-    `include_deprecated`: offer operations, too, that the document calls deprecated.
-    `tiers`: the tier of an operation (name, id, or pattern `delete_*`), instead of the one its method gives.
-    `approval`: operations (names, ids or patterns) of which a person must allow each call, whatever tier and profile.
-    `auth`: for each security scheme of the document its secret: a text, or for HTTP basic `{username, password}`, for
-    OAuth2 client credentials `{client_id, client_secret}`. No environment is read here.
-    `secrets`: values for parameters by their name on the wire (`token`): they are filled in at each call, and the model
-    neither sees nor sets them.
-    `headers`: headers that go with every call. One that a security scheme asks for stands for its secret.
-    `timeout_s`: time limit of one call in seconds. `retries`: how often a failed call that only reads, or has an
-    idempotency key, is tried again.
-    `idempotency`: operations (names, ids or patterns) that take the header `Idempotency-Key`.
-    `fill_defaults`: send the defaults of the schema for arguments that are not given.
-    `egress`: where the calls may go; None: only to the API itself.
-    `search_above`: with more operations than this, only the tool that searches them stands in the prompt.
-    `max_card_bytes`: how large the schema of one card may be for the model; deeper levels are cut, and still judged.
-    `cache`: keep what a large document gave in the user's cache folder, or in `cache_folder`.
+    Settings that name operations accept the names of their tools and their operation ids; `tiers`, `approval`,
+    `operations` and `idempotency` also accept patterns of them (`list_*`).
     """
 
     document: str
+    """The document: a path, an `https://` URL, or its text."""
     name: str = ""
+    """Prefix of every tool name (`pets` gives `pets_list`), so that two APIs do not collide; may be empty."""
     base_url: str = ""
+    """Where the API is, instead of the servers of the document. Its host may be private."""
     server_variables: Mapping[str, str] = field(default_factory=dict)
+    """Values for the variables in the server URLs of the document."""
     tags: tuple[str, ...] = ()
+    """Only operations with one of these tags."""
     operations: tuple[str, ...] = ()
+    """Only these operations."""
     pattern: str = ""
+    """Only operations whose name, id, method or path this regular expression matches somewhere."""
     methods: tuple[str, ...] = ()
+    """Only operations with one of these HTTP methods."""
     include_deprecated: bool = False
+    """Whether operations that the document marks as deprecated are included."""
     tiers: Mapping[str, Tier] = field(default_factory=dict)
+    """The tier of operations, instead of the one that follows from the method."""
     approval: tuple[str, ...] = ()
+    """Operations of which each call needs approval, whatever its tier and the policy profile."""
     auth: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """The secret of each security scheme of the document.
+
+    It is a text; for HTTP basic `{username, password}`; for OAuth2 client credentials `{client_id, client_secret}`.
+    The environment is not read here.
+    """
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Values of parameters by their names on the wire (`token`), added to each call; the model never sees them."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers of every call. One that a security scheme requires replaces its secret."""
     timeout_s: float = 30.0
+    """Time limit of one call in seconds."""
     retries: int = 2
+    """How often a failed call is retried that only reads, or has an idempotency key."""
     idempotency: tuple[str, ...] = ()
+    """Operations that accept the header `Idempotency-Key`."""
     fill_defaults: bool = False
+    """Whether the defaults of the schema are sent for missing arguments."""
     egress: EgressRules | None = None
-    search_above: int = SEARCH_ABOVE
+    """Where calls may go; None: only to the API itself."""
+    search_above: int = DEFAULT_SEARCH_ABOVE
+    """With more operations than this, the prompt only contains the tool that searches them."""
     max_card_bytes: int = 8_000
+    """The maximum size of a schema in the prompt; deeper levels are truncated there, but still checked."""
     cache: bool = True
+    """Whether the plan of a large document is cached."""
     cache_folder: str = ""
+    """The folder of the cache; empty: the user's cache folder."""
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot be kept.
+        """Check the settings.
 
         Raises:
-            ConfigError: names the field and what it must be.
+            ConfigError: a field is invalid; the error names it and what it must be.
         """
         for name in ("document", "name", "base_url", "pattern", "cache_folder"):
             self._require(name, isinstance(getattr(self, name), str), "a text")
-        self._require("document", bool(self.document.strip()), "a path, an address, or the text of a document")
+        self._require("document", bool(self.document.strip()), "a path, a URL, or the text of a document")
         self._require("name", not self.name or bool(_PREFIX.fullmatch(self.name)), "up to 24 letters, digits, _ or -")
-        self._require("base_url", not self.base_url or _is_address(self.base_url), "an http(s) address")
+        self._require("base_url", not self.base_url or _is_http_url(self.base_url), "an http(s) URL")
         for name in ("tags", "operations", "methods", "approval", "idempotency"):
             value = getattr(self, name)
             if isinstance(value, list):
                 object.__setattr__(self, name, tuple(value))
-            listed = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-            self._require(name, listed, "a list of texts")
+            is_list_of_texts = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+            self._require(name, is_list_of_texts, "a list of texts")
         for name in ("server_variables", "tiers", "auth", "secrets", "headers"):
             self._require(name, isinstance(getattr(self, name), Mapping), "a mapping")
         self._require("tiers", set(self.tiers.values()) <= set(TIERS), f"of {', '.join(TIERS)}")
@@ -99,18 +104,18 @@ class OpenapiSource:
         try:
             re.compile(self.pattern)
         except re.error as error:
-            raise ConfigError(f"The pattern of an OpenAPI source cannot be read: {error}.") from None
+            raise ConfigError(f"The pattern of an OpenAPI source is not a regular expression: {error}.") from None
 
-    def _require(self, name: str, holds: bool, expected: str) -> None:
-        if not holds:
-            told = "" if name in ("auth", "secrets", "headers") else f" = {repr(getattr(self, name))[:80]}"
-            raise ConfigError(f"An OpenAPI source has {name}{told}.", hint=f"It must be {expected}.")
+    def _require(self, name: str, condition: bool, expected: str) -> None:
+        if not condition:
+            value_text = "" if name in ("auth", "secrets", "headers") else f" = {repr(getattr(self, name))[:80]}"
+            raise ConfigError(f"An OpenAPI source has {name}{value_text}.", hint=f"It must be {expected}.")
 
 
-def _is_address(text: str) -> bool:
+def _is_http_url(text: str) -> bool:
     try:
-        return bool(_ADDRESS.match(text)) and urlsplit(text).port != 0
-    except ValueError:  # brackets that do not close, or a port that is none
+        return bool(_HTTP_URL.match(text)) and urlsplit(text).port != 0
+    except ValueError:  # unclosed brackets, or an invalid port
         return False
 
 

@@ -17,7 +17,7 @@ from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.config.section import ConfigSection
-from taoloop.tools.openapi.document.document import values_of
+from taoloop.tools.openapi.document.document import parse_values
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
@@ -36,7 +36,7 @@ def read_schema(section: ConfigSection, name: str) -> dict[str, Any] | None:
         return None
     if isinstance(value, str):
         try:
-            value = values_of(value.encode(), "the text")
+            value = parse_values(value.encode(), "the text")
         except ToolSourceError as error:
             raise section.error(name, error.message) from None
     if not isinstance(value, dict):

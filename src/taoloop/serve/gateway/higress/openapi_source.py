@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from taoloop.errors import ConfigError
-from taoloop.tools.openapi.document.document import values_of
+from taoloop.tools.openapi.document.document import parse_values
 from taoloop.tools.openapi.settings import OpenapiSource
 
 DEFAULT_TIMEOUT_MS = 50_000
@@ -41,7 +41,7 @@ def api_source(
     port = provider.get("servicePort")
     if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
         raise ConfigError(f"{where}.apiProvider.servicePort: a port from 1 to 65535 is needed, not {port!r}.")
-    document = values_of(_text(entry, "api", where).encode(), f"{where}.api")
+    document = parse_values(_text(entry, "api", where).encode(), f"{where}.api")
     if not isinstance(document, dict):
         raise ConfigError(f"{where}.api: the OpenAPI text is no mapping.")
     limit = provider.get("maxExecutionTime") or DEFAULT_TIMEOUT_MS

@@ -1,4 +1,4 @@
-"""The bodies of requests and replies: which media type is taken, and which arguments make the body."""
+"""Request bodies: which media type is sent, and which arguments become the body."""
 
 from __future__ import annotations
 
@@ -6,66 +6,74 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from taoloop.tools.openapi.document.operation import Body, BodyKind, Encoding, Style
-from taoloop.tools.openapi.document.plain_data import Notes, brief, mapping, text
-from taoloop.tools.openapi.document.refs import Found
+from taoloop.tools.openapi.document.plain_data import ProblemLog, as_mapping, as_text, shorten
+from taoloop.tools.openapi.document.refs import ResolvedNode
 from taoloop.tools.openapi.names import argument_name
 from taoloop.tools.openapi.schema.components import Components
-from taoloop.tools.openapi.schema.flattening import plain_object
+from taoloop.tools.openapi.schema.flattening import flatten_object
 
-_ORDER: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
-_TEXTS = frozenset(
+_KIND_ORDER: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
+_TEXT_TYPES = frozenset(
     {"application/sdp", "application/graphql", "application/x-ndjson", "application/jsonl", "application/yaml"}
 )
 _STYLES = ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject")
-_MOST_DESCRIPTION = 600
-WRITTEN = "Bodies are written as JSON, as a form, as multipart, as text and as bytes."
-"""What to know about a body of another form."""
+_MAX_DESCRIPTION = 600
+SENDABLE_FORMS = "Bodies can be sent as JSON, as a form, as multipart, as text and as bytes."
+"""The hint for a body of another media type."""
 
 
-class NotSendableError(ValueError):
-    """A request needs a body in a form that is not written here; the message says which."""
+class UnsupportedBodyError(ValueError):
+    """A request requires a body of a media type that cannot be sent; the message names it."""
 
 
-def body_of(found: Found, taken: Mapping[str, Any], components: Components, notes: Notes, place: str) -> Body | None:
-    """The body of an operation; `taken` are the names of its other arguments. None where it can go without.
+def read_body(
+    node: ResolvedNode,
+    parameter_args: Mapping[str, Any],
+    components: Components,
+    problems: ProblemLog,
+    document_path: str,
+) -> Body | None:
+    """The body of an operation; None if it has none, or works without it.
+
+    `parameter_args` are the names of its other arguments.
 
     Raises:
-        NotSendableError: it needs one in a form that is not written here.
+        UnsupportedBodyError: it requires a media type that cannot be sent.
     """
-    node = found.value
-    content = mapping(node.get("content"))
-    required = node.get("required") is True
-    chosen = _chosen(content)
+    body = node.value
+    content = as_mapping(body.get("content"))
+    required = body.get("required") is True
+    chosen = _choose_media_type(content)
     if chosen is None:
         if not content:
             return None
-        told = f"Its body is of the type {', '.join(map(str, list(content)[:3]))}, which is not written here."
+        problem = f"Its body is of the type {', '.join(map(str, list(content)[:3]))}, which cannot be sent."
         if required:
-            raise NotSendableError(told)
-        notes.add(place, f"{told} It is called without a body.", WRITTEN)
+            raise UnsupportedBodyError(problem)
+        problems.add(document_path, f"{problem} The operation is called without a body.", SENDABLE_FORMS)
         return None
     kind, media_type, media = chosen
-    schema = _schema(kind, media, found.uri, components)
-    told = brief(node.get("description"), _MOST_DESCRIPTION)
-    flat = plain_object(schema) if kind in ("json", "form", "multipart") else None
+    schema = _read_schema(kind, media, node.uri, components)
+    description = shorten(body.get("description"), _MAX_DESCRIPTION)
+    flat = flatten_object(schema) if kind in ("json", "form", "multipart") else None
     args: dict[str, str] = {}
     if flat is not None:
         for name in flat.properties:
-            args[argument_name(name, "body", {**taken, **args})] = name
+            args[argument_name(name, "body", {**parameter_args, **args})] = name
     return Body(
         media_type=media_type,
         kind=kind,
         schema=schema,
         required=required,
         args=args,
-        whole="" if flat is not None else argument_name("body", "request", taken),
-        encodings=_encodings(mapping(media.get("encoding"))) if kind in ("form", "multipart") else {},
-        description=told,
+        whole_arg="" if flat is not None else argument_name("body", "request", parameter_args),
+        encodings=_read_encodings(as_mapping(media.get("encoding"))) if kind in ("form", "multipart") else {},
+        description=description,
     )
 
 
 def body_kind(media_type: str) -> BodyKind | None:
-    """How a body of a media type is written; None for those that are not."""
+    """How a body of a media type is encoded; None if it cannot be sent."""
     name = media_type.partition(";")[0].strip().lower()
     if name in ("application/json", "text/json", "*/*", "application/*") or name.endswith("+json"):
         return "json"
@@ -75,21 +83,21 @@ def body_kind(media_type: str) -> BodyKind | None:
         return "multipart"
     if "xml" in name or "protobuf" in name:
         return None
-    if name.startswith("text/") or name in _TEXTS or name.endswith("+yaml"):
+    if name.startswith("text/") or name in _TEXT_TYPES or name.endswith("+yaml"):
         return "text"
     return "binary"
 
 
-def _chosen(content: Mapping[str, Any]) -> tuple[BodyKind, str, Mapping[str, Any]] | None:
-    """The media type to send: JSON before forms before multipart before text before bytes."""
-    found: dict[BodyKind, tuple[str, Mapping[str, Any]]] = {}
+def _choose_media_type(content: Mapping[str, Any]) -> tuple[BodyKind, str, Mapping[str, Any]] | None:
+    """The media type to send: JSON is preferred to forms, multipart, text and bytes, in this order."""
+    by_kind: dict[BodyKind, tuple[str, Mapping[str, Any]]] = {}
     for media_type, media in content.items():
         kind = body_kind(str(media_type))
-        if kind is not None and kind not in found:
-            found[kind] = (_plain_type(str(media_type), kind), mapping(media))
-    for kind in _ORDER:
-        if kind in found:
-            return kind, *found[kind]
+        if kind is not None and kind not in by_kind:
+            by_kind[kind] = (_plain_type(str(media_type), kind), as_mapping(media))
+    for kind in _KIND_ORDER:
+        if kind in by_kind:
+            return kind, *by_kind[kind]
     return None
 
 
@@ -97,28 +105,28 @@ def _plain_type(media_type: str, kind: BodyKind) -> str:
     return "application/json" if kind == "json" and "*" in media_type else media_type
 
 
-def _schema(kind: BodyKind, media: Mapping[str, Any], uri: str, components: Components) -> dict[str, Any]:
-    told = media.get("schema", {})
+def _read_schema(kind: BodyKind, media: Mapping[str, Any], uri: str, components: Components) -> dict[str, Any]:
+    schema = media.get("schema", {})
     if kind == "binary":
-        about = brief(mapping(told).get("description"), _MOST_DESCRIPTION)
+        about = shorten(as_mapping(schema).get("description"), _MAX_DESCRIPTION)
         return {"type": "string", "format": "binary", **({"description": about} if about else {})}
-    schema = components.read(told, uri)
+    schema = components.read(schema, uri)
     if kind == "text":
         return schema if schema.get("type") == "string" else {"type": "string"}
     return schema
 
 
-def _encodings(told: Mapping[str, Any]) -> dict[str, Encoding]:
-    made: dict[str, Encoding] = {}
-    for name, node in told.items():
+def _read_encodings(nodes: Mapping[str, Any]) -> dict[str, Encoding]:
+    encodings: dict[str, Encoding] = {}
+    for name, node in nodes.items():
         if not isinstance(node, Mapping):
             continue
-        style = text(node.get("style"))
+        style = as_text(node.get("style"))
         style = style if style in _STYLES else "form"
         explode = node.get("explode")
-        made[str(name)] = Encoding(
-            content_type=text(node.get("contentType")),
+        encodings[str(name)] = Encoding(
+            content_type=as_text(node.get("contentType")),
             style=cast("Style", style),
             explode=explode if isinstance(explode, bool) else style == "form",
         )
-    return made
+    return encodings

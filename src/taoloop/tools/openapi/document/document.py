@@ -1,4 +1,9 @@
-"""An OpenAPI document as plain values, with its version."""
+"""An OpenAPI document: fetched from a file, a URL or a text, and parsed into plain values with its version.
+
+Reading is lenient: real documents break their specification, and most of their operations are usable nevertheless.
+`document_findings` reports violations by the official meta schemas, which are in the folder `meta`, unchanged
+(https://spec.openapis.org, Apache License 2.0, OpenAPI Initiative).
+"""
 
 from __future__ import annotations
 
@@ -7,91 +12,136 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from taoloop.errors import TaoError, ToolSourceError
+from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.yaml12 import YamlError, parse_yaml
 
-MOST_BYTES = 32 * 1024 * 1024
-HINT = "Give an OpenAPI 3 or Swagger 2.0 document as a file, an http(s) address, or its text, in YAML or JSON."
+MAX_BYTES = 32 * 1024 * 1024
+HINT = "Give an OpenAPI 3 or Swagger 2.0 document as a file, an http(s) URL, or its text, in YAML or JSON."
 _FETCH_TIMEOUT_S = 30.0
+_MAX_FINDINGS = 20
+_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""An escape in JSON. Half of a surrogate pair alone is not a character, and no provider accepts it."""
+
+Version = Literal["2.0", "3.0", "3.1", "3.2"]
+
+_LOOKALIKES: tuple[tuple[str, str], ...] = (
+    ("swaggerVersion", "a document of Swagger 1, which must be converted first"),
+    ("mcpServers", "a configuration of MCP servers"),
+    ("asyncapi", "an AsyncAPI document"),
+    ("arazzo", "an Arazzo document"),
+    ("overlay", "an OpenAPI overlay"),
+    ("raml", "a RAML document"),
+    ("$schema", "a JSON Schema"),
+    ("item", "a Postman collection"),
+    ("resources", "a Google discovery document"),
+    ("__schema", "a GraphQL schema"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceBytes:
-    """The bytes of a document and where they came from.
-
-    `uri` is the base of its references, `folder` where other files may lie. `said` is what errors call it, `address`
-    where it was fetched (empty for files and texts).
-    """
+    """The bytes of a document and their origin."""
 
     data: bytes
+    """The unparsed content."""
     uri: str
-    said: str
+    """The base of relative references."""
+    label: str
+    """What error messages call the document."""
     folder: Path | None = None
+    """The folder of other files that references may name; None: there is none."""
     address: str = ""
+    """The URL from which it was fetched; empty for files and texts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A parsed document and its origin."""
+
+    root: Mapping[str, Any]
+    """The whole document as plain values."""
+    version: Version
+    """The version of the specification that it declares."""
+    uri: str
+    """The base of relative references."""
+    label: str
+    """What error messages call the document."""
+    folder: Path | None = None
+    """The folder of other files that references may name; None: there is none."""
+    address: str = ""
+    """The URL from which it was fetched; empty for files and texts."""
 
 
 def fetch_document(source: OpenapiSource) -> SourceBytes:
-    """The document of a source, not looked into yet.
+    """The document of a source, unparsed.
 
     Raises:
         ToolSourceError: it cannot be read or fetched, or is too large.
     """
-    given = source.document
-    if _is_text(given):
-        data = given.encode("utf-8", "surrogatepass")
-        return SourceBytes(data=data, uri="file:///document", said="the text of the document")
-    if given.lower().startswith(("http://", "https://")):
-        said = _without_secrets(given)
-        return SourceBytes(data=_fetched(given, source), uri=given.partition("#")[0], said=said, address=given)
-    path = Path(given.removeprefix("file://")).expanduser()
-    data = file_bytes(path, given)
-    return SourceBytes(data=data, uri=f"file:///{quote(path.name)}", said=given, folder=path.absolute().parent)
+    document = source.document
+    if _is_text(document):
+        data = document.encode("utf-8", "surrogatepass")
+        return SourceBytes(data=data, uri="file:///document", label="the text of the document")
+    if document.lower().startswith(("http://", "https://")):
+        label = _without_secrets(document)
+        return SourceBytes(data=_fetch(document, source), uri=document.partition("#")[0], label=label, address=document)
+    path = Path(document.removeprefix("file://")).expanduser()
+    data = read_file_bytes(path, document)
+    return SourceBytes(data=data, uri=f"file:///{quote(path.name)}", label=document, folder=path.absolute().parent)
 
 
-def file_bytes(path: Path, said: str) -> bytes:
+def read_file_bytes(path: Path, label: str) -> bytes:
     """The bytes of a file.
 
     Raises:
-        ToolSourceError: it cannot be read, is no regular file, or is too large.
+        ToolSourceError: it cannot be read, or is not a regular file.
     """
     try:
         if path.is_dir():
-            raise ToolSourceError("It is a folder.", source=said, hint="Give the file of the document in it.")
+            raise ToolSourceError("It is a folder.", source=label, hint="Give the path of the document in it.")
         if path.exists() and not path.is_file():
-            raise ToolSourceError("It is no regular file.", source=said)
+            raise ToolSourceError("It is not a regular file.", source=label)
         with path.open("rb") as file:
-            return file.read(MOST_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ToolSourceError(f"It cannot be read: {reason}.", source=said, hint=HINT) from None
+        raise ToolSourceError(f"It cannot be read: {reason}.", source=label, hint=HINT) from None
     except ValueError as error:  # a NUL in the path
-        raise ToolSourceError(f"It is no path: {error}.", source=said[:100], hint=HINT) from None
+        raise ToolSourceError(f"It is not a path: {error}.", source=label[:100], hint=HINT) from None
 
 
-def _is_text(given: str) -> bool:
-    return "\n" in given or given.lstrip().startswith(("{", "["))
+def _is_text(document: str) -> bool:
+    return "\n" in document or document.lstrip().startswith(("{", "["))
 
 
-def _fetched(address: str, source: OpenapiSource) -> bytes:
-    """The bytes at an address. The operator wrote it, so its own host is allowed, and no other.
+def _fetch(address: str, source: OpenapiSource) -> bytes:
+    """The bytes at a URL. The operator wrote it, so its own host is allowed, and no other.
 
     Raises:
-        ToolSourceError: nothing usable is there.
+        ToolSourceError: it cannot be fetched, or is too large.
     """
     import asyncio  # noqa: PLC0415  # only for a document from the network
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # likewise
 
     from taoloop.tools.egress import EgressClient  # noqa: PLC0415  # loads the HTTP client
 
-    said = _without_secrets(address)
+    label = _without_secrets(address)
 
     async def fetch() -> tuple[int, bytes, bool]:
-        client = EgressClient(_rules_for(address, source), timeout_s=_FETCH_TIMEOUT_S, max_bytes=MOST_BYTES)
+        client = EgressClient(_rules_for(address, source), timeout_s=_FETCH_TIMEOUT_S, max_bytes=MAX_BYTES)
         try:
             reply = await client.send(
                 "GET",
@@ -105,14 +155,14 @@ def _fetched(address: str, source: OpenapiSource) -> bytes:
             await client.close()
 
     try:
-        with ThreadPoolExecutor(1) as thread:  # the caller's own thread may already run a loop
-            status, body, is_cut = thread.submit(asyncio.run, fetch()).result()
+        with ThreadPoolExecutor(1) as thread:  # the thread of the caller may already run an event loop
+            status, body, is_truncated = thread.submit(asyncio.run, fetch()).result()
     except TaoError as error:
-        raise ToolSourceError(f"It cannot be fetched: {error.message}", source=said, hint=error.hint) from error
+        raise ToolSourceError(f"It cannot be fetched: {error.message}", source=label, hint=error.hint) from error
     if status != 200:
-        raise ToolSourceError(f"Its server answered with status {status}.", source=said, hint=HINT)
-    if is_cut:
-        raise ToolSourceError(f"It is larger than {MOST_BYTES:,} bytes.", source=said)
+        raise ToolSourceError(f"Its server answered with status {status}.", source=label, hint=HINT)
+    if is_truncated:
+        raise ToolSourceError(f"It is larger than {MAX_BYTES:,} bytes.", source=label)
     return body
 
 
@@ -133,142 +183,130 @@ def _without_secrets(address: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}" + ("?…" if parts.query else "")
 
 
-_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_ESCAPE = re.compile(
-    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
-    re.DOTALL,
-)
-"""An escape in JSON; half of a pair alone means no character, and no provider takes it."""
-
-Version = Literal["2.0", "3.0", "3.1", "3.2"]
-
-_ELSE: tuple[tuple[str, str], ...] = (
-    ("swaggerVersion", "a document of Swagger 1, which must be converted first"),
-    ("mcpServers", "a configuration of MCP servers"),
-    ("asyncapi", "an AsyncAPI document"),
-    ("arazzo", "an Arazzo document"),
-    ("overlay", "an OpenAPI overlay"),
-    ("raml", "a RAML document"),
-    ("$schema", "a JSON Schema"),
-    ("item", "a Postman collection"),
-    ("resources", "a Google discovery document"),
-    ("__schema", "a GraphQL schema"),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Document:
-    """A document and where it came from: `uri` is the base of its references, `folder` where other files may lie.
-
-    `said` is what errors call it, `address` where it was fetched (empty for files and texts).
-    """
-
-    root: Mapping[str, Any]
-    version: Version
-    uri: str
-    said: str
-    folder: Path | None = None
-    address: str = ""
-
-
-def document_of(given: SourceBytes) -> Document:
-    """The document that bytes are.
+def parse_document(source: SourceBytes) -> Document:
+    """Parse the bytes of a document.
 
     Raises:
-        ToolSourceError: they are too large, neither YAML nor JSON, or not a document of this kind.
+        ToolSourceError: they are too large, neither YAML nor JSON, or not an OpenAPI document.
     """
-    root = values_of(given.data, given.said)
+    root = parse_values(source.data, source.label)
     return Document(
         root=root,
-        version=_version(root, given.said),
-        uri=given.uri,
-        said=given.said,
-        folder=given.folder,
-        address=given.address,
+        version=_read_version(root, source.label),
+        uri=source.uri,
+        label=source.label,
+        folder=source.folder,
+        address=source.address,
     )
 
 
-def values_of(data: bytes, said: str) -> Any:
-    """The values that bytes in YAML or JSON stand for.
+def document_findings(source: OpenapiSource) -> tuple[LoadProblem, ...]:
+    """Where a document violates the official meta schema of the version that it declares; at most 20 findings.
 
     Raises:
-        ToolSourceError: they are neither; names the line.
+        ToolSourceError: it is not an OpenAPI document, or cannot be read.
     """
-    if len(data) > MOST_BYTES:
-        raise ToolSourceError(f"It is larger than {MOST_BYTES:,} bytes.", source=said)
-    text = _text(data, said)
+    document = parse_document(fetch_document(source))
+    findings: list[LoadProblem] = []
+    for error in _validator(document.version).iter_errors(document.root):
+        document_path = ".".join(str(part) for part in error.instance_path)
+        findings.append(LoadProblem(source=document.label, place=document_path, message=str(error.message)[:300]))
+        if len(findings) == _MAX_FINDINGS:
+            break
+    return tuple(findings)
+
+
+def parse_values(data: bytes, label: str) -> Any:
+    """The values of bytes in YAML or JSON. `label` names them in errors.
+
+    Raises:
+        ToolSourceError: they are neither; the error names the line.
+    """
+    if len(data) > MAX_BYTES:
+        raise ToolSourceError(f"It is larger than {MAX_BYTES:,} bytes.", source=label)
+    text = _decode(data, label)
     start = text.lstrip()[:1]
     if not start:
-        raise ToolSourceError("It is empty.", source=said, hint=HINT)
+        raise ToolSourceError("It is empty.", source=label, hint=HINT)
     if start == "<":
-        raise ToolSourceError("It is HTML or XML.", source=said, hint=HINT)
-    as_json: ToolSourceError | None = None
+        raise ToolSourceError("It is HTML or XML.", source=label, hint=HINT)
+    json_error: ToolSourceError | None = None
     if start in "{[":
         try:
-            return _json(text)
+            return _parse_json(text)
         except RecursionError:
-            raise ToolSourceError("It is nested too deeply.", source=said) from None
+            raise ToolSourceError("It is nested too deeply.", source=label) from None
         except json.JSONDecodeError as error:
-            where = f"line {error.lineno}"
-            as_json = ToolSourceError(f"It is no JSON: {error.msg}.", source=said, place=where, hint=HINT)
+            line = f"line {error.lineno}"
+            json_error = ToolSourceError(f"It is not JSON: {error.msg}.", source=label, place=line, hint=HINT)
         except ValueError as error:
-            raise ToolSourceError(f"It is no JSON: {str(error)[:120]}.", source=said, hint=HINT) from None
+            raise ToolSourceError(f"It is not JSON: {str(error)[:120]}.", source=label, hint=HINT) from None
     try:
         return parse_yaml(text)
     except YamlError as error:
-        if as_json is not None:
-            raise as_json from None
-        place = f"line {error.line}" if error.line else ""
+        if json_error is not None:
+            raise json_error from None
+        line = f"line {error.line}" if error.line else ""
         raise ToolSourceError(
-            f"It cannot be read as YAML: {error.problem}.", source=said, place=place, hint=HINT
+            f"It cannot be read as YAML: {error.problem}.", source=label, place=line, hint=HINT
         ) from None
 
 
-def _text(data: bytes, said: str) -> str:
-    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+def _decode(data: bytes, label: str) -> str:
+    encoding = next((name for bom, name in _BYTE_ORDER_MARKS if data.startswith(bom)), "utf-8")
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         raise ToolSourceError(
-            f"It is no {encoding.upper().removesuffix('-SIG')} text (byte {error.start}).", source=said, hint=HINT
+            f"It is not {encoding.upper().removesuffix('-SIG')} text (byte {error.start}).", source=label, hint=HINT
         ) from None
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     if _SURROGATE.search(text):
-        text = _ESCAPE.sub(lambda found: r"\ufffd" if found["half"] else found[0], text)
-    return json.loads(text, parse_float=_number, parse_constant=str)
+        text = _ESCAPE.sub(lambda match: r"\ufffd" if match["half"] else match[0], text)
+    return json.loads(text, parse_float=_finite_float, parse_constant=str)
 
 
-def _number(text: str) -> float | str:
+def _finite_float(text: str) -> float | str:
     number = float(text)
     return number if math.isfinite(number) else text
 
 
-def _version(root: Any, said: str) -> Version:
-    """Which version of the specification a document says it follows.
+def _read_version(root: Any, label: str) -> Version:
+    """The version of the specification that a document declares.
 
     Raises:
-        ToolSourceError: none that is known; says what the document looks like.
+        ToolSourceError: it declares no known version; the error says what the document looks like.
     """
     if not isinstance(root, Mapping):
-        kind = "a list" if isinstance(root, list) else "a plain text" if isinstance(root, str) else "no mapping"
-        raise ToolSourceError(f"It is {kind}, not an OpenAPI document.", source=said, hint=HINT)
-    told = root.get("openapi", root.get("swagger"))
-    if told is None:
-        looks = next((f"; it looks like {what}" for key, what in _ELSE if key in root), "")
+        kind = "a list" if isinstance(root, list) else "plain text" if isinstance(root, str) else "not a mapping"
+        raise ToolSourceError(f"It is {kind}, not an OpenAPI document.", source=label, hint=HINT)
+    declared = root.get("openapi", root.get("swagger"))
+    if declared is None:
+        lookalike = next((f"; it looks like {what}" for key, what in _LOOKALIKES if key in root), "")
         raise ToolSourceError(
-            f"It is not an OpenAPI document: it has neither 'openapi' nor 'swagger'{looks}.", source=said, hint=HINT
+            f"It is not an OpenAPI document: it has neither 'openapi' nor 'swagger'{lookalike}.",
+            source=label,
+            hint=HINT,
         )
-    text = str(told).strip()
+    text = str(declared).strip()
     if text.startswith("2"):
         return "2.0"
     if text.startswith("3"):
         return "3.0" if text.startswith("3.0") or text == "3" else "3.1" if text.startswith("3.1") else "3.2"
     raise ToolSourceError(
-        f"It says version {text[:20]!r}, which is not known here.",
-        source=said,
-        hint="Versions 2.0 and 3.0 to 3.2 are read; convert the document to one of them.",
+        f"It declares version {text[:20]!r}, which is not supported.",
+        source=label,
+        hint="Versions 2.0 and 3.0 to 3.2 are supported; convert the document to one of them.",
     )
+
+
+@cache
+def _validator(version: Version) -> Any:
+    from importlib.resources import files  # noqa: PLC0415  # only where a document is checked
+
+    import jsonschema_rs  # noqa: PLC0415  # as above
+
+    text = files("taoloop.tools.openapi.document").joinpath("meta", f"v{version}.json").read_text(encoding="utf-8")
+    return jsonschema_rs.validator_for(json.loads(text))

@@ -1,7 +1,7 @@
-"""One operation of a REST API, read and ready to be called: what the cards and the requests are made of.
+"""The model of one REST operation, from which cards and requests are built.
 
-Every version of OpenAPI is brought to this form. Schemas in it are JSON Schema 2020-12, references resolved into the
-schema's own `$defs`.
+Every version of OpenAPI is converted to this form. Its schemas are JSON Schema 2020-12, with the targets of references
+in the schema's own `$defs`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-In = Literal["path", "query", "header", "cookie"]
+ParameterLocation = Literal["path", "query", "header", "cookie"]
 Style = Literal["simple", "label", "matrix", "form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject"]
 BodyKind = Literal["json", "form", "multipart", "text", "binary"]
 SchemeKind = Literal["api_key", "basic", "bearer", "oauth2_client", "unsupported"]
@@ -18,104 +18,140 @@ SchemeKind = Literal["api_key", "basic", "bearer", "oauth2_client", "unsupported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One parameter outside the body. `arg` is its name in the card, `name` on the wire.
-
-    `content` is the media type where the document gives `content` instead of `schema`: the value is then sent as JSON
-    text, escaped once.
-    """
+    """One parameter outside the body."""
 
     arg: str
+    """Its name among the arguments of the tool."""
     name: str
-    place: In
+    """Its name on the wire."""
+    location: ParameterLocation
+    """The part of the request that carries it."""
     schema: Mapping[str, Any]
+    """The schema of its value."""
     required: bool = False
+    """Whether every call must have it."""
     description: str = ""
+    """The description in the document, as plain text."""
     style: Style = "simple"
+    """How lists and objects are serialised."""
     explode: bool = False
+    """Whether each item or member is serialised separately."""
     allow_reserved: bool = False
+    """Whether reserved characters stay unencoded."""
     content: str = ""
+    """The media type, if the document has `content` instead of `schema`: the value is sent as encoded JSON text."""
     deprecated: bool = False
+    """Whether the document marks it as deprecated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """How one property of a form or multipart body is sent."""
+    """How one property of a form or multipart body is encoded."""
 
     content_type: str = ""
+    """The media type of the property; empty: it follows from the value."""
     style: Style = "form"
+    """How lists and objects are serialised."""
     explode: bool = True
+    """Whether each item or member is serialised separately."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers of its part of a multipart body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """The body of a request.
-
-    `args` maps arguments of the card to properties of the body, where the body is a plain object; empty where the whole
-    body is the one argument `whole`.
-    """
+    """The body of a request."""
 
     media_type: str
+    """The media type to send, such as `application/json`."""
     kind: BodyKind
+    """How it is encoded."""
     schema: Mapping[str, Any]
+    """The schema of the whole body."""
     required: bool = False
+    """Whether every call must have it."""
     args: Mapping[str, str] = field(default_factory=dict)
-    whole: str = ""
+    """Property names by argument name, if the body is a plain object; otherwise empty."""
+    whole_arg: str = ""
+    """The argument that is the whole body; empty if `args` has its properties."""
     encodings: Mapping[str, Encoding] = field(default_factory=dict)
+    """The encodings of properties in forms and multipart bodies."""
     description: str = ""
+    """The description in the document, as plain text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """One security scheme. `name` is that of the document; `key` the header, query parameter or cookie of an API key.
-
-    `prefix` goes before the value (`Bearer`, `Token`), with a blank between.
-    """
+    """One security scheme."""
 
     name: str
+    """Its name in the document."""
     kind: SchemeKind
-    place: In = "header"
+    """How requests are authenticated."""
+    location: ParameterLocation = "header"
+    """The part of the request that carries the credential."""
     key: str = "Authorization"
+    """The header, query parameter or cookie that carries the credential."""
     prefix: str = ""
+    """The word before the credential (`Bearer`, `Token`), separated by a blank."""
     token_url: str = ""
+    """Where OAuth2 access tokens are requested."""
     scopes: tuple[str, ...] = ()
-    said: str = ""  # what the document says it is, for the message about one that is not supported
+    """The OAuth2 scopes that the document defines."""
+    description: str = ""
+    """What the document calls it, for the message about an unsupported scheme."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """One documented response: a status (`200`, `4XX`, `default`), its text, and the schema of its JSON if any."""
+class DocumentedResponse:
+    """One response in the document."""
 
     status: str
+    """`200`, `4XX` or `default`."""
     description: str = ""
+    """The description in the document, as plain text."""
     media_type: str = ""
+    """The media type of its body; empty: none is documented."""
     schema: Mapping[str, Any] | None = None
+    """The schema of its JSON body, for successful responses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation: everything that its card and its requests need.
-
-    `name` is the name of its tool: usable with every provider, unique in the document and stable. `servers` are base
-    URLs with their variables filled in, the first one counts; empty where the document names none. `security` lists the
-    alternatives, each a mapping from the name of a scheme to the scopes it needs; an empty mapping among them means
-    that none is needed; an empty tuple that the document asks for none. `place` is where it stands (`paths./pets.get`).
-    `extensions` are its `x-…` fields.
-    """
+    """One operation: everything that its card and its requests need."""
 
     name: str
+    """The name of its tool: accepted by every provider, unique in the document, and stable."""
     operation_id: str
-    method: str  # upper case
+    """The `operationId` in the document; may be empty."""
+    method: str
+    """The HTTP method in upper case."""
     path: str
-    place: str
+    """The path template, such as `/pets/{petId}`."""
+    document_path: str
+    """Where it is in the document, such as `paths./pets.get`."""
     servers: tuple[str, ...] = ()
+    """Base URLs with their variables filled in; the first one is used. Empty: the document names none."""
     summary: str = ""
+    """The summary in the document, as plain text."""
     description: str = ""
+    """The description in the document, as plain text."""
     tags: tuple[str, ...] = ()
+    """The tags in the document."""
     deprecated: bool = False
+    """Whether the document marks it as deprecated."""
     parameters: tuple[Parameter, ...] = ()
+    """The parameters outside the body."""
     body: Body | None = None
-    replies: tuple[Reply, ...] = ()
+    """The request body; None: it has none."""
+    responses: tuple[DocumentedResponse, ...] = ()
+    """The documented responses."""
     security: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    """The alternatives, each with the required scopes by scheme name.
+
+    An empty mapping among them means that anonymous calls are allowed; an empty tuple, that nothing is required.
+    """
     schemes: Mapping[str, Scheme] = field(default_factory=dict)
+    """The security schemes that `security` names."""
     extensions: Mapping[str, Any] = field(default_factory=dict)
+    """Its `x-…` fields."""

@@ -1,4 +1,4 @@
-"""The operations of a document: read, named and chosen."""
+"""Reading the operations of a document: each is parsed, named and selected by the settings."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from taoloop.errors import ToolSourceError
 from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi.document import swagger2
-from taoloop.tools.openapi.document.content import WRITTEN, NotSendableError, body_kind, body_of
-from taoloop.tools.openapi.document.document import Document, document_of, fetch_document
-from taoloop.tools.openapi.document.operation import Body, Operation, Parameter, Reply, Scheme
-from taoloop.tools.openapi.document.parameters import parameters_of
-from taoloop.tools.openapi.document.plain_data import Notes, brief, mapping, sequence, texts
-from taoloop.tools.openapi.document.refs import CORRECT, BrokenReferenceError, Found, References
-from taoloop.tools.openapi.document.security_schemes import schemes_of, security_of
+from taoloop.tools.openapi.document.content import SENDABLE_FORMS, UnsupportedBodyError, body_kind, read_body
+from taoloop.tools.openapi.document.document import Document, fetch_document, parse_document
+from taoloop.tools.openapi.document.operation import Body, DocumentedResponse, Operation, Parameter, Scheme
+from taoloop.tools.openapi.document.parameters import read_parameters
+from taoloop.tools.openapi.document.plain_data import ProblemLog, as_list, as_mapping, as_texts, shorten
+from taoloop.tools.openapi.document.refs import CORRECT_REFERENCE, BrokenReferenceError, References, ResolvedNode
+from taoloop.tools.openapi.document.security_schemes import read_schemes, read_security
 from taoloop.tools.openapi.document.servers import listed_servers, server_addresses
 from taoloop.tools.openapi.names import tool_name
 from taoloop.tools.openapi.schema.components import Components
@@ -23,242 +23,256 @@ from taoloop.tools.openapi.selection import SeenNames, is_selected, matches, unu
 from taoloop.tools.openapi.settings import OpenapiSource
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-KEY_HEADER = "idempotency-key"
-TAKES_KEY = "x-idempotency"
-"""The extension of an operation that takes the header `Idempotency-Key`."""
+IDEMPOTENCY_HEADER = "idempotency-key"
+IDEMPOTENCY_EXTENSION = "x-idempotency"
+"""The extension of an operation that accepts the header `Idempotency-Key`."""
 
-MOST_OPERATIONS = 20_000
-_NO_MAPPING, _CORRECT = "What stands there is no mapping.", "Correct the document there."
+MAX_OPERATIONS = 20_000
+_NOT_A_MAPPING, _CORRECT = "It is not a mapping.", "Correct this part of the document."
 _FRAGMENT = re.compile(r"#(?![^{}]*\}).*", re.DOTALL)
-"""What some documents write behind a path only to tell operations apart; it is never sent."""
+"""The suffix of a path by which some documents distinguish operations; it is never sent."""
 
 
 def read_operations(source: OpenapiSource) -> tuple[tuple[Operation, ...], tuple[LoadProblem, ...]]:
-    """The chosen operations of a document, in its order, and what in it could not be used.
+    """The selected operations of a document, in its order, and what in it could not be used.
 
     Raises:
-        ToolSourceError: it is no OpenAPI document, or cannot be read.
+        ToolSourceError: it is not an OpenAPI document, or cannot be read.
     """
-    reading = OperationReader(document_of(fetch_document(source)), source)
-    operations = tuple(reading.operations())
-    return operations, reading.notes.problems
+    reader = OperationReader(parse_document(fetch_document(source)), source)
+    operations = tuple(reader.operations())
+    return operations, reader.problem_log.problems
 
 
 class OperationReader:
-    """One reading of one document."""
+    """Reads the operations of one document for one source."""
 
     def __init__(self, document: Document, source: OpenapiSource) -> None:
         self.document, self.source, self.root = document, source, document.root
-        self.notes = Notes(document.said)
+        self.problem_log = ProblemLog(document.label)
         self.references = References(document)
-        self.is_2 = document.version == "2.0"
-        self._place = ""
+        self.is_swagger2 = document.version == "2.0"
+        self._document_path = ""
         siblings = document.version in ("3.1", "3.2")
-        self.components = Components(self.references, self._tell, siblings_count=siblings)
-        self.replies = Components(self.references, self._tell, siblings_count=siblings, request=False)
-        self.schemes = schemes_of(self.root, self.references, document.uri, self.notes)
-        self.servers = self._servers(listed_servers(self.root), "servers")
-        self._named_there = SeenNames()
+        self.components = Components(self.references, self._report, siblings_count=siblings)
+        self.response_components = Components(self.references, self._report, siblings_count=siblings, request=False)
+        self.schemes = read_schemes(self.root, self.references, document.uri, self.problem_log)
+        self.servers = self._read_servers(listed_servers(self.root), "servers")
+        self._seen = SeenNames()
         self._names: set[str] = set()
         self._ids: set[str] = set()
 
     def operations(self) -> Iterator[Operation]:
-        """The chosen operations, in the order of the document.
+        """The selected operations, in the order of the document.
 
         Raises:
-            ToolSourceError: its paths are no mapping.
+            ToolSourceError: its paths are not a mapping.
         """
         paths = self.root.get("paths")
         if paths is not None and not isinstance(paths, Mapping):
-            raise ToolSourceError(
-                "It has no paths: what stands there is no mapping.", source=self.document.said, place="paths"
-            )
+            raise ToolSourceError("Its paths are not a mapping.", source=self.document.label, place="paths")
         count = 0
-        for place, method, path, item, node in self._listed(mapping(paths)):
+        for document_path, method, path, item, node in self._list_operations(as_mapping(paths)):
             count += 1
-            if count > MOST_OPERATIONS:
-                told = f"It has more than {MOST_OPERATIONS:,} operations; the others are left out."
-                self.notes.add("paths", told, "Split the document.")
+            if count > MAX_OPERATIONS:
+                problem = f"It has more than {MAX_OPERATIONS:,} operations; the rest is omitted."
+                self.problem_log.add("paths", problem, "Split the document.")
                 return
-            operation = self._operation(place, method, path, item, node)
+            operation = self._read_operation(document_path, method, path, item, node)
             if operation is not None and is_selected(operation, self.source):
                 yield operation
-        for setting, told, hint in unused_settings(self.source, self._named_there, self.schemes):
-            self.notes.add(setting, told, hint)
+        for setting, problem, hint in unused_settings(self.source, self._seen, self.schemes):
+            self.problem_log.add(setting, problem, hint)
         if not count:
-            hooks = " It describes webhooks only, which are not called." if self.root.get("webhooks") else ""
-            self.notes.add("paths", f"It describes no operation.{hooks}", "Give the document that has the paths.")
+            webhooks = " It only describes webhooks, which are not called." if self.root.get("webhooks") else ""
+            self.problem_log.add(
+                "paths", f"It describes no operation.{webhooks}", "Give the document that contains the paths."
+            )
 
-    def _listed(self, paths: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Found, Mapping[str, Any]]]:
-        """Every operation with its place, method, path and the item that it stands in."""
-        for path, told in paths.items():
+    def _list_operations(
+        self, paths: Mapping[str, Any]
+    ) -> Iterator[tuple[str, str, str, ResolvedNode, Mapping[str, Any]]]:
+        """Every operation with its document path, method, path and path item."""
+        for path, item in paths.items():
             if path.startswith("x-"):
                 continue
-            place = f"paths.{path}"
-            item = self._followed(told, self.document.uri, place)
-            if item is None or not isinstance(item.value, Mapping):
-                if item is not None and item.value is not None:
-                    self.notes.add(place, _NO_MAPPING, _CORRECT)
+            document_path = f"paths.{path}"
+            path_item = self._follow(item, self.document.uri, document_path)
+            if path_item is None or not isinstance(path_item.value, Mapping):
+                if path_item is not None and path_item.value is not None:
+                    self.problem_log.add(document_path, _NOT_A_MAPPING, _CORRECT)
                 continue
             if not path.startswith("/"):
-                self.notes.add(place, "A path begins with '/'; it is read as if it did.", _CORRECT)
-            more = mapping(item.value.get("additionalOperations"))
-            for method, node in [*item.value.items(), *more.items()]:
-                if method.lower() not in METHODS and method not in more:
+                self.problem_log.add(document_path, "A path must begin with '/'; it is read as if it did.", _CORRECT)
+            additional = as_mapping(path_item.value.get("additionalOperations"))
+            for method, node in [*path_item.value.items(), *additional.items()]:
+                if method.lower() not in METHODS and method not in additional:
                     continue
                 if isinstance(node, Mapping):
-                    full = path if path.startswith("/") else f"/{path}"
-                    yield f"{place}.{method}", method.lower(), full, item, node
+                    full_path = path if path.startswith("/") else f"/{path}"
+                    yield f"{document_path}.{method}", method.lower(), full_path, path_item, node
                 else:
-                    self.notes.add(f"{place}.{method}", _NO_MAPPING, _CORRECT)
+                    self.problem_log.add(f"{document_path}.{method}", _NOT_A_MAPPING, _CORRECT)
 
-    def _operation(self, place: str, method: str, path: str, item: Found, node: Mapping[str, Any]) -> Operation | None:
-        self._place = place
-        name, operation_id = self._named(place, method, path, node)
-        self._named_there.operations.append((name, operation_id))
-        self._named_there.tags |= dict.fromkeys(texts(node.get("tags")))
-        self._named_there.methods.add(method.upper())
-        given = self._parameters(item, node, place)
+    def _read_operation(
+        self, document_path: str, method: str, path: str, path_item: ResolvedNode, node: Mapping[str, Any]
+    ) -> Operation | None:
+        self._document_path = document_path
+        name, operation_id = self._name_operation(document_path, method, path, node)
+        self._seen.operations.append((name, operation_id))
+        self._seen.tags |= dict.fromkeys(as_texts(node.get("tags")))
+        self._seen.methods.add(method.upper())
+        parameter_nodes = self._resolve_parameters(path_item, node, document_path)
         path = _FRAGMENT.sub("", path)
-        parameters = parameters_of(given, path, self.components, self.notes, place)
+        parameters = read_parameters(parameter_nodes, path, self.components, self.problem_log, document_path)
         extensions = {key: value for key, value in node.items() if key.startswith("x-")}
-        if any(one.place == "header" and one.name.lower() == KEY_HEADER for one in parameters):
-            extensions[TAKES_KEY] = True
-            parameters = tuple(one for one in parameters if one.name.lower() != KEY_HEADER)
+        if any(
+            parameter.location == "header" and parameter.name.lower() == IDEMPOTENCY_HEADER for parameter in parameters
+        ):
+            extensions[IDEMPOTENCY_EXTENSION] = True
+            parameters = tuple(parameter for parameter in parameters if parameter.name.lower() != IDEMPOTENCY_HEADER)
         try:
-            body = self._body(given, parameters, item, node, place)
-        except (NotSendableError, BrokenReferenceError) as error:
-            hint = CORRECT if isinstance(error, BrokenReferenceError) else WRITTEN
-            self.notes.add(place, f"It is left out. {error}", hint)
+            body = self._read_body(parameter_nodes, parameters, path_item, node, document_path)
+        except (UnsupportedBodyError, BrokenReferenceError) as error:
+            hint = CORRECT_REFERENCE if isinstance(error, BrokenReferenceError) else SENDABLE_FORMS
+            self.problem_log.add(document_path, f"It is omitted. {error}", hint)
             return None
-        self._named_there.values |= {one.name for one in parameters} | set(body.args.values() if body else ())
-        security = security_of(node, self.root)
+        self._seen.values |= {parameter.name for parameter in parameters} | set(body.args.values() if body else ())
+        security = read_security(node, self.root)
         return Operation(
             name=name,
             operation_id=operation_id,
             method=method.upper(),
             path=path,
-            place=place,
-            servers=self._servers_of(item.value, node, place),
-            summary=brief(node.get("summary") or item.value.get("summary"), 300),
-            description=brief(node.get("description") or item.value.get("description"), 2_000),
-            tags=texts(node.get("tags")),
+            document_path=document_path,
+            servers=self._servers_of(path_item.value, node, document_path),
+            summary=shorten(node.get("summary") or path_item.value.get("summary"), 300),
+            description=shorten(node.get("description") or path_item.value.get("description"), 2_000),
+            tags=as_texts(node.get("tags")),
             deprecated=node.get("deprecated") is True,
             parameters=parameters,
             body=body,
-            replies=self._replies(item, node, place),
+            responses=self._read_responses(path_item, node, document_path),
             security=security,
-            schemes=self._schemes(security, place),
+            schemes=self._required_schemes(security, document_path),
             extensions=extensions,
         )
 
-    def _named(self, place: str, method: str, path: str, node: Mapping[str, Any]) -> tuple[str, str]:
-        told = node.get("operationId")
-        operation_id = str(told) if isinstance(told, str | int | float) and not isinstance(told, bool) else ""
+    def _name_operation(self, document_path: str, method: str, path: str, node: Mapping[str, Any]) -> tuple[str, str]:
+        value = node.get("operationId")
+        operation_id = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
         if operation_id and operation_id in self._ids:
-            told = f"Another operation has the id {operation_id[:80]!r} already; this one is told apart."
-            self.notes.add(place, told, "Give each operation an id of its own.")
+            problem = f"Another operation already has the id {operation_id[:80]!r}; this one gets another name."
+            self.problem_log.add(document_path, problem, "Give each operation an id of its own.")
         self._ids.add(operation_id)
-        name = tool_name(operation_id, method, path, prefix=self.source.name, taken=self._names)
+        name = tool_name(operation_id, method, path, prefix=self.source.name, used=self._names)
         self._names.add(name)
         return name, operation_id
 
-    def _parameters(self, item: Found, node: Mapping[str, Any], place: str) -> list[Found]:
-        """Those of the path and then the operation's own, behind their references."""
-        found: list[Found] = []
-        for owner in (item.value, node):
-            told = owner.get("parameters")
-            if told is not None and not isinstance(told, list):
-                self.notes.add(place, "Its parameters are no list; they are left out.", _CORRECT)
-            for index, one in enumerate(sequence(told)):
-                parameter = self._followed(one, item.uri, f"{place}.parameters[{index}]")
+    def _resolve_parameters(
+        self, path_item: ResolvedNode, node: Mapping[str, Any], document_path: str
+    ) -> list[ResolvedNode]:
+        """The parameters of the path, then those of the operation, with references resolved."""
+        parameters: list[ResolvedNode] = []
+        for owner in (path_item.value, node):
+            nodes = owner.get("parameters")
+            if nodes is not None and not isinstance(nodes, list):
+                self.problem_log.add(document_path, "Its parameters are not a list; they are omitted.", _CORRECT)
+            for index, item in enumerate(as_list(nodes)):
+                parameter = self._follow(item, path_item.uri, f"{document_path}.parameters[{index}]")
                 if parameter is not None and isinstance(parameter.value, Mapping):
-                    found.append(parameter)
+                    parameters.append(parameter)
                 elif parameter is not None:
-                    self.notes.add(f"{place}.parameters[{index}]", _NO_MAPPING, _CORRECT)
-        return found
+                    self.problem_log.add(f"{document_path}.parameters[{index}]", _NOT_A_MAPPING, _CORRECT)
+        return parameters
 
-    def _body(
+    def _read_body(
         self,
-        given: list[Found],
+        parameter_nodes: list[ResolvedNode],
         parameters: Sequence[Parameter],
-        item: Found,
+        path_item: ResolvedNode,
         node: Mapping[str, Any],
-        place: str,
+        document_path: str,
     ) -> Body | None:
-        if self.is_2:
-            found = swagger2.request_body(given, swagger2.media_types(node, self.root, "consumes"))
+        if self.is_swagger2:
+            body = swagger2.convert_request_body(parameter_nodes, swagger2.media_types(node, self.root, "consumes"))
         else:
-            told = node.get("requestBody")
-            found = self.references.follow(told, item.uri) if isinstance(told, Mapping) else None
-        if found is None or not isinstance(found.value, Mapping):
+            body_node = node.get("requestBody")
+            body = self.references.follow(body_node, path_item.uri) if isinstance(body_node, Mapping) else None
+        if body is None or not isinstance(body.value, Mapping):
             return None
-        return body_of(found, {one.arg: None for one in parameters}, self.components, self.notes, place)
+        return read_body(
+            body, {parameter.arg: None for parameter in parameters}, self.components, self.problem_log, document_path
+        )
 
-    def _replies(self, item: Found, node: Mapping[str, Any], place: str) -> tuple[Reply, ...]:
-        made: list[Reply] = []
-        for status, told in mapping(node.get("responses")).items():
+    def _read_responses(
+        self, path_item: ResolvedNode, node: Mapping[str, Any], document_path: str
+    ) -> tuple[DocumentedResponse, ...]:
+        responses: list[DocumentedResponse] = []
+        for status, response in as_mapping(node.get("responses")).items():
             if status.startswith("x-"):
                 continue
-            found = self._followed(told, item.uri, f"{place}.responses.{status}")
-            if found is None or not isinstance(found.value, Mapping):
+            resolved = self._follow(response, path_item.uri, f"{document_path}.responses.{status}")
+            if resolved is None or not isinstance(resolved.value, Mapping):
                 continue
-            value: Mapping[str, Any] = found.value
-            if self.is_2:
-                value = swagger2.response(value, swagger2.media_types(node, self.root, "produces"))
-            made.append(self._reply(status, value, found.uri))
-        return tuple(made)
+            value: Mapping[str, Any] = resolved.value
+            if self.is_swagger2:
+                value = swagger2.convert_response(value, swagger2.media_types(node, self.root, "produces"))
+            responses.append(self._read_response(status, value, resolved.uri))
+        return tuple(responses)
 
-    def _reply(self, status: str, value: Mapping[str, Any], uri: str) -> Reply:
-        description = brief(value.get("description"), 300)
-        for media_type, media in mapping(value.get("content")).items():
-            if body_kind(media_type) == "json" and "schema" in mapping(media):
-                schema = self.replies.read(media["schema"], uri) if status[:1] == "2" else None
-                return Reply(status=status, description=description, media_type=media_type, schema=schema)
-        media_type = next(iter(mapping(value.get("content"))), "")
-        return Reply(status=status, description=description, media_type=media_type)
+    def _read_response(self, status: str, value: Mapping[str, Any], uri: str) -> DocumentedResponse:
+        description = shorten(value.get("description"), 300)
+        for media_type, media in as_mapping(value.get("content")).items():
+            if body_kind(media_type) == "json" and "schema" in as_mapping(media):
+                schema = self.response_components.read(media["schema"], uri) if status[:1] == "2" else None
+                return DocumentedResponse(status=status, description=description, media_type=media_type, schema=schema)
+        media_type = next(iter(as_mapping(value.get("content"))), "")
+        return DocumentedResponse(status=status, description=description, media_type=media_type)
 
-    def _schemes(self, security: Sequence[Mapping[str, Any]], place: str) -> Mapping[str, Scheme]:
-        wanted = dict.fromkeys(name for one in security for name in one)
-        for name in wanted:
+    def _required_schemes(self, security: Sequence[Mapping[str, Any]], document_path: str) -> Mapping[str, Scheme]:
+        names = dict.fromkeys(name for alternative in security for name in alternative)
+        for name in names:
             if name not in self.schemes:
-                told = f"It asks for the security scheme {name[:60]!r}, which is not defined."
-                self.notes.add(place, told, "Define it in the document, or give its header in `headers`.")
-        unknown = {name: Scheme(name=name, kind="unsupported", said="not defined") for name in wanted}
-        return {name: self.schemes.get(name, unknown[name]) for name in wanted}
+                problem = f"It requires the security scheme {name[:60]!r}, which is not defined."
+                self.problem_log.add(
+                    document_path, problem, "Define it in the document, or set its header in `headers`."
+                )
+        unknown = {name: Scheme(name=name, kind="unsupported", description="not defined") for name in names}
+        return {name: self.schemes.get(name, unknown[name]) for name in names}
 
-    def _servers_of(self, item: Mapping[str, Any], node: Mapping[str, Any], place: str) -> tuple[str, ...]:
-        for owner in (node, item):
-            if told := listed_servers(owner):
-                return self._servers(told, f"{place}.servers")
-        if self.is_2 and (schemes := texts(node.get("schemes"))):
-            return self._servers(swagger2.servers(self.root, schemes), "host")
+    def _servers_of(self, path_item: Mapping[str, Any], node: Mapping[str, Any], document_path: str) -> tuple[str, ...]:
+        for owner in (node, path_item):
+            if servers := listed_servers(owner):
+                return self._read_servers(servers, f"{document_path}.servers")
+        if self.is_swagger2 and (schemes := as_texts(node.get("schemes"))):
+            return self._read_servers(swagger2.server_nodes(self.root, schemes), "host")
         return self.servers
 
-    def _servers(self, told: Sequence[Any], place: str) -> tuple[str, ...]:
-        if self.is_2 and place == "servers":
-            told, place = swagger2.servers(self.root, texts(self.root.get("schemes"))), "host"
-        if not told and self.document.address:
-            told = [{"url": "/"}]
-        found = server_addresses(told, self.document, self.source, self.notes, place)
-        if not found and not told and place in ("servers", "host"):
-            self.notes.add(
-                place, "It does not say where the API lives.", "Give `base_url`; until then no call can be sent."
+    def _read_servers(self, servers: Sequence[Any], document_path: str) -> tuple[str, ...]:
+        if self.is_swagger2 and document_path == "servers":
+            servers, document_path = swagger2.server_nodes(self.root, as_texts(self.root.get("schemes"))), "host"
+        if not servers and self.document.address:
+            servers = [{"url": "/"}]
+        addresses = server_addresses(servers, self.document, self.source, self.problem_log, document_path)
+        if not addresses and not servers and document_path in ("servers", "host"):
+            self.problem_log.add(
+                document_path, "It names no server.", "Set `base_url`; no call can be sent without it."
             )
-        return found
+        return addresses
 
-    def _followed(self, node: Any, uri: str, place: str) -> Found | None:
+    def _follow(self, node: Any, uri: str, document_path: str) -> ResolvedNode | None:
         try:
             return self.references.follow(node, uri)
         except BrokenReferenceError as error:
-            self.notes.add(place, str(error), CORRECT)
+            self.problem_log.add(document_path, str(error), CORRECT_REFERENCE)
             return None
 
-    def _tell(self, message: str) -> None:
-        self.notes.add(self._place, message, _CORRECT)
+    def _report(self, message: str) -> None:
+        self.problem_log.add(self._document_path, message, _CORRECT)
 
 
-def takes_key(operation: Operation, source: OpenapiSource) -> bool:
-    """Whether calls carry `Idempotency-Key`: the document or the operator says that the API takes it."""
-    told = operation.extensions.get(TAKES_KEY, operation.extensions.get("x-idempotent"))
-    return told is True or matches(operation, source.idempotency)
+def accepts_idempotency_key(operation: Operation, source: OpenapiSource) -> bool:
+    """Whether calls carry `Idempotency-Key`: the document or the operator declares that the API accepts it."""
+    declared = operation.extensions.get(IDEMPOTENCY_EXTENSION, operation.extensions.get("x-idempotent"))
+    return declared is True or matches(operation, source.idempotency)

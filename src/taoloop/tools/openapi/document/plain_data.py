@@ -1,4 +1,8 @@
-"""Small readers of plain data that may be anything, and the place where problems are gathered."""
+"""Reading plain data of unknown form: typed values, descriptions as short plain text, and a log of problems.
+
+The data of a document may be anything. The functions here never fail on a value of another type; what cannot be used
+is reported as a problem.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,11 @@ _STRONG = re.compile(r"(\*\*|__)(?=\S)(.{1,300}?)(?<=\S)\1")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`'\"(])|(?<=[。!?！？])")
 
 
-def plain_text(given: Any) -> str:
-    """A description without Markdown and HTML, in one line; empty for what is no text."""
-    if not isinstance(given, str):
+def plain_text(value: Any) -> str:
+    """A description as one line without Markdown and HTML; empty if it is not a string."""
+    if not isinstance(value, str):
         return ""
-    text = _COMMENT.sub(" ", given[:_LONGEST_READ])
+    text = _COMMENT.sub(" ", value[:_LONGEST_READ])
     text = html.unescape(_TAG.sub(" ", text)) if "<" in text or "&" in text else text
     if "](" in text:
         text = _LINK.sub(r"\1", text)
@@ -30,16 +34,16 @@ def plain_text(given: Any) -> str:
     return " ".join(text.split())
 
 
-def brief(given: Any, most: int) -> str:
-    """A description in one line of at most `most` characters, ended at a sentence or a word."""
-    text = plain_text(given)
-    if len(text) <= most:
+def shorten(value: Any, max_chars: int) -> str:
+    """A description as one line of at most `max_chars` characters, cut after a sentence or a word."""
+    text = plain_text(value)
+    if len(text) <= max_chars:
         return text
-    room = text[:most]
-    ends = [found.start() for found in _SENTENCE.finditer(room)]
-    if ends and ends[-1] >= most // 2:
-        return room[: ends[-1]].rstrip()
-    return room[: max(room.rfind(" "), most // 2)].rstrip(" ,;:") + " …"
+    head = text[:max_chars]
+    ends = [match.start() for match in _SENTENCE.finditer(head)]
+    if ends and ends[-1] >= max_chars // 2:
+        return head[: ends[-1]].rstrip()
+    return head[: max(head.rfind(" "), max_chars // 2)].rstrip(" ,;:") + " …"
 
 
 def sentences(text: str) -> list[str]:
@@ -47,45 +51,45 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _SENTENCE.split(text) if part.strip()]
 
 
-MOST_PROBLEMS = 200
+MAX_PROBLEMS = 200
 
 
-class Notes:
-    """The problems of one document, each told once."""
+class ProblemLog:
+    """The problems of one document, each reported once."""
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._told: dict[tuple[str, str], LoadProblem] = {}
+        self._problems: dict[tuple[str, str], LoadProblem] = {}
 
-    def add(self, place: str, message: str, hint: str = "") -> None:
-        """One more problem, at a place such as `paths./pets.get`."""
-        if len(self._told) < MOST_PROBLEMS:
-            problem = LoadProblem(source=self._source, place=place, message=message, hint=hint)
-            self._told.setdefault((place, message), problem)
+    def add(self, document_path: str, message: str, hint: str = "") -> None:
+        """Report a problem at a path in the document such as `paths./pets.get`."""
+        if len(self._problems) < MAX_PROBLEMS:
+            problem = LoadProblem(source=self._source, place=document_path, message=message, hint=hint)
+            self._problems.setdefault((document_path, message), problem)
 
     @property
     def problems(self) -> tuple[LoadProblem, ...]:
-        """All of them, in the order of finding."""
-        return tuple(self._told.values())
+        """All problems, in the order of reporting."""
+        return tuple(self._problems.values())
 
 
-def mapping(given: Any) -> Mapping[str, Any]:
-    """A mapping, empty for anything else."""
-    return given if isinstance(given, Mapping) else {}
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """`value` if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
 
 
-def sequence(given: Any) -> Sequence[Any]:
-    """A list, empty for anything else."""
-    return given if isinstance(given, list) else ()
+def as_list(value: Any) -> Sequence[Any]:
+    """`value` if it is a list, else an empty sequence."""
+    return value if isinstance(value, list) else ()
 
 
-def texts(given: Any) -> tuple[str, ...]:
-    """The texts of a list; one text alone counts as a list of it."""
-    if isinstance(given, str):
-        return (given,)
-    return tuple(one for one in sequence(given) if isinstance(one, str))
+def as_texts(value: Any) -> tuple[str, ...]:
+    """The strings of a list; a single string counts as a list of one."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(item for item in as_list(value) if isinstance(item, str))
 
 
-def text(given: Any) -> str:
-    """A text, empty for anything else."""
-    return given if isinstance(given, str) else ""
+def as_text(value: Any) -> str:
+    """`value` if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""

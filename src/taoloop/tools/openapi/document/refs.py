@@ -1,4 +1,4 @@
-"""References: within a document, and to other files beneath its folder. Nothing is ever fetched for one."""
+"""Resolving references within a document and to other files in its folder. Nothing is ever fetched."""
 
 from __future__ import annotations
 
@@ -13,145 +13,149 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import TaoError
-from taoloop.tools.openapi.document.document import MOST_BYTES, Document, values_of
+from taoloop.tools.openapi.document.document import MAX_BYTES, Document, parse_values
 
-MOST_FILES = 500
-_LONGEST_CHAIN = 30  # references that lead to references
+MAX_FILES = 500
+_MAX_CHAIN = 30  # references to references
 
-
-CORRECT = "Correct the reference in the document."
-"""What to do about a broken one."""
+CORRECT_REFERENCE = "Correct the reference in the document."
+"""The hint for a broken reference."""
 
 
 class BrokenReferenceError(LookupError):
-    """A reference leads nowhere; the message says why, as a sentence."""
+    """A reference cannot be resolved; the message says why, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a reference leads to; `uri` is the file it stands in, `pointer` the place there."""
+class ResolvedNode:
+    """The target of a reference."""
 
     value: Any
+    """The plain data there."""
     uri: str
+    """The file that contains it."""
     pointer: str
+    """The JSON pointer to it in that file."""
 
 
 class References:
-    """Looks up the references of one document. Files are read once; `files` are those, with digests of their bytes."""
+    """Resolves the references of one document. Each file is read once; `files` has the digests of their bytes."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._files: dict[str, Any] = {document.uri: document.root}
         self._anchors: dict[str, dict[str, Any]] = {}
-        self._found: dict[tuple[str, str], Found] = {}
+        self._resolved: dict[tuple[str, str], ResolvedNode] = {}
         self._broken: dict[tuple[str, str], str] = {}
-        self._left = MOST_BYTES
+        self._remaining_bytes = MAX_BYTES
         self.files: dict[str, str] = {}
 
-    def find(self, reference: str, base: str) -> Found:
-        """What `reference` in the file `base` leads to; perhaps a reference again.
+    def find(self, reference: str, base: str) -> ResolvedNode:
+        """The target of `reference` in the file `base`; it may be a reference itself.
 
         Raises:
-            BrokenReferenceError: nothing, or a place that is not read.
+            BrokenReferenceError: it leads nowhere, or to a location that is not read.
         """
         key = (base, reference)
-        if (known := self._found.get(key)) is not None:
-            return known
-        if (why := self._broken.get(key)) is not None:
-            raise BrokenReferenceError(why)
+        if (cached := self._resolved.get(key)) is not None:
+            return cached
+        if (problem := self._broken.get(key)) is not None:
+            raise BrokenReferenceError(problem)
         try:
-            found = self._look(reference, base)
+            node = self._resolve(reference, base)
         except BrokenReferenceError as error:
             self._broken[key] = str(error)
             raise
-        self._found[key] = found
-        return found
+        self._resolved[key] = node
+        return node
 
-    def follow(self, node: Any, base: str) -> Found:
-        """`node` itself, or what stands at the end of its references. What stands beside a reference is left out.
+    def follow(self, node: Any, base: str) -> ResolvedNode:
+        """`node` itself, or the end of its chain of references. Keys beside a reference are ignored.
 
         Raises:
-            BrokenReferenceError: nothing, a place that is not read, or only each other.
+            BrokenReferenceError: the chain leads nowhere, to a location that is not read, or in a circle.
         """
-        found = Found(node, base, "")
-        for _ in range(_LONGEST_CHAIN):
-            reference = found.value.get("$ref") if isinstance(found.value, Mapping) else None
+        resolved = ResolvedNode(node, base, "")
+        for _ in range(_MAX_CHAIN):
+            reference = resolved.value.get("$ref") if isinstance(resolved.value, Mapping) else None
             if not isinstance(reference, str):
-                return found
-            found = self.find(reference, found.uri)
-        raise BrokenReferenceError("The references lead only to each other.")
+                return resolved
+            resolved = self.find(reference, resolved.uri)
+        raise BrokenReferenceError("The references form a circle.")
 
-    def _look(self, reference: str, base: str) -> Found:
+    def _resolve(self, reference: str, base: str) -> ResolvedNode:
         if reference.startswith("#"):
             uri, fragment = base, reference[1:]
         else:
             try:
                 uri, fragment = urldefrag(urljoin(base, reference))
             except ValueError as error:
-                raise BrokenReferenceError(f"The reference {reference[:120]!r} is no address: {error}.") from error
+                raise BrokenReferenceError(f"The reference {reference[:120]!r} is not a URI: {error}.") from error
         if not reference.startswith(("#", "/", ".")) and "/" not in reference and "#" not in reference:
-            uri, fragment = self._bare(reference, uri, fragment)
-        values = self._values(uri, reference, base)
+            uri, fragment = self._resolve_bare_name(reference, uri, fragment)
+        values = self._load(uri, reference, base)
         pointer = unquote(fragment)
         if not fragment:
-            return Found(values, uri, "")
-        for place in dict.fromkeys((pointer, fragment)):
+            return ResolvedNode(values, uri, "")
+        for pointer_form in dict.fromkeys((pointer, fragment)):
             try:
-                return Found(resolve_json_pointer(values, place), uri, place)
+                return ResolvedNode(resolve_json_pointer(values, pointer_form), uri, pointer_form)
             except PointerError as error:
-                lost = error
+                pointer_error = error
         if not pointer.startswith("/"):
             if uri not in self._anchors:
                 self._anchors[uri] = dict(_anchors(values))
             if pointer in self._anchors[uri]:
-                return Found(self._anchors[uri][pointer], uri, pointer)
-        meant = "" if pointer == "/" else f"/{pointer}"  # `other.yaml#/` for all of it, `#definitions/Pet`
+                return ResolvedNode(self._anchors[uri][pointer], uri, pointer)
+        full_pointer = "" if pointer == "/" else f"/{pointer}"  # `other.yaml#/` for all of it, `#definitions/Pet`
         with suppress(PointerError):
-            return Found(resolve_json_pointer(values, meant), uri, meant)
-        raise BrokenReferenceError(f"The reference {reference[:120]!r} leads nowhere: {lost}")
+            return ResolvedNode(resolve_json_pointer(values, full_pointer), uri, full_pointer)
+        raise BrokenReferenceError(f"The reference {reference[:120]!r} leads nowhere: {pointer_error}")
 
-    def _bare(self, reference: str, uri: str, fragment: str) -> tuple[str, str]:
-        """`Pet` alone means a file by the specification; Swagger documents mean a definition by it."""
-        for place in ("definitions", "components/schemas"):
+    def _resolve_bare_name(self, reference: str, uri: str, fragment: str) -> tuple[str, str]:
+        """`Pet` alone is a file by the specification, but Swagger documents mean a definition."""
+        for section in ("definitions", "components/schemas"):
             try:
-                resolve_json_pointer(self._document.root, f"/{place}/{reference}")
+                resolve_json_pointer(self._document.root, f"/{section}/{reference}")
             except PointerError:
                 continue
-            return self._document.uri, f"/{place}/{reference}"
+            return self._document.uri, f"/{section}/{reference}"
         return uri, fragment
 
-    def _values(self, uri: str, reference: str, base: str) -> Any:
+    def _load(self, uri: str, reference: str, base: str) -> Any:
         if uri not in self._files:
-            self._files[uri] = self._read(uri, reference, base)
+            self._files[uri] = self._read_file(uri, reference, base)
         return self._files[uri]
 
-    def _read(self, uri: str, reference: str, base: str) -> Any:
+    def _read_file(self, uri: str, reference: str, base: str) -> Any:
         folder = self._document.folder
         if urlsplit(uri).scheme != "file" or urlsplit(uri).netloc:
             raise BrokenReferenceError(
-                f"The reference {reference[:120]!r} leads to another address, which is not fetched."
+                f"The reference {reference[:120]!r} points to another address, which is not fetched."
                 " Put everything into one document, or the files into one folder."
             )
         if folder is None:
-            raise BrokenReferenceError(f"The reference {reference[:120]!r} leads to a file, but the document is none.")
-        if len(self._files) > MOST_FILES:
-            raise BrokenReferenceError(f"The references lead to more than {MOST_FILES} files.")
+            raise BrokenReferenceError(
+                f"The reference {reference[:120]!r} points to a file, but the document itself is not a file."
+            )
+        if len(self._files) > MAX_FILES:
+            raise BrokenReferenceError(f"The references point to more than {MAX_FILES} files.")
         from taoloop.tools.workspace.confined_dir import ConfinedDirectory, split_path  # noqa: PLC0415  # only for documents of several files
 
-        if _leaves(reference, base):
-            raise BrokenReferenceError(f"The reference {reference[:120]!r} leads out of the document's folder.")
+        if _leaves_folder(reference, base):
+            raise BrokenReferenceError(f"The reference {reference[:120]!r} leaves the folder of the document.")
         path = unquote(urlsplit(uri).path).lstrip("/")
         try:
             parts = split_path(path)
-            beneath = ConfinedDirectory(folder)
+            directory = ConfinedDirectory(folder)
             try:
-                with beneath.regular_file(parts) as (descriptor, _):
-                    data = _bytes(descriptor, self._left)
+                with directory.regular_file(parts) as (descriptor, _):
+                    data = _read_bounded(descriptor, self._remaining_bytes)
             finally:
-                beneath.close()
-            self._left -= len(data)
+                directory.close()
+            self._remaining_bytes -= len(data)
             self.files["/".join(parts)] = hashlib.sha256(data).hexdigest()
-            return values_of(data, path)
+            return parse_values(data, path)
         except TaoError as error:
             raise BrokenReferenceError(f"The reference {reference[:120]!r} cannot be read: {error.message}") from error
         except OSError as error:
@@ -159,30 +163,30 @@ class References:
             raise BrokenReferenceError(f"The reference {reference[:120]!r} cannot be read: {reason}.") from error
 
 
-def _leaves(reference: str, base: str) -> bool:
-    """Whether a relative path goes up further than the file that it stands in is deep."""
+def _leaves_folder(reference: str, base: str) -> bool:
+    """Whether a relative path leaves the folder of the document."""
     folder = posixpath.dirname(urlsplit(base).path).strip("/")
     path = unquote(urldefrag(reference).url.removeprefix("file://"))
     return posixpath.normpath(posixpath.join(folder, path.lstrip("/") if folder == "" else path)).startswith("..")
 
 
 def _anchors(values: Any) -> Iterator[tuple[str, Any]]:
-    """The schemas of a document that have a name of their own."""
-    waiting = [values]
-    while waiting:
-        node = waiting.pop()
+    """The schemas of a document that have an anchor."""
+    pending = [values]
+    while pending:
+        node = pending.pop()
         if isinstance(node, Mapping):
             for key in ("$dynamicAnchor", "$anchor"):
                 if isinstance(name := node.get(key), str):
                     yield name, node
-            waiting += node.values()
+            pending += node.values()
         elif isinstance(node, list):
-            waiting += node
+            pending += node
 
 
-def _bytes(descriptor: int, most: int) -> bytes:
+def _read_bounded(descriptor: int, max_bytes: int) -> bytes:
     with os.fdopen(os.dup(descriptor), "rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise BrokenReferenceError(f"The files of the document are together larger than {MOST_BYTES:,} bytes.")
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise BrokenReferenceError(f"The files of the document are together larger than {MAX_BYTES:,} bytes.")
     return data

@@ -1,4 +1,4 @@
-"""Numbers as they go out: every digit that was written, and no exponent."""
+"""JSON output that keeps every digit of a number as it was written, and never uses an exponent."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-_quoted = json.encoder.encode_basestring
-_quoted_ascii = json.encoder.encode_basestring_ascii
+_quote = json.encoder.encode_basestring
+_quote_ascii = json.encoder.encode_basestring_ascii
 
 
 def number_text(number: int | float | Decimal) -> str:
-    """The digits of a number: a Decimal as it was written, a float with the fewest digits that mean it exactly."""
+    """The digits of a number: a Decimal as written, a float with the fewest digits that represent it exactly."""
     if isinstance(number, int):
         return str(number)
     return format(number if isinstance(number, Decimal) else Decimal(repr(number)), "f")
 
 
 def to_json(value: Any, *, ascii_only: bool = False) -> str:
-    """A JSON value as text on one line, numbers by `number_text`."""
+    """A JSON value as one line of text, with numbers formatted by `number_text`."""
     parts: list[str] = []
-    _write(value, parts, _quoted_ascii if ascii_only else _quoted)
+    _write_json(value, parts, _quote_ascii if ascii_only else _quote)
     return "".join(parts)
 
 
-def _write(value: Any, parts: list[str], quoted: Any) -> None:
+def _write_json(value: Any, parts: list[str], quote: Any) -> None:
     if isinstance(value, str):
-        parts.append(quoted(value))
+        parts.append(quote(value))
     elif value is None:
         parts.append("null")
     elif isinstance(value, bool):
@@ -37,29 +37,32 @@ def _write(value: Any, parts: list[str], quoted: Any) -> None:
     elif isinstance(value, Mapping):
         before = "{"
         for key, inner in value.items():
-            parts += (before, quoted(str(key)), ":")
-            _write(inner, parts, quoted)
+            parts += (before, quote(str(key)), ":")
+            _write_json(inner, parts, quote)
             before = ","
         parts.append("{}" if before == "{" else "}")
     else:
         before = "["
         for item in value:
             parts.append(before)
-            _write(item, parts, quoted)
+            _write_json(item, parts, quote)
             before = ","
         parts.append("[]" if before == "[" else "]")
 
 
-def with_literals(value: Any, literals: Mapping[str, str], place: str = "") -> Any:
-    """A JSON value with a Decimal in place of each float that `literals` has a text for, by JSON pointer.
+def apply_literals(value: Any, literals: Mapping[str, str], pointer: str = "") -> Any:
+    """A JSON value in which each float with a literal in `literals` (by JSON pointer) becomes a Decimal.
 
-    A text that does not mean the same number is left aside.
+    A literal that denotes a different number is ignored.
     """
     if isinstance(value, Mapping):
-        return {key: with_literals(inner, literals, f"{place}/{_step(str(key))}") for key, inner in value.items()}
+        return {
+            key: apply_literals(inner, literals, f"{pointer}/{_escape_pointer(str(key))}")
+            for key, inner in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [with_literals(item, literals, f"{place}/{number}") for number, item in enumerate(value)]
-    if isinstance(value, float) and (text := literals.get(place)) is not None:
+        return [apply_literals(item, literals, f"{pointer}/{index}") for index, item in enumerate(value)]
+    if isinstance(value, float) and (text := literals.get(pointer)) is not None:
         try:
             written = Decimal(text)
         except InvalidOperation:
@@ -68,5 +71,5 @@ def with_literals(value: Any, literals: Mapping[str, str], place: str = "") -> A
     return value
 
 
-def _step(key: str) -> str:
+def _escape_pointer(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")

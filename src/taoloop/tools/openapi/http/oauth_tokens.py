@@ -1,4 +1,4 @@
-"""Access tokens of OAuth2 client credentials: asked for at the first call, kept until they expire, never written."""
+"""OAuth2 access tokens for client credentials: requested at the first call, kept in memory until they expire."""
 
 from __future__ import annotations
 
@@ -18,100 +18,104 @@ from taoloop.tools.openapi.document.operation import Scheme
 from taoloop.tools.openapi.http.response import decode
 from taoloop.tools.openapi.http.retry import Clock
 
-EARLY_S = 30.0
+RENEWAL_MARGIN_S = 30.0
 """A token is renewed this many seconds before it expires."""
 
-DEFAULT_LIFE_S = 300.0
-"""How long a token is kept whose server does not say how long it lives."""
+DEFAULT_LIFETIME_S = 300.0
+"""The lifetime of a token whose server does not state one."""
 
-_SHOWN = 300
+_MAX_SHOWN_CHARS = 300
 
 Post = Callable[[str, Mapping[str, str], bytes], Awaitable[EgressResponse]]
 """Sends a POST to an address with headers and a body."""
 
 
 class OAuthTokens:
-    """The tokens of one API, by the name of their scheme and the scopes. Several calls that need one ask once."""
+    """The tokens of one API by scheme name and scopes. Concurrent calls that need the same token request it once."""
 
     def __init__(self, post: Post, clock: Clock) -> None:
         self._post, self._clock = post, clock
-        self._kept: dict[tuple[str, str], tuple[str, float]] = {}
+        self._tokens: dict[tuple[str, str], tuple[str, float]] = {}
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     @property
     def values(self) -> list[str]:
-        """The tokens that are kept now, for a redactor."""
-        return [token for token, _ in self._kept.values()]
+        """The current tokens, for a redactor."""
+        return [token for token, _ in self._tokens.values()]
 
-    async def get(self, scheme: Scheme, scopes: tuple[str, ...], given: Mapping[str, str], base: str) -> str:
-        """A token that is good for some time yet. `given` has `client_id` and `client_secret`, and may have `scope`.
+    async def get(self, scheme: Scheme, scopes: tuple[str, ...], client: Mapping[str, str], base: str) -> str:
+        """A token that is still valid for some time.
+
+        `client` has `client_id` and `client_secret`, and may have `scope` and `token_url`.
 
         Raises:
-            ToolError: `token_refused`, where the server of tokens gives none.
+            ToolError: `token_refused`, if the token server does not issue one.
         """
-        scope = given.get("scope") or " ".join(scopes or scheme.scopes)
+        scope = client.get("scope") or " ".join(scopes or scheme.scopes)
         key = (scheme.name, scope)
-        if (token := self._good(key)) is not None:
+        if (token := self._valid_token(key)) is not None:
             return token
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock:
-            if (token := self._good(key)) is None:
-                token, life_s = await self._ask(scheme, scope, given, base)
-                self._kept[key] = (token, self._clock.tick() + life_s - EARLY_S)
+            if (token := self._valid_token(key)) is None:
+                token, life_s = await self._request_token(scheme, scope, client, base)
+                self._tokens[key] = (token, self._clock.tick() + life_s - RENEWAL_MARGIN_S)
         return token
 
     def drop(self, tokens: Iterable[str]) -> bool:
-        """Forget tokens that an API did not take. False: there are none, so that a new one would be no other."""
+        """Forget tokens that the API rejected. False: there are none, so requesting a new one would not help."""
         refused = set(tokens)
-        for key in [key for key, (kept, _) in self._kept.items() if kept in refused]:
-            del self._kept[key]
+        for key in [key for key, (token, _) in self._tokens.items() if token in refused]:
+            del self._tokens[key]
         return bool(refused)
 
-    def _good(self, key: tuple[str, str]) -> str | None:
-        token, until = self._kept.get(key, ("", 0.0))
+    def _valid_token(self, key: tuple[str, str]) -> str | None:
+        token, until = self._tokens.get(key, ("", 0.0))
         return token if token and self._clock.tick() < until else None
 
-    async def _ask(self, scheme: Scheme, scope: str, given: Mapping[str, str], base: str) -> tuple[str, float]:
-        url = given.get("token_url") or scheme.token_url
+    async def _request_token(
+        self, scheme: Scheme, scope: str, client: Mapping[str, str], base: str
+    ) -> tuple[str, float]:
+        url = client.get("token_url") or scheme.token_url
         url = urljoin(f"{base}/", url)
         fields = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
-        user, word = given.get("client_id", ""), given.get("client_secret", "")
-        pair = f"{quote(user, safe='')}:{quote(word, safe='')}"
+        user, secret = client.get("client_id", ""), client.get("client_secret", "")
+        basic_pair = f"{quote(user, safe='')}:{quote(secret, safe='')}"
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-        proof = {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
-        answered = await self._post(url, headers | proof, _encoded(fields))
-        if answered.status in (400, 401):  # a server may take the secret in the body alone
-            both = fields | {"client_id": user, "client_secret": word}
-            answered = await self._post(url, headers, _encoded(both))
-        told = _object(answered)
-        token = told.get("access_token")
-        if answered.status != 200 or not isinstance(token, str) or not token:
-            clean = Redactor({"client_secret": word})
-            said = clean.text(decode(answered.body, "")[:_SHOWN])
+        authorization = {"Authorization": "Basic " + base64.b64encode(basic_pair.encode()).decode()}
+        response = await self._post(url, headers | authorization, _encode_form(fields))
+        if response.status in (400, 401):  # some servers only accept the secret in the body
+            with_secret = fields | {"client_id": user, "client_secret": secret}
+            response = await self._post(url, headers, _encode_form(with_secret))
+        reply = _json_object(response)
+        token = reply.get("access_token")
+        if response.status != 200 or not isinstance(token, str) or not token:
+            clean = Redactor({"client_secret": secret})
+            text = clean.text(decode(response.body, "")[:_MAX_SHOWN_CHARS])
             raise ToolError(
-                f"The server of tokens for {scheme.name!r} gave none: HTTP {answered.status}: {said}",
+                f"The token server for {scheme.name!r} issued no token: HTTP {response.status}: {text}",
                 code="token_refused",
-                retryable=answered.status >= 500 or answered.status == 429,
+                retryable=response.status >= 500 or response.status == 429,
                 hint=f"Only the operator can change this: check `auth.{scheme.name}`. The call was not sent.",
             )
-        return token, _life_s(told.get("expires_in"))
+        return token, _lifetime_s(reply.get("expires_in"))
 
 
-def _life_s(said: Any) -> float:
+def _lifetime_s(expires_in: Any) -> float:
     try:
-        life_s = float(said)
+        life_s = float(expires_in)
     except (TypeError, ValueError):
-        return DEFAULT_LIFE_S
-    return life_s if life_s > 0 else DEFAULT_LIFE_S
+        return DEFAULT_LIFETIME_S
+    return life_s if life_s > 0 else DEFAULT_LIFETIME_S
 
 
-def _encoded(fields: Mapping[str, str]) -> bytes:
+def _encode_form(fields: Mapping[str, str]) -> bytes:
     return "&".join(f"{name}={quote(value, safe='')}" for name, value in fields.items()).encode()
 
 
-def _object(answered: EgressResponse) -> Mapping[str, Any]:
+def _json_object(response: EgressResponse) -> Mapping[str, Any]:
     try:
-        told = pydantic_core.from_json(answered.body)
+        values = pydantic_core.from_json(response.body)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return values if isinstance(values, dict) else {}

@@ -1,7 +1,8 @@
-"""What came back, as an observation: status, error class and body, in the server's own digits.
+"""HTTP responses as observations: status, error code and body, with the digits that the server wrote.
 
-A 2xx becomes `{"status": 200, "body": …}`: JSON as the server wrote it, text as a text, anything else in base64, which
-the observation cuts and the artifact keeps. Every other status is an error with its class, and its body all the same.
+A 2xx response becomes `{"status": 200, "body": …}`: JSON as the server wrote it, text as a string, anything else in
+base64, which the observation truncates and the artifact keeps in full. Any other status becomes an error with a code
+and the beginning of the body.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from taoloop.tools.openapi.http.json_numbers import to_json
 from taoloop.tools.openapi.http.request import PreparedRequest
 from taoloop.tools.tool import ToolOutput
 
-SHOWN_OF_ERROR = 1_400
-"""Characters of the body of an error that stand in its text."""
+MAX_ERROR_BODY_CHARS = 1_400
+"""How many characters of the response body an error message includes."""
 
-_TOLD_HEADERS = ("location", "link", "etag", "last-modified", "content-range", "x-total-count", "retry-after")
-_LONGEST_HEADER = 500
+_SHOWN_HEADERS = ("location", "link", "etag", "last-modified", "content-range", "x-total-count", "retry-after")
+_MAX_HEADER_CHARS = 500
 _CLASSES = {
     400: "bad_request",
     401: "unauthorized",
@@ -49,36 +50,38 @@ _CLASSES = {
     504: "gateway_timeout",
 }
 _ADVICE = {
-    401: "The API does not accept the operator's key; only the operator can change that.",
-    403: "The operator's key may not do this; only the operator can change that.",
+    401: "The API rejected the operator's key; only the operator can change that.",
+    403: "The operator's key does not have this permission; only the operator can change that.",
     404: "Check the ids and names in the arguments.",
-    409: "Read the present state first.",
-    429: "The API takes no more calls for now; wait, or ask for less.",
+    409: "Read the current state first.",
+    429: "The API accepts no more calls for now; wait, or request less.",
 }
-_MAY_HAVE_HAPPENED = "It may have happened all the same: find out before you try again."
+_MAY_HAVE_TAKEN_EFFECT = "It may have taken effect nevertheless: check before you try again."
 
-RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 
-_NOT_DONE = frozenset({425, 429, 503})  # of these, those that say that nothing was done
+_NOT_PROCESSED = frozenset({425, 429, 503})  # of these, the ones that mean that the request was not processed
 
 
 def error_code(status: int | str) -> str:
-    """The class of an error by its status: `not_found` for 404, `server_error` for 500, `4XX` and `default` too."""
+    """The error code for a status (or `4XX`, `default`): `not_found` for 404, `server_error` for 500."""
     text = str(status)
     if text.isdigit() and int(text) in _CLASSES:
         return _CLASSES[int(text)]
     return {"3": "redirected", "4": "client_error", "5": "server_error"}.get(text[:1], "http_error")
 
 
-def success_output(answered: EgressResponse, clean: Callable[[str], str]) -> ToolOutput:
-    """The output of a call that went well: `status`, telling headers and the body. `clean` takes secrets out."""
-    kind, charset = media_type(answered.headers.get("content-type", ""))
-    parts = [f'{{"status":{answered.status}']
-    if told := {name: answered.headers[name][:_LONGEST_HEADER] for name in _TOLD_HEADERS if name in answered.headers}:
-        parts.append(f'"headers":{to_json(told)}')
-    if answered.body:
-        parts += _body(answered, kind, charset)
+def success_output(response: EgressResponse, clean: Callable[[str], str]) -> ToolOutput:
+    """The output of a successful call: status, informative headers and body. `clean` removes secrets."""
+    kind, charset = media_type(response.headers.get("content-type", ""))
+    parts = [f'{{"status":{response.status}']
+    if headers := {
+        name: response.headers[name][:_MAX_HEADER_CHARS] for name in _SHOWN_HEADERS if name in response.headers
+    }:
+        parts.append(f'"headers":{to_json(headers)}')
+    if response.body:
+        parts += _body_members(response, kind, charset)
     text = ",".join(parts) + "}"
     cleaned = clean(text)
     return ToolOutput(text=cleaned, form="json" if cleaned == text or _is_valid_json(cleaned) else "text")
@@ -87,46 +90,50 @@ def success_output(answered: EgressResponse, clean: Callable[[str], str]) -> Too
 def error_output(
     operation: Operation,
     request: PreparedRequest,
-    answered: EgressResponse,
+    response: EgressResponse,
     clean: Callable[[str], str],
     *,
     is_repeatable: bool,
 ) -> ToolError:
-    """The error of a call that did not go well. `is_repeatable`: the same call again has no second effect."""
-    status = answered.status
-    kind, charset = media_type(answered.headers.get("content-type", ""))
-    told = _shown_body(answered, kind, charset)
-    documented = _documented(operation, status)
+    """The error of a failed call. `is_repeatable`: a repetition has no further effect."""
+    status = response.status
+    kind, charset = media_type(response.headers.get("content-type", ""))
+    body_text = _error_body_text(response, kind, charset)
+    documented = _documented_meaning(operation, status)
     hints = [f"The API's document says: {documented}" if documented else "", _ADVICE.get(status, "")]
-    if "retry-after" in answered.headers:
-        hints.append(f"It asks to wait: {answered.headers['retry-after'][:80]}.")
-    if status in RETRIED - _NOT_DONE and not is_repeatable:
-        hints.append(_MAY_HAVE_HAPPENED)
-    if "location" in answered.headers and status < 400:
-        place = answered.headers["location"].partition("?")[0][:_LONGEST_HEADER]
-        hints.append(f"It leads to {place}; redirects of such a call are not followed.")
+    if "retry-after" in response.headers:
+        hints.append(f"The API asks to wait: {response.headers['retry-after'][:80]}.")
+    if status in RETRYABLE_STATUSES - _NOT_PROCESSED and not is_repeatable:
+        hints.append(_MAY_HAVE_TAKEN_EFFECT)
+    if "location" in response.headers and status < 400:
+        location = response.headers["location"].partition("?")[0][:_MAX_HEADER_CHARS]
+        hints.append(f"It redirects to {location}; redirects of such a call are not followed.")
+    ending = f": {body_text}" if body_text else "."
     return ToolError(
-        clean(f"{operation.method} {request.shown} gave HTTP {status}{_phrase(status)}{f': {told}' if told else '.'}"),
+        clean(f"{operation.method} {request.safe_url} returned HTTP {status}{_phrase(status)}{ending}"),
         code=error_code(status),
-        retryable=status in RETRIED and (is_repeatable or status in _NOT_DONE),
-        hint=clean(" ".join(one for one in hints if one)),
+        retryable=status in RETRYABLE_STATUSES and (is_repeatable or status in _NOT_PROCESSED),
+        hint=clean(" ".join(hint for hint in hints if hint)),
     )
 
 
 def media_type(content_type: str) -> tuple[str, str]:
     """The media type in lower case and the charset of a `Content-Type`; each may be empty."""
-    kind, *marks = content_type.split(";")
-    charset = next((m.partition("=")[2] for m in marks if m.strip().lower().startswith("charset=")), "")
+    kind, *attributes = content_type.split(";")
+    charset = next(
+        (attribute.partition("=")[2] for attribute in attributes if attribute.strip().lower().startswith("charset=")),
+        "",
+    )
     return kind.strip().lower(), charset.strip().strip("\"'").lower()
 
 
 def is_json(kind: str) -> bool:
-    """Whether a media type is one of JSON."""
+    """Whether a media type is JSON."""
     return kind.partition("/")[2].rpartition("+")[2] == "json" or kind == "text/json"
 
 
 def is_text(kind: str) -> bool:
-    """Whether a media type is one of text."""
+    """Whether a media type is text."""
     last = kind.partition("/")[2].rpartition("+")[2]
     return kind.startswith("text/") or last in (
         "xml",
@@ -139,58 +146,58 @@ def is_text(kind: str) -> bool:
 
 
 def decode(body: bytes, charset: str) -> str:
-    """The text of a body: by its mark, by the charset that was said, as UTF-8. What cannot be read is replaced."""
-    for mark, name in (
+    """The text of a body by its byte order mark, else its charset, else UTF-8. Undecodable bytes are replaced."""
+    for bom, name in (
         (codecs.BOM_UTF8, "utf-8-sig"),
         (codecs.BOM_UTF16_LE, "utf-16"),
         (codecs.BOM_UTF16_BE, "utf-16"),
     ):
-        if body.startswith(mark):
+        if body.startswith(bom):
             return body.decode(name, "replace")
     try:
-        known = codecs.lookup(charset or "utf-8")
+        codec = codecs.lookup(charset or "utf-8")
     except LookupError:
         return body.decode("utf-8", "replace")
-    return body.decode(known.name if known._is_text_encoding else "utf-8", "replace")
+    return body.decode(codec.name if codec._is_text_encoding else "utf-8", "replace")
 
 
-def _body(answered: EgressResponse, kind: str, charset: str) -> list[str]:
-    """The members of the observation that tell the body."""
-    cut = (
-        ['"cut":true', '"note":"The reply was too large; this is its beginning. Ask for less."']
-        if answered.is_cut
+def _body_members(response: EgressResponse, kind: str, charset: str) -> list[str]:
+    """The members of the observation that represent the body."""
+    notes = (
+        ['"cut":true', '"note":"The response was too large; this is its beginning. Request less."']
+        if response.is_cut
         else []
     )
     if is_json(kind) or (not kind or is_text(kind)):
-        text = decode(answered.body, charset)
-        if not answered.is_cut and (is_json(kind) or text.lstrip()[:1] in ("{", "[")) and _is_valid_json(text):
+        text = decode(response.body, charset)
+        if not response.is_cut and (is_json(kind) or text.lstrip()[:1] in ("{", "[")) and _is_valid_json(text):
             return [f'"body":{text.strip()}']
-        if is_json(kind) and not answered.is_cut:
-            cut = ['"note":"The reply says that it is JSON, and is not."']
-        if kind or not _looks_binary(answered.body):
-            return [*([f'"type":{to_json(kind)}'] if kind else []), *cut, f'"body":{to_json(text)}']
-    encoded = base64.b64encode(answered.body).decode()
-    said = to_json(kind or "application/octet-stream")
-    return [f'"type":{said}', f'"bytes":{len(answered.body)}', *cut, f'"base64":"{encoded}"']
+        if is_json(kind) and not response.is_cut:
+            notes = ['"note":"The response claims to be JSON, but is not."']
+        if kind or not _looks_binary(response.body):
+            return [*([f'"type":{to_json(kind)}'] if kind else []), *notes, f'"body":{to_json(text)}']
+    encoded = base64.b64encode(response.body).decode()
+    media_type_json = to_json(kind or "application/octet-stream")
+    return [f'"type":{media_type_json}', f'"bytes":{len(response.body)}', *notes, f'"base64":"{encoded}"']
 
 
-def _shown_body(answered: EgressResponse, kind: str, charset: str) -> str:
-    """As much of the body of an error as its text holds, on one line."""
-    if not answered.body:
+def _error_body_text(response: EgressResponse, kind: str, charset: str) -> str:
+    """The beginning of the body of an error, on one line."""
+    if not response.body:
         return ""
     if kind and not is_json(kind) and not is_text(kind):
-        return f"({len(answered.body):,} bytes of {kind})"
-    text = decode(answered.body, charset).strip()
+        return f"({len(response.body):,} bytes of {kind})"
+    text = decode(response.body, charset).strip()
     if _is_valid_json(text):
-        return preview(text, "json", SHOWN_OF_ERROR).text
-    return preview(" ".join(text.split()), "text", SHOWN_OF_ERROR).text
+        return preview(text, "json", MAX_ERROR_BODY_CHARS).text
+    return preview(" ".join(text.split()), "text", MAX_ERROR_BODY_CHARS).text
 
 
 def _is_valid_json(text: str) -> bool:
     try:
         pydantic_core.from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        return "recursion" in str(error)  # deep, and as far as anybody can tell JSON: the preview flattens it
+        return "recursion" in str(error)  # nested too deeply to check, and probably JSON: the preview flattens it
     return True
 
 
@@ -205,9 +212,9 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def _documented(operation: Operation, status: int) -> str:
-    """What the document says of a status, in one line."""
-    by_status = {reply.status.upper(): reply.description for reply in operation.replies}
+def _documented_meaning(operation: Operation, status: int) -> str:
+    """The description of a status in the document, in one line."""
+    by_status = {reply.status.upper(): reply.description for reply in operation.responses}
     for key in (str(status), f"{status // 100}XX", "DEFAULT"):
         if text := " ".join(by_status.get(key, "").split()):
             return text[:200]

@@ -1,6 +1,6 @@
-"""Schemas of a document with everything that they refer to: each is one JSON Schema 2020-12 that stands alone.
+"""Self-contained schemas: each schema of a document as one JSON Schema 2020-12, with its references under `$defs`.
 
-A component is brought to that form once, however many operations use it. Cycles stay references.
+A component is converted once, however many operations use it. Cycles remain references.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 
 from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.tools.openapi.document.document import Document
-from taoloop.tools.openapi.document.refs import BrokenReferenceError, Found, References
-from taoloop.tools.openapi.schema.normalisation import normalised, nullable
+from taoloop.tools.openapi.document.refs import BrokenReferenceError, References, ResolvedNode
+from taoloop.tools.openapi.schema.normalisation import make_nullable, normalise
 
-_REFUSED = re.compile(r"[^A-Za-z0-9_.-]+")
-_DEEPEST = 80  # levels of one schema; recursion of ours
+_INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
+_MAX_DEPTH = 80  # levels of one schema, which are read recursively
 _RECURSIVE = ("$recursiveRef", "$dynamicRef")
-_BESIDE = ("description", "default", "deprecated", "readOnly", "writeOnly")
+_SIBLING_KEYS = ("description", "default", "deprecated", "readOnly", "writeOnly")
 
-Tell = Callable[[str], None]
-"""Takes what is wrong with a schema, as a sentence."""
+ReportProblem = Callable[[str], None]
+"""Reports a problem with a schema, as a sentence."""
 
 
 @dataclass(slots=True)
@@ -31,178 +31,186 @@ class _Component:
 
 
 class Components:
-    """The schemas of one document. `request`: as a client sends them, so without what only the server sets."""
+    """The schemas of one document. `request`: as a client sends them, without properties that only the server sets."""
 
-    def __init__(self, references: References, tell: Tell, *, siblings_count: bool, request: bool = True) -> None:
-        self._references, self._tell = references, tell
+    def __init__(
+        self, references: References, report: ReportProblem, *, siblings_count: bool, request: bool = True
+    ) -> None:
+        self._references, self._report = references, report
         self._siblings_count, self._request = siblings_count, request
         self._names: dict[tuple[str, str, bool], str] = {}
-        self._taken: set[str] = set()
-        self._made: dict[str, _Component] = {}
-        self._waiting: list[tuple[str, Found, bool]] = []
+        self._used_names: set[str] = set()
+        self._components: dict[str, _Component] = {}
+        self._pending: list[tuple[str, ResolvedNode, bool]] = []
 
     def read(self, node: Any, base: str) -> dict[str, Any]:
-        """A schema at a place of the document, its components under `$defs`."""
+        """A schema in the file `base`, with its components under `$defs`."""
         needs: set[str] = set()
-        schema = _Walk(self, base, "", node, needs).schema(node)
-        return self.with_components(schema if isinstance(schema, dict) else _of_bool(schema), needs)
+        schema = _SchemaWalk(self, base, "", node, needs).schema(node)
+        return self.with_components(schema if isinstance(schema, dict) else _schema_of_bool(schema), needs)
 
     def part(self, node: Any, base: str, needs: set[str]) -> Any:
-        """A schema whose components are to be added later: their names go into `needs`."""
-        return _Walk(self, base, "", node, needs).schema(node)
+        """A schema whose components are added later; their names are added to `needs`."""
+        return _SchemaWalk(self, base, "", node, needs).schema(node)
 
     def with_components(self, schema: dict[str, Any], needs: set[str]) -> dict[str, Any]:
-        """The schema with all that it needs, however far away."""
-        found: dict[str, Any] = {}
-        waiting = sorted(needs, reverse=True)
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
+        """The schema with all components that it needs, directly or indirectly."""
+        components: dict[str, Any] = {}
+        pending = sorted(needs, reverse=True)
+        while pending:
+            name = pending.pop()
+            if name not in components:
                 component = self.component(name)
-                found[name] = component.schema
-                waiting += sorted(component.needs - found.keys(), reverse=True)
-        return {**schema, "$defs": found} if found else schema
+                components[name] = component.schema
+                pending += sorted(component.needs - components.keys(), reverse=True)
+        return {**schema, "$defs": components} if components else schema
 
     def component(self, name: str) -> _Component:
-        """The component that a walk has given this name."""
-        while self._waiting:
-            key, found, opened = self._waiting.pop()
-            component = self._made[key]
-            walk = _Walk(self, found.uri, key, found.value, component.needs)
-            component.schema = walk.opened(found.value) if opened else walk.schema(found.value)
-        return self._made[name]
+        """The component with this name."""
+        while self._pending:
+            key, target, is_open = self._pending.pop()
+            component = self._components[key]
+            walk = _SchemaWalk(self, target.uri, key, target.value, component.needs)
+            component.schema = walk.read_open(target.value) if is_open else walk.schema(target.value)
+        return self._components[name]
 
-    def name_of(self, found: Found, *, opened: bool = False) -> str:
-        """The name of what a reference leads to; it is read later, so that cycles end.
+    def name_of(self, target: ResolvedNode, *, is_open: bool = False) -> str:
+        """The name of the target of a reference, which is read later, so that cycles end.
 
-        `opened`: as a part of `allOf`.
+        `is_open`: it is read as a part of `allOf`.
         """
-        key = (found.uri, found.pointer, opened)
+        key = (target.uri, target.pointer, is_open)
         name = self._names.get(key)
         if name is None:
-            name = self._names[key] = self._free(found)
-            self._made[name] = _Component()
-            self._waiting.append((name, found, opened))
+            name = self._names[key] = self._free_name(target)
+            self._components[name] = _Component()
+            self._pending.append((name, target, is_open))
         return name
 
-    def _free(self, found: Found) -> str:
-        last = found.pointer.rpartition("/")[2] or found.uri.rpartition("/")[2].partition(".")[0]
-        base = _REFUSED.sub("_", last.replace("~1", "_").replace("~0", "_"))[:60] or "schema"
+    def _free_name(self, target: ResolvedNode) -> str:
+        last_step = target.pointer.rpartition("/")[2] or target.uri.rpartition("/")[2].partition(".")[0]
+        base = _INVALID_CHARS.sub("_", last_step.replace("~1", "_").replace("~0", "_"))[:60] or "schema"
         name, number = base, 2
-        while name in self._taken:
+        while name in self._used_names:
             name, number = f"{base}_{number}", number + 1
-        self._taken.add(name)
+        self._used_names.add(name)
         return name
 
 
-class _Walk:
-    """One pass over a schema in one file; `inside` is the component that it is, empty for one in place."""
+class _SchemaWalk:
+    """Converts one schema of one file; `component` is its name if it is a component, else empty."""
 
-    def __init__(self, components: Components, base: str, inside: str, root: Any, needs: set[str]) -> None:
-        self._components, self._base, self._inside, self._root, self._needs = components, base, inside, root, needs
+    def __init__(self, components: Components, base: str, component: str, root: Any, needs: set[str]) -> None:
+        self._components, self._base, self._component, self._root, self._needs = (
+            components,
+            base,
+            component,
+            root,
+            needs,
+        )
         self._depth = 0
 
-    def schema(self, node: Any, *, opened: bool = False) -> Any:
+    def schema(self, node: Any, *, is_open: bool = False) -> Any:
         if isinstance(node, bool):
             return node
-        if isinstance(node, list):  # some write alternatives so
+        if isinstance(node, list):  # some documents write alternatives as a list
             return {"anyOf": [self.schema(part) for part in node]} if node else {}
         if not isinstance(node, Mapping):
             return {}
-        if self._depth >= _DEEPEST:
-            self._components._tell("A schema is nested too deeply; its innermost levels take anything.")
+        if self._depth >= _MAX_DEPTH:
+            self._components._report("A schema is nested too deeply; its innermost levels accept any value.")
             return {}
         self._depth += 1
         try:
             if isinstance(node.get("$ref"), str):
-                return self._referring(node)
+                return self._read_reference(node)
             if any(name in node for name in _RECURSIVE):
-                return self._own(node)
-            joined = self.opened if opened or _has_several(node) else self.schema
-            return normalised(node, self.schema, request=self._components._request, joined=joined)
+                return self._read_self_reference(node)
+            part_reader = self.read_open if is_open or _combines_several(node) else self.schema
+            return normalise(node, self.schema, request=self._components._request, part_reader=part_reader)
         finally:
             self._depth -= 1
 
-    def opened(self, node: Any) -> Any:
-        """A part of `allOf`, which does not refuse what only its other parts have.
+    def read_open(self, node: Any) -> Any:
+        """A part of `allOf`, without refusing the properties of its other parts.
 
-        Taken at its word, `additionalProperties: false` there makes a schema that nothing fits.
+        Taken literally, `additionalProperties: false` in a part makes a schema that no value satisfies.
         """
         if not isinstance(node, Mapping):
             return self.schema(node)
         if isinstance(node.get("$ref"), str):
-            return self._referring(node, opened=True)
+            return self._read_reference(node, is_open=True)
         rest = {key: value for key, value in node.items() if key != "additionalProperties" or value is not False}
-        return self.schema(rest, opened=True)
+        return self.schema(rest, is_open=True)
 
-    def _closes(self, node: Any, base: str, levels: int = 8) -> bool:
-        """Whether a schema refuses properties that it does not name."""
+    def _is_closed(self, node: Any, base: str, levels: int = 8) -> bool:
+        """Whether a schema refuses additional properties."""
         if not isinstance(node, Mapping) or not levels:
             return False
         if node.get("additionalProperties") is False:
             return True
         if isinstance(reference := node.get("$ref"), str):
             try:
-                found = self._components._references.find(reference, base)
+                target = self._components._references.find(reference, base)
             except BrokenReferenceError:
                 return False
-            return self._closes(found.value, found.uri, levels - 1)
+            return self._is_closed(target.value, target.uri, levels - 1)
         parts = node.get("allOf")
-        return isinstance(parts, list) and any(self._closes(part, base, levels - 1) for part in parts)
+        return isinstance(parts, list) and any(self._is_closed(part, base, levels - 1) for part in parts)
 
-    def _referring(self, node: Mapping[str, Any], *, opened: bool = False) -> Any:
+    def _read_reference(self, node: Mapping[str, Any], *, is_open: bool = False) -> Any:
         components = self._components
         try:
-            found = self._find(node["$ref"])
+            target = self._find(node["$ref"])
         except BrokenReferenceError as error:
-            components._tell(f"{error} Anything is taken there.")
-            return normalised({key: node[key] for key in _BESIDE if key in node}, self.schema, request=False)
-        name = components.name_of(found, opened=opened and self._closes(found.value, found.uri))
+            components._report(f"{error} Any value is accepted there.")
+            return normalise({key: node[key] for key in _SIBLING_KEYS if key in node}, self.schema, request=False)
+        name = components.name_of(target, is_open=is_open and self._is_closed(target.value, target.uri))
         self._needs.add(name)
-        kept = node if components._siblings_count else {key: node[key] for key in _BESIDE if key in node}
-        others = {key: value for key, value in kept.items() if key not in ("$ref", "nullable", "x-nullable")}
-        beside = normalised(others, self.schema, request=components._request) if others else {}
-        schema = {"$ref": f"#/$defs/{name}", **beside}
-        return nullable(schema) if node.get("nullable") is True or node.get("x-nullable") is True else schema
+        sibling_node = node if components._siblings_count else {key: node[key] for key in _SIBLING_KEYS if key in node}
+        siblings = {key: value for key, value in sibling_node.items() if key not in ("$ref", "nullable", "x-nullable")}
+        sibling_schema = normalise(siblings, self.schema, request=components._request) if siblings else {}
+        schema = {"$ref": f"#/$defs/{name}", **sibling_schema}
+        return make_nullable(schema) if node.get("nullable") is True or node.get("x-nullable") is True else schema
 
-    def _find(self, reference: str) -> Found:
+    def _find(self, reference: str) -> ResolvedNode:
         references = self._components._references
         try:
             return references.find(reference, self._base)
         except BrokenReferenceError:
             if not reference.startswith(("#/$defs/", "#/definitions/")):
                 raise
-            try:  # some generators count from the schema, not from the document
-                return Found(
-                    resolve_json_pointer(self._root, reference[1:]), self._base, f"{self._inside}{reference[1:]}"
+            try:  # some generators write pointers relative to the schema
+                return ResolvedNode(
+                    resolve_json_pointer(self._root, reference[1:]), self._base, f"{self._component}{reference[1:]}"
                 )
             except PointerError:
                 pass
             raise
 
-    def _own(self, node: Mapping[str, Any]) -> Any:
-        """A reference to the component itself, as 2019-09 and 2020-12 write it."""
-        others = {key: value for key, value in node.items() if key not in _RECURSIVE}
-        beside = normalised(others, self.schema, request=self._components._request) if others else {}
-        if not self._inside:
-            return beside
-        self._needs.add(self._inside)
-        return {"$ref": f"#/$defs/{self._inside}", **beside}
+    def _read_self_reference(self, node: Mapping[str, Any]) -> Any:
+        """A recursive reference to the component itself, as in 2019-09 and 2020-12."""
+        siblings = {key: value for key, value in node.items() if key not in _RECURSIVE}
+        sibling_schema = normalise(siblings, self.schema, request=self._components._request) if siblings else {}
+        if not self._component:
+            return sibling_schema
+        self._needs.add(self._component)
+        return {"$ref": f"#/$defs/{self._component}", **sibling_schema}
 
 
-def _has_several(node: Mapping[str, Any]) -> bool:
-    """Whether what a schema allows is told in several places that must hold together."""
+def _combines_several(node: Mapping[str, Any]) -> bool:
+    """Whether a schema combines several parts that must all hold."""
     parts = node.get("allOf")
     return isinstance(parts, list) and (len(parts) > 1 or "properties" in node)
 
 
-def _of_bool(schema: Any) -> dict[str, Any]:
+def _schema_of_bool(schema: Any) -> dict[str, Any]:
     return {} if schema is not False else {"not": {}}
 
 
 def standalone_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema that belongs to no document, with what its references within itself lead to."""
+    """A schema outside a document, with the targets of its internal references under `$defs`."""
     root = dict(schema)
-    document = Document(root=root, version="3.1", uri="file:///schema", said="the schema")
+    document = Document(root=root, version="3.1", uri="file:///schema", label="the schema")
     components = Components(References(document), lambda _: None, siblings_count=True, request=False)
     return components.read(root, document.uri)

@@ -1,4 +1,4 @@
-"""Objects whose properties can stand beside other arguments."""
+"""Flattening an object schema into its properties, so that they can be arguments beside others."""
 
 from __future__ import annotations
 
@@ -6,47 +6,51 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_TOLD = frozenset({"type", "properties", "required", "additionalProperties", "description", "allOf", "$ref", "$defs"})
-_ALSO = frozenset({"deprecated", "examples", "default"})
-_DEEPEST = 12
+_OBJECT_KEYS = frozenset(
+    {"type", "properties", "required", "additionalProperties", "description", "allOf", "$ref", "$defs"}
+)
+_ANNOTATION_KEYS = frozenset({"deprecated", "examples", "default"})
+_MAX_DEPTH = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Flat:
-    """The properties of an object by name, and those that must be there."""
+class FlatObject:
+    """The members of an object schema."""
 
     properties: Mapping[str, Any]
+    """The schemas of the properties by name."""
     required: tuple[str, ...]
+    """The names of the required properties."""
 
 
-def plain_object(schema: Mapping[str, Any]) -> Flat | None:
-    """The properties of a schema that is nothing but an object with them; None for any other.
+def flatten_object(schema: Mapping[str, Any]) -> FlatObject | None:
+    """The members of a schema that is only an object with properties; None for any other schema.
 
-    References and `allOf` are followed. An object that takes other properties too is no such schema.
+    References and `allOf` are followed. An object that allows additional properties cannot be flattened.
     """
-    return _plain(schema, schema.get("$defs", {}), _DEEPEST)
+    return _flatten(schema, schema.get("$defs", {}), _MAX_DEPTH)
 
 
-def _plain(schema: Any, components: Mapping[str, Any], levels: int) -> Flat | None:
-    if not isinstance(schema, Mapping) or not levels or schema.keys() - _TOLD - _ALSO:
+def _flatten(schema: Any, components: Mapping[str, Any], levels: int) -> FlatObject | None:
+    if not isinstance(schema, Mapping) or not levels or schema.keys() - _OBJECT_KEYS - _ANNOTATION_KEYS:
         return None
     if schema.get("type", "object") != "object" or schema.get("additionalProperties", False) is not False:
         return None
-    parts: list[Flat] = []
-    inner = list(schema.get("allOf", ()))
+    parts: list[FlatObject] = []
+    members = list(schema.get("allOf", ()))
     if "$ref" in schema:
-        inner.append(components.get(str(schema["$ref"]).removeprefix("#/$defs/")))
-    for part in inner:
-        flat = _plain(part, components, levels - 1)
+        members.append(components.get(str(schema["$ref"]).removeprefix("#/$defs/")))
+    for part in members:
+        flat = _flatten(part, components, levels - 1)
         if flat is None:
             return None
         parts.append(flat)
     if "properties" in schema or "required" in schema:
-        parts.append(Flat(schema.get("properties", {}), tuple(schema.get("required", ()))))
-    return _together(parts)
+        parts.append(FlatObject(schema.get("properties", {}), tuple(schema.get("required", ()))))
+    return _merge(parts)
 
 
-def _together(parts: list[Flat]) -> Flat | None:
+def _merge(parts: list[FlatObject]) -> FlatObject | None:
     properties: dict[str, Any] = {}
     required: dict[str, None] = {}
     for part in parts:
@@ -55,4 +59,4 @@ def _together(parts: list[Flat]) -> Flat | None:
                 return None
             properties[name] = rule
         required.update(dict.fromkeys(part.required))
-    return Flat(properties, tuple(required)) if properties and required.keys() <= properties.keys() else None
+    return FlatObject(properties, tuple(required)) if properties and required.keys() <= properties.keys() else None

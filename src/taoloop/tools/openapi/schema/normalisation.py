@@ -1,7 +1,7 @@
-"""Schemas of any version of OpenAPI as JSON Schema 2020-12.
+"""Normalisation of the schemas of any OpenAPI version to JSON Schema 2020-12.
 
-Documents say one version and write another, so every old form is taken everywhere. What is not understood is left out
-rather than believed: a schema that becomes wider refuses no call that the API would take.
+Documents declare one version and use the forms of another, so every old form is accepted everywhere. Anything that is
+not understood is dropped: a wider schema refuses no call that the API would accept.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from taoloop.tools.openapi.document.plain_data import brief, mapping, text
+from taoloop.tools.openapi.document.plain_data import as_mapping, as_text, shorten
 
-KINDS: Mapping[str, str] = {
+TYPE_SPELLINGS: Mapping[str, str] = {
     **{kind: kind for kind in ("object", "array", "string", "boolean", "integer", "number", "null")},
     **dict.fromkeys(("dict", "hashmap", "hashtable", "map", "struct", "json"), "object"),
     **dict.fromkeys(("list", "tuple", "arraylist", "queue", "stack", "set"), "array"),
@@ -25,7 +25,7 @@ KINDS: Mapping[str, str] = {
     **dict.fromkeys(("int", "int32", "int64", "long", "short", "bigint", "int8", "int16"), "integer"),
     **dict.fromkeys(("float", "double", "decimal", "numeric"), "number"),
 }
-"""What people write for a type, in lower case, and the type of JSON that they mean. Anything else means none."""
+"""The spellings of types in documents, in lower case, and the JSON types that they mean. Others mean any type."""
 
 MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
@@ -42,72 +42,76 @@ _SIZES = (
 )
 _FLAGS = ("uniqueItems", "deprecated")
 _COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "const", "if"})
-_UNTOLD_FORMATS = frozenset({"int32", "int64", "float", "double"})
-MOST_DESCRIPTION = 500
-_LONGEST_EXAMPLE = 60
-_MOST_CHOICES = 20
+_OMITTED_FORMATS = frozenset({"int32", "int64", "float", "double"})
+MAX_DESCRIPTION_CHARS = 500
+_MAX_EXAMPLE_CHARS = 60
+_MAX_CHOICES = 20
 
-Inner = Callable[[Any], Any]
-"""Brings an inner schema to the same form."""
+SchemaReader = Callable[[Any], Any]
+"""Normalises a nested schema."""
 
 
-def normalised(node: Mapping[str, Any], inner: Inner, *, request: bool, joined: Inner | None = None) -> dict[str, Any]:
-    """One schema without references of its own, its inner schemas as `inner` gives them, and as `joined` in `allOf`.
+def normalise(
+    node: Mapping[str, Any], inner: SchemaReader, *, request: bool, part_reader: SchemaReader | None = None
+) -> dict[str, Any]:
+    """One schema without references of its own; nested schemas are read by `inner`, parts of `allOf` by `part_reader`.
 
-    `request`: properties that only a server sets are left out.
+    `request`: properties that only a server sets are dropped.
     """
     schema: dict[str, Any] = {}
-    node = _with_options_inside(node)
-    _type(node, schema)
-    _values(node, schema)
-    _bounds(node, schema)
-    _texts(node, schema)
-    _parts(node, schema, inner, joined or inner)
-    _properties(node, schema, inner, request=request)
+    node = _move_enum_to_items(node)
+    _copy_type(node, schema)
+    _copy_values(node, schema)
+    _copy_bounds(node, schema)
+    _copy_texts(node, schema)
+    _copy_parts(node, schema, inner, part_reader or inner)
+    _copy_properties(node, schema, inner, request=request)
     if node.get("nullable") is True or node.get("x-nullable") is True:
-        schema = nullable(schema)
+        schema = make_nullable(schema)
     return schema
 
 
-def nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with null allowed beside what it allows."""
+def make_nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, which also accepts null."""
     if not schema.keys() & _COMBINED:
-        kinds = schema.get("type")
-        if kinds is not None:
-            listed = [kinds] if isinstance(kinds, str) else list(kinds)
-            schema["type"] = listed if "null" in listed else [*listed, "null"]
+        types = schema.get("type")
+        if types is not None:
+            listed_types = [types] if isinstance(types, str) else list(types)
+            schema["type"] = listed_types if "null" in listed_types else [*listed_types, "null"]
         if "enum" in schema and None not in schema["enum"]:
             schema["enum"] = [*schema["enum"], None]
         return schema
-    if any(isinstance(one, dict) and one.get("type") == "null" for one in schema.get("anyOf", ())):
+    if any(isinstance(option, dict) and option.get("type") == "null" for option in schema.get("anyOf", ())):
         return schema
-    told: dict[str, Any] = {key: schema.pop(key) for key in ("description", "default", "deprecated") if key in schema}
-    return {"anyOf": [schema, {"type": "null"}], **told}
+    annotations: dict[str, Any] = {
+        key: schema.pop(key) for key in ("description", "default", "deprecated") if key in schema
+    }
+    return {"anyOf": [schema, {"type": "null"}], **annotations}
 
 
 def without_duplicates(values: Iterable[Any]) -> list[Any]:
-    """The values in their order, each once; 1, 1.0 and true are three."""
+    """The values in their order without duplicates; 1, 1.0 and true are different."""
     return list({json.dumps(value, sort_keys=True, default=str): value for value in values}.values())
 
 
-def kinds_of(told: Any) -> list[str]:
-    """The types of JSON that a `type` of any spelling means; empty for any."""
-    listed = told if isinstance(told, list) else [told]
-    kinds: list[str] = []
-    for one in listed:
-        kind = KINDS.get(str(one).lower()) if one is not None else "null"
-        if kind is None:
+def json_types(declared: Any) -> list[str]:
+    """The JSON types that a `type` of any spelling means; empty for any type."""
+    declared_types = declared if isinstance(declared, list) else [declared]
+    types: list[str] = []
+    for name in declared_types:
+        type_name = TYPE_SPELLINGS.get(str(name).lower()) if name is not None else "null"
+        if type_name is None:
             return []
-        if kind not in kinds:
-            kinds.append(kind)
-    return [kind for kind in kinds if not (kind == "integer" and "number" in kinds)]
+        if type_name not in types:
+            types.append(type_name)
+    return [type_name for type_name in types if not (type_name == "integer" and "number" in types)]
 
 
 @lru_cache(maxsize=4096)
-def pattern_works(pattern: str) -> bool:
-    """Whether our judge can read a regular expression."""
-    from taoloop.errors import ConfigError  # noqa: PLC0415  # only where a document is read
-    from taoloop.tools.json_schema import compile_schema  # noqa: PLC0415  # likewise
+def is_usable_pattern(pattern: str) -> bool:
+    """Whether the validator accepts a regular expression."""
+    from taoloop.errors import ConfigError  # noqa: PLC0415  # only if a document is read
+    from taoloop.tools.json_schema import compile_schema  # noqa: PLC0415  # as above
 
     try:
         compile_schema({"type": "string", "pattern": pattern}, "A pattern")
@@ -116,14 +120,14 @@ def pattern_works(pattern: str) -> bool:
     return True
 
 
-def _type(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
-    kinds = kinds_of(node["type"]) if "type" in node and node["type"] is not None else []
-    if kinds:
-        schema["type"] = kinds[0] if len(kinds) == 1 else kinds
+def _copy_type(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
+    types = json_types(node["type"]) if "type" in node and node["type"] is not None else []
+    if types:
+        schema["type"] = types[0] if len(types) == 1 else types
     elif isinstance(node.get("properties"), Mapping) and not node.keys() & {"allOf", "anyOf", "oneOf", "$ref", "type"}:
         schema["type"] = "object"
-    if isinstance(form := node.get("format"), str) and form not in _UNTOLD_FORMATS:
-        schema["format"] = form
+    if isinstance(format_name := node.get("format"), str) and format_name not in _OMITTED_FORMATS:
+        schema["format"] = format_name
     if str(node.get("type")).lower() == "file":
         schema["format"] = "binary"
     media = node.get("contentMediaType")
@@ -131,25 +135,25 @@ def _type(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
         schema["format"] = "binary"
 
 
-def _values(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
+def _copy_values(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
     options = node.get("enum")
     if isinstance(options, list) and options:
-        schema["enum"] = without_duplicates(_fitting(option, schema.get("type")) for option in options)
-        if not any(_is_of(option, schema.get("type")) for option in schema["enum"]):
-            del schema["type"]  # nothing could be both
+        schema["enum"] = without_duplicates(_coerce(option, schema.get("type")) for option in options)
+        if not any(_has_type(option, schema.get("type")) for option in schema["enum"]):
+            del schema["type"]  # no value could satisfy both
     if "const" in node:
         schema["const"] = node["const"]
-    default = _fitting(node.get("default"), schema.get("type"))
-    if default is not None and _is_of(default, schema.get("type")):
+    default = _coerce(node.get("default"), schema.get("type"))
+    if default is not None and _has_type(default, schema.get("type")):
         schema["default"] = default
     if not schema.keys() & {"enum", "const", "default"} and (example := _example(node)) is not None:
         schema["examples"] = [example]
 
 
-def _with_options_inside(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of a list with its `enum` at its items, where people forgot that a list is no option itself."""
+def _move_enum_to_items(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a list whose `enum` has scalars, with that `enum` moved to its items, where it was meant."""
     options = node.get("enum")
-    if not isinstance(options, list) or kinds_of(node.get("type")) != ["array"]:
+    if not isinstance(options, list) or json_types(node.get("type")) != ["array"]:
         return node
     if any(isinstance(option, list) for option in options):
         return node
@@ -160,44 +164,44 @@ def _with_options_inside(node: Mapping[str, Any]) -> Mapping[str, Any]:
     return rest
 
 
-def _is_of(value: Any, kinds: Any) -> bool:
-    """Whether a value has one of these types; `None` for any."""
-    told = [kinds] if isinstance(kinds, str) else kinds
-    if told is None:
+def _has_type(value: Any, declared: Any) -> bool:
+    """Whether a value has one of these types; None: any type."""
+    types = [declared] if isinstance(declared, str) else declared
+    if types is None:
         return True
     if isinstance(value, bool):
-        return "boolean" in told
+        return "boolean" in types
     if isinstance(value, int | float):
-        return "number" in told or ("integer" in told and value == value // 1)
-    return {str: "string", list: "array", dict: "object", type(None): "null"}.get(type(value)) in told
+        return "number" in types or ("integer" in types and value == value // 1)
+    return {str: "string", list: "array", dict: "object", type(None): "null"}.get(type(value)) in types
 
 
 def _example(node: Mapping[str, Any]) -> Any:
-    several = node.get("examples")
-    one = node.get("example", several[0] if isinstance(several, list) and several else None)
-    is_short = isinstance(one, int | float) or (isinstance(one, str) and 0 < len(one) <= _LONGEST_EXAMPLE)
-    kinds = kinds_of(node.get("type"))
-    if not is_short or isinstance(one, bool) or (isinstance(one, str) and kinds and "string" not in kinds):
+    examples = node.get("examples")
+    example = node.get("example", examples[0] if isinstance(examples, list) and examples else None)
+    is_short = isinstance(example, int | float) or (isinstance(example, str) and 0 < len(example) <= _MAX_EXAMPLE_CHARS)
+    types = json_types(node.get("type"))
+    if not is_short or isinstance(example, bool) or (isinstance(example, str) and types and "string" not in types):
         return None
-    return _fitting(one, kinds[0] if len(kinds) == 1 else None)
+    return _coerce(example, types[0] if len(types) == 1 else None)
 
 
-def _fitting(value: Any, kind: Any) -> Any:
-    """A value that YAML read as another type than the schema has: `1.0` for a text, `"5"` for a number."""
-    if kind == "string" and isinstance(value, int | float | bool):
+def _coerce(value: Any, type_name: Any) -> Any:
+    """A value that YAML parsed as another type than that of the schema: `1.0` for a string, `"5"` for a number."""
+    if type_name == "string" and isinstance(value, int | float | bool):
         return json.dumps(value)
-    if kind in ("integer", "number") and isinstance(value, str):
+    if type_name in ("integer", "number") and isinstance(value, str):
         try:
-            number = int(value) if kind == "integer" else float(value)
+            number = int(value) if type_name == "integer" else float(value)
         except ValueError:
             return value
         return number if -math.inf < number < math.inf else value
-    if kind == "boolean" and value in ("true", "false"):
+    if type_name == "boolean" and value in ("true", "false"):
         return value == "true"
     return value
 
 
-def _bounds(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
+def _copy_bounds(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
     for name in _NUMBERS:
         number = _number(node.get(name))
         if number is not None:
@@ -217,52 +221,54 @@ def _bounds(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
             schema[name] = True
 
 
-def _number(given: Any) -> int | float | None:
-    if isinstance(given, str):
-        given = _fitting(_fitting(given, "integer"), "number")
-    return given if isinstance(given, int | float) and not isinstance(given, bool) else None
+def _number(value: Any) -> int | float | None:
+    if isinstance(value, str):
+        value = _coerce(_coerce(value, "integer"), "number")
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _texts(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
+def _copy_texts(node: Mapping[str, Any], schema: dict[str, Any]) -> None:
     pattern = node.get("pattern")
-    if isinstance(pattern, str) and pattern_works(pattern):
+    if isinstance(pattern, str) and is_usable_pattern(pattern):
         schema["pattern"] = pattern
     if isinstance(encoding := node.get("contentEncoding"), str):
         schema["contentEncoding"] = encoding
-    told = brief(node.get("description"), MOST_DESCRIPTION)
-    if (field := _chooser(node)) and ("oneOf" in node or "anyOf" in node):
-        mapped = mapping(mapping(node["discriminator"]).get("mapping"))
-        listed = f": {', '.join(list(mapped)[:_MOST_CHOICES])}" if mapped else ""
-        told = f"{told} {field!r} says which one it is{listed}.".strip()
-    if told:
-        schema["description"] = told
+    description = shorten(node.get("description"), MAX_DESCRIPTION_CHARS)
+    if (field := _discriminator_property(node)) and ("oneOf" in node or "anyOf" in node):
+        mapping = as_mapping(as_mapping(node["discriminator"]).get("mapping"))
+        listed = f": {', '.join(list(mapping)[:_MAX_CHOICES])}" if mapping else ""
+        description = f"{description} {field!r} determines which one it is{listed}.".strip()
+    if description:
+        schema["description"] = description
 
 
-def _chooser(node: Mapping[str, Any]) -> str:
-    """The property of a discriminator; empty without one."""
-    told = node.get("discriminator")
-    return text(told.get("propertyName") if isinstance(told, Mapping) else told)
+def _discriminator_property(node: Mapping[str, Any]) -> str:
+    """The property of the discriminator; empty if there is none."""
+    discriminator = node.get("discriminator")
+    return as_text(discriminator.get("propertyName") if isinstance(discriminator, Mapping) else discriminator)
 
 
-def _parts(node: Mapping[str, Any], schema: dict[str, Any], inner: Inner, joined: Inner) -> None:
+def _copy_parts(
+    node: Mapping[str, Any], schema: dict[str, Any], inner: SchemaReader, part_reader: SchemaReader
+) -> None:
     for name in LISTS:
         if isinstance(parts := node.get(name), list) and parts:
-            schema[name] = [(joined if name == "allOf" else inner)(part) for part in parts]
-    if "oneOf" in schema and "anyOf" not in schema and _chooser(node):
-        schema["anyOf"] = schema.pop("oneOf")  # a property chooses, so that a value may well fit two of the forms
+            schema[name] = [(part_reader if name == "allOf" else inner)(part) for part in parts]
+    if "oneOf" in schema and "anyOf" not in schema and _discriminator_property(node):
+        schema["anyOf"] = schema.pop("oneOf")  # the property decides, so a value may satisfy two of the forms
     for name in INNER:
         part = node.get(name)
         if isinstance(part, Mapping | bool) and not (name == "items" and isinstance(part, bool) and part):
             schema[name] = inner(part)
     if schema.get("additionalProperties") is False and "allOf" in schema:
-        del schema["additionalProperties"]  # it would refuse what the parts of `allOf` ask for
+        del schema["additionalProperties"]  # it would refuse what the parts of `allOf` require
     if isinstance(items := node.get("items"), list) and items:  # a tuple, before 2020-12
         schema["prefixItems"] = [inner(part) for part in items]
-        if isinstance(others := node.get("additionalItems"), Mapping | bool):
-            schema["items"] = inner(others)
+        if isinstance(additional := node.get("additionalItems"), Mapping | bool):
+            schema["items"] = inner(additional)
 
 
-def _properties(node: Mapping[str, Any], schema: dict[str, Any], inner: Inner, *, request: bool) -> None:
+def _copy_properties(node: Mapping[str, Any], schema: dict[str, Any], inner: SchemaReader, *, request: bool) -> None:
     for name in MAPS:
         parts = node.get(name)
         if isinstance(parts, Mapping) and parts:
@@ -270,7 +276,7 @@ def _properties(node: Mapping[str, Any], schema: dict[str, Any], inner: Inner, *
                 str(key): inner(part)
                 for key, part in parts.items()
                 if not (request and name == "properties" and _is_read_only(part))
-                and not (name == "patternProperties" and not pattern_works(str(key)))
+                and not (name == "patternProperties" and not is_usable_pattern(str(key)))
             }
     required = node.get("required")
     if isinstance(required, list):

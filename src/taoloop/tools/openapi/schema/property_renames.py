@@ -1,29 +1,29 @@
-"""Names of fields inside arguments that providers refuse: others in the schema, and the document's own in the call."""
+"""Renaming nested properties whose names providers refuse, and restoring the original names in calls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from taoloop.tools.openapi.names import argument_name, is_argument_name, own_name_told
+from taoloop.tools.openapi.names import argument_name, is_argument_name, original_name_note
 from taoloop.tools.openapi.schema.normalisation import INNER, LISTS, MAPS
 
 
 def rename_properties(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """The schema with names that providers take, and the document's name for each that was changed."""
-    known: dict[str, None] = {}
-    _gather(schema, known)
-    refused = [name for name in known if not is_argument_name(name)]
-    if not refused:
+    """The schema with names that providers accept, and the original name of each property that was renamed."""
+    names: dict[str, None] = {}
+    _collect_names(schema, names)
+    invalid = [name for name in names if not is_argument_name(name)]
+    if not invalid:
         return schema, {}
-    taken = {name for name in known if is_argument_name(name)}
-    changed: dict[str, str] = {}
-    for name in refused:
-        other = argument_name(name, "field", taken)
-        taken.add(other)
-        changed[name] = other
-    made: Mapping[str, Any] = _changed(schema, changed)
-    return made, {other: name for name, other in changed.items()}
+    used = {name for name in names if is_argument_name(name)}
+    new_names: dict[str, str] = {}
+    for name in invalid:
+        new_name = argument_name(name, "field", used)
+        used.add(new_name)
+        new_names[name] = new_name
+    renamed: Mapping[str, Any] = _rename_in(schema, new_names)
+    return renamed, {new_name: name for name, new_name in new_names.items()}
 
 
 def restore_names(value: Any, renamed: Mapping[str, str]) -> Any:
@@ -33,50 +33,53 @@ def restore_names(value: Any, renamed: Mapping[str, str]) -> Any:
     return [restore_names(item, renamed) for item in value] if isinstance(value, list) else value
 
 
-def with_word(rule: Any, told: str) -> Any:
-    """A rule with a word on the name that it has in the document."""
-    if not told or not isinstance(rule, Mapping):
-        return {"description": told} if told and rule is True else rule
-    return {**rule, "description": f"{rule.get('description', '')} {told}".strip()}
+def append_note(rule: Any, note: str) -> Any:
+    """A schema with a note appended to its description."""
+    if not note or not isinstance(rule, Mapping):
+        return {"description": note} if note and rule is True else rule
+    return {**rule, "description": f"{rule.get('description', '')} {note}".strip()}
 
 
-def _gather(rule: Any, known: dict[str, None]) -> None:
-    """All names of properties in a schema."""
+def _collect_names(rule: Any, names: dict[str, None]) -> None:
+    """Collect the names of all properties in a schema."""
     if not isinstance(rule, Mapping):
         return
     for key, value in rule.items():
         if key in MAPS or key == "$defs":
             if key == "properties":
-                known.update(dict.fromkeys(value))
+                names.update(dict.fromkeys(value))
             for inner in value.values():
-                _gather(inner, known)
+                _collect_names(inner, names)
         elif key in LISTS:
             for inner in value:
-                _gather(inner, known)
+                _collect_names(inner, names)
         elif key in INNER:
-            _gather(value, known)
+            _collect_names(value, names)
 
 
-def _changed(rule: Any, changed: Mapping[str, str]) -> Any:
+def _rename_in(rule: Any, new_names: Mapping[str, str]) -> Any:
     if not isinstance(rule, Mapping):
         return rule
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in rule.items():
         if key == "properties":
-            made[key] = {}
+            result[key] = {}
             for name, inner in value.items():
-                arg = changed.get(name, name)
-                made[key][arg] = with_word(_changed(inner, changed), own_name_told(name, arg))
+                arg = new_names.get(name, name)
+                result[key][arg] = append_note(_rename_in(inner, new_names), original_name_note(name, arg))
         elif key == "required":
-            made[key] = [changed.get(name, name) for name in value]
+            result[key] = [new_names.get(name, name) for name in value]
         elif key == "dependentRequired":
-            made[key] = {changed.get(n, n): [changed.get(one, one) for one in names] for n, names in value.items()}
+            result[key] = {
+                new_names.get(n, n): [new_names.get(required_name, required_name) for required_name in names]
+                for n, names in value.items()
+            }
         elif key in MAPS or key == "$defs":
-            made[key] = {name: _changed(inner, changed) for name, inner in value.items()}
+            result[key] = {name: _rename_in(inner, new_names) for name, inner in value.items()}
         elif key in LISTS:
-            made[key] = [_changed(inner, changed) for inner in value]
+            result[key] = [_rename_in(inner, new_names) for inner in value]
         elif key in INNER:
-            made[key] = _changed(value, changed)
+            result[key] = _rename_in(value, new_names)
         else:
-            made[key] = value
-    return made
+            result[key] = value
+    return result

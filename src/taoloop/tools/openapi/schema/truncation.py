@@ -1,6 +1,6 @@
-"""The schema that a model is shown, made from the one that judges: the same, or cut where it is huge.
+"""Truncation of large schemas: the schema in the prompt, from the schema that checks the arguments.
 
-What is cut takes anything of its type, so whatever the judging schema takes fits the shown one.
+A truncated part accepts any value of its type, so whatever the checking schema accepts also fits the truncated one.
 """
 
 from __future__ import annotations
@@ -9,43 +9,50 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from taoloop.tools.openapi.document.plain_data import brief
+from taoloop.tools.openapi.document.plain_data import shorten
 from taoloop.tools.openapi.schema.normalisation import INNER, LISTS, MAPS
 
-_DEEPEST = 12
-_LONGEST_CHAIN = 30  # components that stand in each other, without a level of arguments between them
-_MOST_OPTIONS = 40  # of an enum, where room is short
-_CUT_MARK = "(more fields; only part is shown)"
-_DROPPED = frozenset(
+_MAX_DEPTH = 12
+_MAX_CHAIN = 30  # components within each other, without a level of arguments between them
+_MAX_OPTIONS = 40  # of an enum, if the size is limited
+_TRUNCATION_NOTE = "(more fields; only part is shown)"
+_DROPPED_KEYS = frozenset(
     {
-        *("not", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems"),  # a part of them may refuse more
+        *(
+            "not",
+            "if",
+            "then",
+            "else",
+            "unevaluatedProperties",
+            "unevaluatedItems",
+        ),  # a truncated one could refuse more
         *("maxContains", "examples", "pattern"),
     }
 )
-_TOP = frozenset({"type", "properties", "required", "additionalProperties"})
-_ROUGH = (400, 160, 60, 0)  # characters of a description, ever fewer
+_TOP_KEYS = frozenset({"type", "properties", "required", "additionalProperties"})
+_DESCRIPTION_CHARS = (400, 160, 60, 0)  # the maximum length of descriptions, in attempts that become smaller
 
 
-def truncate_schema(schema: Mapping[str, Any], most_bytes: int) -> Mapping[str, Any]:
-    """The schema itself where it has at most `most_bytes` as JSON, else the deepest cut of it that has.
+def truncate_schema(schema: Mapping[str, Any], max_bytes: int) -> Mapping[str, Any]:
+    """The schema itself if it has at most `max_bytes` as JSON, else with as many levels as fit.
 
-    Where not even the names of the arguments fit, all of them are shown all the same.
+    All names of the arguments remain, even if they do not fit.
     """
-    if _size(schema) <= most_bytes:
+    if _size(schema) <= max_bytes:
         return schema
     best: Mapping[str, Any] | None = None
-    for depth in range(1, _DEEPEST + 1):
-        made = _cut(schema, depth, most_bytes, _ROUGH[0])
-        if made is None or made == best:
+    for depth in range(1, _MAX_DEPTH + 1):
+        truncated = _truncate_to_depth(schema, depth, max_bytes, _DESCRIPTION_CHARS[0])
+        if truncated is None or truncated == best:
             break
-        best = made
+        best = truncated
     if best is not None:
         return best
-    for most_text in _ROUGH[1:]:
-        if (made := _cut(schema, 1, most_bytes, most_text)) is not None:
-            return made
-    smallest = _cut(schema, 0, None, 0)
-    assert smallest is not None  # noqa: S101  # without a bound there is always one
+    for max_text in _DESCRIPTION_CHARS[1:]:
+        if (truncated := _truncate_to_depth(schema, 1, max_bytes, max_text)) is not None:
+            return truncated
+    smallest = _truncate_to_depth(schema, 0, None, 0)
+    assert smallest is not None  # noqa: S101  # without a limit there always is one
     return smallest
 
 
@@ -57,107 +64,111 @@ _NESTED = MAPS | LISTS | INNER
 
 
 class _TooLargeError(Exception):
-    """The room is used up."""
+    """The size limit is exceeded."""
 
 
-def _cut(schema: Mapping[str, Any], depth: int, most_bytes: int | None, most_text: int) -> dict[str, Any] | None:
-    cutter = _Cutter(schema.get("$defs", {}), most_bytes, most_text)
+def _truncate_to_depth(
+    schema: Mapping[str, Any], depth: int, max_bytes: int | None, max_text: int
+) -> dict[str, Any] | None:
+    truncator = _Truncator(schema.get("$defs", {}), max_bytes, max_text)
     try:
         properties = {
-            name: cutter.part(rule, depth, frozenset()) for name, rule in schema.get("properties", {}).items()
+            name: truncator.part(rule, depth, frozenset()) for name, rule in schema.get("properties", {}).items()
         }
     except _TooLargeError:
         return None
-    made = {key: value for key, value in schema.items() if key in _TOP}
-    made = {**made, "properties": properties}
-    return made if most_bytes is None or _size(made) <= most_bytes else None
+    truncated = {key: value for key, value in schema.items() if key in _TOP_KEYS}
+    truncated = {**truncated, "properties": properties}
+    return truncated if max_bytes is None or _size(truncated) <= max_bytes else None
 
 
-class _Cutter:
-    """Writes schemas out in place, down to some depth."""
+class _Truncator:
+    """Copies schemas with their references inlined, down to a certain depth."""
 
-    def __init__(self, components: Mapping[str, Any], most_bytes: int | None, most_text: int) -> None:
-        self._components, self._left, self._most_text = components, most_bytes, most_text
+    def __init__(self, components: Mapping[str, Any], max_bytes: int | None, max_text: int) -> None:
+        self._components, self._remaining, self._max_text = components, max_bytes, max_text
 
-    def part(self, rule: Any, depth: int, seen: frozenset[str]) -> Any:
-        """One schema with `depth` levels of inner ones; `seen` are the components that it stands in."""
+    def part(self, rule: Any, depth: int, enclosing: frozenset[str]) -> Any:
+        """One schema with `depth` nested levels; `enclosing` are the components that contain it."""
         if isinstance(rule, bool):
             return rule
         if not isinstance(rule, Mapping):
             return {}
-        rule, seen, circles = self._in_place(rule, seen)
-        rule = {key: value for key, value in rule.items() if key not in _DROPPED}
-        kept = {key: value for key, value in rule.items() if key not in _NESTED}
+        rule, enclosing, is_recursive = self._inline(rule, enclosing)
+        rule = {key: value for key, value in rule.items() if key not in _DROPPED_KEYS}
+        shallow = {key: value for key, value in rule.items() if key not in _NESTED}
         inner = {key: value for key, value in rule.items() if key in _NESTED}
-        if "required" in kept and (depth <= 0 or circles):
-            del kept["required"]
-        self._shorten(kept)
-        if (depth <= 0 or circles) and inner:
-            return self._counted({**_open(kept), "description": _marked(kept)})
-        self._counted(kept)
+        if "required" in shallow and (depth <= 0 or is_recursive):
+            del shallow["required"]
+        self._shorten(shallow)
+        if (depth <= 0 or is_recursive) and inner:
+            return self._charge({**_unconstrained(shallow), "description": _truncated_description(shallow)})
+        self._charge(shallow)
         for key, value in inner.items():
-            made = self._inner(key, value, depth, seen)
+            truncated = self._inner(key, value, depth, enclosing)
             if key == "oneOf" and "anyOf" in inner:
-                kept.setdefault("allOf", [])
-                kept["allOf"] = [*kept["allOf"], {"anyOf": made}]
+                shallow.setdefault("allOf", [])
+                shallow["allOf"] = [*shallow["allOf"], {"anyOf": truncated}]
             elif key == "allOf":
-                kept["allOf"] = [*made, *kept.get("allOf", ())]
+                shallow["allOf"] = [*truncated, *shallow.get("allOf", ())]
             else:
-                kept["anyOf" if key == "oneOf" else key] = made  # two that were told apart may both fit, once cut
-        return kept
+                shallow["anyOf" if key == "oneOf" else key] = (
+                    truncated  # a value may satisfy two alternatives once they are truncated
+                )
+        return shallow
 
-    def _inner(self, key: str, value: Any, depth: int, seen: frozenset[str]) -> Any:
+    def _inner(self, key: str, value: Any, depth: int, enclosing: frozenset[str]) -> Any:
         if key in MAPS:
-            return {name: self.part(one, depth - 1, seen) for name, one in value.items()}
+            return {name: self.part(part, depth - 1, enclosing) for name, part in value.items()}
         if key in LISTS:
-            return [self.part(one, depth if len(value) == 1 else depth - 1, seen) for one in value]
-        return self.part(value, depth - 1, seen)
+            return [self.part(part, depth if len(value) == 1 else depth - 1, enclosing) for part in value]
+        return self.part(value, depth - 1, enclosing)
 
-    def _in_place(
-        self, rule: Mapping[str, Any], seen: frozenset[str]
+    def _inline(
+        self, rule: Mapping[str, Any], enclosing: frozenset[str]
     ) -> tuple[Mapping[str, Any], frozenset[str], bool]:
-        """The schema with what it refers to written out; whether that leads back into itself."""
-        made: dict[str, Any] = dict(rule)
-        while isinstance(made.get("$ref"), str):
-            name = made.pop("$ref").removeprefix("#/$defs/")
+        """The schema with its reference inlined, the components that contain it, and whether it is recursive."""
+        inlined: dict[str, Any] = dict(rule)
+        while isinstance(inlined.get("$ref"), str):
+            name = inlined.pop("$ref").removeprefix("#/$defs/")
             target = self._components.get(name)
-            if name in seen or len(seen) >= _LONGEST_CHAIN:
-                return {**made, "properties": {}}, seen, True
-            seen |= {name}
+            if name in enclosing or len(enclosing) >= _MAX_CHAIN:
+                return {**inlined, "properties": {}}, enclosing, True
+            enclosing |= {name}
             if not isinstance(target, Mapping):
-                return ({**made, "not": {}} if target is False else made), seen, False
-            both = made.keys() & target.keys() - {"description", "default", "examples", "deprecated"}
-            made = {**made, "allOf": [*made.get("allOf", ()), target]} if both else {**target, **made}
-        return made, seen, False
+                return ({**inlined, "not": {}} if target is False else inlined), enclosing, False
+            conflicts = inlined.keys() & target.keys() - {"description", "default", "examples", "deprecated"}
+            inlined = {**inlined, "allOf": [*inlined.get("allOf", ()), target]} if conflicts else {**target, **inlined}
+        return inlined, enclosing, False
 
-    def _shorten(self, kept: dict[str, Any]) -> None:
-        if "description" in kept:
-            told = brief(kept["description"], self._most_text) if self._most_text else ""
-            if told:
-                kept["description"] = told
+    def _shorten(self, shallow: dict[str, Any]) -> None:
+        if "description" in shallow:
+            description = shorten(shallow["description"], self._max_text) if self._max_text else ""
+            if description:
+                shallow["description"] = description
             else:
-                del kept["description"]
-        options = kept.get("enum")
-        if isinstance(options, list) and len(options) > _MOST_OPTIONS and self._left is not None:
-            del kept["enum"]
+                del shallow["description"]
+        options = shallow.get("enum")
+        if isinstance(options, list) and len(options) > _MAX_OPTIONS and self._remaining is not None:
+            del shallow["enum"]
             some = ", ".join(map(str, options[:8]))
-            kept["description"] = f"{kept.get('description', '')} One of {len(options)}: {some} …".strip()
-        if not self._most_text:
-            kept.pop("default", None)
-            kept.pop("deprecated", None)
+            shallow["description"] = f"{shallow.get('description', '')} One of {len(options)}: {some} …".strip()
+        if not self._max_text:
+            shallow.pop("default", None)
+            shallow.pop("deprecated", None)
 
-    def _counted(self, made: dict[str, Any]) -> dict[str, Any]:
-        if self._left is not None:
-            self._left -= _size(made)
-            if self._left < 0:
+    def _charge(self, part: dict[str, Any]) -> dict[str, Any]:
+        if self._remaining is not None:
+            self._remaining -= _size(part)
+            if self._remaining < 0:
                 raise _TooLargeError
-        return made
+        return part
 
 
-def _open(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """What a cut schema still says: its type and notes."""
-    return {key: value for key, value in kept.items() if key in ("type", "deprecated", "default")}
+def _unconstrained(shallow: Mapping[str, Any]) -> dict[str, Any]:
+    """What remains of a truncated schema: its type and annotations."""
+    return {key: value for key, value in shallow.items() if key in ("type", "deprecated", "default")}
 
 
-def _marked(kept: Mapping[str, Any]) -> str:
-    return f"{kept.get('description', '')} {_CUT_MARK}".strip()
+def _truncated_description(shallow: Mapping[str, Any]) -> str:
+    return f"{shallow.get('description', '')} {_TRUNCATION_NOTE}".strip()
