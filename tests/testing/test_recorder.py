@@ -282,10 +282,10 @@ def test_any_text_comes_back(
     tmp_path_factory: pytest.TempPathFactory, asked: str, said: str, args: str, as_json: bool
 ) -> None:
     path = tmp_path_factory.mktemp("recorded") / ("r.json" if as_json else "r.yaml")
-    request = RequestKey.made({"model": "m", "dialect": "text"}, [], [{"role": "user", "content": asked}])
+    request = RequestKey.build({"model": "m", "dialect": "text"}, [], [{"role": "user", "content": asked}])
     call = ToolCallText(name="add", arguments=args, id="c1")
     reply = ModelReply(text=said, tool_calls=(call,), usage=Usage(output_tokens=3), cost_usd=0.5, finish_reason="stop")
-    Recording(path).add(request, reply, anew=False)
+    Recording(path).add(request, reply, replace=False)
     again = Recording(path)
     assert again.replies(request.key) == (reply,)
     assert again.first is not None

@@ -41,7 +41,7 @@ def test_blocks_of_any_size_find_the_same_lines(
     for size in (1, 2, 3, 7, 1000):
         result = scanned(path, text, block_bytes=size)
         assert result is not None
-        assert ([found.line for found in result.found], result.whole) == (expected, True)
+        assert ([found.line for found in result.matches], result.whole) == (expected, True)
 
 
 def test_a_file_that_is_too_large_to_read_is_searched(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_file_that_is_too_large_to_read_is_searched(tmp_path: Path) -> None:
 def test_a_search_that_saw_only_a_part_says_so(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("line\n" * 1000 + "needle\n", encoding="utf-8")
     result = Workspace(tmp_path, WorkspaceLimits(search_bytes=500)).search("needle")
-    assert (result.found, result.searched, result.complete) == ((), 1, False)
+    assert (result.matches, result.searched, result.complete) == ((), 1, False)
 
 
 @pytest.mark.parametrize("data", [b"needle\0", b"needle \xff", b"needle \xe4\xbd"])
@@ -70,4 +70,4 @@ def test_the_first_lines_are_given_and_the_rest_is_told_to_be_there(tmp_path: Pa
     (tmp_path / "x").write_text("needle\n" * 10, encoding="utf-8")
     result = scanned(tmp_path / "x", "needle", at_most=4)
     assert result is not None
-    assert ([found.line for found in result.found], result.whole) == ([1, 2, 3, 4], False)
+    assert ([found.line for found in result.matches], result.whole) == ([1, 2, 3, 4], False)

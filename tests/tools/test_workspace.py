@@ -77,7 +77,7 @@ def test_s4_54_symbolic_links_lead_nowhere(workspace: Workspace, root: Path) -> 
     assert refused(lambda: workspace.entries("folder")) == "path_refused"
     assert (root.parent / "secret.txt").read_text() == "secret"
     assert not (root.parent / "new.txt").exists()
-    assert workspace.search("secret").found == ()
+    assert workspace.search("secret").matches == ()
     assert {entry.kind for entry in workspace.entries()[0] if entry.path in ("file", "folder")} == {"link"}
 
 
@@ -110,7 +110,7 @@ def test_pipes_and_sockets_are_refused_and_never_wait(
         for path in ("pipe", "socket", "notes"):
             assert refused(lambda path=path: workspace.read_text(path)) == "not_a_file"  # type: ignore[misc]
             assert refused(lambda path=path: workspace.write_text(path, "x")) == "not_a_file"  # type: ignore[misc]
-        assert workspace.search("x").found == ()
+        assert workspace.search("x").matches == ()
 
 
 def test_s4_54_a_file_swapped_for_a_link_after_the_listing_is_refused(workspace: Workspace, root: Path) -> None:
@@ -283,7 +283,7 @@ def test_listing_and_search_are_bounded(root: Path) -> None:
     entries, left_out, complete = small.entries(pattern="*.txt")
     assert (len(entries), left_out, complete) == (10, 20, True)
     result = small.search("needle")
-    assert (len(result.found), result.complete) == (5, False)
+    assert (len(result.matches), result.complete) == (5, False)
     assert not Workspace(root, WorkspaceLimits(scanned=5)).entries()[2]
     assert not Workspace(root, WorkspaceLimits(search_bytes=30)).search("nothing").complete
     ticks = iter(range(100))
@@ -301,4 +301,4 @@ def test_databases_are_never_opened_as_files(workspace: Workspace, root: Path, n
     with pytest.raises(ToolError, match="database"):
         workspace.read_text(name)
     (root / "runs.db").write_text("needle", encoding="utf-8")
-    assert not workspace.search("needle").found
+    assert not workspace.search("needle").matches

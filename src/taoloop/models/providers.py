@@ -304,10 +304,10 @@ def _key(provider: Provider, env: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _model(provider: Provider, env: Mapping[str, str]) -> str:
-    named = _value(env, provider.model_var)
-    if not named and provider.name == "azure":
-        named = _value(env, "OPENAI_MODEL")
-    return named or provider.default_model
+    model = _value(env, provider.model_var)
+    if not model and provider.name == "azure":
+        model = _value(env, "OPENAI_MODEL")
+    return model or provider.default_model
 
 
 def _own_name(name: str) -> str:

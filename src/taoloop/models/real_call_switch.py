@@ -17,7 +17,7 @@ VARIABLE = "TAOLOOP_NO_REAL_CALLS"
 
 _OFF = ("", "0", "false")
 _lock = Lock()
-_said: list[tuple[object, bool]] = []  # what open `with` blocks say, the innermost last; of the whole process
+_overrides: list[tuple[object, bool]] = []  # what open `with` blocks say, the innermost last; of the whole process
 
 
 def require_allowed(spec: str, env: Mapping[str, str] | None = None) -> None:
@@ -35,7 +35,7 @@ def forbidden_by(env: Mapping[str, str] | None = None) -> str:
     if is_set(os.environ if env is None else env):
         return f"the variable {VARIABLE}"
     with _lock:
-        return "forbid_real_calls()" if _said and not _said[-1][1] else ""
+        return "forbid_real_calls()" if _overrides and not _overrides[-1][1] else ""
 
 
 def is_set(env: Mapping[str, str]) -> bool:
@@ -75,11 +75,11 @@ def _refusal(spec: str, by: str) -> RealCallsForbidden:
 @contextmanager
 def real_calls(*, allowed: bool) -> Iterator[None]:
     """Forbid or allow real calls in this process, all its threads included, until the block ends."""
-    said = (object(), allowed)
+    override = (object(), allowed)
     with _lock:
-        _said.append(said)
+        _overrides.append(override)
     try:
         yield
     finally:
         with _lock:
-            _said.remove(said)
+            _overrides.remove(override)

@@ -33,8 +33,8 @@ def resolve_model(spec: str | None, env: Env | None = None) -> Model:
     make = _KINDS.get(kind)
     if make is None:
         near = suggest_names(kind, model_kinds(), at_most=1)
-        meant = f"Did you mean {near[0]!r}? " if near else ""
-        hint = f"{meant}Specs look like offline, scripted:FILE, openai:NAME."
+        suggestion = f"Did you mean {near[0]!r}? " if near else ""
+        hint = f"{suggestion}Specs look like offline, scripted:FILE, openai:NAME."
         raise UnknownName("model", chosen, model_kinds(), hint=hint)
     return make(rest, env)
 
@@ -51,8 +51,8 @@ def default_spec(env: Env) -> str:
         return OFFLINE if not chosen or is_provider(chosen) else chosen
     if chosen:
         return chosen
-    found = configured(env)
-    return found[0] if found else OFFLINE
+    providers = configured(env)
+    return providers[0] if providers else OFFLINE
 
 
 def mock_is_set(env: Env) -> bool:

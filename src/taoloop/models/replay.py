@@ -105,7 +105,7 @@ class ReplayModel:
 
     def check_used(self, replies: int) -> None:
         """Refuse a completed run that needed fewer replies than the recorded one."""
-        recorded = sum(isinstance(one, ModelReplied) for one in self._replies)
+        recorded = sum(isinstance(fact, ModelReplied) for fact in self._replies)
         if replies < recorded:
             raise ReplayDiverged(f"The run completed after {replies} of {recorded} recorded replies.")
 

@@ -126,20 +126,20 @@ def _packaged(language: str) -> PromptSet:
     return PromptSet(language=language, texts=texts)
 
 
-def _given_texts(given: Mapping[str, str]) -> dict[str, str]:
-    return {name: _checked(name, text.encode(), f"the prompt text {name!r}") for name, text in given.items()}
+def _given_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: _checked(name, text.encode(), f"the prompt text {name!r}") for name, text in texts.items()}
 
 
 def _own_texts(folder: Path, language: str) -> dict[str, str]:
     try:
         root = folder / language if (folder / language).is_dir() else folder
-        found = sorted(path for path in root.iterdir() if path.suffix == ".txt")
+        files = sorted(path for path in root.iterdir() if path.suffix == ".txt")
     except OSError as error:
         raise PromptError(
             f"The prompt folder {str(folder)!r} cannot be read: {error.strerror or error}.",
             hint="Give a folder with .txt files; copy the packaged ones to begin with.",
         ) from error
-    return {path.stem: _checked(path.stem, _bytes(path), str(path)) for path in found}
+    return {path.stem: _checked(path.stem, _bytes(path), str(path)) for path in files}
 
 
 def _bytes(path: Path) -> bytes:
@@ -160,8 +160,8 @@ def _bytes(path: Path) -> bytes:
 
 def _checked(name: str, content: bytes, where: str) -> str:
     """The text of a file, once its name and its placeholders are known to be right."""
-    places = _places_of(name)
-    if places is None:
+    placeholders = _places_of(name)
+    if placeholders is None:
         known = ", ".join([*_PLACES, *(f"{family}NAME" for family in _FAMILIES)])
         raise PromptError(f"{where}: there is no prompt text called {name!r}.", hint=f"Known: {known}.")
     try:
@@ -169,25 +169,27 @@ def _checked(name: str, content: bytes, where: str) -> str:
     except UnicodeDecodeError as error:
         raise PromptError(f"{where}: not a UTF-8 text (byte {error.start}).", hint="Save the file as UTF-8.") from error
     template = Template(text)
-    listed = ", ".join("$" + place for place in places) or "none"
+    listed = ", ".join("$" + placeholder for placeholder in placeholders) or "none"
     if not template.is_valid():
         raise PromptError(
             f"{where}: a dollar sign begins no placeholder.", hint=f"Write $$ for it. Placeholders: {listed}."
         )
     used = template.get_identifiers()
-    for place in used:
-        if place not in places:
+    for placeholder in used:
+        if placeholder not in placeholders:
             raise PromptError(
-                f"{where}: unknown placeholder ${place}.",
+                f"{where}: unknown placeholder ${placeholder}.",
                 hint=f"Placeholders of this text: {listed}; a dollar sign itself is written $$.",
             )
-    for place in _NEEDED.get(name, ()):
-        if place not in used:
-            raise PromptError(f"{where}: the placeholder ${place} is missing.", hint=f"It must have ${place}.")
+    for placeholder in _NEEDED.get(name, ()):
+        if placeholder not in used:
+            raise PromptError(
+                f"{where}: the placeholder ${placeholder} is missing.", hint=f"It must have ${placeholder}."
+            )
     return text.replace("\r\n", "\n").rstrip("\n")
 
 
 def _places_of(name: str) -> tuple[str, ...] | None:
     if name in _PLACES:
         return _PLACES[name]
-    return next((places for family, places in _FAMILIES.items() if name.startswith(family)), None)
+    return next((placeholders for family, placeholders in _FAMILIES.items() if name.startswith(family)), None)

@@ -246,7 +246,7 @@ class Runner:
             read_artifact=self._read_artifact,
             literals=partial(self._literals, call_id),
             progress=partial(self._progress, tool.name),
-            inside=inside,
+            parent_run=inside,
         )
 
     def _progress(self, name: str, text: str) -> None:

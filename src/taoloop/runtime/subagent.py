@@ -65,7 +65,7 @@ class AgentTool:
             ToolError: the run ended without being completed; `child_` and its status is the code.
         """
         whole = f"{task}\n\n{context}" if context.strip() else task
-        inside = call.inside
+        inside = call.parent_run
         if isinstance(inside, ParentRun):
             result = await self._run_inside(inside, whole, call.call_id)
         else:

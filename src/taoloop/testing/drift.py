@@ -67,8 +67,8 @@ class DriftInjector:
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the model behind it, or what drift made of it."""
         reply = await self._model.complete(replace(request, turn=request.turn - self._lost(request.trace)))
-        found = self.drift(request, reply)
-        return reply if found is None else found[1]
+        drifted = self.drift(request, reply)
+        return reply if drifted is None else drifted[1]
 
     def drift(self, request: ModelRequest, reply: ModelReply) -> tuple[Drift, ModelReply] | None:
         """The class that a reply drifts by, and what becomes of it; None where it stays as it is."""
@@ -78,13 +78,13 @@ class DriftInjector:
         decision = get_dialect(request.dialect).read(reply, request.tools)
         if isinstance(decision, Problem):
             return None
-        made = get_dialect(request.dialect).write(decision)
-        whole = replace(reply, text=made.text, tool_calls=made.tool_calls)
+        canonical = get_dialect(request.dialect).write(decision)
+        whole = replace(reply, text=canonical.text, tool_calls=canonical.tool_calls)
         sent = IntendedReply(decision=decision, dialect=request.dialect, cards=request.tools, reply=whole)
-        for one in chance.sample(self._classes, len(self._classes)):
-            corrupted = one.corrupt(sent)
+        for drift_class in chance.sample(self._classes, len(self._classes)):
+            corrupted = drift_class.corrupt(sent)
             if corrupted is not None and corrupted != whole:
-                return one, corrupted
+                return drift_class, corrupted
         return None
 
     def check_used(self, replies: int) -> None:

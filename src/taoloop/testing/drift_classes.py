@@ -52,8 +52,8 @@ class IntendedReply:
 
     def written(self, decision: Decision) -> ModelReply:
         """Another decision, written in the dialect's canonical form."""
-        made = get_dialect(self.dialect).write(decision)
-        return replace(self.reply, text=made.text, tool_calls=made.tool_calls)
+        canonical = get_dialect(self.dialect).write(decision)
+        return replace(self.reply, text=canonical.text, tool_calls=canonical.tool_calls)
 
 
 Corrupt = Callable[[IntendedReply], ModelReply | None]
@@ -93,11 +93,11 @@ def _syntax(write: Writer, finish_reason: str | None = None, *, open_end: bool =
         if sent.dialect == "native":
             arguments = None if sent.call is None else write(sent.call.args)
             return None if arguments is None else sent.arguments(arguments, finish_reason)
-        found = _object_at(sent.reply.text)
-        written = None if found is None else write(found[2])
-        if found is None or written is None:
+        span = _object_at(sent.reply.text)
+        written = None if span is None else write(span[2])
+        if span is None or written is None:
             return None
-        start, end, _ = found
+        start, end, _ = span
         return sent.text(sent.reply.text[:start] + written + ("" if open_end else sent.reply.text[end:]), finish_reason)
 
     return corrupt
@@ -135,8 +135,8 @@ def _call(change: Callable[[Call, ToolCard], Call | None]) -> Corrupt:
         call, card = sent.call, sent.card
         if call is None or card is None or not isinstance(call.args, dict) or not isinstance(sent.decision, Act):
             return None
-        made = change(call, card)
-        return None if made is None else sent.written(replace(sent.decision, calls=(made,)))
+        changed = change(call, card)
+        return None if changed is None else sent.written(replace(sent.decision, calls=(changed,)))
 
     return corrupt
 
@@ -157,8 +157,8 @@ def _extra_argument(call: Call, card: ToolCard) -> Call | None:
 
 
 def _missing_argument(call: Call, card: ToolCard) -> Call | None:
-    given = [name for name in card.required if name in call.args]
-    return replace(call, args={k: v for k, v in call.args.items() if k != given[-1]}) if given else None
+    present = [name for name in card.required if name in call.args]
+    return replace(call, args={k: v for k, v in call.args.items() if k != present[-1]}) if present else None
 
 
 def _placeholder(call: Call, card: ToolCard) -> Call | None:
@@ -240,16 +240,16 @@ def _python_call(sent: IntendedReply) -> ModelReply | None:
         isinstance(value, str | int) and not isinstance(value, bool) for value in call.args.values()
     ):
         return None
-    given = ", ".join(f"{name}={dumps(value)}" for name, value in call.args.items())
+    arguments = ", ".join(f"{name}={dumps(value)}" for name, value in call.args.items())
     head = f"Thought: {sent.decision.reason}\n" if sent.decision.reason and "\n" not in sent.decision.reason else ""
-    return sent.text(f"{head}Action: {call.tool}({given})")
+    return sent.text(f"{head}Action: {call.tool}({arguments})")
 
 
 def _fence(sent: IntendedReply) -> ModelReply | None:
-    found = _object_at(sent.reply.text) if sent.dialect in ("text", "json") else None
-    if found is None:
+    span = _object_at(sent.reply.text) if sent.dialect in ("text", "json") else None
+    if span is None:
         return None
-    start, end, _ = found
+    start, end, _ = span
     text = sent.reply.text
     return sent.text(
         f"{text[:start]}\n```json\n{text[start:end]}\n```".lstrip("\n") if start else f"```json\n{text}\n```"

@@ -29,11 +29,11 @@ class FakeEmbedder:
     def _vector(self, text: str) -> list[float]:
         total = [0.0] * self._dimensions
         for word in index_terms(text):
-            for place, number in enumerate(self._direction(self._synonyms.get(word, word))):
-                total[place] += number
+            for index, number in enumerate(self._direction(self._synonyms.get(word, word))):
+                total[index] += number
         length = math.sqrt(sum(number * number for number in total)) or 1.0
         return [number / length for number in total]
 
     def _direction(self, word: str) -> list[float]:
         bits = hashlib.shake_256(word.encode("utf-8", "surrogatepass")).digest((self._dimensions + 7) // 8)
-        return [1.0 if bits[place // 8] >> (place % 8) & 1 else -1.0 for place in range(self._dimensions)]
+        return [1.0 if bits[index // 8] >> (index % 8) & 1 else -1.0 for index in range(self._dimensions)]

@@ -15,10 +15,10 @@ class FakeNames:
 
     def __init__(self, names: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None) -> None:
         self._answers = {
-            host: [[one] if isinstance(one, str) else list(one) for one in given]
-            if any(not isinstance(one, str) for one in given)
-            else [[str(one) for one in given]]
-            for host, given in (names or {}).items()
+            host: [[address] if isinstance(address, str) else list(address) for address in addresses]
+            if any(not isinstance(address, str) for address in addresses)
+            else [[str(address) for address in addresses]]
+            for host, addresses in (names or {}).items()
         }
         self.asked: list[str] = []
 

@@ -103,11 +103,11 @@ class JournalContract:
         first = await journal.create("r1")
         await journal.append(first, [], [Artifact(ref="a", body="of the first")])
         await journal.append(await journal.create("r0"), events(STARTED))
-        taken = await journal.acquire("r1")
+        lease = await journal.acquire("r1")
         second = await journal.create("r1")
-        assert first.fence < taken.fence < second.fence
+        assert first.fence < lease.fence < second.fence
         assert await journal.artifact("r1", "a") is None
-        for lost in (first, taken):
+        for lost in (first, lease):
             await refused(FenceLost, journal.append(lost, events(STARTED)))
         await journal.append(second, events(STARTED), [Artifact(ref="a", body="of the second")])
         assert await journal.artifact("r1", "a") == Artifact(ref="a", body="of the second")
@@ -127,8 +127,8 @@ class JournalContract:
     async def test_a_run_that_has_gone_on_is_left_to_its_worker(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         await journal.append(lease, events(STARTED))
-        for seen in (0, 2):
-            await refused(FenceLost, journal.acquire("r1", at=seen))
+        for last_seq in (0, 2):
+            await refused(FenceLost, journal.acquire("r1", at=last_seq))
         await journal.append(lease, events(note(1), start=1))  # it lost nothing by it
         assert (await journal.acquire("r1", at=2)).fence > lease.fence
         await refused(FenceLost, journal.append(lease, events(note(2), start=2)))
@@ -145,7 +145,7 @@ class JournalContract:
 
     @contract
     async def test_every_field_of_an_event_comes_back(self, journal: Journal) -> None:
-        kept = events(
+        stored = events(
             STARTED,
             ModelReplied(
                 step=1,
@@ -170,8 +170,8 @@ class JournalContract:
             Resumed(limits=Limits(max_steps=9), approved_tiers=("write",)),
             at=1_234_567_890.123456,
         )
-        await journal.append(await journal.create("r1"), kept)
-        assert await journal.load("r1") == kept
+        await journal.append(await journal.create("r1"), stored)
+        assert await journal.load("r1") == stored
 
     @contract
     async def test_any_text_comes_back(self, journal: Journal) -> None:
@@ -187,16 +187,16 @@ class JournalContract:
     @contract
     async def test_order_holds_over_many_appends(self, journal: Journal) -> None:
         lease = await journal.create("r1")
-        kept = events(STARTED, *(note(number) for number in range(1, 120)))
+        stored = events(STARTED, *(note(number) for number in range(1, 120)))
         for start in range(0, 120, 7):  # past 9 and 99: the order is of numbers, not of text
-            await journal.append(lease, kept[start : start + 7])
-        assert await journal.load("r1") == kept
+            await journal.append(lease, stored[start : start + 7])
+        assert await journal.load("r1") == stored
 
     @contract
     async def test_what_was_loaded_is_the_callers_own(self, journal: Journal) -> None:
-        given = events(STARTED)
-        await journal.append(await journal.create("r1"), given)
-        given.clear()
+        appended = events(STARTED)
+        await journal.append(await journal.create("r1"), appended)
+        appended.clear()
         (await journal.load("r1")).clear()
         assert await journal.load("r1") == events(STARTED)
 
@@ -250,11 +250,11 @@ class JournalContract:
         lease = await journal.create("r1")
         await refused(IllegalEvent, journal.append(lease, events(STARTED, start=1)))
         await journal.append(lease, events(STARTED, note(1)))
-        late, again = events(note(3), start=3), events(note(1), start=1)
+        late, repeated = events(note(3), start=3), events(note(1), start=1)
         torn = [*events(note(2), start=2), *events(note(4), start=4)]
         turned = events(note(2), note(3), start=2)[::-1]
         twice = events(note(2), start=2) * 2
-        for wrong in (late, again, torn, turned, twice):
+        for wrong in (late, repeated, torn, turned, twice):
             await refused(IllegalEvent, journal.append(lease, wrong, [Artifact(ref="a", body="b")]))
         assert await journal.load("r1") == events(STARTED, note(1))
         assert await journal.artifact("r1", "a") is None
@@ -340,12 +340,12 @@ class JournalContract:
     async def test_a_run_that_nobody_edited_is_whole_and_its_head_is_that_of_its_events(self, journal: Journal) -> None:
         lease = await journal.create("r1")
         assert (await journal.verify("r1")).head == head_of("r1", [])
-        kept = Artifact(ref="obs_c1", body="the whole")
-        digest = sha256(kept.body.encode()).hexdigest()
-        named = Observed(call_id="c1", ok=True, output="the…", artifact=kept.ref, output_digest=digest)
-        course: list[Fact] = [STARTED, note(1), named, Paused(reason="p"), Resumed(), note(5)]
+        artifact = Artifact(ref="obs_c1", body="the whole")
+        digest = sha256(artifact.body.encode()).hexdigest()
+        observed = Observed(call_id="c1", ok=True, output="the…", artifact=artifact.ref, output_digest=digest)
+        course: list[Fact] = [STARTED, note(1), observed, Paused(reason="p"), Resumed(), note(5)]
         for seq, fact in enumerate(course):
-            await journal.append(lease, events(fact, start=seq), [kept] if fact is named else [])
+            await journal.append(lease, events(fact, start=seq), [artifact] if fact is observed else [])
             report = await journal.verify("r1")
             assert report.whole, report.flaws
             assert (report.events, report.head) == (seq + 1, head_of("r1", events(*course[: seq + 1])))
@@ -383,8 +383,8 @@ class JournalContract:
             return_exceptions=True,
         )
         assert [type(outcome) for outcome in outcomes if outcome is not None] == [FenceLost, IllegalEvent]
-        kept = [len(await journal.load(f"r{number}")) for number in range(8)]
-        assert kept == [1, 1, 1, 0, 1, 0, 1, 1]
+        counts = [len(await journal.load(f"r{number}")) for number in range(8)]
+        assert counts == [1, 1, 1, 0, 1, 0, 1, 1]
 
     @contract
     async def test_of_two_who_append_the_same_event_one_wins(self, journal: Journal) -> None:

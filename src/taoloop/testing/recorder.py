@@ -89,22 +89,22 @@ class Recorder:
                 recorded request that is most like it.
         """
         masks = RequestMasks.of(request, self._env, self._ignore)
-        asked = RequestKey.of(request, self.spec, masks)
-        times = self._asked[asked.key]
-        self._asked[asked.key] += 1
-        recorded = self._recording.replies(asked.key)
+        key = RequestKey.of(request, self.spec, masks)
+        times = self._asked[key.key]
+        self._asked[key.key] += 1
+        recorded = self._recording.replies(key.key)
         if recorded and self._mode != "record":
-            reply = masks.shown(recorded[min(times, len(recorded) - 1)])
+            reply = masks.mask_reply(recorded[min(times, len(recorded) - 1)])
             _tell(reply, request)
             return reply
         if why := self._not_asked():
             raise ReplayDiverged(
                 f"This request ({request.purpose}, turn {request.turn}) is not recorded in {str(self._path)!r}, and "
                 f"{why}. Record it with mode='auto', or see why the run asks something else now. "
-                f"{self._recording.difference(asked)}"
+                f"{self._recording.difference(key)}"
             )
         reply = await self._real().complete(request)
-        self._recording.add(asked, masks.hidden(reply), anew=self._mode == "record" and times == 0)
+        self._recording.add(key, masks.hidden(reply), replace=self._mode == "record" and times == 0)
         return reply
 
     def check_used(self, replies: int) -> None:
@@ -137,9 +137,9 @@ class Recorder:
 
 
 def _patterns(ignore: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-    given = [ignore] if isinstance(ignore, str) else ignore
+    patterns = [ignore] if isinstance(ignore, str) else ignore
     try:
-        return tuple(re.compile(pattern) for pattern in given)
+        return tuple(re.compile(pattern) for pattern in patterns)
     except re.error as error:
         raise ConfigError(f"ignore={ignore!r} holds no regular expressions: {error}.") from error
 

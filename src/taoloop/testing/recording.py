@@ -27,7 +27,7 @@ _IN_THIS_PROCESS = Lock()
 class Exchange:
     """One request and the replies to it, in the order in which they came."""
 
-    asked: RequestKey
+    request: RequestKey
     replies: tuple[ModelReply, ...]
 
 
@@ -42,33 +42,36 @@ class Recording:
     @property
     def first(self) -> RequestKey | None:
         """The first request, if there is any."""
-        return next((exchange.asked for exchange in self._exchanges.values()), None)
+        return next((exchange.request for exchange in self._exchanges.values()), None)
 
     def has(self, purpose: Purpose) -> bool:
         """Whether a request of this purpose was recorded."""
-        return any(exchange.asked.about["purpose"] == purpose for exchange in self._exchanges.values())
+        return any(exchange.request.about["purpose"] == purpose for exchange in self._exchanges.values())
 
     def replies(self, key: str) -> tuple[ModelReply, ...]:
         """The replies to a request; empty if it was not recorded."""
-        found = self._exchanges.get(key)
-        return found.replies if found is not None else ()
+        exchange = self._exchanges.get(key)
+        return exchange.replies if exchange is not None else ()
 
-    def add(self, asked: RequestKey, reply: ModelReply, *, anew: bool) -> None:
+    def add(self, request: RequestKey, reply: ModelReply, *, replace: bool) -> None:
         """Keep a reply behind the others to the same request, or in their place (`anew`), and write the file."""
         with _IN_THIS_PROCESS, _alone(self.path):
             self._load()
-            before = () if anew else self.replies(asked.key)
-            self._exchanges[asked.key] = Exchange(asked, (*before, reply))
+            before = () if replace else self.replies(request.key)
+            self._exchanges[request.key] = Exchange(request, (*before, reply))
             _write(self.path, _document(list(self._exchanges.values())))
 
-    def difference(self, asked: RequestKey) -> str:
+    def difference(self, request: RequestKey) -> str:
         """How a request differs from the one recorded that is most like it, in a few lines."""
         if not self._exchanges:
             return "Nothing is recorded there."
-        nearest = max((exchange.asked for exchange in self._exchanges.values()), key=lambda one: _likeness(one, asked))
-        found = list(unified_diff(nearest.lines(), asked.lines(), "recorded", "asked", n=0, lineterm=""))[2:]
+        nearest = max(
+            (exchange.request for exchange in self._exchanges.values()),
+            key=lambda candidate: _likeness(candidate, request),
+        )
+        lines = list(unified_diff(nearest.lines(), request.lines(), "recorded", "asked", n=0, lineterm=""))[2:]
         lines = [
-            line if len(line) <= _DIFF_CHARS else f"{line[: _DIFF_CHARS - 1]}…" for line in found if line[0] in "+-"
+            line if len(line) <= _DIFF_CHARS else f"{line[: _DIFF_CHARS - 1]}…" for line in lines if line[0] in "+-"
         ]
         more = [f"… and {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
         return "\n".join(
@@ -92,35 +95,39 @@ class Recording:
             ) from error
 
 
-def _likeness(one: RequestKey, other: RequestKey) -> tuple[int, int, int]:
+def _likeness(candidate: RequestKey, other: RequestKey) -> tuple[int, int, int]:
     """How many messages in a row are the same from the beginning, and what else is."""
     same = 0
-    for mine, theirs in zip(one.messages, other.messages, strict=False):
+    for mine, theirs in zip(candidate.messages, other.messages, strict=False):
         if mine != theirs:
             break
         same += 1
-    about = sum(one.about.get(name) == value for name, value in other.about.items())
-    return same, about + (one.tools == other.tools), -abs(len(one.messages) - len(other.messages))
+    about = sum(candidate.about.get(name) == value for name, value in other.about.items())
+    return same, about + (candidate.tools == other.tools), -abs(len(candidate.messages) - len(other.messages))
 
 
 def _document(exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """The content of the file. What a request shares with an earlier one stands there once."""
-    toolsets = {digest(list(one.asked.tools)): list(one.asked.tools) for one in exchanges if one.asked.tools}
+    toolsets = {
+        digest(list(exchange.request.tools)): list(exchange.request.tools)
+        for exchange in exchanges
+        if exchange.request.tools
+    }
     prefixes: dict[str, str] = {}
     rows: list[dict[str, Any]] = []
-    for one in exchanges:
-        asked = one.asked
-        ends = [digest(list(asked.messages[:length])) for length in range(len(asked.messages) + 1)]
+    for exchange in exchanges:
+        request = exchange.request
+        ends = [digest(list(request.messages[:length])) for length in range(len(request.messages) + 1)]
         shared = next((n for n in range(len(ends) - 1, 0, -1) if ends[n] in prefixes), 0)
-        row: dict[str, Any] = {"key": asked.key, **asked.about}
-        if asked.tools:
-            row["tools"] = digest(list(asked.tools))
+        row: dict[str, Any] = {"key": request.key, **request.about}
+        if request.tools:
+            row["tools"] = digest(list(request.tools))
         if shared:
             row["after"] = prefixes[ends[shared]]
-        row["messages"] = list(asked.messages[shared:])
-        row["replies"] = [_reply_row(reply) for reply in one.replies]
+        row["messages"] = list(request.messages[shared:])
+        row["replies"] = [_reply_row(reply) for reply in exchange.replies]
         rows.append(row)
-        prefixes.setdefault(ends[-1], asked.key)
+        prefixes.setdefault(ends[-1], request.key)
     return {"recording": VERSION} | ({"tools": toolsets} if toolsets else {}) | {"exchanges": rows}
 
 
@@ -130,16 +137,16 @@ def _exchanges(content: Any) -> dict[str, Exchange]:
     if content["recording"] != VERSION:
         raise ValueError(f"it has the version {content['recording']!r}, this taoloop reads {VERSION}")
     toolsets = content.get("tools") or {}
-    made: dict[str, Exchange] = {}
+    by_key: dict[str, Exchange] = {}
     for row in content["exchanges"]:
-        left = dict(row)
-        key, replies = left.pop("key"), tuple(_reply(reply) for reply in left.pop("replies"))
-        before = made[left.pop("after")].asked.messages if "after" in left else ()
-        messages = [*before, *left.pop("messages")]
-        tools = toolsets[left.pop("tools")] if "tools" in left else []
-        asked = RequestKey.made(left, tools, messages)
-        made[key] = Exchange(replace(asked, key=key), replies)
-    return made
+        rest = dict(row)
+        key, replies = rest.pop("key"), tuple(_reply(reply) for reply in rest.pop("replies"))
+        before = by_key[rest.pop("after")].request.messages if "after" in rest else ()
+        messages = [*before, *rest.pop("messages")]
+        tools = toolsets[rest.pop("tools")] if "tools" in rest else []
+        request = RequestKey.build(rest, tools, messages)
+        by_key[key] = Exchange(replace(request, key=key), replies)
+    return by_key
 
 
 def _reply_row(reply: ModelReply) -> dict[str, Any]:

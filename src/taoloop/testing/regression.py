@@ -65,21 +65,21 @@ def recorded_run(path: Path | str, run_id: str | None = None) -> Trace:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The recorded run {str(path)!r} cannot be read: {error}.") from error
     events: list[Event] = []
-    named = ""
+    recorded_id = ""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
             events.append(Event(len(events), float(record["at"]), fact_of_record(record)))
-            named = named or str(record["run_id"])
+            recorded_id = recorded_id or str(record["run_id"])
         except (ValueError, KeyError, TypeError, AttributeError, JournalCorrupt) as error:
             raise ConfigError(
                 f"{path}:{number}: this line is no event of a run: {error}.",
                 hint="Record one with: tao show RUN_ID --json > FILE",
             ) from error
     try:
-        return Trace(named, events)
+        return Trace(recorded_id, events)
     except IllegalEvent as error:
         raise ConfigError(f"{path}: these events are no run: {error}") from error
 
@@ -105,11 +105,11 @@ def assert_same_decisions(recorded: Result | Trace | Path | str, agent: Agent | 
         for decided in replay(now):
             fact = decided.recorded.fact
             judged = judging.otherwise(fact) if judging is not None and isinstance(fact, ActionRequested) else None
-            found, wanted = judged or _essence(decided.decided), _essence(fact)
+            actual, expected = judged or _essence(decided.decided), _essence(fact)
             if judging is not None:
-                judging.seen.append(decided.recorded)
-            if found != wanted:
-                raise AssertionError(_message(f"{where}, {_place(decided.recorded)}", trace, wanted, found))
+                judging.trace.append(decided.recorded)
+            if actual != expected:
+                raise AssertionError(_message(f"{where}, {_describe_event(decided.recorded)}", trace, expected, actual))
     except (ReplayDiverged, IllegalEvent) as error:
         raise AssertionError(f"{where} goes another way now: {error}") from error
 
@@ -120,11 +120,11 @@ class _Judging:
 
     recorded: Trace
     agent: Agent
-    seen: Trace
+    trace: Trace
 
     def otherwise(self, fact: ActionRequested) -> Mapping[str, Any] | None:
         """What is decided now where it is not what was recorded; None where arguments are taken, or refused, alike."""
-        call, view = self._asked(fact), self.recorded.calls[fact.call_id]
+        call, view = self._requested_call(fact), self.recorded.calls[fact.call_id]
         fault = view.observed.error if view.observed is not None else None
         was_invalid = fact.verdict == "deny" and fault is not None and fault.code in InvalidArguments.codes
         if call is None or fact.tool not in self.agent.toolbox:
@@ -140,16 +140,16 @@ class _Judging:
         return self._verdict(fact) if fault is None or fault.code != TOOL_CALL_LIMIT else None
 
     def _verdict(self, fact: ActionRequested) -> Mapping[str, Any] | None:
-        card = self.seen.card(fact.tool)
+        card = self.trace.card(fact.tool)
         if card is None:
             return None
         call, filled = Call(tool=fact.tool, args=fact.args), fact.written is not None
-        verdict = judge(self.seen, call, card, rules=tuple(self.agent.rules), filled=filled)
+        verdict = judge(self.trace, call, card, rules=tuple(self.agent.rules), filled=filled)
         return None if verdict.kind == fact.verdict else {**_essence(fact), "verdict": verdict.kind}
 
-    def _asked(self, fact: ActionRequested) -> Call | None:
+    def _requested_call(self, fact: ActionRequested) -> Call | None:
         """The call as the model wrote it; None where that is not what was judged (handles stood in it)."""
-        step = next((one for one in self.recorded.steps if one.number == fact.step), None)
+        step = next((step_view for step_view in self.recorded.steps if step_view.number == fact.step), None)
         if step is None or not isinstance(step.decision, Act) or fact.written is not None:
             return None
         index = next(i for i, call in enumerate(step.calls) if call.requested is fact)
@@ -172,10 +172,10 @@ def _under(trace: Trace, started: RunStarted, agent: Agent) -> Trace:
     own = started.agent
     unbound = replace(agent, model=ReplayModel(()), fallback=(), dialect=own.dialect, language=own.language)  # no key
     spec = unbound.spec_for(trace.task)
-    kept: dict[str, Any] = {name: getattr(own, name) for name in _OF_THE_RUN}
+    limits: dict[str, Any] = {name: getattr(own, name) for name in _OF_THE_RUN}
     allowed = {card.name for card in own.tools}  # a run may have had only some of the tools
     tools = tuple(card for card in spec.tools if card.name in allowed)
-    fact = replace(started, agent=replace(spec, tools=tools, **kept))
+    fact = replace(started, agent=replace(spec, tools=tools, **limits))
     return Trace(trace.run_id, [trace.events[0]._replace(fact=fact), *trace.events[1:]])
 
 
@@ -207,13 +207,13 @@ def _plain(value: Any) -> Any:
     return pydantic_core.to_jsonable_python(value, fallback=str)
 
 
-def _place(event: Event) -> str:
+def _describe_event(event: Event) -> str:
     step = event_record("", event).get("step")
     return f"event {event.seq}" if step is None else f"step {step}, event {event.seq}"
 
 
-def _message(where: str, trace: Trace, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    lines = unified_diff(_lines(wanted), _lines(found), "recorded", "today", lineterm="", n=20)
+def _message(where: str, trace: Trace, expected: Mapping[str, Any], actual: Mapping[str, Any]) -> str:
+    lines = unified_diff(_lines(expected), _lines(actual), "recorded", "today", lineterm="", n=20)
     return "\n".join([f"{where} ({trace.task[:60]!r}): the decision is another one now.", *lines])
 
 

@@ -45,8 +45,8 @@ class RequestMasks:
             if len(value) >= _SECRET_CHARS and _SECRET_NAME.search(name)
         ]
         longest_first = sorted(secrets, key=lambda pair: -len(pair[0]))
-        kept = tuple(pair for pair in pairs if len(pair[0]) >= _SECRET_CHARS)
-        return cls(kept, tuple(longest_first), tuple(ignore))
+        long_enough = tuple(pair for pair in pairs if len(pair[0]) >= _SECRET_CHARS)
+        return cls(long_enough, tuple(longest_first), tuple(ignore))
 
     def hide(self, text: str) -> str:
         """The text as it may be kept."""
@@ -68,7 +68,7 @@ class RequestMasks:
         calls = tuple(replace(call, arguments=self.hide(call.arguments)) for call in reply.tool_calls)
         return replace(reply, text=self.hide(reply.text), tool_calls=calls, thinking="")
 
-    def shown(self, reply: ModelReply) -> ModelReply:
+    def mask_reply(self, reply: ModelReply) -> ModelReply:
         """A kept reply as it would stand in this run."""
         calls = tuple(replace(call, arguments=self.show(call.arguments)) for call in reply.tool_calls)
         return replace(reply, text=self.show(reply.text), tool_calls=calls)
@@ -100,10 +100,10 @@ class RequestKey:
             {"name": card.name, "description": describe(card), "parameters": _plain(card.input_schema)}
             for card in cards
         ]
-        return cls.made(about, tools, [_message(message, masks) for message in request.messages])
+        return cls.build(about, tools, [_message(message, masks) for message in request.messages])
 
     @classmethod
-    def made(
+    def build(
         cls, about: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], messages: Sequence[Mapping[str, Any]]
     ) -> RequestKey:
         """A request from its parts."""
@@ -126,12 +126,12 @@ def digest(value: Any) -> str:
 
 
 def _message(message: Message, masks: RequestMasks) -> dict[str, Any]:
-    made: dict[str, Any] = {"role": message.role, "content": masks.hide(message.content)}
+    masked: dict[str, Any] = {"role": message.role, "content": masks.hide(message.content)}
     if message.tool_calls:
-        made["tool_calls"] = [_call(call, masks) for call in message.tool_calls]
+        masked["tool_calls"] = [_call(call, masks) for call in message.tool_calls]
     if message.tool_call_id is not None:
-        made["tool_call_id"] = message.tool_call_id
-    return made
+        masked["tool_call_id"] = message.tool_call_id
+    return masked
 
 
 def _call(call: ToolCallText, masks: RequestMasks) -> dict[str, Any]:

@@ -42,8 +42,8 @@ def requested(ran: Ran) -> list[tuple[str, Any]]:
 
 def observations(ran: Ran) -> list[tuple[str, bool, str]]:
     """What came back, in the order of the calls: tool, whether it is ok, and the output or the error in one line."""
-    seen = [(call.requested.tool, call.observed) for call in _all(ran)]
-    return [(tool, observed.ok, observation_text(observed)) for tool, observed in seen if observed is not None]
+    pairs = [(call.requested.tool, call.observed) for call in _all(ran)]
+    return [(tool, observed.ok, observation_text(observed)) for tool, observed in pairs if observed is not None]
 
 
 def calls_above(ran: Ran, tier: Tier) -> list[tuple[str, Any]]:
@@ -54,13 +54,13 @@ def calls_above(ran: Ran, tier: Tier) -> list[tuple[str, Any]]:
     ]
 
 
-def in_order(ran: Ran, *wanted: Wanted) -> bool:
+def in_order(ran: Ran, *expected: Wanted) -> bool:
     """Whether these calls ran one after the other, others between them or not.
 
     An argument that is not named may have any value: `in_order(result, "search", ("order", {"item": "tea"}))`.
     """
-    left = iter(calls(ran))
-    return all(any(_fits(one, call) for call in left) for one in wanted)
+    remaining = iter(calls(ran))
+    return all(any(_fits(pattern, call) for call in remaining) for pattern in expected)
 
 
 def violations(ran: Ran) -> list[str]:
@@ -71,7 +71,7 @@ def violations(ran: Ran) -> list[str]:
     and there is one end.
     """
     trace = _trace(ran)
-    found: list[str] = []
+    problems: list[str] = []
     known: dict[str, ActionRequested] = {}
     marks: set[tuple[str, str]] = set()
     ended = 0
@@ -82,17 +82,17 @@ def violations(ran: Ran) -> list[str]:
             known[fact.call_id] = fact
         elif isinstance(fact, ApprovalGiven | ApprovalRefused | ActionStarted | Observed):
             if fact.call_id not in known:
-                found.append(f"{where}: {fact.call_id} was never requested")
+                problems.append(f"{where}: {fact.call_id} was never requested")
                 continue
-            found += [f"{where}: {what}" for what in _wrong(fact, known[fact.call_id], marks)]
+            problems += [f"{where}: {what}" for what in _wrong(fact, known[fact.call_id], marks)]
             marks.add((fact.kind, fact.call_id))
         elif isinstance(fact, Finished):
             ended += 1
         elif isinstance(fact, Resumed):
             ended = 0
     if ended > 1 or (ended == 0 and trace.paused is None):
-        found.append(f"the run has {ended} ends")
-    return found
+        problems.append(f"the run has {ended} ends")
+    return problems
 
 
 @contextmanager
@@ -126,10 +126,10 @@ def _has_run(call: CallView) -> bool:
     return not refused and (call.observed is not None or call.attempts > 0)
 
 
-def _fits(wanted: Wanted, call: tuple[str, Any]) -> bool:
-    if isinstance(wanted, str):
-        return wanted == call[0]
-    tool, some = wanted
+def _fits(pattern: Wanted, call: tuple[str, Any]) -> bool:
+    if isinstance(pattern, str):
+        return pattern == call[0]
+    tool, some = pattern
     args = call[1]
     return tool == call[0] and isinstance(args, dict) and all(k in args and args[k] == v for k, v in some.items())
 

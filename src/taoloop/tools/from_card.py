@@ -62,21 +62,21 @@ def tool_from_card(card: ToolCard, handler: Callable[..., Any], probe: Callable[
 def _parameters(card: ToolCard, handler: Callable[..., Any]) -> tuple[str | None, frozenset[str] | None]:
     """The parameter for the context, and the arguments that the handler takes (None for any)."""
     try:
-        asked = parameters(handler)
+        declared = parameters(handler)
     except (TypeError, ValueError):
         return None, None
     context = None
-    named: dict[str, bool] = {}
+    required: dict[str, bool] = {}
     takes_any = False
-    for parameter in asked:
+    for parameter in declared:
         if is_context(parameter.annotation):
             context = parameter.name
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
             takes_any = True
         elif parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY):
-            named[parameter.name] = parameter.default is inspect.Parameter.empty
-    unfilled = [name for name, needed in named.items() if needed and name not in card.required]
-    unknown = [] if takes_any else [name for name in card.parameters if name not in named]
+            required[parameter.name] = parameter.default is inspect.Parameter.empty
+    unfilled = [name for name, needed in required.items() if needed and name not in card.required]
+    unknown = [] if takes_any else [name for name in card.parameters if name not in required]
     if unfilled or unknown or context in card.parameters:
         problem = (
             f"its parameter {unfilled[0]!r} is not required by the schema"
@@ -87,7 +87,7 @@ def _parameters(card: ToolCard, handler: Callable[..., Any]) -> tuple[str | None
             f"The handler of {card.name!r} does not fit its input schema: {problem}.",
             hint="Give the handler one parameter per argument, with a default where it is optional.",
         )
-    return context, None if takes_any else frozenset(named)
+    return context, None if takes_any else frozenset(required)
 
 
 def _checker(card: ToolCard, accepted: frozenset[str] | None) -> Checker:
@@ -95,12 +95,12 @@ def _checker(card: ToolCard, accepted: frozenset[str] | None) -> Checker:
 
     def check(raw: bytes) -> Mapping[str, Any]:
         args: dict[str, Any] = pydantic_core.from_json(raw)
-        found = findings(validator, args)
+        problems = findings(validator, args)
         if accepted is not None:
-            found += [f"{name!r} is not a known argument" for name in args if name not in accepted]
-        if found:
+            problems += [f"{name!r} is not a known argument" for name in args if name not in accepted]
+        if problems:
             raise InvalidArguments(
-                f"The arguments of {card.name!r} do not fit: {listed(found)}.",
+                f"The arguments of {card.name!r} do not fit: {listed(problems)}.",
                 hint=f"Expected: {expected_form(card)}",
             )
         return args
@@ -116,9 +116,9 @@ def _output_checker(name: str, schema: Mapping[str, Any]) -> OutputChecker:
             plain = pydantic_core.to_jsonable_python(result)
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError):
             return  # `render` says it better
-        if found := findings(validator, plain):
+        if problems := findings(validator, plain):
             raise InvalidOutput(
-                f"{name!r} ran, but its result does not fit what it declares: {listed(found)}.",
+                f"{name!r} ran, but its result does not fit what it declares: {listed(problems)}.",
                 hint="The call was carried out; do not repeat it only because of this.",
             )
 
@@ -133,25 +133,25 @@ def card_from_mapping(mapping: Mapping[str, Any], where: str) -> ToolCard:
     Raises:
         ToolDefinitionError: a field is unknown, missing or of the wrong type; names it.
     """
-    given = _record(ToolCard, mapping, where)
+    fields = _record(ToolCard, mapping, where)
     for name, shape in (("errors", ErrorCard), ("examples", ExampleCard)):
-        if name in given:
-            given[name] = tuple(
-                shape(**_record(shape, item, f"{where}: {name}[{index}]")) for index, item in enumerate(given[name])
+        if name in fields:
+            fields[name] = tuple(
+                shape(**_record(shape, item, f"{where}: {name}[{index}]")) for index, item in enumerate(fields[name])
             )
-    if given.get("tier") is not None and given["tier"] not in TIERS:
-        raise _wrong(where, "tier", f"one of {', '.join(TIERS)}", given["tier"])
-    if given.get("approval") not in (None, "required"):
-        raise _wrong(where, "approval", "required", given["approval"])
+    if fields.get("tier") is not None and fields["tier"] not in TIERS:
+        raise _wrong(where, "tier", f"one of {', '.join(TIERS)}", fields["tier"])
+    if fields.get("approval") not in (None, "required"):
+        raise _wrong(where, "approval", "required", fields["approval"])
     for name in ("timeout_s", "max_input_bytes", "max_preview_chars"):
-        if name in given and not given[name] > 0:
-            raise _wrong(where, name, "more than 0", given[name])
-    if isinstance(given.get("egress"), list | tuple):
-        if not all(isinstance(name, str) for name in given["egress"]):
-            raise _wrong(where, "egress", _KINDS["egress"][1], given["egress"])
-        given["egress"] = tuple(given["egress"])
-    require_name(given["name"])
-    return ToolCard(**given)
+        if name in fields and not fields[name] > 0:
+            raise _wrong(where, name, "more than 0", fields[name])
+    if isinstance(fields.get("egress"), list | tuple):
+        if not all(isinstance(name, str) for name in fields["egress"]):
+            raise _wrong(where, "egress", _KINDS["egress"][1], fields["egress"])
+        fields["egress"] = tuple(fields["egress"])
+    require_name(fields["name"])
+    return ToolCard(**fields)
 
 
 _NOT_DECLARED = ("performed_by",)  # whoever asks for a run says it of tools of their own
@@ -189,12 +189,12 @@ _KINDS: dict[str, tuple[type[Any] | tuple[type[Any], ...], str]] = {
 }
 
 
-def _record(shape: type[Any], given: Any, where: str) -> dict[str, Any]:
+def _record(shape: type[Any], record: Any, where: str) -> dict[str, Any]:
     """The fields of a dataclass from plain data, each known and of its kind."""
-    if not isinstance(given, Mapping):
-        raise ToolDefinitionError(f"{where}: a mapping is expected, not {type(given).__name__}.")
+    if not isinstance(record, Mapping):
+        raise ToolDefinitionError(f"{where}: a mapping is expected, not {type(record).__name__}.")
     known = {field.name: field for field in fields(shape) if field.name not in _NOT_DECLARED}
-    for name, value in given.items():
+    for name, value in record.items():
         if name not in known:
             near = suggest_names(str(name), known, at_most=1)
             raise ToolDefinitionError(
@@ -205,9 +205,9 @@ def _record(shape: type[Any], given: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, kind) or (isinstance(value, bool) and "number" in expected):
             raise _wrong(where, name, expected, value)
     for name, field in known.items():
-        if field.default is MISSING and field.default_factory is MISSING and name not in given:
+        if field.default is MISSING and field.default_factory is MISSING and name not in record:
             raise ToolDefinitionError(f"{where}: the field {name!r} is missing.")
-    return dict(given)
+    return dict(record)
 
 
 def _wrong(where: str, name: str, expected: str, value: Any) -> ToolDefinitionError:

@@ -50,9 +50,9 @@ def cards_from_functions(
     names: dict[str, str] = {}
     renamed: dict[str, Mapping[str, str]] = {}
     problems: list[LoadProblem] = []
-    for index, given in enumerate(documents):
+    for index, document in enumerate(documents):
         try:
-            name, card, changed = _card(given, names)
+            name, card, changed = _card(document, names)
         except ValueError as error:
             problems.append(LoadProblem(source=source, place=f"[{index}]", message=str(error)))
             continue
@@ -67,16 +67,16 @@ def tools_from_functions(
     documents: Iterable[Any], handler: Handler, *, tier: Tier | None = None, source: str = "functions"
 ) -> LoadResult:
     """Function documents as tools, all served by one handler."""
-    made = cards_from_functions(documents, tier=tier, source=source)
+    cards = cards_from_functions(documents, tier=tier, source=source)
     tools: list[Tool] = []
-    problems = list(made.problems)
-    for card in made.cards:
-        caller = _Caller(made.names[card.name], made.renamed.get(card.name, {}), handler)
+    problems = list(cards.problems)
+    for card in cards.cards:
+        caller = _Caller(cards.names[card.name], cards.renamed.get(card.name, {}), handler)
         try:
             tools.append(tool_from_card(card, caller))
         except ToolDefinitionError as error:
             problems.append(
-                LoadProblem(source=source, place=made.names[card.name], message=error.message, hint=error.hint)
+                LoadProblem(source=source, place=cards.names[card.name], message=error.message, hint=error.hint)
             )
     return LoadResult(tools=tuple(tools), problems=tuple(problems))
 
@@ -91,13 +91,13 @@ class _Caller:
         return self.handler(self.name, restore_names(args, self.renamed))
 
 
-def _card(given: Any, taken: Mapping[str, str]) -> tuple[str, ToolCard, Mapping[str, str]]:
+def _card(document: Any, names: Mapping[str, str]) -> tuple[str, ToolCard, Mapping[str, str]]:
     """The document's name, the card, and the changed names of its arguments.
 
     Raises:
         ValueError: it is no function document; says why.
     """
-    function = given.get("function", given) if isinstance(given, Mapping) else None
+    function = document.get("function", document) if isinstance(document, Mapping) else None
     if not isinstance(function, Mapping):
         raise ValueError("It is no function document: it must be an object with `name`, `description`, `parameters`.")
     name = function.get("name")
@@ -110,24 +110,24 @@ def _card(given: Any, taken: Mapping[str, str]) -> tuple[str, ToolCard, Mapping[
         raise ValueError(f"The parameters of {name[:80]!r} describe no object.")
     schema = standalone_schema(_without_optional(parameters))
     schema = {"properties": {}, **schema, "type": "object"}
-    required = [one for one in schema.pop("required", ()) if one in schema["properties"]]
+    required = [parameter for parameter in schema.pop("required", ()) if parameter in schema["properties"]]
     schema = {"additionalProperties": False, **schema, **({"required": required} if required else {})}
-    shown, changed = rename_properties(schema)
-    free = frozenset(taken) | RESERVED
-    path = name if name not in taken.values() else f"{name}#{len(taken)}"
+    renamed, changed = rename_properties(schema)
+    free = frozenset(names) | RESERVED
+    path = name if name not in names.values() else f"{name}#{len(names)}"
     card = ToolCard(
         name=_free_name(name, path, free),
         purpose=shorten(function.get("description"), _MOST_PURPOSE) or f"Call {name}.",
-        input_schema=shown,
+        input_schema=renamed,
     )
     return name, card, changed
 
 
-def _free_name(name: str, path: str, taken: frozenset[str]) -> str:
+def _free_name(name: str, path: str, names: frozenset[str]) -> str:
     """The name for a card: of several that would be the same, by a digest over the document's own."""
     if any(char.isalnum() and not char.isascii() for char in name):
         name = f"function_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-    return tool_name(name, "call", path, prefix="", used=taken)
+    return tool_name(name, "call", path, prefix="", used=names)
 
 
 def _without_optional(parameters: Mapping[str, Any]) -> Mapping[str, Any]:

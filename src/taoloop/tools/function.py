@@ -42,20 +42,20 @@ def probe_of(function: Callable[..., Any], name: str, arguments: Iterable[str]) 
     """
     known = frozenset(arguments)
     try:
-        asked = parameters(function)
+        declared = parameters(function)
     except (ValueError, TypeError) as error:
         raise ToolDefinitionError(f"The probe of the tool {name!r} cannot be called: {error}.") from error
     hints = _probe_hints(function)
     context: str | None = None
-    taken: set[str] = set()
+    accepted: set[str] = set()
     takes_all = False
-    for parameter in asked:
+    for parameter in declared:
         if is_context(hints.get(parameter.name, parameter.annotation)):
             context = parameter.name
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
             takes_all = True
         elif parameter.name in known and parameter.kind is not inspect.Parameter.POSITIONAL_ONLY:
-            taken.add(parameter.name)
+            accepted.add(parameter.name)
         elif parameter.default is inspect.Parameter.empty:
             raise ToolDefinitionError(
                 f"The probe of the tool {name!r} asks for {parameter.name!r}, which is none of its arguments.",
@@ -63,7 +63,7 @@ def probe_of(function: Callable[..., Any], name: str, arguments: Iterable[str]) 
             )
     return Probe(
         function=function,
-        parameters=None if takes_all else frozenset(taken),
+        parameters=None if takes_all else frozenset(accepted),
         context_parameter=context,
         is_async=handler_is_async(function),
     )
@@ -91,7 +91,7 @@ def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     """
     bare = _bare(function)
     bound = bare.keywords if isinstance(bare, partial) else {}
-    return [one for one in inspect.signature(bare).parameters.values() if one.name not in bound]
+    return [parameter for parameter in inspect.signature(bare).parameters.values() if parameter.name not in bound]
 
 
 def is_context(hint: Any) -> bool:
@@ -104,25 +104,25 @@ def is_connection(hint: Any) -> bool:
     return _is(hint, JournalConnection)
 
 
-def _is(hint: Any, wanted: type[Any]) -> bool:
+def _is(hint: Any, expected: type[Any]) -> bool:
     if isinstance(hint, str):
-        return _text_of(wanted.__name__).fullmatch(hint.strip()) is not None
+        return _text_of(expected.__name__).fullmatch(hint.strip()) is not None
     origin = get_origin(hint)
     if origin is Annotated:
-        return _is(get_args(hint)[0], wanted)
+        return _is(get_args(hint)[0], expected)
     if origin is Union or origin is UnionType:
         kinds = [kind for kind in get_args(hint) if kind is not NoneType]
-        return len(kinds) == 1 and _is(kinds[0], wanted)
-    return hint is wanted
+        return len(kinds) == 1 and _is(kinds[0], expected)
+    return hint is expected
 
 
 @cache
 def _text_of(name: str) -> re.Pattern[str]:
     """The texts of annotations that mean the type of this name."""
-    named = rf"(?:\w+\.)*{name}"
+    pattern = rf"(?:\w+\.)*{name}"
     return re.compile(
-        rf"{named}(?:\s*\|\s*None)?|None\s*\|\s*{named}|(?:\w+\.)*Optional\[{named}\]"
-        rf"|(?:\w+\.)*Annotated\[{named}(?:\s*\|\s*None)?\s*,.*\]",
+        rf"{pattern}(?:\s*\|\s*None)?|None\s*\|\s*{pattern}|(?:\w+\.)*Optional\[{pattern}\]"
+        rf"|(?:\w+\.)*Annotated\[{pattern}(?:\s*\|\s*None)?\s*,.*\]",
         re.DOTALL,
     )
 
@@ -203,9 +203,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     """`tool` as a plain function: `options` are fields of `ToolCard`, `inline` and `probe`."""
-    given = {key: value for key, value in options.items() if value is not None}
-    inline: bool | None = given.pop("inline", None)
-    probe: Callable[..., Any] | None = given.pop("probe", None)
+    overrides = {key: value for key, value in options.items() if value is not None}
+    inline: bool | None = overrides.pop("inline", None)
+    probe: Callable[..., Any] | None = overrides.pop("probe", None)
     target = underlying(function)
     if inspect.isclass(target):
         raise ToolDefinitionError(
@@ -213,9 +213,9 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
             hint="Give a typed function (it may take or return that class), or an instance that can be called.",
         )
     name = getattr(function, "__name__", None) or getattr(target, "__name__", type(target).__name__)
-    name = require_name(str(given.pop("name", None) or name))
+    name = require_name(str(overrides.pop("name", None) or name))
     known = [field.name for field in dataclass_fields(ToolCard)]
-    if unknown := [option for option in given if option not in known]:
+    if unknown := [option for option in overrides if option not in known]:
         raise ToolDefinitionError(
             f"The tool {name!r} was given {unknown[0]!r}, which no tool card has.", hint=f"Known: {', '.join(known)}."
         )
@@ -226,15 +226,15 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     fields, context_parameter = _fields(function, name, hints, _argument_texts(doc))
     adapter, schema = _arguments_adapter(name, fields)
     output_schema, check_output = _output(name, returned)
-    if isinstance(given.get("egress"), list):
-        given["egress"] = tuple(given["egress"])
-    given["errors"] = tuple(given.get("errors", ()))
-    given["examples"] = tuple(given.get("examples", ()))
-    given.setdefault("purpose", _purpose(doc))
+    if isinstance(overrides.get("egress"), list):
+        overrides["egress"] = tuple(overrides["egress"])
+    overrides["errors"] = tuple(overrides.get("errors", ()))
+    overrides["examples"] = tuple(overrides.get("examples", ()))
+    overrides.setdefault("purpose", _purpose(doc))
     handler, is_async = _with_field_defaults(function), handler_is_async(function)
-    given["probes"] = probe is not None
-    given["transactional"] = _is_transactional(name, given, connection, is_async=is_async)
-    card = ToolCard(name=name, input_schema=schema, **{"output_schema": output_schema, **given})
+    overrides["probes"] = probe is not None
+    overrides["transactional"] = _is_transactional(name, overrides, connection, is_async=is_async)
+    card = ToolCard(name=name, input_schema=schema, **{"output_schema": output_schema, **overrides})
     if is_async and inline is not None:
         raise ToolDefinitionError(
             f"The tool {name!r} is async and was given `inline`.",
@@ -253,12 +253,12 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     )
 
 
-def _is_transactional(name: str, given: Mapping[str, Any], connection: str | None, *, is_async: bool) -> bool:
+def _is_transactional(name: str, options: Mapping[str, Any], connection: str | None, *, is_async: bool) -> bool:
     """Whether the tool writes in the journal's transaction: that, and the parameter for it, go together."""
-    said = given.get("transactional")
-    if said is not None and bool(said) != (connection is not None):
+    declared = options.get("transactional")
+    if declared is not None and bool(declared) != (connection is not None):
         raise ToolDefinitionError(
-            f"The tool {name!r} has transactional={said!r} and "
+            f"The tool {name!r} has transactional={declared!r} and "
             + ("takes no connection." if connection is None else f"takes one as {connection!r}."),
             hint="A transactional tool has a parameter annotated JournalConnection; no other one does.",
         )
@@ -353,9 +353,9 @@ def _with_field_defaults(function: Callable[..., Any]) -> Callable[..., Any]:
     Arguments from a model have them already; this is for the context's parameter and for a call by hand.
     """
     fields = {
-        one.name: one.default
-        for one in parameters(function)
-        if isinstance(one.default, FieldInfo) and not one.default.is_required()
+        parameter.name: parameter.default
+        for parameter in parameters(function)
+        if isinstance(parameter.default, FieldInfo) and not parameter.default.is_required()
     }
     if not fields:
         return function
@@ -363,10 +363,10 @@ def _with_field_defaults(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def filled(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind_partial(*args, **kwargs).arguments
+        bound = signature.bind_partial(*args, **kwargs).arguments
         for name, field in fields.items():
-            if name not in given:
-                given[name] = kwargs[name] = field.get_default(call_default_factory=True, validated_data=given)
+            if name not in bound:
+                bound[name] = kwargs[name] = field.get_default(call_default_factory=True, validated_data=bound)
         return function(*args, **kwargs)
 
     return filled
@@ -426,16 +426,16 @@ def _output(name: str, returned: Any) -> tuple[dict[str, Any] | None, OutputChec
 
 def problems(error: ValidationError, *, at_most: int = 5) -> str:
     """The findings of a validation in one line: where, and what was wrong."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
     lines = []
-    for finding in found[:at_most]:
+    for finding in errors[:at_most]:
         where = ".".join(str(part) for part in finding["loc"]) or "the whole"
         what = {"missing": "is missing", "extra_forbidden": "is not a known argument"}.get(
             finding["type"], finding["msg"][:1].lower() + finding["msg"][1:]
         )
         lines.append(f"{where!r} {what}" if finding["type"] in ("missing", "extra_forbidden") else f"{where!r}: {what}")
-    if len(found) > at_most:
-        lines.append(f"and {len(found) - at_most} more")
+    if len(errors) > at_most:
+        lines.append(f"and {len(errors) - at_most} more")
     return "; ".join(lines)
 
 
@@ -451,6 +451,6 @@ def _argument_texts(doc: str) -> dict[str, str]:
     for line in section["body"].splitlines():
         if _SECTION_LINE.match(line):
             break
-        if found := _ARG_LINE.match(line):
-            texts[found["name"]] = found["text"].strip()
+        if match := _ARG_LINE.match(line):
+            texts[match["name"]] = match["text"].strip()
     return texts

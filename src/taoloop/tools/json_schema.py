@@ -49,38 +49,40 @@ def compile_schema(schema: Mapping[str, Any], what: str, error: type[ConfigError
 
 def findings(validator: Validator, instance: Any) -> list[str]:
     """What is wrong with a JSON value, each with the place where; one more than are shown is enough."""
-    found = []
+    problems = []
     try:
-        for error in chain.from_iterable(map(_meant, validator.iter_errors(instance))):
+        for error in chain.from_iterable(map(_closest_errors, validator.iter_errors(instance))):
             where = ".".join(str(part) for part in error.instance_path)
             message = str(error.message)[:200]
-            found.append(f"{where!r}: {message}" if where else message)
-            if len(found) > SHOWN:
+            problems.append(f"{where!r}: {message}" if where else message)
+            if len(problems) > SHOWN:
                 break
     except ValueError as error:  # what JSON Schema cannot judge, such as a number beyond its range
-        found.append(str(error)[:200])
-    return found
+        problems.append(str(error)[:200])
+    return problems
 
 
-def _meant(error: Any) -> list[Any]:
+def _closest_errors(error: Any) -> list[Any]:
     """What is wrong within the one alternative of a union that a value is meant to be, where that is clear.
 
     It is where all others have another type, or another constant to tell them by.
     """
     branches = getattr(error.kind, "context", None) or ()
-    place = list(error.instance_path)
-    left = [branch for branch in branches if not any(_is_another(one, place) for one in branch)]
-    return [error] if len(left) != 1 else [inner for one in left[0] for inner in _meant(one)]
+    path = list(error.instance_path)
+    remaining = [branch for branch in branches if not any(_is_another(inner, path) for inner in branch)]
+    if len(remaining) != 1:
+        return [error]
+    return [closest for inner in remaining[0] for closest in _closest_errors(inner)]
 
 
-def _is_another(error: Any, place: list[Any]) -> bool:
+def _is_another(error: Any, path: list[Any]) -> bool:
     kind, at = error.kind.name, list(error.instance_path)
-    return (kind == "type" and at == place) or (kind == "const" and at[:-1] == place)
+    return (kind == "type" and at == path) or (kind == "const" and at[:-1] == path)
 
 
-def listed(found: list[str]) -> str:
+def listed(problems: list[str]) -> str:
     """The first findings in one line."""
-    return "; ".join(found[:SHOWN]) + ("; and more" if len(found) > SHOWN else "")
+    return "; ".join(problems[:SHOWN]) + ("; and more" if len(problems) > SHOWN else "")
 
 
 def plain(value: Any) -> Any:

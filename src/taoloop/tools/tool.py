@@ -46,7 +46,7 @@ class ToolContext:
     read_artifact: Callable[[str], Awaitable[str | None]] = _no_artifacts
     literals: Callable[[Any], Mapping[str, str]] = _no_literals
     progress: Callable[[str], None] = _unheard
-    inside: Any = None
+    parent_run: Any = None
 
 
 Checker = Callable[[bytes], Mapping[str, Any]]
@@ -89,10 +89,12 @@ class Probe:
 
     def invoke(self, values: Mapping[str, Any], context: ToolContext) -> Any:
         """Ask it about the call with these prepared values; gives its answer, or an awaitable of it."""
-        taken = {name: value for name, value in values.items() if self.parameters is None or name in self.parameters}
+        arguments = {
+            name: value for name, value in values.items() if self.parameters is None or name in self.parameters
+        }
         if self.context_parameter is not None:
-            taken[self.context_parameter] = context
-        return self.function(**taken)
+            arguments[self.context_parameter] = context
+        return self.function(**arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

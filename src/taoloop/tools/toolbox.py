@@ -22,14 +22,14 @@ class Toolbox:
 
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
         self._tools: dict[str, Tool] = {}
-        for given in _listed(tools):
-            one = given if isinstance(given, Tool) else _made(given)
-            if one.name in self._tools:
+        for entry in _listed(tools):
+            tool = entry if isinstance(entry, Tool) else _to_tool(entry)
+            if tool.name in self._tools:
                 raise ToolDefinitionError(
-                    f"Two tools are called {one.name!r}.",
+                    f"Two tools are called {tool.name!r}.",
                     hint="Rename one: `.with_card(name=…)` or `@tool(name=…)`.",
                 )
-            self._tools[one.name] = one
+            self._tools[tool.name] = tool
 
     def __iter__(self) -> Iterator[Tool]:
         """The tools in the order of registration."""
@@ -51,7 +51,7 @@ class Toolbox:
     @property
     def cards(self) -> tuple[ToolCard, ...]:
         """The cards in the order of registration."""
-        return tuple(one.card for one in self)
+        return tuple(tool.card for tool in self)
 
     def get(self, name: str) -> Tool:
         """The tool with this name.
@@ -75,8 +75,8 @@ class Toolbox:
             raise ToolDefinitionError(
                 f"The names of tools must be a list, not the text {names[:80]!r}.", hint=f"Write [{names[:80]!r}]."
             )
-        wanted = {self.get(name).name for name in names}
-        return Toolbox(one for one in self if one.name in wanted)
+        allowed = {self.get(name).name for name in names}
+        return Toolbox(tool for tool in self if tool.name in allowed)
 
 
 def _listed(tools: Any) -> Iterable[Any]:
@@ -96,12 +96,12 @@ def _listed(tools: Any) -> Iterable[Any]:
     )
 
 
-def _made(given: Any) -> Tool:
-    if not callable(given):
+def _to_tool(entry: Any) -> Tool:
+    if not callable(entry):
         raise ToolDefinitionError(
-            f"{str(given)[:80]!r} is no tool: it is of the type {type(given).__name__!r}.",
+            f"{str(entry)[:80]!r} is no tool: it is of the type {type(entry).__name__!r}.",
             hint="Give a typed function, or a tool made with @tool.",
         )
     from taoloop.tools.function import function_tool  # noqa: PLC0415  # loads the schema machinery; only for functions
 
-    return function_tool(given)
+    return function_tool(entry)

@@ -28,23 +28,23 @@ def turns(messages: Sequence[Message], names: ToolNameMap) -> tuple[str, list[di
     A system message further down stands in a user turn, so that what was sent before stays as it was.
     """
     system: list[str] = []
-    found: list[dict[str, Any]] = []
+    converted: list[dict[str, Any]] = []
     for message in messages:
-        if message.role == "system" and not found:
+        if message.role == "system" and not converted:
             system.append(message.content)
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        if not found and role == "assistant":
-            found.append({"role": "user", "content": [_text(_OPENING)]})
+        if not converted and role == "assistant":
+            converted.append({"role": "user", "content": [_text(_OPENING)]})
         blocks = _blocks(message, names)
-        if found and found[-1]["role"] == role:
-            found[-1]["content"].extend(blocks)
+        if converted and converted[-1]["role"] == role:
+            converted[-1]["content"].extend(blocks)
         elif blocks:
-            found.append({"role": role, "content": blocks})
-    if found:
-        last = found[-1]["content"]
+            converted.append({"role": role, "content": blocks})
+    if converted:
+        last = converted[-1]["content"]
         last[-1] = {**last[-1], "cache_control": CACHE}
-    return "\n\n".join(system), found
+    return "\n\n".join(system), converted
 
 
 def _blocks(message: Message, names: ToolNameMap) -> list[dict[str, Any]]:
@@ -67,8 +67,8 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _id(given: str | None) -> str:
-    return _NOT_OF_IDS.sub("_", given or "") or "none"
+def _id(call_id: str | None) -> str:
+    return _NOT_OF_IDS.sub("_", call_id or "") or "none"
 
 
 def _input(call: ToolCallText) -> dict[str, Any]:

@@ -78,12 +78,12 @@ class AnthropicModel(ProviderModel):
         from anthropic import transform_schema  # noqa: PLC0415  # loaded by now: it has prepared the target
 
         try:
-            taken = transform_schema(dict(schema))  # the API takes a part of JSON Schema; the rest becomes description
+            schema = transform_schema(dict(schema))  # the API takes a part of JSON Schema; the rest becomes description
         except (ValueError, TypeError, AssertionError):
             return None
-        return {"format": {"type": "json_schema", "schema": taken}}
+        return {"format": {"type": "json_schema", "schema": schema}}
 
-    def _read(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
+    def _parse_reply(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
         return read_message(value, names, self)
 
     def _reader(self, names: ToolNameMap, request: ModelRequest) -> StreamReader:

@@ -164,12 +164,12 @@ def _usage(usage: Mapping[str, Any]) -> tuple[Usage | None, int]:
     Anthropic counts the input that a cache served or took apart from the rest; here all of it is input.
     """
     written, cached = count(usage.get(_WRITTEN)), count(usage.get(_READ))
-    read = Usage(
+    tokens = Usage(
         input_tokens=count(usage.get("input_tokens")) + written + cached,
         output_tokens=count(usage.get("output_tokens")),
         cached_tokens=cached,
     )
-    return (read if read.total_tokens else None), written
+    return (tokens if tokens.total_tokens else None), written
 
 
 def _finish_reason(stop_reason: object) -> str | None:
@@ -178,8 +178,8 @@ def _finish_reason(stop_reason: object) -> str | None:
 
 def _refuse(stop_reason: object, details: object, model: ProviderModel) -> None:
     if stop_reason == "refusal":
-        said = details.get("explanation") or details.get("category") if isinstance(details, Mapping) else None
-        raise ModelContentRefused(f"{model.spec} refused to answer: {str(said or 'it gave no reason')[:500]}")
+        explanation = details.get("explanation") or details.get("category") if isinstance(details, Mapping) else None
+        raise ModelContentRefused(f"{model.spec} refused to answer: {str(explanation or 'it gave no reason')[:500]}")
 
 
 def _arguments(block: Mapping[str, Any]) -> str:

@@ -95,8 +95,8 @@ def parse_provider_error(status: int, body: bytes, headers: Mapping[str, str]) -
     except ValueError:
         text = body[:2000].decode("utf-8", "replace").strip()
         title = re.search(r"<title>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
-        said = title[1].strip() if title else text if not text.startswith("<") else ""
-        return ProviderError(status=status, message=said, retry_after_s=retry_after_s, location=location)
+        summary = title[1].strip() if title else text if not text.startswith("<") else ""
+        return ProviderError(status=status, message=summary, retry_after_s=retry_after_s, location=location)
     return refusal_in(value, status, retry_after_s, location)
 
 
@@ -126,8 +126,8 @@ def refusal_in(value: Any, status: int, retry_after_s: float | None = None, loca
 def error_of(refusal: ProviderError, endpoint: Endpoint) -> ModelError:
     """The error to raise. It names the variable of a key that is not accepted, and never shows a key."""
     spec = f"{endpoint.provider}:{endpoint.model}"
-    said = clean(refusal.message, endpoint)
-    message = f"{spec} answered {refusal.status}{': ' if said else ''}{said}"
+    message = clean(refusal.message, endpoint)
+    message = f"{spec} answered {refusal.status}{': ' if message else ''}{message}"
     if not message.endswith((".", "!", "?", "…", "。")):
         message += "."
     kind, hint, retryable = _kind(refusal, endpoint)
@@ -184,9 +184,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         seconds = _number(headers.get(name, ""))
         if seconds is not None:
             return seconds * unit
-    given = headers.get("retry-after", "")
+    header = headers.get("retry-after", "")
     try:
-        then = parsedate_to_datetime(given).timestamp()
+        then = parsedate_to_datetime(header).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
     try:

@@ -160,7 +160,7 @@ class ProviderModel(ABC):
         """One tool as the API takes it, described in the language of the run."""
 
     @abstractmethod
-    def _read(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
+    def _parse_reply(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
         """The reply in a whole answer. A KeyError, TypeError or the like says that it is none."""
 
     @abstractmethod
@@ -184,7 +184,7 @@ class ProviderModel(ABC):
         if isinstance(value, dict) and value.get("error"):
             raise error_of(refusal_in(value, 200), self.endpoint)
         try:
-            reply = self._read(value, names)
+            reply = self._parse_reply(value, names)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
             raise self.unreadable("JSON of another form") from error
         if request.on_delta is not None:  # a server that does not stream: all of it at once

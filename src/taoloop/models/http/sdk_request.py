@@ -67,10 +67,10 @@ def openai_target(endpoint: Endpoint) -> HttpTarget:
     elif endpoint.provider == "azure":
         options["default_headers"] = {"api-key": endpoint.api_key}  # gateways before Azure often know only this one
         options["default_query"] = {"api-version": endpoint.api_version} if endpoint.api_version else None
-    made = _target(endpoint, sdk, lambda http_client: client(**options, http_client=http_client), "/chat/completions")
+    target = _target(endpoint, sdk, lambda http_client: client(**options, http_client=http_client), "/chat/completions")
     if endpoint.provider in ("openai", "azure"):
-        return made
-    return replace(made, headers={name: value for name, value in made.headers.items() if name in _OF_OTHERS})
+        return target
+    return replace(target, headers={name: value for name, value in target.headers.items() if name in _OF_OTHERS})
 
 
 def anthropic_target(endpoint: Endpoint) -> HttpTarget:

@@ -34,8 +34,8 @@ class EventStream:
         lines = piece.split(b"\n")
         rest = lines.pop()
         self._begun = [rest] if rest else []
-        for given in lines:
-            line = given.removeprefix(_BOM)
+        for raw_line in lines:
+            line = raw_line.removeprefix(_BOM)
             if line.startswith(b"data:"):
                 self._data.append(line[5:].strip(b" \r"))
             elif self._data and line in (b"", b"\r"):

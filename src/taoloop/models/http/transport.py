@@ -112,12 +112,12 @@ class HttpTransport:
         limits = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         try:
             async with await self._send(aiohttp, session, payload, headers, limits) as response:
-                return await self._read(response, reader)
+                return await self._read_response(response, reader)
         except aiohttp.ConnectionTimeoutError as error:
             raise self._unreachable(f"no connection within {CONNECT_TIMEOUT_S:g} s") from error
         except TimeoutError as error:
-            within = f"within {timeout_s:g} s" if timeout_s is not None else "in time"
-            raise ModelTimeout(f"{name} gave no whole reply {within}.") from error
+            deadline_text = f"within {timeout_s:g} s" if timeout_s is not None else "in time"
+            raise ModelTimeout(f"{name} gave no whole reply {deadline_text}.") from error
         except aiohttp.ClientHttpProxyError as error:
             raise self._unreachable(f"it answered {error.status} {error.message}"[:200], error.status >= 500) from error
         except aiohttp.ClientResponseError as error:
@@ -129,17 +129,17 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close the connections of the running loop."""
-        held = self._held.pop(asyncio.get_running_loop(), None)
-        if held is not None:
-            await held[1].aclose()
+        entry = self._held.pop(asyncio.get_running_loop(), None)
+        if entry is not None:
+            await entry[1].aclose()
 
     async def _session(self, aiohttp: Any) -> Any:
         loop = asyncio.get_running_loop()
-        held = self._held.get(loop)
-        if held is None:
+        entry = self._held.get(loop)
+        if entry is None:
             generator = self._hold(aiohttp, loop)
-            held = self._held[loop] = (await anext(generator), generator)
-        return held[0]
+            entry = self._held[loop] = (await anext(generator), generator)
+        return entry[0]
 
     async def _hold(self, aiohttp: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Any, None]:
         """The session of a loop, closed when it is no longer needed or the loop shuts its generators down."""
@@ -188,7 +188,7 @@ class HttpTransport:
                 hint="Write it like https://HOST/v1, without a user or a key in it.",
             ) from error
 
-    async def _read(self, response: Any, reader: Reader | None) -> HttpResponse:
+    async def _read_response(self, response: Any, reader: Reader | None) -> HttpResponse:
         answer = HttpResponse(status=response.status, body=b"", headers=response.headers)
         length = response.content_length
         pieces = response.content.iter_any()
@@ -198,13 +198,13 @@ class HttpTransport:
             return replace(answer, streamed=True)
         if length is not None and length > MAX_REPLY_BYTES:
             raise self._too_large()
-        kept, size = [first], len(first)
+        chunks, size = [first], len(first)
         async for piece in pieces:
             size += len(piece)
             if size > MAX_REPLY_BYTES:
                 raise self._too_large()
-            kept.append(piece)
-        return replace(answer, body=kept[0] if len(kept) == 1 else b"".join(kept))
+            chunks.append(piece)
+        return replace(answer, body=chunks[0] if len(chunks) == 1 else b"".join(chunks))
 
     async def _stream(self, first: bytes, response: Any, reader: Reader) -> None:
         content, size, piece = response.content, 0, first
@@ -264,5 +264,5 @@ def _is_stream(answer: HttpResponse) -> bool:
 def _reason(error: BaseException) -> str:
     """What a connection failed of, in a few words on one line."""
     cause = getattr(error, "os_error", None) or error
-    said = getattr(cause, "verify_message", None) or getattr(cause, "strerror", None) or cause
-    return " ".join(str(said).split()).rstrip(".")[:200] or type(cause).__name__
+    detail = getattr(cause, "verify_message", None) or getattr(cause, "strerror", None) or cause
+    return " ".join(str(detail).split()).rstrip(".")[:200] or type(cause).__name__

@@ -48,9 +48,9 @@ class UnsupportedParameters:
         if "stream" not in body and _STREAMS_ONLY.search(refusal.message):
             self.whole_replies = True
             return True
-        found = (_parameters(refusal) & body.keys()) - self._indispensable
-        if found:
-            self.parameters |= found
+        refused = (_parameters(refusal) & body.keys()) - self._indispensable
+        if refused:
+            self.parameters |= refused
             return True
         if schema is not None and body.keys() & set(_SCHEMAS) and _blames_schema(refusal):
             self.schemas |= {schema}

@@ -59,7 +59,7 @@ class OpenAIModel(ProviderModel):
             },
         }
 
-    def _read(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
+    def _parse_reply(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
         return read_completion(value, names, self)
 
     def _reader(self, names: ToolNameMap, request: ModelRequest) -> StreamReader:

@@ -41,9 +41,9 @@ class ToolNameMap:
         if _TAKEN.fullmatch(name):
             return name
         base = _REFUSED.sub("_", name)[:_LONGEST] or "unnamed"
-        taken = set(self._outgoing.values())
+        used = set(self._outgoing.values())
         free, number = base, 2
-        while free in taken:
+        while free in used:
             end = f"_{number}"
             free, number = base[: _LONGEST - len(end)] + end, number + 1
         return free

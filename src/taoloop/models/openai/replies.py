@@ -169,12 +169,12 @@ def read_usage(usage: object) -> Usage | None:
     cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
     if cached is None:
         cached = usage.get("prompt_cache_hit_tokens")  # DeepSeek
-    read = Usage(
+    tokens = Usage(
         input_tokens=count(usage.get("prompt_tokens")),
         output_tokens=count(usage.get("completion_tokens")),
         cached_tokens=count(cached),
     )
-    return read if read.total_tokens else None
+    return tokens if tokens.total_tokens else None
 
 
 def count(value: object) -> int:
@@ -188,7 +188,7 @@ def word(value: object) -> str:
 
 
 def _thinking(message: Mapping[str, Any]) -> str:
-    return next((found for name in _THINKING if (found := word(message.get(name)))), "")
+    return next((text for name in _THINKING if (text := word(message.get(name)))), "")
 
 
 def _parts(content: object) -> tuple[str, str]:

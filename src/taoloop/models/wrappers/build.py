@@ -52,13 +52,13 @@ def build_model(
     """
     owned: list[Model] = []
     chain: list[Model] = []
-    for entry in (*_entries(model), *_others(fallback)):
-        made = _made(entry, env)
-        if made is not entry:
-            owned.append(made)
-        if is_provider(made.spec) if made is not entry else not isinstance(made, _LEFT_ALONE):
-            made = Retrying(made if rate is None else RateLimited(made, rate), retry)
-        chain.append(made)
+    for entry in (*_entries(model), *_fallback_models(fallback)):
+        link = _base_model(entry, env)
+        if link is not entry:
+            owned.append(link)
+        if is_provider(link.spec) if link is not entry else not isinstance(link, _LEFT_ALONE):
+            link = Retrying(link if rate is None else RateLimited(link, rate), retry)
+        chain.append(link)
     return BuiltModel(model=chain[0] if len(chain) == 1 else Fallback(chain), owned=tuple(owned))
 
 
@@ -79,7 +79,7 @@ def _entries(model: Given) -> Iterator[Given]:
         yield model
 
 
-def _others(fallback: Others) -> Iterator[str | Model]:
+def _fallback_models(fallback: Others) -> Iterator[str | Model]:
     entries = fallback if isinstance(fallback, list | tuple) else (fallback,)
     for entry in entries:
         if isinstance(entry, str) and entry.strip():
@@ -90,10 +90,10 @@ def _others(fallback: Others) -> Iterator[str | Model]:
             raise ConfigError(f"The fallback {entry!r} is no model.", hint="Give a spec such as 'offline', or a Model.")
 
 
-def _made(entry: Given, env: Mapping[str, str] | None) -> Model:
+def _base_model(entry: Given, env: Mapping[str, str] | None) -> Model:
     if entry is None or isinstance(entry, str):
-        made = resolve_model(entry, env)
-        return ForbiddenModel(made) if env is not None and is_set(env) and is_provider(made.spec) else made
+        model = resolve_model(entry, env)
+        return ForbiddenModel(model) if env is not None and is_set(env) and is_provider(model.spec) else model
     if isinstance(entry, list | tuple):
         return ScriptedModel(entry)
     if not callable(getattr(entry, "complete", None)):

@@ -104,8 +104,8 @@ class Fallback:
 def _failed(failures: list[tuple[str, ModelError]]) -> ModelError:
     if len(failures) == 1:
         return failures[0][1]
-    named = " ".join(_about(spec, error) for spec, error in failures)
-    message = f"None of {len(failures)} models answered. {named}"
+    summary = " ".join(_about(spec, error) for spec, error in failures)
+    message = f"None of {len(failures)} models answered. {summary}"
     last = failures[-1][1]
     if all(type(error) is type(last) for _, error in failures):
         return with_message(last, message)

@@ -51,10 +51,10 @@ class RestartingStream:
 
 def with_message(error: ModelError, message: str) -> ModelError:
     """The same error (class, fields, hint) with another message."""
-    made = copy.copy(error)
-    made.message = message
-    made.args = (f"{message} {made.hint}" if made.hint else message,)
-    return made
+    copied = copy.copy(error)
+    copied.message = message
+    copied.args = (f"{message} {copied.hint}" if copied.hint else message,)
+    return copied
 
 
 _LOG = logging.getLogger("taoloop")

@@ -62,6 +62,6 @@ async def ask_about(
         answer: The form of the answer: text, number, date, email, yes_no, or a list of texts to choose from.
         context: Given by the runtime.
     """
-    if context.inside is None:
+    if context.parent_run is None:
         raise ToolError("There is nobody to read: this tool works inside a run only.", code="reader_failed")
-    return await context.inside.answer(handles, question, answer)
+    return await context.parent_run.answer(handles, question, answer)

@@ -131,17 +131,17 @@ def _constant(value: object) -> _Number:
     return _bounded(value)
 
 
-def _apply(sign: str, compute: Callable[[_Number, _Number], object], first: _Number, second: _Number) -> _Number:
+def _apply(operator: str, compute: Callable[[_Number, _Number], object], first: _Number, second: _Number) -> _Number:
     if isinstance(first, int) and isinstance(second, int):
-        if sign == "*" and first.bit_length() + second.bit_length() > MAX_BITS + 1:
+        if operator == "*" and first.bit_length() + second.bit_length() > MAX_BITS + 1:
             raise _too_large("The product")
-        if sign == "**" and second > 1 and abs(first) > 1 and (first.bit_length() - 1) * second >= MAX_BITS:
+        if operator == "**" and second > 1 and abs(first) > 1 and (first.bit_length() - 1) * second >= MAX_BITS:
             raise _too_large("The power")
     try:
         return _bounded(compute(first, second))
     except ZeroDivisionError:
         raise ToolError(
-            f"Division by zero: {_short(first)} {sign} {_short(second)} has no value.",
+            f"Division by zero: {_short(first)} {operator} {_short(second)} has no value.",
             code="division_by_zero",
             hint="Change the divisor.",
         ) from None

@@ -38,13 +38,13 @@ def builtin_tools(
     Raises:
         ConfigError: the file of `table` cannot be read.
     """
-    place = workspace if isinstance(workspace, Workspace) else _place(workspace)
-    lookup = workspace_lookup_tool(place) if table is None else lookup_tool(table)
-    tools = {one.name: one for one in (calculator, time_now, lookup)}
-    sandbox = Sandbox(None if workspace is None else place.root)
+    root = workspace if isinstance(workspace, Workspace) else _workspace(workspace)
+    lookup = workspace_lookup_tool(root) if table is None else lookup_tool(table)
+    tools = {tool.name: tool for tool in (calculator, time_now, lookup)}
+    sandbox = Sandbox(None if workspace is None else root.root)
     return {
         **tools,
-        **file_tools(place),
+        **file_tools(root),
         **memory_tools(memory),
         **command_tools(sandbox),
         read_observation.name: read_observation,
@@ -59,7 +59,7 @@ def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
         ConfigError: it needs a sandbox and there is none (says why and what to install), or it undoes other calls.
     """
     if name not in tools:
-        known = tuple(one for one in tools if one not in UNDOING)
+        known = tuple(known_name for known_name in tools if known_name not in UNDOING)
         near = suggest_names(name, known, at_most=1)
         raise UnknownName("tool", name, known, hint=f"Did you mean {near[0]!r}?" if near else "")
     if name in UNDOING:
@@ -75,7 +75,7 @@ def offered_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
     return tools[name]
 
 
-def _place(root: Path | str | None) -> Workspace:
+def _workspace(root: Path | str | None) -> Workspace:
     return _NoWorkspace() if root is None else Workspace(root, create=True)
 
 

@@ -63,7 +63,7 @@ def sandbox_tools(
 
 def command_tools(sandbox: Sandbox) -> dict[str, Tool]:
     """The two tools on a sandbox, by name; where the machine has none, every call is refused (`no_sandbox`)."""
-    return {one.name: one for one in (_python_tool(sandbox), _command_tool(sandbox))}
+    return {tool.name: tool for tool in (_python_tool(sandbox), _command_tool(sandbox))}
 
 
 def _python_tool(sandbox: Sandbox) -> Tool:
@@ -73,9 +73,9 @@ def _python_tool(sandbox: Sandbox) -> Tool:
         Args:
             code: The whole program, such as print(sum(range(10))). Print what you want to see.
         """
-        return _told(await sandbox.run_python(code), sandbox.limits)
+        return _program_result(await sandbox.run_python(code), sandbox.limits)
 
-    return _made(
+    return _program_tool(
         sandbox,
         run_python,
         does="Run one Python 3 program in a sandbox.",
@@ -95,9 +95,9 @@ def _command_tool(sandbox: Sandbox) -> Tool:
         Args:
             command: A script of the POSIX shell, such as sort names.txt | uniq -c. It may have several lines.
         """
-        return _told(await sandbox.run_command(command), sandbox.limits)
+        return _program_result(await sandbox.run_command(command), sandbox.limits)
 
-    return _made(
+    return _program_tool(
         sandbox,
         run_command,
         does="Run one shell script with the machine's programs in a sandbox.",
@@ -110,7 +110,7 @@ def _command_tool(sandbox: Sandbox) -> Tool:
     )
 
 
-def _made(
+def _program_tool(
     sandbox: Sandbox,
     function: Callable[[str], Awaitable[ProgramResult]],
     *,
@@ -120,8 +120,8 @@ def _made(
     example: ExampleCard,
 ) -> Tool:
     """What both tools have in common: tier, errors, time, and that all of a program is what the call is aimed at."""
-    made = tool(
-        purpose=f"{does} {_place(sandbox)}",
+    program_tool = tool(
+        purpose=f"{does} {_describe_mounts(sandbox)}",
         tier="write",
         use_when=use_when,
         avoid_when=avoid_when,
@@ -131,31 +131,31 @@ def _made(
         egress=sandbox.network,
         reversible=False,
     )(function)
-    return made.with_card(roles=dict.fromkeys(made.card.parameters, "target"))
+    return program_tool.with_card(roles=dict.fromkeys(program_tool.card.parameters, "target"))
 
 
-def _place(sandbox: Sandbox) -> str:
+def _describe_mounts(sandbox: Sandbox) -> str:
     """What a program may do there, for the model and for who approves a call."""
     limits = sandbox.limits
     net = "It has the machine's network" if sandbox.network else "It has no network"
-    place = (
+    description = (
         "only an empty folder that is gone afterwards"
         if sandbox.workspace is None
         else "the files of the workspace, which is its current folder"
     )
     return (
-        f"{net} and can change {place}. At most {limits.wall_s:g} s, {limits.memory_bytes // 1024**2:,} MB of memory, "
-        f"{limits.processes} processes; nothing runs on after the call, and there is no input."
+        f"{net} and can change {description}. At most {limits.wall_s:g} s, {limits.memory_bytes // 1024**2:,} MB of "
+        f"memory, {limits.processes} processes; nothing runs on after the call, and there is no input."
     )
 
 
-def _told(ended: ProcessResult, limits: SandboxLimits) -> ProgramResult:
-    told: ProgramResult = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
+def _program_result(ended: ProcessResult, limits: SandboxLimits) -> ProgramResult:
+    result: ProgramResult = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
     if ended.cut:
-        told["cut"] = list(ended.cut)
+        result["cut"] = list(ended.cut)
     if ended.limit is not None:
-        told["limit"] = _LIMITS[ended.limit].format(limits=limits)
-    return told
+        result["limit"] = _LIMITS[ended.limit].format(limits=limits)
+    return result
 
 
 _LIMITS: dict[Bound, str] = {

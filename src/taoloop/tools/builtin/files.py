@@ -83,8 +83,8 @@ def file_tools(workspace: Workspace) -> dict[str, Tool]:
         _search_tool,
         _restore_tool,
     )
-    made = [maker(workspace) for maker in makers]
-    return {made_tool.name: made_tool for made_tool in made}
+    tools = [maker(workspace) for maker in makers]
+    return {made_tool.name: made_tool for made_tool in tools}
 
 
 def _read_tool(workspace: Workspace) -> Tool:
@@ -131,12 +131,12 @@ def _write_tool(workspace: Workspace) -> Tool:
             context: Given by the runtime.
         """
         change, backup = workspace.write_text(path, content, context.idempotency_key)
-        kept = (
+        previous = (
             f"the previous version ({change.before_bytes:,} bytes) is kept as backup {backup}"
             if change.existed
             else "there was no previous version"
         )
-        message = f"Wrote {len(content.encode()):,} bytes to {change.path}; {kept}."
+        message = f"Wrote {len(content.encode()):,} bytes to {change.path}; {previous}."
         return {"ok": True, "message": message, "backup": backup}
 
     return write_file.with_card(compensation_args=_RESTORED_BY)
@@ -199,10 +199,10 @@ def _list_tool(workspace: Workspace) -> Tool:
         entries, left_out, complete = workspace.entries(path, pattern)
         listed: list[Listed] = []
         for entry in entries:
-            one: Listed = {"path": entry.path, "kind": entry.kind}
+            row: Listed = {"path": entry.path, "kind": entry.kind}
             if entry.kind == "file":
-                one["bytes"] = entry.size
-            listed.append(one)
+                row["bytes"] = entry.size
+            listed.append(row)
         return {"ok": True, "entries": listed, "left_out": left_out, "complete": complete}
 
     return list_files
@@ -234,7 +234,7 @@ def _search_tool(workspace: Workspace) -> Tool:
             pattern: Which files, by name such as *.md, or by path such as docs/**/*.md.
         """
         result = workspace.search(text, path, pattern)
-        lines: list[Line] = [{"path": one.path, "line": one.line, "text": one.text} for one in result.found]
+        lines: list[Line] = [{"path": match.path, "line": match.line, "text": match.text} for match in result.matches]
         return {
             "ok": True,
             "matches": lines,

@@ -22,10 +22,16 @@ _MOST_STEPS = 40
 def tool_search_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     """The tools that must stand beside these: none where all of them are told, and told whole."""
     unlisted = [tool for tool in tools if not tool.card.listed]
-    beside = [tool_from_card(DESCRIBE_TOOL, _Describe(tools))] if unlisted or any(t.whole_schema for t in tools) else []
+    tools_for_search = (
+        [tool_from_card(DESCRIBE_TOOL, _Describe(tools))] if unlisted or any(t.whole_schema for t in tools) else []
+    )
     if unlisted:
-        beside = [tool_from_card(FIND_TOOL, _Find(unlisted)), *beside, tool_from_card(CALL_TOOL, _call)]
-    return tuple(beside)
+        tools_for_search = [
+            tool_from_card(FIND_TOOL, _Find(unlisted)),
+            *tools_for_search,
+            tool_from_card(CALL_TOOL, _call),
+        ]
+    return tuple(tools_for_search)
 
 
 class _Find:
@@ -33,12 +39,12 @@ class _Find:
         self._cards = tuple(tool.card for tool in tools)
 
     def __call__(self, query: str, limit: int = 5) -> Any:
-        found = rank_cards(query, self._cards, limit)
-        if not found:
+        cards = rank_cards(query, self._cards, limit)
+        if not cards:
             names = [card.name for card in self._cards]
             more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
             return {"found": [], "hint": f"No tool fits. There are: {', '.join(names[:_MOST_NAMES])}{more}."}
-        return {"found": [summary_of(card, _shown(card)) for card in found]}
+        return {"found": [summary_of(card, _card_view(card)) for card in cards]}
 
 
 class _Describe:
@@ -69,7 +75,7 @@ def _call(name: str, args: Mapping[str, Any]) -> Any:  # noqa: ARG001  # the car
     )
 
 
-def _shown(card: ToolCard) -> Mapping[str, Any]:
+def _card_view(card: ToolCard) -> Mapping[str, Any]:
     return _cut(card.input_schema, _MOST_SCHEMA_BYTES)
 
 
@@ -82,18 +88,18 @@ def _cut(schema: Mapping[str, Any], most_bytes: int) -> Mapping[str, Any]:
 def _inner(rule: Any, step: str, root: Mapping[str, Any], argument: str) -> Any:
     """The schema of one property, through lists, references and alternatives."""
     names: dict[str, Any] = {}
-    waiting, seen = [rule], 0
-    while waiting and seen < 500:
-        one, seen = waiting.pop(), seen + 1
-        if not isinstance(one, Mapping):
+    waiting, visited = [rule], 0
+    while waiting and visited < 500:
+        rule_node, visited = waiting.pop(), visited + 1
+        if not isinstance(rule_node, Mapping):
             continue
-        for name, inner in one.get("properties", {}).items():
+        for name, inner in rule_node.get("properties", {}).items():
             names.setdefault(name, inner)
         for key in ("allOf", "anyOf", "oneOf", "prefixItems"):
-            waiting += one.get(key, ())
-        waiting += [one[key] for key in ("items", "additionalProperties") if key in one]
-        if isinstance(one.get("$ref"), str):
-            waiting.append(root.get("$defs", {}).get(one["$ref"].removeprefix("#/$defs/")))
+            waiting += rule_node.get(key, ())
+        waiting += [rule_node[key] for key in ("items", "additionalProperties") if key in rule_node]
+        if isinstance(rule_node.get("$ref"), str):
+            waiting.append(root.get("$defs", {}).get(rule_node["$ref"].removeprefix("#/$defs/")))
     if step not in names:
         listed = ", ".join(list(names)[:_MOST_NAMES]) or "nothing"
         raise ToolError(
@@ -108,8 +114,8 @@ def _only_needed(rule: Any, components: Mapping[str, Any]) -> Any:
     waiting = [rule]
     while waiting:
         text = json.dumps(waiting.pop())
-        for name, one in components.items():
+        for name, schema in components.items():
             if name not in needed and f'"#/$defs/{name}"' in text:
-                needed[name] = one
-                waiting.append(one)
+                needed[name] = schema
+                waiting.append(schema)
     return {**rule, "$defs": needed} if needed and isinstance(rule, Mapping) else rule

@@ -92,13 +92,13 @@ def find_key(table: Any, key: str) -> Any:
     """
     if len(key) <= _LONGEST_KEY:
         for form in dict.fromkeys((key, key.strip(), re.sub(r"\[(\d+)\]", r".\1", key.strip()))):
-            found = _walk(table, form.split("."))
-            if found is not _NOTHING:
-                return found
-    shown = repr(key) if len(key) <= _LONGEST_KEY else f"{key[:40]!r}… ({len(key):,} characters)"
+            value = _walk(table, form.split("."))
+            if value is not _NOTHING:
+                return value
+    key_text = repr(key) if len(key) <= _LONGEST_KEY else f"{key[:40]!r}… ({len(key):,} characters)"
     near = _near(table, key)
     raise ToolError(
-        f"There is no key {shown} in the table.",
+        f"There is no key {key_text} in the table.",
         code="missing_key",
         hint=f"Near keys: {', '.join(near)}." if near else "No key resembles it.",
     )
@@ -109,10 +109,10 @@ def _walk(value: Any, parts: list[str]) -> Any:
         return value
     if isinstance(value, Mapping):
         by_text = value if all(isinstance(key, str) for key in value) else {_key_text(k): v for k, v in value.items()}
-        for taken in range(len(parts), 0, -1):
-            name = ".".join(parts[:taken])
-            if name in by_text and (found := _walk(by_text[name], parts[taken:])) is not _NOTHING:
-                return found
+        for length in range(len(parts), 0, -1):
+            name = ".".join(parts[:length])
+            if name in by_text and (inner := _walk(by_text[name], parts[length:])) is not _NOTHING:
+                return inner
     elif _is_list(value) and re.fullmatch(r"[0-9]{1,9}", parts[0]) and int(parts[0]) < len(value):
         return _walk(value[int(parts[0])], parts[1:])
     return _NOTHING
@@ -120,8 +120,8 @@ def _walk(value: Any, parts: list[str]) -> Any:
 
 def _near(table: Any, key: str) -> tuple[str, ...]:
     keys = []
-    for found in _keys(table):
-        keys.append(found)
+    for candidate in _keys(table):
+        keys.append(candidate)
         if len(keys) == _MOST_SUGGESTED:
             break
     near = suggest_names(key, keys)

@@ -104,7 +104,7 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
             for note in opened().find(query, limit)
         ]
 
-    return {one.name: one for one in (remember, recall)}
+    return {tool.name: tool for tool in (remember, recall)}
 
 
 def _utc(at: float) -> str:

@@ -90,8 +90,8 @@ def _matches(text: str, search: str, start: int, chars: int) -> str:
             break
         lines.append(line[:room])
         room -= len(line) + 1
-    shown = f", the first {len(lines)} shown" if len(lines) < count else ""
-    head = f"[{count:,} matches of {search[:80]!r} from {start:,} of {len(text):,} characters{shown}]"
+    note = f", the first {len(lines)} shown" if len(lines) < count else ""
+    head = f"[{count:,} matches of {search[:80]!r} from {start:,} of {len(text):,} characters{note}]"
     return "\n".join([head, *lines])
 
 

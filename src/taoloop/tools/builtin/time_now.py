@@ -70,9 +70,9 @@ def _zone(name: str) -> ZoneInfo:
         except (OSError, ValueError):  # in the list but not on this machine
             pass
     near = _suggestions(name)
-    shown = repr(name) if len(name) <= _LONGEST_ZONE else f"{name[:_LONGEST_ZONE]!r}…"
+    zone_text = repr(name) if len(name) <= _LONGEST_ZONE else f"{name[:_LONGEST_ZONE]!r}…"
     raise ToolError(
-        f"There is no IANA time zone {shown}.",
+        f"There is no IANA time zone {zone_text}.",
         code="unknown_zone",
         hint=f"Did you mean {', '.join(near)}?" if near else "Use an IANA name such as Asia/Shanghai or Europe/Paris.",
     )
@@ -86,20 +86,20 @@ def _zone_names() -> frozenset[str]:
 
 
 def _suggestions(name: str) -> tuple[str, ...]:
-    wanted = name.strip()
-    folded = " ".join(wanted.casefold().replace("_", " ").split())
-    if not folded or len(wanted) > _LONGEST_ZONE:
+    query = name.strip()
+    folded = " ".join(query.casefold().replace("_", " ").split())
+    if not folded or len(query) > _LONGEST_ZONE:
         return ()
     if folded in _CITIES:
         return (_CITIES[folded],)
-    inside = tuple(dict.fromkeys(zone for city, zone in _CITIES.items() if not city.isascii() and city in wanted))
-    if inside:
-        return inside[:3]
+    inner_zones = tuple(dict.fromkeys(zone for city, zone in _CITIES.items() if not city.isascii() and city in query))
+    if inner_zones:
+        return inner_zones[:3]
     by_city = {zone.rpartition("/")[2].replace("_", " ").casefold(): zone for zone in sorted(_zone_names(), key=len)}
     if folded in by_city:
         return (by_city[folded],)
     cities = tuple(by_city[city] for city in suggest_names(folded, by_city, at_most=3))
-    return tuple(dict.fromkeys((*suggest_names(wanted.replace(" ", "_"), sorted(_zone_names()), at_most=3), *cities)))[
+    return tuple(dict.fromkeys((*suggest_names(query.replace(" ", "_"), sorted(_zone_names()), at_most=3), *cities)))[
         :3
     ]
 

@@ -33,12 +33,13 @@ class ReconnectBackoff:
         Raises:
             McpFailed: that is too long.
         """
-        left = self._due - time.monotonic()
-        if left > _PATIENCE_S:
+        remaining_s = self._due - time.monotonic()
+        if remaining_s > _PATIENCE_S:
             raise McpFailed(
-                f"{server.shown} failed {self._failures} times in a row; the next try is in {left:.0f} s.",
+                f"{server.display_name} failed {self._failures} times in a row; "
+                f"the next try is in {remaining_s:.0f} s.",
                 code="server_away",
                 retryable=True,
                 hint="Use another tool, or tell the user.",
             )
-        await asyncio.sleep(max(0.0, left))
+        await asyncio.sleep(max(0.0, remaining_s))

@@ -26,7 +26,7 @@ ERRORS = (
 )
 
 
-def model_tool_names(server: str, tools: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
+def model_tool_names(server: str, tools: Iterable[str], reserved: Collection[str] = ()) -> dict[str, str]:
     """Names for the model: `server.tool`, with what providers refuse replaced, at most 64 signs, all different.
 
     A name that had to be changed and is not alone ends with a digest of the server's own. The order of `tools` has no
@@ -34,14 +34,14 @@ def model_tool_names(server: str, tools: Iterable[str], taken: Collection[str] =
     """
     plain = {tool: f"{server}.{_REFUSED.sub('_', tool)}" for tool in tools}
     often = Counter(plain.values())
-    names, gone = {}, {*taken, *often}
+    names, gone = {}, {*reserved, *often}
     for tool, name in plain.items():
         is_own = often[name] == 1 or name == f"{server}.{tool}"
-        if is_own and len(name) <= _MAX_NAME and name not in taken:
+        if is_own and len(name) <= _MAX_NAME and name not in reserved:
             names[tool] = name
             continue
         ends = (_ended(name, tool, turn) for turn in count())  # a server may have taken the first ones itself
-        names[tool] = next(one for one in ends if one not in gone)
+        names[tool] = next(suffix for suffix in ends if suffix not in gone)
         gone.add(names[tool])
     return names
 
@@ -75,34 +75,34 @@ def card_of(server: McpServer, definition: Definition, name: str) -> ToolCard:
     )
 
 
-def stricter_tier(given: Tier | None, hints: Mapping[str, Any]) -> Tier | None:
+def stricter_tier(declared: Tier | None, hints: Mapping[str, Any]) -> Tier | None:
     """The tier of the configuration, or what a server's hints say where that is worse; None where nobody said any."""
     if hints.get("destructiveHint") is True and hints.get("readOnlyHint") is not True:
-        said: Tier = "destructive"
+        hinted: Tier = "destructive"
     elif hints.get("readOnlyHint") is False:
-        said = "write"
+        hinted = "write"
     else:
-        return given
-    if given is None:
-        return "destructive" if said == "destructive" else None
-    return max(given, said, key=TIERS.index)
+        return declared
+    if declared is None:
+        return "destructive" if hinted == "destructive" else None
+    return max(declared, hinted, key=TIERS.index)
 
 
 def output_schema_of(definition: Definition) -> dict[str, Any] | None:
     """What the tool says of its structured results, if that can be used."""
-    given = definition.raw.get("outputSchema")
-    if not isinstance(given, dict) or len(json.dumps(given)) > MAX_SCHEMA_CHARS:
+    schema = definition.raw.get("outputSchema")
+    if not isinstance(schema, dict) or len(json.dumps(schema)) > MAX_SCHEMA_CHARS:
         return None
     try:
-        found = rewritten(given)
+        normalised_schema = rewritten(schema)
     except SchemaError:
         return None
-    return found if isinstance(found, dict) else None
+    return normalised_schema if isinstance(normalised_schema, dict) else None
 
 
-def _sends_out(given: bool | None, tier: Tier | None, hints: Mapping[str, Any]) -> bool | None:
-    if given is not None or tier != "read":
-        return given
+def _sends_out(declared: bool | None, tier: Tier | None, hints: Mapping[str, Any]) -> bool | None:
+    if declared is not None or tier != "read":
+        return declared
     return True if hints.get("openWorldHint") is True else None
 
 

@@ -57,7 +57,7 @@ def make_client(server: McpServer, hooks: Hooks, transport: FilteredTransport, o
     import mcp_types  # noqa: PLC0415  # optional
     from mcp import Client  # noqa: PLC0415  # optional and heavy
 
-    async def heard(message: Any) -> None:
+    async def on_message(message: Any) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             on_change()
 
@@ -65,7 +65,7 @@ def make_client(server: McpServer, hooks: Hooks, transport: FilteredTransport, o
         transport,
         mode="legacy" if server.protocol == "2025-11-25" else "auto",
         read_timeout_seconds=server.start_timeout_s,
-        message_handler=heard,
+        message_handler=on_message,
         client_info=mcp_types.Implementation(name="taoloop", version=version("taoloop")),
         elicitation_callback=hooks.elicitation,
         cache=None,  # a kept answer would hide that a tool changed
@@ -78,10 +78,10 @@ def check_protocol_version(server: McpServer, client: Client) -> None:
     Raises:
         McpFailed: `server_away`.
     """
-    wanted, spoken = server.protocol, client.protocol_version
-    if wanted == "2026-07-28" and spoken < wanted:
+    expected, spoken = server.protocol, client.protocol_version
+    if expected == "2026-07-28" and spoken < expected:
         raise McpFailed(
-            f"{server.shown} speaks the revision {spoken} and not {wanted}.",
+            f"{server.display_name} speaks the revision {spoken} and not {expected}.",
             code="server_away",
             hint="Use `protocol: auto`.",
         )

@@ -116,7 +116,7 @@ class Connection:
         for is_last in (False, True):
             client = await self.client()
             try:
-                return await self._asked(what, partial(sent, client), self.server.start_timeout_s)
+                return await self._send_request(what, partial(sent, client), self.server.start_timeout_s)
             except McpLost as error:
                 if is_last:
                     raise _away(error) from error
@@ -129,7 +129,7 @@ class Connection:
         *,
         is_read: bool,
         timeout_s: float | None = None,
-        heard: Callable[[str], None] | None = None,
+        on_progress: Callable[[str], None] | None = None,
     ) -> Any:
         """Call a tool, if it is still the one that was loaded. Only a call that reads is sent twice.
 
@@ -141,7 +141,7 @@ class Connection:
             McpLost, ToolTimeout: nobody can tell what happened.
             InvalidOutput: it happened, and what came back is no result.
         """
-        what, again = f"the tool {definition.name!r}", 0
+        what, attempt = f"the tool {definition.name!r}", 0
         limit_s = self.server.timeout_s if timeout_s is None else timeout_s
         while True:
             try:
@@ -150,13 +150,13 @@ class Connection:
                 raise _away(error) from error
             client = await self.client()
             try:
-                send = partial(self._send, client, definition.name, args, limit_s, heard)
-                return await self._asked(what, send, limit_s)
+                send = partial(self._send, client, definition.name, args, limit_s, on_progress)
+                return await self._send_request(what, send, limit_s)
             except McpLost as error:
-                again += 1
-                if again > 1 and isinstance(error, _Unsent):
+                attempt += 1
+                if attempt > 1 and isinstance(error, _Unsent):
                     raise _away(error) from error
-                if again > 1 or not (is_read or isinstance(error, _Unsent)):
+                if attempt > 1 or not (is_read or isinstance(error, _Unsent)):
                     raise
 
     async def close(self) -> None:
@@ -186,32 +186,37 @@ class Connection:
             return
         if now is None:
             raise McpFailed(
-                f"{self.server.shown} no longer has the tool {definition.name!r}; nothing was sent.",
+                f"{self.server.display_name} no longer has the tool {definition.name!r}; nothing was sent.",
                 code="tool_gone",
                 retryable=False,
                 hint="Use another tool, or tell the user.",
             )
         raise McpFailed(
-            f"{self.server.shown} changed its tool {definition.name!r} after it was approved; nothing was sent.",
+            f"{self.server.display_name} changed its tool {definition.name!r} after it was approved; nothing was sent.",
             code="tool_changed",
             retryable=False,
             hint="Use another tool, or tell the user, who must look at the change and approve it.",
         )
 
     async def _send(
-        self, client: Client, name: str, args: dict[str, Any], timeout_s: float, heard: Callable[[str], None] | None
+        self,
+        client: Client,
+        name: str,
+        args: dict[str, Any],
+        timeout_s: float,
+        on_progress: Callable[[str], None] | None,
     ) -> Any:
-        left = _MOST_TOLD
+        remaining = _MOST_TOLD
 
-        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-            nonlocal left
-            left -= 1
-            if heard is not None and left >= 0:
-                heard(_progress_line(progress, total, message))
+        async def forward(progress: float, total: float | None, message: str | None) -> None:
+            nonlocal remaining
+            remaining -= 1
+            if on_progress is not None and remaining >= 0:
+                on_progress(_progress_line(progress, total, message))
 
-        return await client.call_tool(name, args, timeout_s, on_progress)
+        return await client.call_tool(name, args, timeout_s, forward)
 
-    async def _asked(self, what: str, send: Callable[[], Awaitable[T]], timeout_s: float) -> T:
+    async def _send_request(self, what: str, send: Callable[[], Awaitable[T]], timeout_s: float) -> T:
         """The answer to a request; every failure as one of our errors. Counts what stays without an answer."""
         self._open_calls += 1
         transport = self._transport
@@ -224,19 +229,19 @@ class Connection:
             raise
         except Exception as error:
             is_broken = breaks_connection(error)
-            said = await self._ending(transport, is_broken=is_broken and not is_unsent(error))
+            stderr_text = await self._ending(transport, is_broken=is_broken and not is_unsent(error))
             status = self._status if self._open_calls == 1 else 0  # else it may be that of another call
-            told = not_answered(self.server, error, what, said, timeout_s, status)
+            failure = not_answered(self.server, error, what, stderr_text, timeout_s, status)
             cause = self._cause if is_broken and self._cause is not None and self._open_calls == 1 else error
-            if is_unsent(cause) and isinstance(told, McpLost):
-                told = _Unsent(told.message, hint=told.hint)
+            if is_unsent(cause) and isinstance(failure, McpLost):
+                failure = _Unsent(failure.message, hint=failure.hint)
             if is_broken:
-                self._let_go(said)
-            elif told.code == "timeout":
+                self._let_go(stderr_text)
+            elif failure.code == "timeout":
                 self._count_unanswered()
             else:
                 self._unanswered = 0
-            raise told from error
+            raise failure from error
         else:
             self._unanswered = 0
             return result
@@ -295,15 +300,15 @@ class Connection:
             self._failed(started, self._closed())
         except BaseException as error:  # noqa: BLE001  # also groups; told to whoever waits
             if started.done():
-                _LOG.debug("%s: closing", self.server.shown, exc_info=True)
+                _LOG.debug("%s: closing", self.server.display_name, exc_info=True)
                 if self._stop is stop:
                     self._cause = error
                     self._why = self._why or "; ".join(dict.fromkeys(map(describe, leaf_errors(error))))
                 return
             self._pauses.ended(0.0)
-            words = transport.said if isinstance(transport, StdioTransport) else ""
-            said = await self._ending(transport, is_broken=False)
-            self._failed(started, not_reached(self.server, error, said, words))
+            words = transport.stderr_tail if isinstance(transport, StdioTransport) else ""
+            stderr_text = await self._ending(transport, is_broken=False)
+            self._failed(started, not_reached(self.server, error, stderr_text, words))
 
     def _client_of(self, transport: Any, stop: asyncio.Event) -> Client:
         def ended(why: str) -> None:
@@ -314,7 +319,7 @@ class Connection:
         return make_client(self.server, self._hooks, sieved, self._mark_stale)
 
     def _closed(self) -> McpFailed:
-        return McpFailed(f"{self.server.shown} was closed.", code="server_away", retryable=True)
+        return McpFailed(f"{self.server.display_name} was closed.", code="server_away", retryable=True)
 
     def _failed(self, started: asyncio.Future[Client], error: TaoError) -> None:
         if not started.done():

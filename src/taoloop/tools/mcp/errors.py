@@ -43,72 +43,73 @@ def require_sdk(server: McpServer) -> None:
         import mcp  # noqa: F401, PLC0415  # optional
     except ImportError as error:
         raise MissingExtra(
-            f"{server.shown} needs the MCP SDK, which is not installed: pip install 'taoloop[mcp]'."
+            f"{server.display_name} needs the MCP SDK, which is not installed: pip install 'taoloop[mcp]'."
         ) from error
 
 
-def not_reached(server: McpServer, error: BaseException, said: str, words: str = "") -> TaoError:
+def not_reached(server: McpServer, error: BaseException, reason: str, words: str = "") -> TaoError:
     """The error of a server that could not be started or connected to, or whose connection broke.
 
     `said`: why it ended, if it did; `words`: what it wrote to its standard error, if it did not.
     """
-    found = list(leaf_errors(error))
-    for one in found:
-        if isinstance(one, TaoError):
-            return one if isinstance(one, McpFailed) else _away(server, f"{one.message}", one.hint)
-    told = "; ".join(dict.fromkeys(describe(one) for one in found))
-    if any(_is_timeout(one) for one in found):
-        told = f"it gave no answer within {server.start_timeout_s:g} s{words}"
-    if said:
-        told = said
+    errors = list(leaf_errors(error))
+    for leaf in errors:
+        if isinstance(leaf, TaoError):
+            return leaf if isinstance(leaf, McpFailed) else _away(server, f"{leaf.message}", leaf.hint)
+    reasons = "; ".join(dict.fromkeys(describe(leaf) for leaf in errors))
+    if any(_is_timeout(leaf) for leaf in errors):
+        reasons = f"it gave no answer within {server.start_timeout_s:g} s{words}"
+    if reason:
+        reasons = reason
     hint = (
         "It wants to know who asks: give a token in `headers`."
-        if server.url and _STATUS_WHO.search(told)
+        if server.url and _STATUS_WHO.search(reasons)
         else "See whether it runs and speaks MCP at this address."
         if server.url
         else "Run its command by hand to see what it says; it must speak MCP on its standard output, and nothing else."
     )
-    return _away(server, f"{told}.", hint)
+    return _away(server, f"{reasons}.", hint)
 
 
 def not_answered(
-    server: McpServer, error: BaseException, what: str, said: str, timeout_s: float, status: int = 0
+    server: McpServer, error: BaseException, what: str, reason: str, timeout_s: float, status: int = 0
 ) -> TaoError:
     """The error of a request that was sent and brought no result. `what` names it (`the tool 'x'`).
 
     `status`: that of HTTP, if it is known; 0 if not.
     """
-    found = next(leaf_errors(error))
-    if isinstance(found, TaoError):
-        return found
-    code = _code(found)
-    if _is_timeout(found):
-        return ToolTimeout(f"{server.shown} gave no answer to {what} within {timeout_s:g} s.", retryable=False)
-    if _is_closed(found) or _is_of_old_session(found) or (code is None and _is_broken(found)):
-        reason = said or describe(found)
-        return McpLost(f"{server.shown} went away during {what}: {reason}.", hint=_AGAIN)
-    if code is not None and (told := _unreadable(str(found), status)):
+    cause = next(leaf_errors(error))
+    if isinstance(cause, TaoError):
+        return cause
+    code = _code(cause)
+    if _is_timeout(cause):
+        return ToolTimeout(f"{server.display_name} gave no answer to {what} within {timeout_s:g} s.", retryable=False)
+    if _is_closed(cause) or _is_of_old_session(cause) or (code is None and _is_broken(cause)):
+        reason = reason or describe(cause)
+        return McpLost(f"{server.display_name} went away during {what}: {reason}.", hint=_AGAIN)
+    if code is not None and (text := _unreadable(str(cause), status)):
         return McpLost(
-            f"{server.shown} gave no readable answer to {what}: {told}. Nobody can tell whether it was carried out.",
+            f"{server.display_name} gave no readable answer to {what}: {text}. "
+            "Nobody can tell whether it was carried out.",
             hint="Find out whether it happened before you try again.",
         )
-    if code is not None and _WANTS_INPUT.search(str(found)):
+    if code is not None and _WANTS_INPUT.search(str(cause)):
         return McpFailed(
-            f"{server.shown} asks for input during {what}, which nobody can give here: {describe(found)}.",
+            f"{server.display_name} asks for input during {what}, which nobody can give here: {describe(cause)}.",
             code="needs_input",
             retryable=False,
             hint="Use another tool, or other arguments.",
         )
     if code is not None:
-        shown = f"HTTP status {status}" if str(found) == _NO_WORD else f"code {code}"
+        status_text = f"HTTP status {status}" if str(cause) == _NO_WORD else f"code {code}"
         return McpFailed(
-            f"{server.shown} refuses {what}: {describe(found)} ({shown}).",
+            f"{server.display_name} refuses {what}: {describe(cause)} ({status_text}).",
             code="server_refused",
             retryable=False,
             hint="It has no such method." if code == _NOT_SUPPORTED else "",
         )
     return InvalidOutput(
-        f"{server.shown} answered {what} with what is no result: {describe(found)}.",
+        f"{server.display_name} answered {what} with what is no result: {describe(cause)}.",
         hint="The call was carried out; do not repeat it only because of this.",
     )
 
@@ -129,14 +130,14 @@ def is_unsent(error: BaseException) -> bool:
 
     closed = anyio.ClosedResourceError | anyio.BrokenResourceError | httpx2.ConnectError | httpx2.ConnectTimeout
     return all(
-        isinstance(one, closed) or (isinstance(one, EgressFailed) and not one.was_sent) or _is_of_old_session(one)
-        for one in leaf_errors(error)
+        isinstance(leaf, closed) or (isinstance(leaf, EgressFailed) and not leaf.was_sent) or _is_of_old_session(leaf)
+        for leaf in leaf_errors(error)
     )
 
 
 def breaks_connection(error: BaseException) -> bool:
     """Whether a connection is of no more use after this error."""
-    return any(_is_closed(one) or _is_broken(one) or _is_of_old_session(one) for one in leaf_errors(error))
+    return any(_is_closed(leaf) or _is_broken(leaf) or _is_of_old_session(leaf) for leaf in leaf_errors(error))
 
 
 def _is_of_old_session(error: BaseException) -> bool:
@@ -177,9 +178,11 @@ def _is_broken(error: BaseException) -> bool:
     return isinstance(error, broken) and not isinstance(error, TimeoutError)
 
 
-def _away(server: McpServer, told: str, hint: str) -> ToolError:
-    place = f" at {server.url.partition('?')[0]}" if server.url else ""
-    return McpFailed(f"{server.shown} cannot be reached{place}: {told}", code="server_away", retryable=True, hint=hint)
+def _away(server: McpServer, message: str, hint: str) -> ToolError:
+    address = f" at {server.url.partition('?')[0]}" if server.url else ""
+    return McpFailed(
+        f"{server.display_name} cannot be reached{address}: {message}", code="server_away", retryable=True, hint=hint
+    )
 
 
 def describe(error: BaseException) -> str:

@@ -39,13 +39,13 @@ class Definition:
         return str(self.raw["name"])
 
     @cached_property
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """All of it that a model or a policy is told: what is pinned."""
         return {name: self.raw[name] for name in _FIELDS if self.raw.get(name) is not None}
 
     @cached_property
     def _canonical(self) -> bytes:
-        return json.dumps(self.told, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
+        return json.dumps(self.summary, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
 
     @property
     def needs_task(self) -> bool:
@@ -80,15 +80,18 @@ async def listed_tools(client: Client) -> Listing:
     definitions: dict[str, Definition] = {}
     size_bytes = 0
     for entry in entries:
-        found = Definition((entry.meta or {}).get(RAW) or entry.model_dump(by_alias=True, exclude_unset=True))
-        if (first := definitions.get(found.name)) is not None and first.digest == found.digest:
+        definition = Definition((entry.meta or {}).get(RAW) or entry.model_dump(by_alias=True, exclude_unset=True))
+        if (first := definitions.get(definition.name)) is not None and first.digest == definition.digest:
             continue
         if first is not None:
-            problems.append(f"the name {found.name!r} stands twice in its list; the first one counts")
-        elif found.size_bytes > MAX_TOOL_BYTES or (size_bytes := size_bytes + found.size_bytes) > MAX_TOOLS_BYTES:
-            problems.append(f"{found.name[:80]!r} is left out: it is, or the list with it becomes, too large")
+            problems.append(f"the name {definition.name!r} stands twice in its list; the first one counts")
+        elif (
+            definition.size_bytes > MAX_TOOL_BYTES
+            or (size_bytes := size_bytes + definition.size_bytes) > MAX_TOOLS_BYTES
+        ):
+            problems.append(f"{definition.name[:80]!r} is left out: it is, or the list with it becomes, too large")
         else:
-            definitions[found.name] = found
+            definitions[definition.name] = definition
     return Listing(definitions=definitions, problems=tuple(problems))
 
 
@@ -100,7 +103,7 @@ async def list_all(client: Client, method: str) -> tuple[list[Any], list[str]]:
     entries: list[Any] = []
     problems: list[str] = []
     cursor: str | None = None
-    seen: set[str] = set()
+    cursors: set[str] = set()
     for _ in range(MAX_PAGES):
         try:
             page = await getattr(client, method)(cursor=cursor)
@@ -108,19 +111,19 @@ async def list_all(client: Client, method: str) -> tuple[list[Any], list[str]]:
             if error.code == METHOD_NOT_FOUND and method != "list_tools":
                 return entries, problems  # a server may have resources and know no templates
             raise
-        found = getattr(page, _RESULT[method])
-        entries += found
+        page_entries = getattr(page, _RESULT[method])
+        entries += page_entries
         problems += (page.meta or {}).get(DROPPED, ())
-        left = {one.name for one in found}
+        names = {entry.name for entry in page_entries}
         problems += [
-            f"{name!r}: its x-mcp-header is none" for name in (page.meta or {}).get(NAMES, ()) if name not in left
+            f"{name!r}: its x-mcp-header is none" for name in (page.meta or {}).get(NAMES, ()) if name not in names
         ]
         cursor = page.next_cursor
         if not cursor and len(entries) <= MAX_ENTRIES:
             return entries, problems
-        if cursor is None or cursor in seen or len(entries) > MAX_ENTRIES:
+        if cursor is None or cursor in cursors or len(entries) > MAX_ENTRIES:
             break
-        seen.add(cursor)
-    kept = entries[:MAX_ENTRIES]
-    problems.append(f"its list does not end, or is too long; the first {len(kept):,} entries count")
-    return kept, problems
+        cursors.add(cursor)
+    accepted = entries[:MAX_ENTRIES]
+    problems.append(f"its list does not end, or is too long; the first {len(accepted):,} entries count")
+    return accepted, problems

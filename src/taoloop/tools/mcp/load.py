@@ -43,20 +43,22 @@ def mcp_tools(server: McpServer) -> LoadResult:
     """
     require_sdk(server)
     try:
-        listing, has_resources, has_prompts = run_in_loop_sync(lambda held: _seen(held, server))
+        listing, has_resources, has_prompts = run_in_loop_sync(lambda loop_thread: _read_listing(loop_thread, server))
     except TaoError as error:
-        message = Redactor(server.secrets, patterns=False).text(error.message).removeprefix(f"{server.shown} ")
-        return LoadResult(problems=(LoadProblem(source=server.shown, place="", message=message, hint=error.hint),))
+        message = Redactor(server.secrets, patterns=False).text(error.message).removeprefix(f"{server.display_name} ")
+        return LoadResult(
+            problems=(LoadProblem(source=server.display_name, place="", message=message, hint=error.hint),)
+        )
     waiting = Pins(server).compare(listing.definitions)
-    problems = [LoadProblem(source=server.shown, place="tools", message=f"{text}.") for text in listing.problems]
-    problems += [_pending(server, one) for one in waiting if server.offers(one.tool)]
+    problems = [LoadProblem(source=server.display_name, place="tools", message=f"{text}.") for text in listing.problems]
+    problems += [_pending(server, change) for change in waiting if server.offers(change.tool)]
     problems += _unmatched(server, listing)
     tools: dict[str, Tool] = {}
     if has_resources:
-        tools |= {one.name: one for one in resource_tools(server)}
+        tools |= {tool.name: tool for tool in resource_tools(server)}
     if has_prompts:
-        tools |= {one.name: one for one in prompt_tools(server)}
-    disabled = {one.tool for one in waiting}
+        tools |= {tool.name: tool for tool in prompt_tools(server)}
+    disabled = {change.tool for change in waiting}
     offered = [name for name in listing.definitions if server.offers(name) and name not in disabled]
     for name, own in model_tool_names(server.name, offered, frozenset(tools)).items():
         if listing.definitions[name].needs_task:
@@ -66,8 +68,8 @@ def mcp_tools(server: McpServer) -> LoadResult:
             tools[own] = tool_of(server, listing.definitions[name], own)
         except (SchemaError, ConfigError) as error:
             problems.append(_unusable(server, name, error))
-    found = (replace(tool, secrets=server.secrets) for tool in tools.values())
-    return LoadResult(tools=tuple(found), problems=tuple(problems))
+    tools_with_secrets = (replace(tool, secrets=server.secrets) for tool in tools.values())
+    return LoadResult(tools=tuple(tools_with_secrets), problems=tuple(problems))
 
 
 def pending_changes(server: McpServer) -> tuple[Change, ...]:
@@ -79,7 +81,7 @@ def pending_changes(server: McpServer) -> tuple[Change, ...]:
         ToolSourceError: the file of approved tools cannot be read or written.
     """
     require_sdk(server)
-    listing = run_in_loop_sync(lambda held: held.connection(server).listing(fresh=True))
+    listing = run_in_loop_sync(lambda loop_thread: loop_thread.connection(server).listing(fresh=True))
     return tuple(Pins(server).compare(listing.definitions))
 
 
@@ -109,20 +111,20 @@ def tool_of(server: McpServer, definition: Definition, name: str) -> Tool:
     async def call(context__: ToolContext | None = None, **args: Any) -> Any:  # named as no argument is
         loop, tell = asyncio.get_running_loop(), (context__ or ToolContext()).progress
 
-        def heard(line: str) -> None:  # in the thread of the connection
+        def on_progress(line: str) -> None:  # in the thread of the connection
             with contextlib.suppress(RuntimeError):  # the loop of the call is closed: nobody watches any more
                 loop.call_soon_threadsafe(tell, line)
 
         result = await run_in_loop(
-            lambda held: held.connection(server).call(
-                definition, args, is_read=is_read, timeout_s=server.timeout_s, heard=heard
+            lambda loop_thread: loop_thread.connection(server).call(
+                definition, args, is_read=is_read, timeout_s=server.timeout_s, on_progress=on_progress
             )
         )
         return output_of(server, definition.name, result, judge)
 
-    shown = card if judge is not None else replace(card, output_schema=None)
+    listed_card = card if judge is not None else replace(card, output_schema=None)
     return replace(
-        tool_from_card(shown, call), check_output=None
+        tool_from_card(listed_card, call), check_output=None
     )  # `output_of` judges: there may be more than structure
 
 
@@ -137,8 +139,8 @@ def _judge(card: ToolCard) -> Validator | None:
         return None
 
 
-async def _seen(held: LoopThread, server: McpServer) -> tuple[Listing, bool, bool]:
-    connection = held.connection(server)
+async def _read_listing(loop_thread: LoopThread, server: McpServer) -> tuple[Listing, bool, bool]:
+    connection = loop_thread.connection(server)
     listing = await connection.listing(fresh=True)
     has = connection.capabilities
     has_resources = server.resources and getattr(has, "resources", None) is not None
@@ -156,7 +158,7 @@ async def _any(connection: Connection, *methods: str) -> bool:
         try:
             entries, _ = await connection.list_entries(method)
         except TaoError as error:
-            _LOG.debug("%s: %s", connection.server.shown, error)
+            _LOG.debug("%s: %s", connection.server.display_name, error)
             continue
         if entries:
             return True
@@ -165,20 +167,20 @@ async def _any(connection: Connection, *methods: str) -> bool:
 
 def _pending(server: McpServer, change: Change) -> LoadProblem:
     message = f"{str(change).removeprefix(change.tool).strip()}; it is not offered."
-    return LoadProblem(source=server.shown, place=change.tool, message=message, hint=_APPROVE)
+    return LoadProblem(source=server.display_name, place=change.tool, message=message, hint=_APPROVE)
 
 
 def _unmatched(server: McpServer, listing: Listing) -> list[LoadProblem]:
     """Names in the settings that the server has no tool for: a slip there could leave a tool with the wrong tier."""
     known = {*listing.definitions, *NAMES}
-    said: dict[str, Callable[[McpServer], Iterable[str]]] = {
-        "tools": lambda one: one.tools,
-        "tiers": lambda one: one.tiers,
-        "sends_out": lambda one: one.sends_out,
+    settings_names: dict[str, Callable[[McpServer], Iterable[str]]] = {
+        "tools": lambda mcp_server: mcp_server.tools,
+        "tiers": lambda mcp_server: mcp_server.tiers,
+        "sends_out": lambda mcp_server: mcp_server.sends_out,
     }
     return [
-        LoadProblem(source=server.shown, place=f"{place}.{name}", message="it has no tool of this name.")
-        for place, names in said.items()
+        LoadProblem(source=server.display_name, place=f"{field_name}.{name}", message="it has no tool of this name.")
+        for field_name, names in settings_names.items()
         for name in names(server)
         if name not in known and not set(name) & set("*?[")
     ]
@@ -190,4 +192,4 @@ def _unusable(server: McpServer, tool: str, error: Exception) -> LoadProblem:
 
 
 def _left_out(server: McpServer, tool: str, reason: str) -> LoadProblem:
-    return LoadProblem(source=server.shown, place=tool, message=reason, hint="The tool is left out.")
+    return LoadProblem(source=server.display_name, place=tool, message=reason, hint="The tool is left out.")

@@ -37,10 +37,10 @@ class LoopThread:
         """The one connection of these settings; not yet opened if it is new. Only in the thread of the loop."""
         from taoloop.tools.mcp.connection import Connection  # noqa: PLC0415  # it needs this module
 
-        found = self.connections.get(server.key)
-        if found is None:
-            found = self.connections[server.key] = Connection(server)
-        return found
+        connection = self.connections.get(server.key)
+        if connection is None:
+            connection = self.connections[server.key] = Connection(server)
+        return connection
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[tuple[T | None, BaseException | None]]:
         """Run a coroutine in the loop, from any thread; its error is part of the outcome, so that none gets lost."""
@@ -67,16 +67,18 @@ class LoopThread:
             self.loop.close()
 
     async def _close_all(self) -> None:
-        await asyncio.gather(*(one.close() for one in self.connections.values()), return_exceptions=True)
+        await asyncio.gather(
+            *(open_connection.close() for open_connection in self.connections.values()), return_exceptions=True
+        )
         self.connections.clear()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
-        left = asyncio.all_tasks(self.loop)
-        for task in left:
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
             task.cancel()
-        self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
 
 
@@ -97,8 +99,8 @@ def resident() -> LoopThread:
 
 async def run_in_loop(make: Callable[[LoopThread], Coroutine[Any, Any, T]]) -> T:
     """Run what `make` gives in the resident loop, from any other; a cancellation is passed on."""
-    held = resident()
-    result, error = await asyncio.wrap_future(held.submit(make(held)))
+    loop_thread = resident()
+    result, error = await asyncio.wrap_future(loop_thread.submit(make(loop_thread)))
     if error is not None:
         raise error
     return result  # type: ignore[return-value]  # without an error there is a result
@@ -106,8 +108,8 @@ async def run_in_loop(make: Callable[[LoopThread], Coroutine[Any, Any, T]]) -> T
 
 def run_in_loop_sync(make: Callable[[LoopThread], Coroutine[Any, Any, T]]) -> T:
     """The same for a thread without an event loop; Ctrl-C is passed on."""
-    held = resident()
-    future = held.submit(make(held))
+    loop_thread = resident()
+    future = loop_thread.submit(make(loop_thread))
     try:
         result, error = future.result()
     except BaseException:
@@ -121,8 +123,8 @@ def run_in_loop_sync(make: Callable[[LoopThread], Coroutine[Any, Any, T]]) -> T:
 def close_server(server: McpServer) -> None:
     """End the connection of these settings, and the program if one was started. The next call opens it again."""
 
-    async def close(held: LoopThread) -> None:
-        connection = held.connections.pop(server.key, None)
+    async def close(loop_thread: LoopThread) -> None:
+        connection = loop_thread.connections.pop(server.key, None)
         if connection is not None:
             await connection.close()
 
@@ -133,9 +135,9 @@ def close_server(server: McpServer) -> None:
 def close_all() -> None:
     """End all connections of this process and the thread that served them; a later call begins anew."""
     with _lock:
-        held = _current.pop() if _current else None
-    if held is not None:
-        held.stop()
+        loop_thread = _current.pop() if _current else None
+    if loop_thread is not None:
+        loop_thread.stop()
 
 
 def _after_fork() -> None:

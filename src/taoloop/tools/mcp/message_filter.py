@@ -40,19 +40,19 @@ class RateMeter:
     burst: float = _BURST
     per_s: float = _PER_S
     clock: Callable[[], float] = time.monotonic
-    _left: float = 0.0
+    _budget: float = 0.0
     _at: float | None = None
 
     def takes(self) -> bool:
         """Count one message; False where it is one too many."""
         now = self.clock()
         gained = self.burst if self._at is None else (now - self._at) * self.per_s
-        self._left = min(self.burst, self._left + gained)
+        self._budget = min(self.burst, self._budget + gained)
         self._at = now
-        self._left -= 1
-        if self._left >= 0:
+        self._budget -= 1
+        if self._budget >= 0:
             return True
-        self._left = 0.0
+        self._budget = 0.0
         return False
 
 
@@ -66,8 +66,8 @@ class FilteredTransport:
         self._inner, self._on_end, self._version = inner, on_end, version
 
     async def __aenter__(self) -> tuple[Any, Any]:
-        read, write = await self._inner.__aenter__()
-        return _Reading(read, self._on_end, self._version), write
+        receive, write = await self._inner.__aenter__()
+        return _Reading(receive, self._on_end, self._version), write
 
     async def __aexit__(self, *error: Any) -> Any:
         return await self._inner.__aexit__(*error)
@@ -131,27 +131,27 @@ class _Reading:
 
 def filter_list(result: dict[str, Any], version: str | None) -> dict[str, Any]:
     """A result without the entries of lists that are none; in `_meta`: why, and each tool as it came."""
-    found = next((key for key in _LISTS if isinstance(result.get(key), list)), None)
-    if found is None or version is None or "content" in result or "contents" in result:
+    list_key = next((key for key in _LISTS if isinstance(result.get(key), list)), None)
+    if list_key is None or version is None or "content" in result or "contents" in result:
         return result
-    rest = {key: value for key, value in result.items() if key != found}
-    kept, reasons = [], []
-    for number, entry in enumerate(result[found][:MAX_ENTRIES]):
-        reason = _reason(found, entry, rest, version)
+    rest = {key: value for key, value in result.items() if key != list_key}
+    accepted, reasons = [], []
+    for number, entry in enumerate(result[list_key][:MAX_ENTRIES]):
+        reason = _reason(list_key, entry, rest, version)
         if reason is not None:
-            reasons.append(f"{found}[{number}] {_named(entry)}: {reason}")
+            reasons.append(f"{list_key}[{number}] {_entry_name(entry)}: {reason}")
             continue
-        if found == "tools":
+        if list_key == "tools":
             rawless = {k: v for k, v in entry.items() if k != "outputSchema"}
-            kept.append(rawless | {"_meta": {**_meta(entry), RAW: entry}})
+            accepted.append(rawless | {"_meta": {**_meta(entry), RAW: entry}})
         else:
-            kept.append(entry)
+            accepted.append(entry)
     if len(reasons) > _SHOWN_REASONS:
         reasons = [*reasons[:_SHOWN_REASONS], f"and {len(reasons) - _SHOWN_REASONS} more"]
-    if len(result[found]) > MAX_ENTRIES:
+    if len(result[list_key]) > MAX_ENTRIES:
         reasons.append(f"its list is too long; the first {MAX_ENTRIES:,} entries count")
-    names = [entry["name"] for entry in kept] if found == "tools" else []
-    return {**rest, found: kept, "_meta": {**_meta(rest), DROPPED: reasons, NAMES: names}}
+    names = [entry["name"] for entry in accepted] if list_key == "tools" else []
+    return {**rest, list_key: accepted, "_meta": {**_meta(rest), DROPPED: reasons, NAMES: names}}
 
 
 def _reason(key: str, entry: Any, rest: Mapping[str, Any], version: str) -> str | None:
@@ -178,11 +178,11 @@ def _reason(key: str, entry: Any, rest: Mapping[str, Any], version: str) -> str 
     return None
 
 
-def _meta(given: Mapping[str, Any]) -> dict[str, Any]:
-    meta = given.get("_meta")
+def _meta(message: Mapping[str, Any]) -> dict[str, Any]:
+    meta = message.get("_meta")
     return dict(meta) if isinstance(meta, dict) else {}
 
 
-def _named(entry: Any) -> str:
+def _entry_name(entry: Any) -> str:
     name = entry.get("name") or entry.get("uri") if isinstance(entry, dict) else None
     return repr(name[:80]) if isinstance(name, str) else "without a name"

@@ -36,8 +36,8 @@ class Change:
     def __str__(self) -> str:
         """What differs, the old text before the new one."""
         if self.old is None:
-            more = [f"{name} is {_shown(self.new[name])}" for name in self.new if name not in ("name", "description")]
-            return f"{self.tool} is new: {'; '.join([_shown(self.new.get('description', '')), *more])}"
+            more = [f"{name} is {_preview(self.new[name])}" for name in self.new if name not in ("name", "description")]
+            return f"{self.tool} is new: {'; '.join([_preview(self.new.get('description', '')), *more])}"
         fields = [name for name in {**self.old, **self.new} if self.old.get(name) != self.new.get(name)]
         pairs = [(name, *_differing(self.old.get(name), self.new.get(name))) for name in fields]
         return f"{self.tool} changed: {'; '.join(f'{name} was {old}, is now {new}' for name, old, new in pairs)}"
@@ -61,13 +61,13 @@ class Pins:
             data = json.loads(self.path.read_text(encoding="utf-8"))
             if data["version"] != _VERSION:
                 raise ValueError(f"it has the version {data['version']!r}")
-            return {str(name): dict(one) for name, one in data["tools"].items()}
+            return {str(name): dict(pinned) for name, pinned in data["tools"].items()}
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ToolSourceError(
                 f"its file of approved tools cannot be read: {error}.",
-                source=self._server.shown,
+                source=self._server.display_name,
                 place=str(self.path),
                 hint="Restore it, or delete it to approve what the server says now.",
             ) from error
@@ -88,7 +88,7 @@ class Pins:
         except OSError as error:
             raise ToolSourceError(
                 f"its file of approved tools cannot be written: {error.strerror or error}.",
-                source=self._server.shown,
+                source=self._server.display_name,
                 place=str(self.path),
                 hint="Correct its permissions, or name another folder as `pins`.",
             ) from error
@@ -101,7 +101,7 @@ class Pins:
         """
         known = self.known()
         if known is None:
-            self.keep({name: one.told for name, one in definitions.items()})
+            self.keep({name: definition.summary for name, definition in definitions.items()})
             return []
         return changes(known, definitions)
 
@@ -111,19 +111,19 @@ class Pins:
         Raises:
             ToolSourceError: the pins cannot be read or written.
         """
-        self.keep({**(self.known() or {}), **{one.tool: dict(one.new) for one in accepted}})
+        self.keep({**(self.known() or {}), **{change.tool: dict(change.new) for change in accepted}})
 
 
 def changes(known: Mapping[str, Mapping[str, Any]], definitions: Mapping[str, Definition]) -> list[Change]:
     """The tools that are not as they are known."""
-    found = []
-    for name, one in definitions.items():
+    differences = []
+    for name, definition in definitions.items():
         old = known.get(name)
         if old is None:
-            found.append(Change(tool=name, kind="new", old=None, new=one.told))
-        elif Definition(dict(old)).digest != one.digest:
-            found.append(Change(tool=name, kind="changed", old=old, new=one.told))
-    return found
+            differences.append(Change(tool=name, kind="new", old=None, new=definition.summary))
+        elif Definition(dict(old)).digest != definition.digest:
+            differences.append(Change(tool=name, kind="changed", old=old, new=definition.summary))
+    return differences
 
 
 def default_folder() -> Path:
@@ -143,13 +143,13 @@ def _differing(old: Any, new: Any) -> tuple[str, str]:
     )
     start = same - _BEFORE_CHARS
     if start < _SHOWN_CHARS // 4:
-        return _shown(first), _shown(second)
-    return _shown(f"… {first[start:]}"), _shown(f"… {second[start:]}")
+        return _preview(first), _preview(second)
+    return _preview(f"… {first[start:]}"), _preview(f"… {second[start:]}")
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _shown(value: Any) -> str:
+def _preview(value: Any) -> str:
     return json.dumps(bounded(_text(value), _SHOWN_CHARS), ensure_ascii=False)

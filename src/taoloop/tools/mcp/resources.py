@@ -37,8 +37,8 @@ def resource_tools(server: McpServer) -> tuple[Tool, ...]:
     async def read_resource(uri: str) -> Any:
         async def ask(connection: Connection) -> Any:
             result = await connection.request(f"the resource {uri[:80]!r}", lambda client: client.read_resource(uri))
-            found = [resource_of(one) for one in result.contents]
-            return found[0]["text"] if len(found) == 1 and "text" in found[0] else {"contents": found}
+            contents = [resource_of(content) for content in result.contents]
+            return contents[0]["text"] if len(contents) == 1 and "text" in contents[0] else {"contents": contents}
 
         return await _served(server, ask)
 
@@ -119,26 +119,26 @@ def _tool(
     egress: bool | tuple[str, ...] = False,
 ) -> Tool:
     """Reading by what the protocol says; what is asked for goes to the server, and so out."""
-    said = server.sends_out_of(name)
+    sends_out = server.sends_out_of(name)
     card = ToolCard(
         name=f"{server.name}.{name}",
         purpose=purpose,
         input_schema=input_schema,
         errors=ERRORS[:2],
         tier=server.tier_of(name) or "read",
-        egress=egress if said is None else said,
+        egress=egress if sends_out is None else sends_out,
         timeout_s=server.timeout_s,
     )
     return tool_from_card(card, handler)
 
 
 async def _served(server: McpServer, ask: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
-    return await run_in_loop(lambda held: ask(held.connection(server)))
+    return await run_in_loop(lambda loop_thread: ask(loop_thread.connection(server)))
 
 
 def _answer(problems: list[str], **lists: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
     for name, entries in lists.items():
-        plain_entries = [one.model_dump(by_alias=True, exclude_none=True, mode="json") for one in entries]
-        found[name] = [{key: one[key] for key in _FIELDS if key in one} for one in plain_entries]
-    return found | ({"problems": problems} if problems else {})
+        plain_entries = [entry.model_dump(by_alias=True, exclude_none=True, mode="json") for entry in entries]
+        answer[name] = [{key: entry[key] for key in _FIELDS if key in entry} for entry in plain_entries]
+    return answer | ({"problems": problems} if problems else {})

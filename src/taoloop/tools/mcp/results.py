@@ -20,24 +20,24 @@ def output_of(server: McpServer, tool: str, result: Any, judge: Validator | None
         McpFailed: `tool_failed`, the tool says that it did not succeed.
         InvalidOutput: its structured content does not fit what it declares.
     """
-    parts = [part_of(one) for one in result.content or ()]
+    parts = [part_of(content) for content in result.content or ()]
     if result.is_error:
-        said = "\n".join(part["text"] for part in parts if part["type"] == "text")
+        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         if result.structured_content is not None:
-            said = said or json.dumps(result.structured_content, ensure_ascii=False)
-        raise McpFailed(said.strip() or _NO_TEXT, code="tool_failed", retryable=False)
+            text = text or json.dumps(result.structured_content, ensure_ascii=False)
+        raise McpFailed(text.strip() or _NO_TEXT, code="tool_failed", retryable=False)
     structured = result.structured_content
     if judge is not None:
         if structured is None:
             raise _unfit(server, tool, "it has no structured content")
-        if found := findings(judge, structured):
-            raise _unfit(server, tool, listed(found))
+        if problems := findings(judge, structured):
+            raise _unfit(server, tool, listed(problems))
     if structured is None:
         return plain(parts)
-    others = [part for part in parts if part["type"] != "text" or not _says(part["text"], structured)]
-    if all(part["type"] == "text" for part in others) and judge is not None:
+    extra_parts = [part for part in parts if part["type"] != "text" or not _says(part["text"], structured)]
+    if all(part["type"] == "text" for part in extra_parts) and judge is not None:
         return structured  # the text is for clients that know no structure
-    return {"structured": structured, "content": others} if others else structured
+    return {"structured": structured, "content": extra_parts} if extra_parts else structured
 
 
 def plain(parts: list[dict[str, Any]]) -> Any:
@@ -63,14 +63,14 @@ def resource_of(resource: Any) -> dict[str, Any]:
     """The contents of a resource as JSON."""
     text = getattr(resource, "text", None)
     if text is not None:
-        found = {"uri": str(resource.uri), "mime_type": resource.mime_type, "text": text}
-        return {key: value for key, value in found.items() if value is not None}
+        record = {"uri": str(resource.uri), "mime_type": resource.mime_type, "text": text}
+        return {key: value for key, value in record.items() if value is not None}
     return {"uri": str(resource.uri), **_binary(resource.mime_type, resource.blob)}
 
 
 def messages_of(messages: Iterable[Any]) -> list[dict[str, Any]]:
     """The messages of a prompt as JSON."""
-    return [{"role": one.role, **part_of(one.content)} for one in messages]
+    return [{"role": message.role, **part_of(message.content)} for message in messages]
 
 
 def _binary(mime_type: str | None, data: str) -> dict[str, Any]:
@@ -89,6 +89,6 @@ def _says(text: str, structured: Any) -> bool:
 
 def _unfit(server: McpServer, tool: str, why: str) -> InvalidOutput:
     return InvalidOutput(
-        f"{server.shown} ran {tool!r}, but its result does not fit what it declares: {why}.",
+        f"{server.display_name} ran {tool!r}, but its result does not fit what it declares: {why}.",
         hint="The call was carried out; do not repeat it only because of this.",
     )

@@ -20,7 +20,7 @@ _OWN = ("PATH", "HOME", "TMPDIR")  # the sandbox has its own
 
 
 def sandboxed_command(
-    argv: Sequence[str], sandbox: McpSandbox, env: Mapping[str, str], given: ExitStack
+    argv: Sequence[str], sandbox: McpSandbox, env: Mapping[str, str], stack: ExitStack
 ) -> tuple[list[str], list[int], dict[str, str]]:
     """The command line that runs `argv` in the sandbox, the descriptors that it takes, and its environment.
 
@@ -39,24 +39,24 @@ def sandboxed_command(
         network=sandbox.network,
         scratch_bytes=SandboxLimits().disk_bytes,
     )
-    passwd, group, nothing = (_holding(data, given) for data in (PASSWD, GROUP, b""))
+    passwd, group, nothing = (_holding(data, stack) for data in (PASSWD, GROUP, b""))
     options = house.options(marker=".ready", script=(nothing, "empty"), passwd=passwd, group=group)
     for name, value in env.items():
         if name not in _OWN:
             options += ["--setenv", name, value]
     fds = [passwd, group, nothing]
     if (rules := seccomp_filter(network=sandbox.network)) is not None:
-        fds.append(_holding(rules, given))
+        fds.append(_holding(rules, stack))
         options += ["--seccomp", str(fds[-1])]
     options += ["--chdir", WORKSPACE]
-    fds.append(_holding(b"".join(os.fsencode(option) + b"\0" for option in options), given))
+    fds.append(_holding(b"".join(os.fsencode(option) + b"\0" for option in options), stack))
     return [program, "--args", str(fds[-1]), "--", *argv], fds, {}
 
 
-def _holding(data: bytes, given: ExitStack) -> int:
+def _holding(data: bytes, stack: ExitStack) -> int:
     """A descriptor to read this from; a file in memory, for a pipe may be too small."""
     fd = os.memfd_create("taoloop-mcp") if hasattr(os, "memfd_create") else _pipe(data)
-    given.callback(os.close, fd)
+    stack.callback(os.close, fd)
     if hasattr(os, "memfd_create"):
         os.write(fd, data)
         os.lseek(fd, 0, os.SEEK_SET)

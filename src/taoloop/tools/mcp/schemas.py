@@ -26,17 +26,17 @@ def normalised(schema: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         SchemaError: it is too deep, or is none of an object.
     """
-    found = _Rewriting().schema(schema, 0)
-    kind = found.get("type") if isinstance(found, dict) else None
+    rewritten_schema = _Rewriting().schema(schema, 0)
+    kind = rewritten_schema.get("type") if isinstance(rewritten_schema, dict) else None
     if isinstance(kind, list) and "object" in kind:
-        kind = found["type"] = "object"
-    if kind is None and isinstance(found, dict):
-        kind = found["type"] = "object"
+        kind = rewritten_schema["type"] = "object"
+    if kind is None and isinstance(rewritten_schema, dict):
+        kind = rewritten_schema["type"] = "object"
     if kind != "object":
         raise SchemaError("it does not describe an object")
-    if not isinstance(found.setdefault("properties", {}), dict):
+    if not isinstance(rewritten_schema.setdefault("properties", {}), dict):
         raise SchemaError("its `properties` are none")
-    return dict(found)
+    return dict(rewritten_schema)
 
 
 def rewritten(schema: Any) -> Any:
@@ -51,15 +51,15 @@ def rewritten(schema: Any) -> Any:
 class _Rewriting:
     """One walk over a schema: knows which places hold schemas, which hold maps of them, and which hold data."""
 
-    def schema(self, given: Any, depth: int) -> Any:
+    def schema(self, node: Any, depth: int) -> Any:
         if depth > _DEEPEST:
             raise SchemaError(f"it is more than {_DEEPEST} levels deep")
-        if isinstance(given, list):
-            return [self.schema(one, depth + 1) for one in given]
-        if not isinstance(given, Mapping):
-            return given
+        if isinstance(node, list):
+            return [self.schema(item, depth + 1) for item in node]
+        if not isinstance(node, Mapping):
+            return node
         out: dict[str, Any] = {}
-        for key, value in given.items():
+        for key, value in node.items():
             if (key in _GONE and isinstance(value, str | bool)) or key.startswith("x-"):
                 continue
             if key in _MAPS and isinstance(value, Mapping):
@@ -95,9 +95,9 @@ def _tuples(out: dict[str, Any]) -> None:
 def _dependencies(out: dict[str, Any]) -> None:
     old = out.pop("dependencies", None)
     for name, rule in old.items() if isinstance(old, dict) else ():
-        place = "dependentRequired" if isinstance(rule, list) else "dependentSchemas"
-        if isinstance(out.setdefault(place, {}), dict):
-            out[place][name] = rule
+        keyword = "dependentRequired" if isinstance(rule, list) else "dependentSchemas"
+        if isinstance(out.setdefault(keyword, {}), dict):
+            out[keyword][name] = rule
 
 
 def _bounds(out: dict[str, Any]) -> None:

@@ -117,8 +117,8 @@ class McpServer:
     def _check_transport(self) -> None:
         if self.url:
             self.rules()
-            for given, name in ((self.args, "args"), (self.env, "env"), (self.folder, "folder")):
-                if given:
+            for setting, name in ((self.args, "args"), (self.env, "env"), (self.folder, "folder")):
+                if setting:
                     raise ConfigError(f"{name}: a server with a `url` is not started, so this has no meaning.")
             if self.sandbox is not None:
                 raise ConfigError("sandbox: a server with a `url` is not started, so this has no meaning.")
@@ -130,7 +130,7 @@ class McpServer:
         for name, value in self.env.items():
             if not _VARIABLE.fullmatch(name) or "\0" in value:
                 raise ConfigError(f"env: {name[:60]!r} is no variable.")
-        if any("\0" in one for one in (self.command, *self.args)):
+        if any("\0" in argument for argument in (self.command, *self.args)):
             raise ConfigError("args: a NUL character cannot be given to a program.")
 
     def rules(self) -> EgressRules:
@@ -138,7 +138,7 @@ class McpServer:
         return (self.egress if self.egress is not None else EgressRules()).opened_for(self.url)
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The server in a message."""
         return f"MCP server {self.name!r}"
 
@@ -146,9 +146,9 @@ class McpServer:
     def secrets(self) -> dict[str, str]:
         """The values among `env` and `headers` whose names say that they are secret, for a redactor."""
         headers = {name.upper().replace("-", "_"): value for name, value in self.headers.items()}
-        said = {name: headers[name] for name in _SECRET_HEADERS if name in headers}
-        words = {f"{name}_value": value.split()[-1] for name, value in said.items() if " " in value.strip()}
-        return secrets_of({**self.env, **headers}) | said | words
+        secret_headers = {name: headers[name] for name in _SECRET_HEADERS if name in headers}
+        words = {f"{name}_value": value.split()[-1] for name, value in secret_headers.items() if " " in value.strip()}
+        return secrets_of({**self.env, **headers}) | secret_headers | words
 
     @property
     def identity(self) -> str:

@@ -56,7 +56,7 @@ class StdioTransport:
         to_server, from_session = anyio.create_memory_object_stream[Any](0)
         self._streams = (to_session, from_server, to_server, from_session)
         self._tasks = [
-            asyncio.create_task(self._read(to_session)),
+            asyncio.create_task(self._read_messages(to_session)),
             asyncio.create_task(self._write(from_session)),
             asyncio.create_task(self._listen()),
         ]
@@ -71,7 +71,7 @@ class StdioTransport:
         if process is None:
             return ""
         if self._leaving:
-            return f"{self._why}{self.said}" if self._why else ""
+            return f"{self._why}{self.stderr_tail}" if self._why else ""
         if not self._why and self._tasks[0].done():  # its output has ended: soon it is seen to be gone
             await _until(lambda: process.returncode is not None, _LEAVE_S)
             await asyncio.wait(self._tasks[2:], timeout=_LEAVE_S / 4)
@@ -80,10 +80,10 @@ class StdioTransport:
             self._why = f"it ended with the exit code {code}" if code >= 0 else f"it was ended by the signal {-code}"
         if not self._why and self._tasks[0].done():
             self._why = "it closed its output"
-        return f"{self._why}{self.said}" if self._why else ""
+        return f"{self._why}{self.stderr_tail}" if self._why else ""
 
     @property
-    def said(self) -> str:
+    def stderr_tail(self) -> str:
         """The end of its standard error for a message; empty if there is none."""
         lines = [line.strip() for line in self._said.decode(errors="replace").splitlines() if line.strip()]
         text = " | ".join(lines)[-_SHOWN_CHARS:]
@@ -91,14 +91,14 @@ class StdioTransport:
 
     async def _start(self) -> asyncio.subprocess.Process:
         server = self._server
-        with ExitStack() as given:
+        with ExitStack() as stack:
             try:
                 argv, env = [server.command, *server.args], environment(server)
                 if os.name == "nt":  # there, a command is often a script with a suffix of its own
                     argv[0] = shutil.which(argv[0]) or argv[0]
                 fds: list[int] = []
                 if server.sandbox is not None:
-                    argv, fds, env = sandboxed_command(argv, server.sandbox, env, given)
+                    argv, fds, env = sandboxed_command(argv, server.sandbox, env, stack)
                 return await asyncio.create_subprocess_exec(
                     *argv,
                     stdin=PIPE,
@@ -114,12 +114,12 @@ class StdioTransport:
                 raise _not_started(server, error) from error
             except (ConfigError, ToolError) as error:
                 raise McpFailed(
-                    f"{server.shown} cannot be started in the sandbox: {error.message}",
+                    f"{server.display_name} cannot be started in the sandbox: {error.message}",
                     code="server_away",
                     hint=error.hint,
                 ) from error
 
-    async def _read(self, out: Any) -> None:
+    async def _read_messages(self, out: Any) -> None:
         """Hand each line that is a message on; end with the program's output, or where it goes beyond the bounds."""
         assert self._process is not None and self._process.stdout is not None  # noqa: PT018, S101  # it has started
         import anyio  # noqa: PLC0415  # comes with the SDK
@@ -150,8 +150,8 @@ class StdioTransport:
         assert self._process is not None and self._process.stdin is not None  # noqa: PT018, S101  # it has started
         sink = self._process.stdin
         async with messages:
-            async for one in messages:
-                line = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+            async for message in messages:
+                line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
                     sink.write(line.encode(errors="replace") + b"\n")
                     await sink.drain()
@@ -219,7 +219,7 @@ def _not_started(server: McpServer, error: Exception) -> McpFailed:
         what, hint = f"there is no program {server.command!r}", "Install it, or correct `command` or the PATH."
     else:
         what, hint = f"{server.command!r}: {reason}", "Correct `command`."
-    return McpFailed(f"{server.shown} cannot be started: {what}.", code="server_away", hint=hint)
+    return McpFailed(f"{server.display_name} cannot be started: {what}.", code="server_away", hint=hint)
 
 
 def _message_in(line: bytes) -> SessionMessage | None:
@@ -249,7 +249,7 @@ def _signal(process: asyncio.subprocess.Process, number: int) -> None:
 
 async def _until(condition: Any, at_most_s: float) -> None:
     """Wait for a condition. Not for `Process.wait`: that waits for pipes, which a grandchild may hold open."""
-    left = at_most_s
-    while not condition() and left > 0:
+    remaining_s = at_most_s
+    while not condition() and remaining_s > 0:
         await asyncio.sleep(_POLL_S)
-        left -= _POLL_S
+        remaining_s -= _POLL_S

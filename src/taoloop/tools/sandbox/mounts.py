@@ -79,40 +79,50 @@ class SandboxMounts:
         options += self._workspace()
         options += ["--file", str(script[0]), f"{SCRIPTS}/{script[1]}"]
         options += ["--symlink", "ready", f"/{marker}"]
-        for place in ("/dev", "/proc", "/"):  # they are memory of nobody's, or switches of the kernel
-            options += ["--remount-ro", place]
+        for mount_point in ("/dev", "/proc", "/"):  # they are memory of nobody's, or switches of the kernel
+            options += ["--remount-ro", mount_point]
         return [*options, "--chdir", WORKSPACE]
 
     def _system(self) -> Iterator[str]:
         """The folders beside /usr: links into it, as nearly everywhere, or folders of their own."""
-        for place in map(Path, _SYSTEM):
-            if place.is_symlink():
-                yield from ("--symlink", str(place.readlink()), str(place))
-            elif place.is_dir():
-                yield from ("--ro-bind", str(place), str(place))
+        for system_path in map(Path, _SYSTEM):
+            if system_path.is_symlink():
+                yield from ("--symlink", str(system_path.readlink()), str(system_path))
+            elif system_path.is_dir():
+                yield from ("--ro-bind", str(system_path), str(system_path))
 
-    def _scratch(self, place: str) -> list[str]:
-        return ["--size", str(self.scratch_bytes), "--tmpfs", place]
+    def _scratch(self, path: str) -> list[str]:
+        return ["--size", str(self.scratch_bytes), "--tmpfs", path]
 
     def _workspace(self) -> list[str]:
         if self.workspace is None:
             return self._scratch(WORKSPACE)
-        kept = f"{WORKSPACE}/{RESERVED}"  # the runtime's backups are not the program's to change
-        return ["--bind", str(self.workspace), WORKSPACE, "--size", "4096", "--tmpfs", kept, "--remount-ro", kept]
+        reserved = f"{WORKSPACE}/{RESERVED}"  # the runtime's backups are not the program's to change
+        return [
+            "--bind",
+            str(self.workspace),
+            WORKSPACE,
+            "--size",
+            "4096",
+            "--tmpfs",
+            reserved,
+            "--remount-ro",
+            reserved,
+        ]
 
 
-def find_python(given: Path | None = None) -> Interpreter:
-    """The Python for the sandbox: `given`, or the system's, or that of this process.
+def find_python(interpreter: Path | None = None) -> Interpreter:
+    """The Python for the sandbox: `interpreter`, or the system's, or that of this process.
 
     Raises:
         ConfigError: there is none, or to show this process's own would show the home folder.
     """
-    if given is not None:
-        if not os.access(given, os.X_OK):
-            raise ConfigError(f"{str(given)!r} is no program.", hint="Name a Python interpreter.")
-        return Interpreter(program=given.absolute())
-    if found := shutil.which("python3", path=_ENVIRONMENT["PATH"]):
-        return Interpreter(program=Path(found))
+    if interpreter is not None:
+        if not os.access(interpreter, os.X_OK):
+            raise ConfigError(f"{str(interpreter)!r} is no program.", hint="Name a Python interpreter.")
+        return Interpreter(program=interpreter.absolute())
+    if system_python := shutil.which("python3", path=_ENVIRONMENT["PATH"]):
+        return Interpreter(program=Path(system_python))
     prefix = Path(sys.base_prefix).resolve()
     program = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     if Path.home().resolve().is_relative_to(prefix) or not program.is_relative_to(prefix):

@@ -122,7 +122,7 @@ class SandboxProcess:
         Raises:
             ToolError: `sandbox_failed`, the sandbox did not come up and nothing was run, or it cannot be ended.
         """
-        kept = {name: BoundedOutput(self._limits.output_bytes) for name in ("stdout", "stderr")}
+        outputs = {name: BoundedOutput(self._limits.output_bytes) for name in ("stdout", "stderr")}
         marker = f".ready-{secrets.token_hex(8)}"
         with _Descriptors() as fds:
             status, status_end = fds.pipe()
@@ -133,15 +133,15 @@ class SandboxProcess:
                 marker=marker, script=(script_end, self._script[0]), passwd=passwd, group=group
             )
             options += ["--json-status-fd", str(status_end), "--block-fd", str(release_end)]
-            given = [status_end, release_end, script_end, passwd, group]
+            descriptors = [status_end, release_end, script_end, passwd, group]
             if (rules := seccomp_filter(network=self._house.network)) is not None:
-                given.append(fds.holding(rules))
-                options += ["--seccomp", str(given[-1])]
-            with self._started([self._bwrap, *options, "--", *self._argv], given) as process:
-                fds.close(*given)
+                descriptors.append(fds.holding(rules))
+                options += ["--seccomp", str(descriptors[-1])]
+            with self._started([self._bwrap, *options, "--", *self._argv], descriptors) as process:
+                fds.close(*descriptors)
                 try:
                     pid = self._child(status)
-                    with os.fdopen(fds.taken(script), "wb") as pipe:  # not before: a death of ours now ends all
+                    with os.fdopen(fds.detach(script), "wb") as pipe:  # not before: a death of ours now ends all
                         pipe.write(self._script[1])
                     root = f"/proc/{pid}/root"
                     _wait_for(f"{root}/{marker}", process)
@@ -151,23 +151,23 @@ class SandboxProcess:
                 with watch:
                     began = time.monotonic()
                     fds.close(release)  # what bubblewrap waits for before it begins the program
-                    limit = self._attend(process, kept, watch, began + self._limits.wall_s)
+                    limit = self._attend(process, outputs, watch, began + self._limits.wall_s)
                     took_s = time.monotonic() - began
             code = _exit_code(_rest(status))
         if code is None and limit is None and not self._stopped:
-            raise sandbox_failed(kept["stderr"].text().strip() or "bubblewrap ended without a word")
+            raise sandbox_failed(outputs["stderr"].text().strip() or "bubblewrap ended without a word")
         limit = limit or _BY_SIGNAL.get(code or 0)
         return ProcessResult(
             exit_code=None if limit else code,
             limit=limit,
-            stdout=kept["stdout"].text(),
-            stderr=kept["stderr"].text(),
-            cut=tuple(name for name in ("stdout", "stderr") if kept[name].is_cut),
+            stdout=outputs["stdout"].text(),
+            stderr=outputs["stderr"].text(),
+            cut=tuple(name for name in ("stdout", "stderr") if outputs[name].is_cut),
             took_s=took_s,
         )
 
     @contextmanager
-    def _started(self, argv: list[str], given: list[int]) -> Iterator[subprocess.Popen[bytes]]:
+    def _started(self, argv: list[str], descriptors: list[int]) -> Iterator[subprocess.Popen[bytes]]:
         """Bubblewrap with nothing of this process but the descriptors that it was `given`; gone at the end."""
         try:
             process = subprocess.Popen(  # noqa: S603  # the program's own text goes through a file, never through these
@@ -175,7 +175,7 @@ class SandboxProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=given,
+                pass_fds=descriptors,
                 env={},  # the first process in the sandbox can read what bubblewrap was started with
                 start_new_session=True,  # Ctrl-C at the terminal is for the run, which ends this in its own way
             )
@@ -265,7 +265,7 @@ class SandboxProcess:
         return watch
 
     def _attend(
-        self, process: subprocess.Popen[bytes], kept: dict[str, BoundedOutput], watch: UsageWatch, deadline: float
+        self, process: subprocess.Popen[bytes], outputs: dict[str, BoundedOutput], watch: UsageWatch, deadline: float
     ) -> Bound | None:
         """Read what it prints and look at what it uses until it has ended; gives the limit that ended it."""
         assert self._init is not None  # noqa: S101  # the process has started
@@ -276,12 +276,12 @@ class SandboxProcess:
             for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
                 assert stream is not None  # noqa: S101  # they are pipes
                 os.set_blocking(stream.fileno(), False)
-                selector.register(stream, selectors.EVENT_READ, kept[name])
-            while limit is None and not self._read(selector, _LOOK_S):
+                selector.register(stream, selectors.EVENT_READ, outputs[name])
+            while limit is None and not self._read_output(selector, _LOOK_S):
                 now = time.monotonic()
                 if now >= deadline:
                     limit = "time"
-                elif sum(one.total for one in kept.values()) > self._limits.flow_bytes:
+                elif sum(output.total for output in outputs.values()) > self._limits.flow_bytes:
                     limit = "output"
                 elif now >= look_at:
                     limit, look_at = watch.exceeded(), time.monotonic() + _LOOK_S
@@ -289,16 +289,16 @@ class SandboxProcess:
                 with self._lock:
                     self._kill()
                 end = time.monotonic() + _END_S
-                while not self._read(selector, _LOOK_S) and time.monotonic() < end:
+                while not self._read_output(selector, _LOOK_S) and time.monotonic() < end:
                     pass
         for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
             assert stream is not None  # noqa: S101  # likewise
             with suppress(BlockingIOError):  # empty; whoever still has its other end is none of the sandbox
                 while data := os.read(stream.fileno(), _CHUNK):
-                    kept[name].add(data)
+                    outputs[name].add(data)
         return limit
 
-    def _read(self, selector: selectors.BaseSelector, wait_s: float) -> bool:
+    def _read_output(self, selector: selectors.BaseSelector, wait_s: float) -> bool:
         """Take what the program has printed by now; True once it has ended."""
         has_ended = False
         for key, _ in selector.select(wait_s):
@@ -321,8 +321,8 @@ class SandboxProcess:
             self._end(process)
         assert process.stderr is not None  # noqa: S101  # it is a pipe
         os.set_blocking(process.stderr.fileno(), False)
-        said = (process.stderr.read() or b"").decode(errors="replace").strip().removeprefix("bwrap: ")
-        return sandbox_failed(said.rstrip(".") or str(error))
+        stderr_text = (process.stderr.read() or b"").decode(errors="replace").strip().removeprefix("bwrap: ")
+        return sandbox_failed(stderr_text.rstrip(".") or str(error))
 
 
 class _Descriptors:
@@ -350,7 +350,7 @@ class _Descriptors:
         self.close(writing)
         return reading
 
-    def taken(self, fd: int) -> int:
+    def detach(self, fd: int) -> int:
         """The descriptor, which somebody else closes from now on."""
         self._open.remove(fd)
         return fd
@@ -385,11 +385,11 @@ def _rest(fd: int) -> bytes:
     return data
 
 
-def _exit_code(told: bytes) -> int | None:
+def _exit_code(status_lines: bytes) -> int | None:
     """The exit code that bubblewrap told at last; None if the program never came so far."""
-    for line in told.splitlines():
+    for line in status_lines.splitlines():
         with suppress(ValueError):
-            said: Any = json.loads(line)
-            if isinstance(said, dict) and isinstance(code := said.get("exit-code"), int):
+            status: Any = json.loads(line)
+            if isinstance(status, dict) and isinstance(code := status.get("exit-code"), int):
                 return code
     return None

@@ -31,7 +31,7 @@ INSTALL = (
 )
 _PROGRAM = "bwrap"
 _SHELL = "/bin/sh"
-_found: dict[str, Probe] = {}  # only what works is remembered, so that an installation is noticed
+_working_probes: dict[str, Probe] = {}  # only what works is remembered, so that an installation is noticed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,23 +50,28 @@ def probe_sandbox(program: str | None = None) -> Probe:
     """
     if sys.platform != "linux":
         return Probe(program=None, reason="commands run only inside bubblewrap, which needs Linux")
-    found = program or shutil.which(_PROGRAM)
-    if found is None:
+    program_path = program or shutil.which(_PROGRAM)
+    if program_path is None:
         return Probe(program=None, reason=f"bubblewrap is not installed (there is no {_PROGRAM} in PATH)")
-    if found not in _found:
+    if program_path not in _working_probes:
         began = time.monotonic()
         try:
             limits = SandboxLimits(wall_s=10)
             house = SandboxMounts(workspace=None, readable=(), network=False, scratch_bytes=1_000_000)
             ended = SandboxProcess(
-                found, house, limits, argv=(_SHELL, "-c", "true"), script=("none", b""), is_workspace=lambda _: True
+                program_path,
+                house,
+                limits,
+                argv=(_SHELL, "-c", "true"),
+                script=("none", b""),
+                is_workspace=lambda _: True,
             ).run()
         except (ToolError, OSError) as error:
             return Probe(program=None, reason=getattr(error, "message", str(error)))
         if ended.exit_code != 0:
             return Probe(program=None, reason=f"`true` in the sandbox did not succeed: {ended.stderr.strip()}")
-        _found[found] = Probe(program=found, start_s=time.monotonic() - began)
-    return _found[found]
+        _working_probes[program_path] = Probe(program=program_path, start_s=time.monotonic() - began)
+    return _working_probes[program_path]
 
 
 def require_sandbox(program: str | None = None) -> Probe:
@@ -145,14 +150,14 @@ class Sandbox:
         try:
             self.workspace.mkdir(parents=True, exist_ok=True)
             path = self.workspace.resolve(strict=True)
-            found = path.stat()
+            status = path.stat()
         except OSError as error:
             raise ConfigError(
                 f"The workspace {str(self.workspace)!r} cannot be used: {error.strerror}.", hint="Give another folder."
             ) from error
-        if not stat.S_ISDIR(found.st_mode) or path == Path(path.anchor):
+        if not stat.S_ISDIR(status.st_mode) or path == Path(path.anchor):
             raise ConfigError(f"The workspace {str(self.workspace)!r} is no folder for this.", hint="Give another.")
-        return path, found.st_dev, found.st_ino
+        return path, status.st_dev, status.st_ino
 
     def _house(self, readable: tuple[Path, ...] = ()) -> SandboxMounts:
         folder = self._folder
@@ -183,7 +188,7 @@ class Sandbox:
             self.limits,
             argv=(*argv, f"{SCRIPTS}/{name}"),
             script=(name, data),
-            is_workspace=lambda found: self._folder is None or (found.st_dev, found.st_ino) == self._folder[1:],
+            is_workspace=lambda stat: self._folder is None or (stat.st_dev, stat.st_ino) == self._folder[1:],
         )
 
 

@@ -155,14 +155,14 @@ def _block(number: int, rule: _Rule) -> list[bytes]:
     return [_step(_IF_EQUAL, number, no=len(inner) + 1), *inner, _step(_LOAD, _NUMBER)]
 
 
-def _tested(test: _Test, behind: int) -> Iterator[bytes]:
+def _tested(test: _Test, offset: int) -> Iterator[bytes]:
     """The steps of one test: go on if it holds, else jump over the `behind` steps that follow."""
     yield _step(_LOAD, _ARGUMENTS + 8 * test.argument)
-    for left, value in zip(reversed(range(len(test.values))), test.values, strict=True):
+    for remaining, value in zip(reversed(range(len(test.values))), test.values, strict=True):
         if test.kind == "not_in":
-            yield _step(_IF_EQUAL, value, yes=left + behind)
+            yield _step(_IF_EQUAL, value, yes=remaining + offset)
         else:
-            yield _step(_IF_EQUAL if test.kind == "equal" else _IF_ANY_BIT, value, no=behind)
+            yield _step(_IF_EQUAL if test.kind == "equal" else _IF_ANY_BIT, value, no=offset)
 
 
 def _step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:

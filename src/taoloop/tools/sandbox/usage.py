@@ -33,7 +33,7 @@ class _Space:
         status = os.fstatvfs(fd)
         return cls(fd, status.f_bfree * status.f_frsize, status.f_ffree, in_memory)
 
-    def taken(self) -> tuple[int, int]:
+    def used(self) -> tuple[int, int]:
         """The bytes and the file entries that are gone since."""
         status = os.fstatvfs(self.fd)
         return self.free_bytes - status.f_bfree * status.f_frsize, self.free_files - status.f_ffree
@@ -52,7 +52,7 @@ class UsageWatch:
         self._fds: list[int] = []
         try:
             self._proc = self._open(f"{root}/proc")
-            self._spaces = [_Space.at(self._open(f"{root}/{place}"), in_memory=True) for place in _SCRATCH]
+            self._spaces = [_Space.at(self._open(f"{root}/{folder}"), in_memory=True) for folder in _SCRATCH]
             workspace = self._open(root + WORKSPACE)
             self._spaces.append(_Space.at(workspace, in_memory=workspace_is_scratch))
             self.workspace = os.fstat(workspace)
@@ -88,9 +88,9 @@ class UsageWatch:
                 if tasks > self._limits.processes + 2:  # the first process of the sandbox, and the script itself
                     return "processes"
         for space in self._spaces:
-            taken, files = space.taken()
-            memory += max(0, taken) if space.in_memory else 0
-            if files > self._limits.files or (not space.in_memory and taken > self._limits.disk_bytes):
+            used_bytes, files = space.used()
+            memory += max(0, used_bytes) if space.in_memory else 0
+            if files > self._limits.files or (not space.in_memory and used_bytes > self._limits.disk_bytes):
                 return "disk"
         if memory > self._limits.memory_bytes:
             return "memory"
@@ -104,7 +104,7 @@ class UsageWatch:
     def _status(self, pid: str) -> tuple[int, int]:
         """The threads of a process, and its memory in bytes: what it alone holds, and what it shares on purpose."""
         counted = dict.fromkeys(_COUNTED, 0)
-        for line in self._read(f"{pid}/status").splitlines():
+        for line in self._read_file(f"{pid}/status").splitlines():
             key, _, rest = line.partition(b"\t")
             if key in counted:
                 counted[key] = int(rest.split()[0])
@@ -113,10 +113,10 @@ class UsageWatch:
 
     def _cpu_s(self, pid: str) -> float:
         """Its processor time in seconds, with that of the children it has waited for."""
-        fields = self._read(f"{pid}/stat").rpartition(b")")[2].split()
+        fields = self._read_file(f"{pid}/stat").rpartition(b")")[2].split()
         return sum(map(int, fields[11:15])) / self._ticks
 
-    def _read(self, path: str) -> bytes:
+    def _read_file(self, path: str) -> bytes:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0), dir_fd=self._proc)
         try:
             return os.read(fd, 8_192)

@@ -111,12 +111,12 @@ def fault_of(error: Exception, url: URL, stop: StatementTimeout | None = None, *
         return describe_error(
             code, f"The statement was stopped: it took more than {stop.timeout_s:g} s, or the call ended."
         )
-    said = without_password(_said(error), url)
+    text = without_password(_error_text(error), url)
     if code == "database_unavailable":
-        return describe_error(code, f"The database does not answer: {said}")
+        return describe_error(code, f"The database does not answer: {text}")
     if code == "several_statements":
         return describe_error(code, "That is more than one statement; none was carried out.")
-    return describe_error(code, said)
+    return describe_error(code, text)
 
 
 def may_have_committed(error: DBAPIError) -> bool:
@@ -168,7 +168,7 @@ def _known(driver: BaseException) -> str | None:
     return None
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     driver: Any = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     diag = getattr(driver, "diag", None)
     parts = [getattr(diag, name, None) for name in ("message_primary", "message_detail", "message_hint")]
@@ -194,6 +194,6 @@ def without_password(text: str, url: URL) -> str:
     return text
 
 
-def shown(url: URL) -> str:
+def display_url(url: URL) -> str:
     """Where a database is, without what may be secret."""
     return url.set(query={}).render_as_string(hide_password=True)

@@ -54,8 +54,8 @@ class CallsTable:
 
     def outcome(self, connection: sa.Connection, key: str) -> dict[str, Any] | None:
         """What the call with this key gave; None: it was not carried out."""
-        kept = connection.scalar(sa.select(self._table.c.outcome).where(self._table.c.call_key == key))
-        return None if kept is None else json.loads(kept)
+        outcome_text = connection.scalar(sa.select(self._table.c.outcome).where(self._table.c.call_key == key))
+        return None if outcome_text is None else json.loads(outcome_text)
 
     def claim(self, connection: sa.Connection, key: str) -> None:
         """Take the key: a second call with it waits here until this one is through, and is then refused.

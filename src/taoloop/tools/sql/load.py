@@ -12,7 +12,7 @@ from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.sql.cards import describe_card, execute_card, query_card
 from taoloop.tools.sql.engines import Server, url_of
-from taoloop.tools.sql.errors import TROUBLES, shown
+from taoloop.tools.sql.errors import TROUBLES, display_url
 from taoloop.tools.sql.execute import change
 from taoloop.tools.sql.generic import GenericDialect
 from taoloop.tools.sql.idempotency_table import CallsTable
@@ -112,7 +112,7 @@ def _problem(database: Database, url: sa.URL, error: TaoError) -> LoadProblem:
         hint = "See that its url, its user and its password are right, and that it is a database of this kind."
     else:
         hint = error.hint
-    return LoadProblem(source=f"database {database.name!r}", place=shown(url), message=error.message, hint=hint)
+    return LoadProblem(source=f"database {database.name!r}", place=display_url(url), message=error.message, hint=hint)
 
 
 def _only_shown(database: Database, url: sa.URL) -> LoadProblem:

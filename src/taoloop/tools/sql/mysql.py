@@ -142,11 +142,12 @@ class Mysql(GenericDialect):
         try:
             connection.exec_driver_sql(f"XA START '{name}'")
         except DBAPIError as error:
-            said = fault_of(error, self.url)
-            if said.code != "statement_failed":
-                raise said from None
+            error_text = fault_of(error, self.url)
+            if error_text.code != "statement_failed":
+                raise error_text from None
             raise ToolError(
-                f"This server has no XA transactions, without which a statement could end its own: {said.message}",
+                f"This server has no XA transactions, without which a statement could end its own: "
+                f"{error_text.message}",
                 code="not_read_only",
                 hint="For reading, say read_only_role: true if you answer for the role; for writing, structure: true.",
             ) from None
@@ -161,9 +162,9 @@ class Mysql(GenericDialect):
         if self._role_is_fine:
             return
         for line in _grants(connection):
-            if (found := _GLOBAL.match(line)) is None:
+            if (match := _GLOBAL.match(line)) is None:
                 continue
-            for power in map(str.strip, found[1].split(",")):
+            for power in map(str.strip, match[1].split(",")):
                 if power in _POWERS or power.endswith(("_ADMIN", " ADMIN")):
                     raise ToolError(
                         f"The role {self.url.username or 'of the connection'!r} has, or can take, the privilege {power}"
@@ -180,11 +181,11 @@ def _grants(connection: sa.Connection) -> Iterator[str]:
     is_mariadb = getattr(connection.dialect, "is_mariadb", False)
     own = [line for (line,) in connection.exec_driver_sql("SHOW GRANTS").fetchall()]
     yield from own
-    roles = [role for line in own if (found := _ROLES.match(line)) for role in _ROLE.findall(found[1])]
+    roles = [role for line in own if (match := _ROLES.match(line)) for role in _ROLE.findall(match[1])]
     if not roles:
         return
     before = connection.exec_driver_sql("SELECT current_role()").scalar()
-    for role in (one.replace("%", "%%") for one in roles):
+    for role in (grant.replace("%", "%%") for grant in roles):
         if is_mariadb:  # which shows the grants of a role, and of those in it, only to who has taken it
             connection.exec_driver_sql(f"SET ROLE {role}")
         using = "" if is_mariadb else f" FOR CURRENT_USER() USING {role}"

@@ -33,19 +33,19 @@ def bound(statement: str, params: Mapping[str, Any], style: str, kind: str = "")
     used: list[str] = []
     mark = {"pyformat": "%({})s", "format": "%s", "qmark": "?", "numeric": ":{number}", "numeric_dollar": "${number}"}
 
-    def placed(found: re.Match[str]) -> str:
-        name = found["name"]
+    def placed(match: re.Match[str]) -> str:
+        name = match["name"]
         if name is None or name not in params:
-            return found[0].replace("%", "%%") if doubled else found[0]
+            return match[0].replace("%", "%%") if doubled else match[0]
         used.append(name)
         return mark.get(style, ":{}").format(name, number=len(used))
 
     doubled = style in ("pyformat", "format")
     pieces, end = [], 0
-    for found in (_MYSQL_PARTS if kind in ("mysql", "mariadb") else _PARTS).finditer(statement):
-        before = statement[end : found.start()]
-        pieces += [before.replace("%", "%%") if doubled else before, placed(found)]
-        end = found.end()
+    for match in (_MYSQL_PARTS if kind in ("mysql", "mariadb") else _PARTS).finditer(statement):
+        before = statement[end : match.start()]
+        pieces += [before.replace("%", "%%") if doubled else before, placed(match)]
+        end = match.end()
     rest = statement[end:]
     pieces.append(rest.replace("%", "%%") if doubled else rest)
     if unused := [name for name in params if name not in used]:

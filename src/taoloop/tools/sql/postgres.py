@@ -37,9 +37,9 @@ class Postgres(Server):
     def __init__(self, database: Database, url: sa.URL) -> None:
         super().__init__(database, url)
         limit_ms = max(int(database.timeout_s * 1_000), 1)
-        given = url.query.get("options", "")
+        own = url.query.get("options", "")
         options = (
-            f"{given if isinstance(given, str) else ' '.join(given)} -c statement_timeout={limit_ms}"
+            f"{own if isinstance(own, str) else ' '.join(own)} -c statement_timeout={limit_ms}"
             " -c datestyle=ISO -c intervalstyle=iso_8601"
             f" -c lock_timeout={min(limit_ms, 2_000)} -c idle_in_transaction_session_timeout={limit_ms + 30_000}"
         )
@@ -136,7 +136,7 @@ def _exact_values(driver: Any, _record: Any) -> None:
     from psycopg.types import datetime as times  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  # likewise
     from psycopg.types.string import TextLoader  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  # likewise
 
-    def kept(base: Any) -> Any:
+    def exact(base: Any) -> Any:
         class Kept(base):  # type: ignore[misc,unused-ignore]
             def load(self, data: Any) -> Any:
                 try:
@@ -149,7 +149,7 @@ def _exact_values(driver: Any, _record: Any) -> None:
     for name in ("json", "jsonb", "interval"):
         driver.adapters.register_loader(name, TextLoader)
     for name in ("date", "time", "timetz", "timestamp", "timestamptz"):
-        driver.adapters.register_loader(name, kept(getattr(times, f"{name.title()}Loader")))
+        driver.adapters.register_loader(name, exact(getattr(times, f"{name.title()}Loader")))
 
 
 def _keep_tag(connection: sa.Connection, cursor: Any, *_: Any) -> None:

@@ -94,9 +94,9 @@ def _row(row: Any, database: Database, room: int | None) -> tuple[list[Any], int
 
 
 def _skip(result: sa.CursorResult[Any], offset: int, stop: StatementTimeout) -> None:
-    left, batches = offset, _Batches(result, stop)
-    while left > 0 and (gone := len(batches.next(left))):
-        left -= gone
+    remaining, batches = offset, _Batches(result, stop)
+    while remaining > 0 and (gone := len(batches.next(remaining))):
+        remaining -= gone
 
 
 class _Batches:

@@ -51,10 +51,10 @@ def read_schema(server: Server, stop: StatementTimeout) -> tuple[Table, ...]:
     """
     with server.looking(stop) as connection:
         inspector = sa.inspect(connection)
-        found = list(_names(inspector, server, connection))
+        relations = list(_names(inspector, server, connection))
         return tuple(
-            _table(inspector, connection.dialect, *one, is_detailed=number < MAX_DETAILED and not stop.is_due)
-            for number, one in enumerate(found[: MAX_NAMES * 10])
+            _table(inspector, connection.dialect, *relation, is_detailed=number < MAX_DETAILED and not stop.is_due)
+            for number, relation in enumerate(relations[: MAX_NAMES * 10])
         )
 
 
@@ -66,7 +66,7 @@ def describe(server: Server, name: str, stop: StatementTimeout) -> dict[str, Any
     """
     with server.looking(stop) as connection:
         inspector = sa.inspect(connection)
-        known = {one[0]: one[1:] for one in _names(inspector, server, connection)}
+        known = {relation[0]: relation[1:] for relation in _names(inspector, server, connection)}
         if name not in known:
             near = suggest_names(name, known, at_most=3)
             raise ToolError(
@@ -91,7 +91,7 @@ def list_tables(server: Server, stop: StatementTimeout) -> dict[str, Any]:
 
 def one_line(text: object, most: int = _MAX_COMMENT_CHARS) -> str:
     """What a database wrote, on one line and bounded: it is data, and shall look like nothing else."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in str(text or "")).split())
+    line = " ".join("".join(char if char.isprintable() else " " for char in str(text or "")).split())
     return line if len(line) <= most else line[:most] + "…"
 
 
@@ -99,14 +99,14 @@ def _names(
     inspector: sa.Inspector, server: Server, connection: sa.Connection
 ) -> Iterator[tuple[str, str | None, str, bool]]:
     """Name as shown, schema, plain name, whether it is a view; of all tables and views that are shown."""
-    shown, is_part = TableFilter(server.database), server.parts(connection)
+    table_filter, is_part = TableFilter(server.database), server.parts(connection)
     for schema in server.database.schemas or (None,):
         views = set(inspector.get_view_names(schema=schema))
         if server.url.get_backend_name() == "postgresql":
             views |= set(inspector.get_materialized_view_names(schema=schema))
         for plain in sorted({*inspector.get_table_names(schema=schema), *views}):
             display = f"{schema}.{plain}" if schema else plain
-            if shown.has(display) and not is_part(plain):
+            if table_filter.has(display) and not is_part(plain):
                 yield display, schema, plain, plain in views
 
 
@@ -122,15 +122,15 @@ def _table(
 ) -> Table:
     if not is_detailed:
         return Table(name=name, schema=schema, plain_name=plain, is_view=is_view, columns={}, references={})
-    columns: list[Any] = _given(lambda: inspector.get_columns(plain, schema=schema), [])
+    columns: list[Any] = _value_or(lambda: inspector.get_columns(plain, schema=schema), [])
     key: dict[str, Any] = {}
     if not is_view:
-        key = _given(lambda: dict(inspector.get_pk_constraint(plain, schema=schema)), {})
-    foreign: list[Any] = [] if is_view else _given(lambda: inspector.get_foreign_keys(plain, schema=schema), [])
+        key = _value_or(lambda: dict(inspector.get_pk_constraint(plain, schema=schema)), {})
+    foreign: list[Any] = [] if is_view else _value_or(lambda: inspector.get_foreign_keys(plain, schema=schema), [])
     references = {}
-    for one in foreign:
-        target = ".".join(filter(None, (one["referred_schema"], one["referred_table"])))
-        for column, other in zip(one["constrained_columns"], one["referred_columns"], strict=False):
+    for foreign_key in foreign:
+        target = ".".join(filter(None, (foreign_key["referred_schema"], foreign_key["referred_table"])))
+        for column, other in zip(foreign_key["constrained_columns"], foreign_key["referred_columns"], strict=False):
             references[column] = f"{target}.{other}"
     return Table(
         name=name,
@@ -149,15 +149,15 @@ def _description(
 ) -> dict[str, Any]:
     columns: list[Any] = list(inspector.get_columns(plain, schema=schema))
     table = _table(inspector, dialect, name, schema, plain, is_view, is_detailed=True)
-    indexes: list[Any] = [] if is_view else _given(lambda: inspector.get_indexes(plain, schema=schema), [])
-    unique: list[Any] = [] if is_view else _given(lambda: inspector.get_unique_constraints(plain, schema=schema), [])
+    indexes: list[Any] = [] if is_view else _value_or(lambda: inspector.get_indexes(plain, schema=schema), [])
+    unique: list[Any] = [] if is_view else _value_or(lambda: inspector.get_unique_constraints(plain, schema=schema), [])
     described: dict[str, Any] = {
         "table": name,
         "kind": "view" if is_view else "table",
         "columns": [_column(column, table, dialect) for column in columns[:MAX_COLUMNS]],
         "primary_key": list(table.keys),
-        "unique": [one["column_names"] for one in unique],
-        "indexes": [one["column_names"] for one in indexes[:100]],
+        "unique": [constraint["column_names"] for constraint in unique],
+        "indexes": [index["column_names"] for index in indexes[:100]],
     }
     if table.comment:
         described["comment"] = table.comment
@@ -181,11 +181,11 @@ def _column(column: Any, table: Table, dialect: sa.Dialect) -> dict[str, Any]:
     return described
 
 
-def _type(given: sa.types.TypeEngine[Any], dialect: sa.Dialect) -> str:
+def _type(column_type: sa.types.TypeEngine[Any], dialect: sa.Dialect) -> str:
     try:
-        return one_line(given.compile(dialect), 80)
+        return one_line(column_type.compile(dialect), 80)
     except CompileError:  # a type that SQLAlchemy does not know, or a column without one
-        return "" if isinstance(given, sa.types.NullType) else type(given).__name__
+        return "" if isinstance(column_type, sa.types.NullType) else type(column_type).__name__
 
 
 def _comment(inspector: sa.Inspector, plain: str, schema: str | None) -> str:
@@ -195,7 +195,7 @@ def _comment(inspector: sa.Inspector, plain: str, schema: str | None) -> str:
         return ""
 
 
-def _given(ask: Callable[[], T], otherwise: T) -> T:
+def _value_or(ask: Callable[[], T], otherwise: T) -> T:
     """An answer of the database, or `otherwise`: a view that is broken must not hide the other tables."""
     try:
         return ask()

@@ -85,12 +85,12 @@ class Database:
             name = "structure" if self.structure else "calls_table"
             raise self._wrong(name, getattr(self, name), "left away without write: true")
 
-    def _names(self, name: str, given: Any) -> tuple[str, ...]:
-        if isinstance(given, str) or not isinstance(given, list | tuple):
-            raise self._wrong(name, given, "a list of names")
-        if bad := [one for one in given if not isinstance(one, str) or not one]:
+    def _names(self, name: str, names: Any) -> tuple[str, ...]:
+        if isinstance(names, str) or not isinstance(names, list | tuple):
+            raise self._wrong(name, names, "a list of names")
+        if bad := [entry for entry in names if not isinstance(entry, str) or not entry]:
             raise self._wrong(name, bad[0], "a list of names")
-        return tuple(given)
+        return tuple(names)
 
     def _above_zero(self, name: str, *, whole: bool) -> None:
         value = getattr(self, name)
@@ -103,6 +103,6 @@ class Database:
         )
 
 
-def _is_text(given: object) -> bool:
+def _is_text(value: object) -> bool:
     """The types of the fields are promises: what fills them may be anything of a YAML file."""
-    return isinstance(given, str)
+    return isinstance(value, str)

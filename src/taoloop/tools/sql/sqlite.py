@@ -76,14 +76,18 @@ class Sqlite(Server):
                 raise describe_error(
                     "database_unavailable", f"There is no file {self.path.name!r} where the database should be."
                 )
-            made = sqlite3.connect(uri, uri=True, timeout=patience_s, isolation_level=None, check_same_thread=False)
-            made.text_factory = _text
-            made.execute("PRAGMA trusted_schema=0")
-            made.execute("PRAGMA query_only=1" if mode == "ro" else "PRAGMA foreign_keys=1")
-            made.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # the first look at the file: is it one?
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=patience_s, isolation_level=None, check_same_thread=False
+            )
+            connection.text_factory = _text
+            connection.execute("PRAGMA trusted_schema=0")
+            connection.execute("PRAGMA query_only=1" if mode == "ro" else "PRAGMA foreign_keys=1")
+            connection.execute(
+                "SELECT 1 FROM sqlite_master LIMIT 1"
+            ).fetchall()  # the first look at the file: is it one?
             for limit, value in _LIMITS.items():
-                made.setlimit(limit, value)
-            return made
+                connection.setlimit(limit, value)
+            return connection
 
         return make_engine(sa.make_url("sqlite://"), creator=connect)
 
@@ -147,8 +151,8 @@ class Sqlite(Server):
                 return sqlite3.SQLITE_DENY
             if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _FUNCTIONS:
                 return sqlite3.SQLITE_DENY
-            named = (first,) if action in _ROWS else (first, second)
-            if own and any((name or "").lower() in own for name in named):
+            names = (first,) if action in _ROWS else (first, second)
+            if own and any((name or "").lower() in own for name in names):
                 return sqlite3.SQLITE_DENY
             if action in _ROWS and not self._may_touch(_owner((first or "").lower(), virtual)):
                 return sqlite3.SQLITE_DENY
@@ -173,8 +177,8 @@ def _waken(raw: sqlite3.Connection) -> frozenset[str]:
 
 
 def _virtual(raw: sqlite3.Connection) -> frozenset[str]:
-    found = raw.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage = 0").fetchall()
-    return frozenset(name.lower() for (name,) in found)
+    rows = raw.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage = 0").fetchall()
+    return frozenset(name.lower() for (name,) in rows)
 
 
 def _owner(table: str, virtual: frozenset[str]) -> str:

@@ -36,9 +36,9 @@ def plain(value: Any, max_chars: int, depth: int = 0) -> Any:
     if isinstance(value, UUID):
         return str(value)
     if depth < _DEEPEST and isinstance(value, Mapping):
-        return {str(key): plain(one, max_chars, depth + 1) for key, one in _first(value.items())}
+        return {str(key): plain(item, max_chars, depth + 1) for key, item in _first(value.items())}
     if depth < _DEEPEST and isinstance(value, Sequence | set | frozenset):
-        items = [plain(one, max_chars, depth + 1) for one in _first(value)]
+        items = [plain(item, max_chars, depth + 1) for item in _first(value)]
         return items if len(value) <= _MAX_ITEMS else {"items_start": items, "items": len(value)}
     return _text(str(value), max_chars)
 
@@ -62,10 +62,10 @@ def _bytes(value: bytes, max_chars: int) -> dict[str, Any]:
 
 def _duration(value: timedelta) -> str:
     """As ISO 8601, such as `P1DT2.5S` or `-P1D`; days and seconds only."""
-    sign, value = ("-", -value) if value < timedelta(0) else ("", value)
+    prefix, value = ("-", -value) if value < timedelta(0) else ("", value)
     seconds = f"{value.seconds}" + (f".{value.microseconds:06d}".rstrip("0") if value.microseconds else "")
-    return f"{sign}P{value.days}DT{seconds}S"
+    return f"{prefix}P{value.days}DT{seconds}S"
 
 
 def _first(values: Iterable[Any]) -> list[Any]:
-    return [one for _, one in zip(range(_MAX_ITEMS), values, strict=False)]
+    return [item for _, item in zip(range(_MAX_ITEMS), values, strict=False)]

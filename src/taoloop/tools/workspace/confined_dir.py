@@ -39,8 +39,8 @@ Opener = Callable[[int, Parts, int, int], int]
 
 def refuse(what: str, path: str, hint: str = "Give a path inside the workspace, such as notes/a.txt.") -> ToolError:
     """The error for a path that is not allowed."""
-    shown = repr(path) if len(path) <= 200 else f"{path[:200]!r}…"
-    return ToolError(f"The path {shown} is refused: {what}.", code="path_refused", hint=hint)
+    path_text = repr(path) if len(path) <= 200 else f"{path[:200]!r}…"
+    return ToolError(f"The path {path_text} is refused: {what}.", code="path_refused", hint=hint)
 
 
 def split_path(path: str, *, internal: bool = False) -> Parts:
@@ -190,9 +190,9 @@ def open_stepwise(root: int, parts: Parts, flags: int, mode: int) -> int:
     try:
         for index, part in enumerate(parts):
             last = index == len(parts) - 1
-            wanted = flags if last else os.O_RDONLY | _DIRECTORY | _SAFE
+            open_flags = flags if last else os.O_RDONLY | _DIRECTORY | _SAFE
             try:
-                there = os.open(part, wanted | _SAFE, mode, dir_fd=here)
+                there = os.open(part, open_flags | _SAFE, mode, dir_fd=here)
             except NotADirectoryError:
                 if stat.S_ISLNK(os.stat(part, dir_fd=here, follow_symlinks=False).st_mode):
                     raise OSError(errno.ELOOP, "a symbolic link") from None

@@ -46,8 +46,8 @@ class FileChange:
 class FileChanger:
     """Changes files beneath a directory and keeps what they replaced. One change at a time."""
 
-    def __init__(self, beneath: ConfinedDirectory, max_kept_bytes: int) -> None:
-        self._beneath, self._max_kept_bytes = beneath, max_kept_bytes
+    def __init__(self, directory: ConfinedDirectory, max_kept_bytes: int) -> None:
+        self._beneath, self._max_kept_bytes = directory, max_kept_bytes
         self._lock = threading.Lock()
 
     def change(self, parts: Parts, data: bytes | None, key: str) -> FileChange:
@@ -88,7 +88,7 @@ class FileChanger:
         except (ValueError, TypeError) as error:
             raise ToolError(f"The record of the backup {name!r} cannot be read.", code="io_error") from error
 
-    def kept(self, name: str, parts: Parts) -> bytes:
+    def stored_bytes(self, name: str, parts: Parts) -> bytes:
         """The content that the change with this backup name replaced."""
         with self._beneath.regular_file((*_FOLDER, name, *parts)) as (fd, _):
             return b"".join(_chunks(fd))
@@ -143,9 +143,9 @@ def _chunks(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
-def _store(beneath: ConfinedDirectory, parts: Parts, chunks: Iterable[bytes], *, mode: int | None = None) -> None:
+def _store(directory: ConfinedDirectory, parts: Parts, chunks: Iterable[bytes], *, mode: int | None = None) -> None:
     """Write a file under a temporary name beside its place and rename it; never executable."""
-    with beneath.folder(parts[:-1], create=True) as parent:
+    with directory.folder(parts[:-1], create=True) as parent:
         temporary = f"{RESERVED}-{secrets.token_hex(8)}"
         fd = os.open(temporary, _CREATE, 0o666, dir_fd=parent)
         try:

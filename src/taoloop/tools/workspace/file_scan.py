@@ -24,8 +24,8 @@ class Found:
 class Scanned:
     """What one file gave: `read` bytes were looked at, and `whole` says whether that was all of it."""
 
-    found: tuple[Found, ...]
-    read: int
+    matches: tuple[Found, ...]
+    bytes_read: int
     whole: bool
 
 
@@ -44,28 +44,28 @@ def scan_file(
     No more than about a block of the file is in memory, however long its lines are.
     """
     search = _Search(path, text, block_bytes)
-    read, whole = 0, False
+    bytes_read, whole = 0, False
     try:
         for block in _blocks(fd, most_bytes, block_bytes):
             if b"\0" in block:
                 return None
             search.take(block)
-            read += len(block)
+            bytes_read += len(block)
             if len(search.found) >= at_most or not in_time():
                 break
         else:
             whole = not os.read(fd, 1)
-        if whole or read < most_bytes:
+        if whole or bytes_read < most_bytes:
             search.end(whole=whole)
     except UnicodeDecodeError:
         return None
-    return Scanned(found=tuple(search.found[:at_most]), read=read, whole=whole)
+    return Scanned(matches=tuple(search.found[:at_most]), bytes_read=bytes_read, whole=whole)
 
 
 def _blocks(fd: int, most_bytes: int, block_bytes: int) -> Iterator[bytes]:
-    left = most_bytes
-    while left > 0 and (block := os.read(fd, min(block_bytes, left))):
-        left -= len(block)
+    remaining = most_bytes
+    while remaining > 0 and (block := os.read(fd, min(block_bytes, remaining))):
+        remaining -= len(block)
         yield block
 
 
@@ -103,6 +103,6 @@ class _Search:
         if at < 0:
             return
         start = max(0, at - _MAX_LINE_CHARS // 2) if len(line) > _MAX_LINE_CHARS else 0
-        shown = line[start : start + _MAX_LINE_CHARS].rstrip("\r")
-        self.found.append(Found(path=self.path, line=self._number, text=shown))
+        text = line[start : start + _MAX_LINE_CHARS].rstrip("\r")
+        self.found.append(Found(path=self.path, line=self._number, text=text))
         self._told = True

@@ -35,22 +35,22 @@ class Entry:
         return "/".join(self.parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def walk(beneath: ConfinedDirectory, parts: Parts, *, deep: bool) -> Iterator[Entry]:
+def walk(directory: ConfinedDirectory, parts: Parts, *, deep: bool) -> Iterator[Entry]:
     """The entries of a folder, sorted; `deep` goes into folders, but never through links."""
-    with beneath.folder(parts) as fd:
-        found = sorted(islice(_scan(fd, parts), _MAX_IN_FOLDER), key=lambda entry: entry.parts)
-    for entry in found:
+    with directory.folder(parts) as fd:
+        entries = sorted(islice(_scan(fd, parts), _MAX_IN_FOLDER), key=lambda entry: entry.parts)
+    for entry in entries:
         yield entry
         if deep and entry.kind == "folder" and len(entry.parts) < _MAX_DEPTH:
             try:
-                yield from walk(beneath, entry.parts, deep=True)
+                yield from walk(directory, entry.parts, deep=True)
             except OSError:  # vanished, another file system, no permission: listed, but not entered
                 continue
 
 
 def _scan(fd: int, parts: Parts) -> Iterator[Entry]:
-    with os.scandir(fd) as found:
-        for item in found:
+    with os.scandir(fd) as scandir_entries:
+        for item in scandir_entries:
             if is_reserved(item.name):
                 continue
             try:

@@ -64,7 +64,7 @@ class WorkspaceLimits:
 class SearchResult:
     """`complete` is False if a bound of matches, files, bytes or time was met; `skipped` were not text."""
 
-    found: tuple[Found, ...]
+    matches: tuple[Found, ...]
     searched: int
     skipped: int
     complete: bool
@@ -127,9 +127,9 @@ class Workspace:
             ToolError: the path is refused or leads to no file, or the file is too large or not text.
         """
         parts = split_path(path)
-        with self._told(path, parts), self._beneath.regular_file(parts) as (fd, status):
+        with self._translate_errors(path, parts), self._directory.regular_file(parts) as (fd, status):
             limit = self.limits.read_bytes
-            data = b"" if status.st_size > limit else _read(fd, limit + 1)
+            data = b"" if status.st_size > limit else _read_file(fd, limit + 1)
             if status.st_size > limit or len(data) > limit:
                 raise ToolError(
                     f"The file {path!r} has {status.st_size:,} bytes; at most {limit:,} are read.",
@@ -174,7 +174,7 @@ class Workspace:
                 (`changed_since`).
         """
         parts = split_path(path)
-        with self._told(path, parts):
+        with self._translate_errors(path, parts):
             keeper, name = self._keeper, key_name(backup)
             undone = keeper.record(name)
             if undone is None or undone.path != "/".join(parts):
@@ -187,7 +187,7 @@ class Workspace:
                     code="changed_since",
                     hint="Read the file and write what it should contain.",
                 )
-            data = keeper.kept(name, parts) if undone.existed else None
+            data = keeper.stored_bytes(name, parts) if undone.existed else None
         return self._change(path, parts, data, key)
 
     def entries(self, path: str = ".", pattern: str = "*") -> tuple[tuple[Entry, ...], int, bool]:
@@ -195,58 +195,60 @@ class Workspace:
 
         A pattern without '/' is held against the names in the folder itself; with `**/` also those below.
         """
-        parts, wanted = split_path(path), check_pattern(pattern)
-        with self._told(path, parts):
-            seen = list(islice(walk(self._beneath, parts, deep="/" in wanted), self.limits.scanned + 1))
-        matching = [entry for entry in seen[: self.limits.scanned] if fits(wanted, entry.parts[len(parts) :])]
+        parts, pattern = split_path(path), check_pattern(pattern)
+        with self._translate_errors(path, parts):
+            walked = list(islice(walk(self._directory, parts, deep="/" in pattern), self.limits.scanned + 1))
+        matching = [entry for entry in walked[: self.limits.scanned] if fits(pattern, entry.parts[len(parts) :])]
         listed = tuple(matching[: self.limits.entries])
-        return listed, len(matching) - len(listed), len(seen) <= self.limits.scanned
+        return listed, len(matching) - len(listed), len(walked) <= self.limits.scanned
 
     def search(self, text: str, path: str = ".", pattern: str = "*") -> SearchResult:
         """The lines with `text`, case-sensitive, in the text files of a folder and below, or in one file."""
-        parts, wanted = split_path(path), check_pattern(pattern)
+        parts, pattern = split_path(path), check_pattern(pattern)
         if not text or "\n" in text:
             raise ToolError("The text to search is empty or has several lines.", code="bad_text")
-        found: list[Found] = []
-        searched = skipped = read = 0
+        matches: list[Found] = []
+        searched = skipped = bytes_read = 0
         complete = True
         deadline = self._clock() + self.limits.search_s
-        with self._told(path, parts):
+        with self._translate_errors(path, parts):
             for count, entry in enumerate(self._files(parts)):
-                within = read < self.limits.search_bytes and self._clock() < deadline and count < self.limits.scanned
-                if not within or len(found) > self.limits.matches:
+                in_budget = (
+                    bytes_read < self.limits.search_bytes and self._clock() < deadline and count < self.limits.scanned
+                )
+                if not in_budget or len(matches) > self.limits.matches:
                     complete = False
                     break
-                if entry.kind != "file" or not fits(wanted, entry.parts[len(parts) :] or entry.parts[-1:]):
+                if entry.kind != "file" or not fits(pattern, entry.parts[len(parts) :] or entry.parts[-1:]):
                     continue
-                room, left = self.limits.matches + 1 - len(found), self.limits.search_bytes - read
-                scanned = self._scan(entry, text, at_most=room, most_bytes=left, deadline=deadline)
+                room, remaining_bytes = self.limits.matches + 1 - len(matches), self.limits.search_bytes - bytes_read
+                scanned = self._scan(entry, text, at_most=room, most_bytes=remaining_bytes, deadline=deadline)
                 if scanned is None:
                     skipped += 1
                     continue
-                searched, read = searched + 1, read + scanned.read
+                searched, bytes_read = searched + 1, bytes_read + scanned.bytes_read
                 complete = complete and scanned.whole
-                found += scanned.found
+                matches += scanned.matches
         return SearchResult(
-            found=tuple(found[: self.limits.matches]),
+            matches=tuple(matches[: self.limits.matches]),
             searched=searched,
             skipped=skipped,
-            complete=complete and len(found) <= self.limits.matches,
+            complete=complete and len(matches) <= self.limits.matches,
         )
 
     def _files(self, parts: Parts) -> Iterator[Entry]:
         """The entry at `parts` if it is a file, else all below it; a folder counts too, as it costs time."""
         try:
-            yield from walk(self._beneath, parts, deep=True)
+            yield from walk(self._directory, parts, deep=True)
         except NotADirectoryError:
-            with self._beneath.regular_file(parts) as (_, status):
+            with self._directory.regular_file(parts) as (_, status):
                 yield Entry(parts=parts, kind="file", size=status.st_size)
 
     def _scan(self, entry: Entry, text: str, *, at_most: int, most_bytes: int, deadline: float) -> Scanned | None:
         if is_database(entry.parts[-1]):
             return None
         try:
-            with self._beneath.regular_file(entry.parts) as (fd, _):
+            with self._directory.regular_file(entry.parts) as (fd, _):
                 return scan_file(
                     fd,
                     entry.path,
@@ -260,11 +262,11 @@ class Workspace:
 
     def _change(self, path: str, parts: Parts, data: bytes | None, key: str) -> tuple[FileChange, str]:
         name = key_name(f"{NO_KEY}-{uuid.uuid4().hex}" if key == NO_KEY else key)
-        with self._told(path, parts):
+        with self._translate_errors(path, parts):
             return self._keeper.change(parts, data, name), name
 
     @property
-    def _beneath(self) -> ConfinedDirectory:
+    def _directory(self) -> ConfinedDirectory:
         return self._open()[0]
 
     @property
@@ -281,12 +283,12 @@ class Workspace:
                         raise ConfigError(
                             f"The workspace {str(self.root)!r} cannot be made: {error.strerror}."
                         ) from error
-                beneath = ConfinedDirectory(self.root, self._opener)
-                self._opened = beneath, FileChanger(beneath, self.limits.kept_bytes)
+                directory = ConfinedDirectory(self.root, self._opener)
+                self._opened = directory, FileChanger(directory, self.limits.kept_bytes)
             return self._opened
 
     @contextmanager
-    def _told(self, path: str, parts: Parts) -> Iterator[None]:
+    def _translate_errors(self, path: str, parts: Parts) -> Iterator[None]:
         """Turn what the system says into a ToolError that names the path."""
         try:
             yield
@@ -303,13 +305,13 @@ class Workspace:
 
     def _near(self, parts: Parts) -> tuple[str, ...]:
         try:
-            beside = [entry.path for entry in walk(self._beneath, parts[:-1], deep=False) if entry.kind == "file"]
+            siblings = [entry.path for entry in walk(self._directory, parts[:-1], deep=False) if entry.kind == "file"]
         except OSError:
             return ()
-        return suggest_names("/".join(parts), beside)
+        return suggest_names("/".join(parts), siblings)
 
 
-def _read(fd: int, at_most: int) -> bytes:
+def _read_file(fd: int, at_most: int) -> bytes:
     data = bytearray()
     while len(data) < at_most and (chunk := os.read(fd, at_most - len(data))):
         data += chunk
