@@ -16,6 +16,7 @@ from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict,
 from taoloop.core.handles.handle import contains_handle
 from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.policy import Policy
+from taoloop.core.texts import TEXTS
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 
 Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
@@ -46,7 +47,9 @@ def judge_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge, 
         if fault is None and remaining is not None:
             remaining -= 1
             if remaining < 0:
-                fault = Fault(code=TOOL_CALL_LIMIT, message=f"The run may make {allowed} tool calls; none is left.")
+                fault = Fault(
+                    code=TOOL_CALL_LIMIT, message=TEXTS.text(agent.language, "tool_call_limit", allowed=allowed)
+                )
                 verdict = Verdict(kind="deny", reasons=(fault.message,))
         add(_action_requested(agent.policy, effect.step, call_id, call, args, card, verdict))
         if fault is not None:
@@ -71,7 +74,7 @@ def _judge_call(
 ) -> tuple[Any, Verdict, Fault | None]:
     """The arguments that count, the verdict, and the fault if the call is refused at once."""
     if card is None:
-        return call.args, Verdict(kind="deny", reasons=("there is no such tool in this run",)), None
+        return call.args, Verdict(kind="deny", reasons=(TEXTS.text(trace.agent.language, "no_such_tool"),)), None
     checked = check(call_id, call.tool, call.args)
     if isinstance(checked, Fault):
         return call.args, Verdict(kind="deny", reasons=(checked.message,)), checked
@@ -82,8 +85,9 @@ def _judge_call(
 
 
 def _denial_message(trace: Trace, verdict: Verdict) -> str:
-    why = "; ".join(verdict.reasons)
-    return f"这一操作被拒绝：{why}。" if trace.agent.language == "zh" else f"This action was denied: {why}."
+    language = trace.agent.language
+    reasons = TEXTS.text(language, "reason_separator").join(verdict.reasons)
+    return TEXTS.text(language, "denied", reasons=reasons.rstrip(".。"))
 
 
 def _action_requested(
@@ -113,10 +117,11 @@ def _has_filled_handles(policy: Policy, call: Call) -> bool:
 
 
 def _unknown_tool_fault(trace: Trace, name: str, *, offered: bool) -> Fault:
+    language = trace.agent.language
     known = [card.name for card in listed_cards(trace.agent.tools)] if offered else []
-    listed = ", ".join(known[:20]) + (" …" if len(known) > 20 else "")
+    names = ", ".join(known[:20]) + (" …" if len(known) > 20 else "")
     return Fault(
         code="unknown_tool",
-        message=f"There is no tool called {name[:80]!r}.",
-        hint=f"Known tools: {listed}." if known else "This run has no tools: answer without one.",
+        message=TEXTS.text(language, "unknown_tool", name=name[:80]),
+        hint=TEXTS.text(language, "known_tools", names=names) if known else TEXTS.text(language, "no_tools"),
     )

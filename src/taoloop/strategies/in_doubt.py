@@ -16,6 +16,7 @@ from taoloop.core.events import Fact, Fault, InDoubt, Observed
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, PROBE, TIMED_OUT, CallView
 from taoloop.strategies.limit_checks import remaining_s
+from taoloop.strategies.texts import TEXTS
 
 MAX_ATTEMPTS = 5
 """How often one call is begun without a person: a call that takes its process down with it must come to an end."""
@@ -90,7 +91,10 @@ def _can_ask_person(trace: Trace) -> bool:
 
 
 def output_is_lost(trace: Trace, call: CallView) -> bool:
-    """Whether all that is known of what a call gave is that it happened."""
+    """Whether all that is known of what a call gave is that it happened.
+
+    Stored runs are asked too, so the two texts for this must stay as they are.
+    """
     if call.settled is None or not call.settled.happened or call.observed is None:
         return False
     return call.observed.output == _known_effect(trace, call).output
@@ -98,51 +102,27 @@ def output_is_lost(trace: Trace, call: CallView) -> bool:
 
 def _known_effect(trace: Trace, call: CallView) -> Observed:
     """The observation of a call that is known to have happened, and whose own output is lost."""
-    settled, texts = call.settled, _TEXTS.get(trace.agent.language, _TEXTS["en"])
-    by_probe = settled is not None and settled.by == PROBE
-    text = texts["found" if by_probe else "said"].format(by=settled.by if settled is not None else "")
-    note = settled.note if settled is not None else ""
-    output = f"{text} {note}".strip()
+    settled, language = call.settled, trace.agent.language
+    if settled is None or settled.by == PROBE:
+        text = TEXTS.text(language, "happened_by_probe")
+    else:
+        text = TEXTS.text(language, "happened_by_person", by=settled.by)
+    output = f"{text} {settled.note if settled is not None else ''}".strip()
     return Observed(call_id=call.requested.call_id, ok=True, output=output, size_chars=len(output))
 
 
 def _unknown_outcome(trace: Trace, call: CallView) -> Observed:
-    texts = _TEXTS.get(trace.agent.language, _TEXTS["en"])
+    language, settled = trace.agent.language, call.settled
     timed_out = call.doubt is not None and call.doubt.reason == TIMED_OUT
-    message = texts["timed_out" if timed_out else "no_outcome"]
-    if call.settled is not None and call.settled.by != PROBE and call.settled.note:
-        message = f"{message} {call.settled.by}: {call.settled.note}"
-    return refused_observation(
-        call.requested.call_id, Fault(code="in_doubt", message=message, hint=texts["unknown_hint"])
-    )
+    message = TEXTS.text(language, "timed_out" if timed_out else "no_outcome")
+    if settled is not None and settled.by != PROBE and settled.note:
+        message = f"{message} {settled.by}: {settled.note}"
+    fault = Fault(code="in_doubt", message=message, hint=TEXTS.text(language, "unknown_hint"))
+    return refused_observation(call.requested.call_id, fault)
 
 
 def _not_done_outcome(trace: Trace, call: CallView) -> Observed:
-    texts = _TEXTS.get(trace.agent.language, _TEXTS["en"])
-    message = texts["not_done"].format(count=call.attempts)
-    return refused_observation(
-        call.requested.call_id, Fault(code="not_done", message=message, hint=texts["not_done_hint"])
-    )
-
-
-_TEXTS: dict[str, dict[str, str]] = {
-    "en": {
-        "found": "This call happened: the tool's own check found so afterwards. Its output was lost.",
-        "said": "This call happened: {by} says so. Its output was lost.",
-        "no_outcome": "The process stopped while this call ran: its effect may or may not have happened. "
-        "It was not repeated.",
-        "timed_out": "This call gave no result in time: its effect may or may not have happened, or may still happen.",
-        "unknown_hint": "Find out with a tool that only reads whether it happened before you try again.",
-        "not_done": "This call did not happen: it was begun {count} times and never came to its end.",
-        "not_done_hint": "The same call would most likely end the same way; do it another way, or say so.",
-    },
-    "zh": {
-        "found": "这次调用已经生效：事后由工具自身的检查确认。它的输出已丢失。",
-        "said": "这次调用已经生效：由 {by} 确认。它的输出已丢失。",
-        "no_outcome": "这次调用进行中时进程停止：它可能已生效，也可能没有。没有重复执行。",
-        "timed_out": "这次调用没有按时返回结果：它可能已生效，可能没有，也可能稍后才生效。",
-        "unknown_hint": "再次尝试之前，请先用只读的工具查明它是否已经生效。",
-        "not_done": "这次调用没有生效：已开始 {count} 次，都没有完成。",
-        "not_done_hint": "同样的调用很可能结果相同；请换一种做法，或如实说明。",
-    },
-}
+    language = trace.agent.language
+    message = TEXTS.text(language, "not_done", count=call.attempts)
+    fault = Fault(code="not_done", message=message, hint=TEXTS.text(language, "not_done_hint"))
+    return refused_observation(call.requested.call_id, fault)

@@ -39,6 +39,7 @@ from taoloop.strategies.compaction import make_room
 from taoloop.strategies.finish import limit_finish, model_failed
 from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
 from taoloop.strategies.limit_checks import exceeded_limit, exceeded_step_limit, remaining_s
+from taoloop.strategies.texts import TEXTS, preapproval_note
 
 _SIDE_PURPOSES = ("compact", "pin")  # asked beside the conversation, and not for a decision
 _WITHOUT_TOOLS = ("close", *_SIDE_PURPOSES)
@@ -84,9 +85,11 @@ class LoopStrategy:
             return RunTools(calls=pending)
         if trace.paused is not None and (waiting := tuple(call for call in pending if call.needs_person)):
             return AskPerson(calls=waiting)  # until it is resumed, a run takes nothing but answers
-        if trace.approved_tiers and (allowed := [_preapproval(c) for c in pending if _is_preapproved(trace, c)]):
+        if trace.approved_tiers and (
+            allowed := [_preapproval(trace, call) for call in pending if _is_preapproved(trace, call)]
+        ):
             return Record(facts=tuple(allowed))
-        if refusals := [fact for call in pending if (fact := _refusal(call)) is not None]:
+        if refusals := [fact for call in pending if (fact := _refusal(trace, call)) is not None]:
             return Record(facts=tuple(refusals))
         unresolved = (
             plan_unresolved_calls(trace, pending) if any(call.attempts for call in pending) else _NOTHING_UNRESOLVED
@@ -217,21 +220,21 @@ def _is_preapproved(trace: Trace, call: CallView) -> bool:
     return call.needs_person and not by_rule and (requested.tier or "destructive") in trace.approved_tiers
 
 
-def _preapproval(call: CallView) -> ApprovalGiven:
+def _preapproval(trace: Trace, call: CallView) -> ApprovalGiven:
     requested = call.requested
-    note = f"tier {requested.tier or 'destructive'} was allowed ahead of time"
+    note = preapproval_note(trace.agent.language, requested.tier)
     return ApprovalGiven(call_id=requested.call_id, digest=requested.digest, by="operator", note=note)
 
 
-def _refusal(call: CallView) -> Observed | None:
+def _refusal(trace: Trace, call: CallView) -> Observed | None:
     """The observation of a call that a person refused."""
-    requested = call.requested
-    if isinstance(call.approval, ApprovalRefused):
-        text = call.approval.note or "no reason was given"
-        who = "Nobody answered in time" if call.approval.by == TIMEOUT else "A person refused this action"
-        fault = Fault(code="refused", message=f"{who}: {text}.", hint="Do not ask again for it.")
-        return refused_observation(requested.call_id, fault)
-    return None
+    approval, language = call.approval, trace.agent.language
+    if not isinstance(approval, ApprovalRefused):
+        return None
+    note = approval.note.rstrip(".。") or TEXTS.text(language, "no_reason")
+    name = "timed_out_approval" if approval.by == TIMEOUT else "refused"
+    message, hint = TEXTS.text(language, name, note=note), TEXTS.text(language, "refused_hint")
+    return refused_observation(call.requested.call_id, Fault(code="refused", message=message, hint=hint))
 
 
 def _runs_in_parallel(trace: Trace, call: CallView) -> bool:

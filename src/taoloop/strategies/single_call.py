@@ -18,13 +18,12 @@ from taoloop.core.events import Finished, ModelReplied
 from taoloop.core.trace import Trace
 from taoloop.errors import IllegalEvent
 from taoloop.strategies.react import LoopStrategy
+from taoloop.strategies.texts import TEXTS
 
 CALLER = "caller"
 """Stands as who wrote the decision of such a run."""
 
 _CALLS = LoopStrategy(name="given", acts=True, reasons=False)
-_EN = {"done": "The call was made.", "failed": "The call was not made, or failed: {code}: {message}"}
-_ZH = {"done": "调用已完成。", "failed": "调用未执行或失败：{code}：{message}"}
 
 
 def task_of(tool: str, args: Mapping[str, Any]) -> str:
@@ -53,11 +52,11 @@ class SingleCallStrategy:
         observed = next((call.observed for call in trace.calls.values() if call.observed is not None), None)
         if observed is None:
             return Record(facts=(_decision_in(trace),))
-        texts = _ZH if agent.language == "zh" else _EN
         if observed.ok:
-            return Finish(fact=Finished(status="completed", answer=observed.output, reason=texts["done"]))
+            done = TEXTS.text(agent.language, "call_done")
+            return Finish(fact=Finished(status="completed", answer=observed.output, reason=done))
         code, message = ("", "") if observed.error is None else (observed.error.code, observed.error.message)
-        reason = texts["failed"].format(code=code, message=message)
+        reason = TEXTS.text(agent.language, "call_failed", code=code, message=message)
         return Finish(fact=Finished(status="too_many_errors", answer=None, reason=reason))
 
 

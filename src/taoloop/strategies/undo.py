@@ -15,23 +15,12 @@ from taoloop.core.events import Event, Finished, ModelReplied, Observed, Resumed
 from taoloop.core.trace import Trace
 from taoloop.errors import IllegalEvent
 from taoloop.strategies.react import LoopStrategy
+from taoloop.strategies.texts import TEXTS
 
 PLAN = "plan"
 """Stands as the model of such a run, and as who wrote its decisions."""
 
 _CALLS = LoopStrategy(name="undo", acts=True, reasons=False)
-_EN = {
-    "reason": "Undo {call_id} of run {run_id}.",
-    "done": "The plan was carried out to its end; calls undone: {count}.",
-    "failed": "{call_id} of run {run_id} was not undone: {why} What stands after it in the plan was left alone.",
-    "resumed": "What was under way when the process ended is settled; the rest needs a new plan.",
-}
-_ZH = {
-    "reason": "撤销运行 {run_id} 的 {call_id}。",
-    "done": "计划已全部执行，撤销了 {count} 次调用。",
-    "failed": "运行 {run_id} 的 {call_id} 没有撤销：{why} 计划中排在其后的都没有执行。",
-    "resumed": "进程结束时正在进行的调用已有定论；其余部分需要新的计划。",
-}
 
 
 class Outcomes:
@@ -92,20 +81,20 @@ class UndoStrategy:
         outcome = outcomes(trace)
         if outcome.plan is None:
             raise IllegalEvent(f"Run {trace.run_id} has the strategy 'undo' and no plan.")
-        texts = _ZH if agent.language == "zh" else _EN
+        language = agent.language
         if outcome.failed is not None:
             undo, observed = outcome.failed
             why = observed.error.message if observed.error is not None else ""
-            reason = texts["failed"].format(call_id=undo.call_id, run_id=undo.run_id, why=why)
+            reason = TEXTS.text(language, "undo_failed", call_id=undo.call_id, run_id=undo.run_id, why=why)
             return Finish(fact=Finished(status="too_many_errors", answer=None, reason=reason))
         number, plan = trace.step_count, outcome.plan.plan
         if number == len(plan):
-            done = texts["done"].format(count=number)
+            done = TEXTS.text(language, "undo_done", count=number)
             return Finish(fact=Finished(status="completed", answer=done, reason=done))
         if outcome.resumed:
-            return Finish(fact=Finished(status="stopped", answer=None, reason=texts["resumed"]))
+            return Finish(fact=Finished(status="stopped", answer=None, reason=TEXTS.text(language, "undo_resumed")))
         undo = plan[number]
-        reason = texts["reason"].format(call_id=undo.call_id, run_id=undo.run_id)
+        reason = TEXTS.text(language, "undo", call_id=undo.call_id, run_id=undo.run_id)
         decision = Act(calls=(undo.call,), reason=reason)
         reply = ModelReplied(
             step=number + 1, purpose="decide", text=reason, decision=decision, model=PLAN, cost_usd=0.0

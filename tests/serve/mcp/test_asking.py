@@ -113,7 +113,7 @@ def test_nobody_is_asked_about_what_the_operator_decided(era: str) -> None:
     async def run() -> None:
         denied = serve([put], policy=Policy(rules=(Rule(verdict="deny", tool="put", reason="Not here."),)))
         refused = await call(denied, era, YES)
-        assert said(refused) == "denied: This action was denied: Not here.."
+        assert said(refused) == "denied: This action was denied: Not here."
         headless = serve([put], policy=Policy(profile="headless"))
         assert (await call(headless, era, YES)).is_error
         assert not denied.questions

@@ -37,6 +37,7 @@ from taoloop.core.events import (
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMED_OUT
 from taoloop.core.views.transcript import input_text, observation_text
+from taoloop.strategies.texts import preapproval_note
 
 STATUS_STYLES = {"completed": "green", "running": "cyan", "waiting": "bold yellow", "model_failed": "red"}
 """How a status looks in lists."""
@@ -261,7 +262,7 @@ def write_links(pen: RowWriter, fact: RunStarted) -> None:
 def write_approval(pen: RowWriter, trace: Trace, fact: ApprovalGiven | ApprovalRefused) -> None:
     """Who allowed or refused a call, and what they said."""
     tier = trace.calls[fact.call_id].requested.tier
-    if fact.by == "operator" and fact.note == f"tier {tier} was allowed ahead of time":
+    if fact.by == "operator" and fact.note in (preapproval_note("en", tier), preapproval_note("zh", tier)):
         said = ui_text(pen.language, "by_ahead", tier=tier)
     else:
         who = ui_text(pen.language, "by_user") if fact.by == "user" else ui_text(pen.language, "by", by=fact.by)

@@ -18,6 +18,7 @@ from taoloop.core.cards.tool_search import is_discovery_tool
 from taoloop.core.events import ActionRequested, Fault, Observed
 from taoloop.core.handles.handle import handle_of
 from taoloop.core.policy import Policy
+from taoloop.core.texts import TEXTS
 from taoloop.core.trace import TOOL_CALL_LIMIT
 from taoloop.errors import InvalidArguments
 
@@ -28,38 +29,20 @@ UNKNOWN_HANDLE, TOO_LONG = "unknown_handle", "too_long"
 """Codes of a call whose handles could not be filled in."""
 
 _MAX_DEPTH, _MAX_PARTS = 6, 80
-_FAILURE_TEXTS: dict[str, dict[str, str]] = {
-    "en": {
-        "invalid_arguments": "The arguments with their values filled in do not fit the tool's schema.",
-        "denied": "The policy does not allow this call.",
-        "refused": "A person refused this call. Do not ask again for it.",
-        "timeout": "The call gave no result in time.",
-        "exception": "The tool failed.",
-        "tool_error": "The tool failed.",
-        "invalid_output": "The call was carried out, but its result does not fit what the tool declares.",
-        "in_doubt": "It may or may not have happened. Find out with a tool that only reads before you try again.",
-        "not_done": "It did not happen.",
-        "rolled_back": "It did not happen.",
-        "failed": "The call failed.",
-    },
-    "zh": {
-        "invalid_arguments": "填入值之后的参数不符合该工具的 schema。",
-        "denied": "策略不允许这次调用。",
-        "refused": "有人拒绝了这次调用。不要再次请求。",
-        "timeout": "这次调用没有按时返回结果。",
-        "exception": "工具出错。",
-        "tool_error": "工具出错。",
-        "invalid_output": "调用已执行，但结果不符合该工具的声明。",
-        "in_doubt": "它可能已生效，也可能没有。再次尝试之前，请先用只读的工具查明。",
-        "not_done": "它没有生效。",
-        "rolled_back": "它没有生效。",
-        "failed": "调用失败。",
+_FAILURES = {
+    **dict.fromkeys(InvalidArguments.codes, "opaque_invalid_arguments"),
+    "exception": "opaque_tool_error",
+    "rolled_back": "opaque_not_done",
+    **{
+        code: f"opaque_{code}" for code in ("denied", "timeout", "tool_error", "invalid_output", "in_doubt", "not_done")
     },
 }
-_CODES_WITH_OWN_TEXT = frozenset(
-    {"unknown_tool", *InvalidArguments.codes, TOOL_CALL_LIMIT}
-)  # quotes the model, if it had no handles
-_HANDLE_CODES = frozenset({UNKNOWN_HANDLE, TOO_LONG})  # names only the handle
+"""The texts for codes that taoloop itself gives; they say nothing that a tool could choose."""
+
+_CODES_WITH_OWN_TEXT = frozenset({"unknown_tool", *InvalidArguments.codes, TOOL_CALL_LIMIT})
+"""Codes whose message quotes the model's own call, which is safe to show where it held no handles."""
+
+_HANDLE_CODES = frozenset({UNKNOWN_HANDLE, TOO_LONG})  # the message names only the handle
 
 
 def render_opaque(
@@ -115,23 +98,23 @@ def _failure(
     language: str,
     refusal: str | None,
 ) -> str:
-    messages = _FAILURE_TEXTS.get(language, _FAILURE_TEXTS["en"])
     code = fault.code if fault is not None else "failed"
-    known = InvalidArguments.code if code in InvalidArguments.codes else code
-    declared = (
-        next((error_card for error_card in card.errors if error_card.code == code), None) if card is not None else None
-    )
+    declared = next((error for error in card.errors if error.code == code), None) if card is not None else None
     if refusal is not None:
-        return _lines("refused", messages["refused"], refusal)
+        return _lines("refused", TEXTS.text(language, "opaque_refused"), refusal)
     if fault is not None and requested.verdict == "deny":  # it was not run: what is said of it is our own
         if code in _HANDLE_CODES or (code in _CODES_WITH_OWN_TEXT and requested.written is None):
             return _lines(code, fault.message, fault.hint)
         if code == "denied":
             titles = {f"rule:{rule.title}" for rule in policy.rules}
-            return _lines(code, messages[code], requested.rule if requested.rule in titles else "")
+            return _lines(
+                code, TEXTS.text(language, "opaque_denied"), requested.rule if requested.rule in titles else ""
+            )
     if declared is not None:
         return _lines(code, declared.advice)
-    return _lines(code, messages[known]) if known in messages else _lines("failed", messages["failed"])
+    if code in _FAILURES:
+        return _lines(code, TEXTS.text(language, _FAILURES[code]))
+    return _lines("failed", TEXTS.text(language, "opaque_failed"))
 
 
 def _lines(code: str, *texts: str) -> str:

@@ -11,6 +11,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Answer, Call, Problem
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import (
+    ActionRequested,
     ActionStarted,
     ApprovalGiven,
     ApprovalRefused,
@@ -18,6 +19,7 @@ from taoloop.core.events import (
     DoubtSettled,
     Event,
     Fact,
+    Fault,
     Finished,
     InDoubt,
     ModelReplied,
@@ -92,10 +94,24 @@ def replay(trace: Trace) -> Iterator[ReplayedEvent]:
 
 
 def _is_same(decided: Fact, recorded: Fact) -> bool:
-    """Whether two facts are the same decision. A rejection is told by its code: its wording is not part of it."""
-    if isinstance(decided, ReplyRejected) and isinstance(recorded, ReplyRejected):
-        decided = replace(decided, message=recorded.message)
-    return decided == recorded
+    """Whether two facts are the same decision. Texts for people and models, beside a code, are no part of it."""
+    return _without_wording(decided) == _without_wording(recorded)
+
+
+def _without_wording(fact: Fact) -> Fact:
+    match fact:
+        case ReplyRejected():
+            return replace(fact, message="")
+        case ActionRequested():
+            return replace(fact, reasons=(), reason_codes=())
+        case Observed(error=Fault() as fault):
+            return replace(fact, error=replace(fault, message="", hint=""))
+        case ApprovalGiven(by="operator"):
+            return replace(fact, note="")
+        case Finished(answer=None):
+            return replace(fact, reason="")
+        case _:
+            return fact
 
 
 def _from_outside(fact: Fact) -> bool:
