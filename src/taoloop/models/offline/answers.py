@@ -1,0 +1,216 @@
+"""What the planner says: thoughts, answers made of observations alone, and refusals, in the language of the task.
+
+A number is taken out of an observation only where there is no doubt which; a failed call gives none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from taoloop.core.events import Observed
+from taoloop.models.offline.arithmetic import number_digits
+from taoloop.models.offline.task_values import concepts_of
+
+_TEXTS = {
+    "en": {
+        "act": 'For "{what}" the tool {tool} fits.',
+        "again": "{tool} knows this value in another spelling; I try that.",
+        "done": "All parts of the task are answered by observations.",
+        "result": "The result is {value}.",
+        "basis": "Based on: {calls}.",
+        "cut": "Only the first part of the output of {tool} was seen.",
+        "unfinished": 'Not finished: "{what}" was still open.',
+        "cannot": "I cannot do this task: {why} {tools}",
+        "stopped": "I cannot finish this task: {why}",
+        "known": "Known so far: {calls}.",
+        "no_tool": 'no tool explains every word of "{what}".',
+        "no_order": '"{what}" would change something, and it is not a plain order with all values.',
+        "several": 'more than one tool fits "{what}".',
+        "missing": '"{what}" needs a value for {names} of {tool}; put names and texts in quotes.',
+        "no_sum": 'no tool computes "{what}".',
+        "too_long": "it is too long.",
+        "failed": "{call} failed: {message}",
+        "no_number": '"{what}" gave no single number.',
+        "no_text": '"{what}" gave no whole text to go on with.',
+        "no_tools": "I cannot answer without tools, and this run has none.",
+        "tools": "The tools are: {names}.",
+        "hint": (
+            "The model `offline` is a demo planner, not a language model: it calls tools with the values that a task quotes "
+            "or names, and calculates. For any other task choose a model, for example `--model openai:gpt-4o-mini` "
+            "(`tao models` lists them)."
+        ),
+    },
+    "zh": {
+        "act": "“{what}”适合用工具 {tool}。",
+        "again": "{tool} 中该值的写法不同；改用那种写法再试一次。",
+        "done": "任务的各部分都已有观察结果。",
+        "result": "结果是 {value}。",
+        "basis": "依据:{calls}。",
+        "cut": "{tool} 的输出只看到前一部分。",
+        "unfinished": "尚未完成：“{what}”。",
+        "cannot": "我做不了这个任务：{why}{tools}",
+        "stopped": "我无法完成这个任务：{why}",
+        "known": "目前已知：{calls}。",
+        "no_tool": "没有工具能解释“{what}”中的每个词。",
+        "no_order": "“{what}”会改变某些内容，但它不是一条给出了全部取值的明确指令。",
+        "several": "有不止一个工具适合“{what}”。",
+        "missing": "“{what}”缺少 {tool} 的参数 {names} 的值；请用引号标出名称和文本。",
+        "no_sum": "没有工具能计算“{what}”。",
+        "too_long": "任务太长。",
+        "failed": "{call} 失败：{message}",
+        "no_number": "“{what}”没有给出唯一的数字。",
+        "no_text": "“{what}”没有给出可以继续使用的完整文本。",
+        "no_tools": "没有工具就无法回答，而这次运行没有工具。",
+        "tools": "现有工具：{names}。",
+        "hint": (
+            "模型 `offline` 是演示用的规划器，不是语言模型：它用任务中引用或写明的值调用工具并做计算。"
+            "其他任务请选用语言模型，例如 `--model openai:gpt-4o-mini`（`tao models` 会列出可用的模型）。"
+        ),
+    },
+}
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ](\d\d):(\d\d)")
+_PARTS = {"@hour": 1, "@minute": 2}
+_MOST_SHOWN, _MOST_LINE, _MOST_LEAVES = 1_200, 100, 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a call that succeeded gave."""
+
+    tool: str
+    """The tool."""
+    args: Mapping[str, Any]
+    """Its arguments."""
+    observed: Observed
+    """The observation."""
+    is_lost: bool = False
+    """Whether all that is known is that the call happened."""
+    concepts: frozenset[str] = frozenset()
+    """What the question was about."""
+    part: str = ""
+    """The part of a time that was asked for: `@hour`, `@minute`, or an empty text."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole output is known."""
+        return not self.is_lost and self.observed.artifact is None
+
+    @property
+    def call(self) -> str:
+        """The call in one line."""
+        return call_line(self.tool, self.args)
+
+    @property
+    def shown(self) -> str:
+        """The output for a person."""
+        text = self.observed.output.strip()
+        return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} …"
+
+    def number(self) -> str | None:
+        """The digits of the one number that was asked for; None where there is none, or more than one."""
+        text = self.observed.output.strip()
+        if not self.is_whole:
+            return None
+        if self.part:
+            match = _TIME.search(text)
+            return str(int(match[_PARTS[self.part]])) if match and len(_TIME.findall(text)) == 1 else None
+        if (digits := number_digits(text.removeprefix("result="))) is not None:
+            return digits
+        leaves = [(name, value) for name, value in _leaves(self._content()) if _is_number(value)]
+        leaves = [(name, value) for name, value in leaves if self.args.get(name) != value]
+        named = [value for name, value in leaves if concepts_of(name) & self.concepts]
+        numbers = named or [value for _, value in leaves]
+        return number_digits(json.dumps(numbers[0])) if len(numbers) == 1 else None
+
+    def text(self) -> str | None:
+        """The output as text for another tool; None where not all of it is known."""
+        text = self.observed.output
+        return text.strip().removeprefix("result=") if "\n" not in text.strip() else text if self.is_whole else None
+
+    def _content(self) -> Any:
+        """The output as JSON, without the envelope of an answer over HTTP; None where it is no JSON."""
+        try:
+            content = json.loads(self.observed.output)
+        except (ValueError, RecursionError):
+            return None
+        is_http = isinstance(content, dict) and set(content) <= {"status", "body", "headers"} and "body" in content
+        return content["body"] if is_http else content
+
+
+class Speech:
+    """Says things in one language."""
+
+    def __init__(self, *, chinese: bool) -> None:
+        self._texts = _TEXTS["zh" if chinese else "en"]
+        self._stop = "。" if chinese else "."
+
+    def say(self, name: str, **values: object) -> str:
+        """The sentence called `name`."""
+        return self._texts[name].format(**{key: short(str(value), 600) for key, value in values.items()})
+
+    def answer(self, ends: Sequence[Finding], facts: Sequence[Finding]) -> str:
+        """The results that no later step used, with the calls that they come from."""
+        parts = [self._single(ends[0]) if len(ends) == 1 else "; ".join(map(_labelled, ends)) + self._stop] if ends else []
+        parts.append(self.say("basis", calls=_listed(facts)) if len(facts) > 1 else f"({facts[0].call})")
+        parts += [self.say("cut", tool=fact.tool) for fact in facts if fact.observed.artifact is not None]
+        return " ".join(parts)
+
+    def known(self, facts: Sequence[Finding]) -> str:
+        """What the calls gave so far."""
+        return self.say("known", calls=_listed(facts)) if facts else ""
+
+    def _single(self, end: Finding) -> str:
+        number = _plain_number(end)
+        return end.shown if number is None else self.say("result", value=number)
+
+
+def call_line(tool: str, args: Mapping[str, Any]) -> str:
+    """A call in one short line."""
+    values = (f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in args.items())
+    return f"{tool}({short(', '.join(values), 120)})"
+
+
+def short(text: str, most: int = _MOST_LINE) -> str:
+    """A text in one line, cut."""
+    line = " ".join(text[: most * 4].split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _listed(facts: Sequence[Finding]) -> str:
+    return "; ".join(f"{fact.call} → {short(_unstopped(fact), 80)}" for fact in facts)
+
+
+def _labelled(end: Finding) -> str:
+    label = short(", ".join(str(value) for value in end.args.values() if isinstance(value, str | int | float)))
+    return f"{label or end.tool}: {_plain_number(end) or _unstopped(end)}"
+
+
+def _plain_number(end: Finding) -> str | None:
+    """The digits of a result that is nothing but a number, or the part of a time that was asked for."""
+    plain = number_digits(end.observed.output.strip().removeprefix("result=")) is not None
+    return end.number() if plain or end.part else None
+
+
+def _unstopped(fact: Finding) -> str:
+    """The output as a part of a longer sentence: what is said of a lost one has a full stop of its own."""
+    return fact.shown.rstrip(".。") if fact.is_lost else fact.shown
+
+
+def _leaves(content: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The scalars of a JSON value, each with the name of its field."""
+    if isinstance(content, dict):
+        for key, value in list(content.items())[:_MOST_LEAVES]:
+            yield from _leaves(value, str(key))
+    elif isinstance(content, list):
+        for value in content[:_MOST_LEAVES]:
+            yield from _leaves(value, name)
+    else:
+        yield name, content
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
