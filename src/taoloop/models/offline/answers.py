@@ -24,7 +24,7 @@ _TEXTS = {
         "basis": "Based on: {calls}.",
         "cut": "Only the first part of the output of {tool} was seen.",
         "unfinished": 'Not finished: "{what}" was still open.',
-        "cannot": "I cannot do this task: {why} {tools}",
+        "cannot": "I cannot do this task: {why} The tools are: {names}.",
         "stopped": "I cannot finish this task: {why}",
         "known": "Known so far: {calls}.",
         "no_tool": 'no tool explains every word of "{what}".',
@@ -32,16 +32,14 @@ _TEXTS = {
         "several": 'more than one tool fits "{what}".',
         "missing": '"{what}" needs a value for {names} of {tool}; put names and texts in quotes.',
         "no_sum": 'no tool computes "{what}".',
-        "too_long": "it is too long.",
+        "twice": "it asks for the same call twice.",
         "failed": "{call} failed: {message}",
-        "no_number": '"{what}" gave no single number.',
-        "no_text": '"{what}" gave no whole text to go on with.',
+        "no_value": '"{what}" gave no value to go on with.',
         "no_tools": "I cannot answer without tools, and this run has none.",
-        "tools": "The tools are: {names}.",
         "hint": (
-            "The model `offline` is a demo planner, not a language model: it calls tools with the values that a task quotes "
-            "or names, and calculates. For any other task choose a model, for example `--model openai:gpt-4o-mini` "
-            "(`tao models` lists them)."
+            "The model `offline` is a demo planner, not a language model: it calls tools with the values that a task "
+            "quotes or names, and calculates. For any other task choose a model, for example "
+            "`--model openai:gpt-4o-mini` (`tao models` lists them)."
         ),
     },
     "zh": {
@@ -52,7 +50,7 @@ _TEXTS = {
         "basis": "依据:{calls}。",
         "cut": "{tool} 的输出只看到前一部分。",
         "unfinished": "尚未完成：“{what}”。",
-        "cannot": "我做不了这个任务：{why}{tools}",
+        "cannot": "我做不了这个任务：{why}现有工具：{names}。",
         "stopped": "我无法完成这个任务：{why}",
         "known": "目前已知：{calls}。",
         "no_tool": "没有工具能解释“{what}”中的每个词。",
@@ -60,12 +58,10 @@ _TEXTS = {
         "several": "有不止一个工具适合“{what}”。",
         "missing": "“{what}”缺少 {tool} 的参数 {names} 的值；请用引号标出名称和文本。",
         "no_sum": "没有工具能计算“{what}”。",
-        "too_long": "任务太长。",
+        "twice": "它要求两次同样的调用。",
         "failed": "{call} 失败：{message}",
-        "no_number": "“{what}”没有给出唯一的数字。",
-        "no_text": "“{what}”没有给出可以继续使用的完整文本。",
+        "no_value": "“{what}”没有给出可以继续使用的值。",
         "no_tools": "没有工具就无法回答，而这次运行没有工具。",
-        "tools": "现有工具：{names}。",
         "hint": (
             "模型 `offline` 是演示用的规划器，不是语言模型：它用任务中引用或写明的值调用工具并做计算。"
             "其他任务请选用语言模型，例如 `--model openai:gpt-4o-mini`（`tao models` 会列出可用的模型）。"
@@ -74,6 +70,7 @@ _TEXTS = {
 }
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ](\d\d):(\d\d)")
 _PARTS = {"@hour": 1, "@minute": 2}
+_RESULTS = {"", "body", "result", "value", "answer", "total", "count", "amount"}
 _MOST_SHOWN, _MOST_LINE, _MOST_LEAVES = 1_200, 100, 300
 
 
@@ -81,28 +78,23 @@ _MOST_SHOWN, _MOST_LINE, _MOST_LEAVES = 1_200, 100, 300
 class Finding:
     """What a call that succeeded gave."""
 
+    #: The tool.
     tool: str
-    """The tool."""
+    #: Its arguments.
     args: Mapping[str, Any]
-    """Its arguments."""
+    #: The observation.
     observed: Observed
-    """The observation."""
+    #: Whether all that is known is that the call happened.
     is_lost: bool = False
-    """Whether all that is known is that the call happened."""
+    #: What the question was about.
     concepts: frozenset[str] = frozenset()
-    """What the question was about."""
+    #: The part of a time that was asked for: `@hour`, `@minute`, or an empty text.
     part: str = ""
-    """The part of a time that was asked for: `@hour`, `@minute`, or an empty text."""
 
     @property
     def is_whole(self) -> bool:
         """Whether the whole output is known."""
         return not self.is_lost and self.observed.artifact is None
-
-    @property
-    def call(self) -> str:
-        """The call in one line."""
-        return call_line(self.tool, self.args)
 
     @property
     def shown(self) -> str:
@@ -120,25 +112,22 @@ class Finding:
             return str(int(match[_PARTS[self.part]])) if match and len(_TIME.findall(text)) == 1 else None
         if (digits := number_digits(text.removeprefix("result="))) is not None:
             return digits
-        leaves = [(name, value) for name, value in _leaves(self._content()) if _is_number(value)]
-        leaves = [(name, value) for name, value in leaves if self.args.get(name) != value]
-        named = [value for name, value in leaves if concepts_of(name) & self.concepts]
-        numbers = named or [value for _, value in leaves]
-        return number_digits(json.dumps(numbers[0])) if len(numbers) == 1 else None
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        numbers = [each for each in _leaves(content) if type(each[1]) in (int, float)]
+        numbers = [(name, value) for name, value in numbers if self.args.get(name) != value]
+        named = [value for name, value in numbers if concepts_of(name) & self.concepts]
+        values = named or [value for name, value in numbers if name in _RESULTS]
+        return number_digits(json.dumps(values[0])) if len(values) == 1 else None
 
     def text(self) -> str | None:
         """The output as text for another tool; None where not all of it is known."""
         text = self.observed.output
-        return text.strip().removeprefix("result=") if "\n" not in text.strip() else text if self.is_whole else None
-
-    def _content(self) -> Any:
-        """The output as JSON, without the envelope of an answer over HTTP; None where it is no JSON."""
-        try:
-            content = json.loads(self.observed.output)
-        except (ValueError, RecursionError):
+        if not self.is_whole:
             return None
-        is_http = isinstance(content, dict) and set(content) <= {"status", "body", "headers"} and "body" in content
-        return content["body"] if is_http else content
+        return text if "\n" in text.strip() else text.strip().removeprefix("result=")
 
 
 class Speech:
@@ -154,8 +143,13 @@ class Speech:
 
     def answer(self, ends: Sequence[Finding], facts: Sequence[Finding]) -> str:
         """The results that no later step used, with the calls that they come from."""
-        parts = [self._single(ends[0]) if len(ends) == 1 else "; ".join(map(_labelled, ends)) + self._stop] if ends else []
-        parts.append(self.say("basis", calls=_listed(facts)) if len(facts) > 1 else f"({facts[0].call})")
+        single = self._single(ends[0]) if len(ends) == 1 else "; ".join(map(_labelled, ends)) + self._stop
+        basis = (
+            self.say("basis", calls=_listed(facts))
+            if len(facts) > 1
+            else f"({call_line(facts[0].tool, facts[0].args)})"
+        )
+        parts = [single, basis]
         parts += [self.say("cut", tool=fact.tool) for fact in facts if fact.observed.artifact is not None]
         return " ".join(parts)
 
@@ -181,7 +175,7 @@ def short(text: str, most: int = _MOST_LINE) -> str:
 
 
 def _listed(facts: Sequence[Finding]) -> str:
-    return "; ".join(f"{fact.call} → {short(_unstopped(fact), 80)}" for fact in facts)
+    return "; ".join(f"{call_line(fact.tool, fact.args)} → {short(_unstopped(fact), 80)}" for fact in facts)
 
 
 def _labelled(end: Finding) -> str:
@@ -210,7 +204,3 @@ def _leaves(content: Any, name: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(value, name)
     else:
         yield name, content
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

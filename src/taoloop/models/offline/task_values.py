@@ -11,121 +11,71 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-_CONCEPTS = """
-@time: time clock 时间 几点 几点钟
-@hour: hour 小时 小时数
-@minute: minute 分钟 分钟数
-@date: date 日期
-@zone: zone timezone time_zone 时区
-@city: city town 城市
-@weather: weather 天气
-@temperature: temperature 温度 气温
-@stock: stock inventory 库存
-@price: price cost 价格
-@order: order 订购 下单
-@piece: piece item 件
-@product: product goods 商品
-@count: count how_many number_of 几个 多少个 几件 数一数 数出 统计
-@word: word 词 单词
-@text: text 文字 文本
-@file: file document 文件 文档
-@folder: folder directory 目录 文件夹
-@read: read open display content contents 读取 打开 内容
-@write: write save store 写入 写到 保存 存入
-@delete: delete remove erase 删除 删掉
-@list: list 列出
-@search: search 搜索
-@send: send 发送
-@email: email mail e-mail 邮件
-@convert: convert 换算 转换
-@translate: translate 翻译
-@distance: distance 距离
-@population: population 人口
-@capital: capital 首都
-@look: look_up lookup find get show tell give say check fetch query see 查询 查找 查 查一下 查看 看看 获取 告诉 显示 给出
-@calc: calculate calculator compute evaluate work_out 计算 计算器
-op+: plus 加 加上
-op-: minus 减 减去
-op*: times multiplied_by 乘 乘以
-op/: divided_by 除以
-op**: to_the_power_of
-verb+: add
-verb-: subtract
-verb*: multiply
-verb/: divide
-verb**: square
-post**2: squared 平方
-post**3: cubed 立方
-postN: 次方
-pre**2: square_of
-pre**3: cube_of
-pre**0.5: square_root_of
-pre/2: half_of
-pre*2: twice double
-all+: sum_of total_of 之和 相加
-all*: product_of 之积 相乘 乘积
-ref: it its that this result answer 它 结果
-then: then and_then afterwards finally 然后 再 接着 最后 随后 并 并且
-and: and 和 与 以及
-polite: please can_you could_you will_you would_you 请 请问 请帮我 帮我 请你
-first: first 首先 先
-from: from 从
-to: to into 到 至
-by: by with
-stop: a an the of in at for on is are what what's whats how how_much is_it me us 's now current currently present today my
-stop: final value_of 的 了 是 在 里 里面 中 内 上 现在 当前 目前 今天 多少 是多少 等于 等于多少 等于几 是什么 什么 有什么
-take: 将 把
-stop: 怎么样 如何 一下 这 有 给我 我 最终 最终的 得到
-never: not no don't doesn't never without except unless if whether or but than else instead more less most all every each
-never: another other until before after yesterday tomorrow 不 不要 别 没 没有 如果 是否 比 还是 或 或者 除了 但 每 所有 全部
+_WORDS = """
+@time: time clock 时间 几点 几点钟 | @hour: hour 小时 小时数 | @minute: minute 分钟 分钟数 | @date: date 日期
+@zone: zone timezone time_zone 时区 | @city: city town 城市 | @weather: weather 天气 | @temperature: temperature 气温
+@stock: stock inventory 库存 | @price: price cost 价格 | @order: order 订购 下单 | @piece: piece item 件
+@product: product goods 商品 | @count: count how_many number_of 几个 多少个 几件 数一数 数出 统计 | @word: word 词 单词
+@text: text 文字 文本 | @file: file document 文件 文档 | @folder: folder directory 目录 文件夹
+@read: read open display content contents 读取 打开 内容 | @write: write save store 写入 写到 保存 存入
+@delete: delete remove erase 删除 删掉 | @list: list 列出 | @search: search 搜索 | @send: send 发送
+@email: email mail e-mail 邮件 | @convert: convert 换算 转换 | @translate: translate 翻译 | @distance: distance 距离
+@look: look_up lookup find get show tell give say check fetch query see 查询 查找 查 查一下 查看 看看 获取 告诉 显示
+@look: 给出 | @calc: calculate calculator compute evaluate work_out 计算 计算器
+op+: plus 加 加上 | op-: minus 减 减去 | op*: times multiplied_by 乘 乘以 | op/: divided_by 除以 | op**: to_the_power_of
+verb+: add | verb-: subtract | verb*: multiply | verb/: divide | verb**: square
+post**2: squared 平方 | post**3: cubed 立方 | post**: 次方 | pre**2: square_of | pre**3: cube_of
+pre**0.5: square_root_of | pre/2: half_of | pre*2: twice double
+all+: sum_of total_of 之和 相加 | all*: product_of 之积 相乘 乘积
+ref: it its that this result answer 它 结果 | then: then and_then afterwards finally 然后 再 接着 最后 随后 并 并且
+and: and 和 与 以及 | polite: please can_you could_you will_you would_you 请 请问 请帮我 帮我 请你
+first: first 首先 先 | from: from 从 | to: to into 到 至 | by: by with | take: 将 把
+stop: a an the of in at for on my me us 's now current currently present today final value_of
+stop: 的 在 里 里面 中 内 上 现在 当前 目前 今天 一下 这 有 给我 我 最终 最终的 得到
+ask: is are what what's whats how how_much is_it 是 多少 是多少 等于 等于多少 等于几 什么 是什么 有什么 怎么样 如何 了
+never: not no don't doesn't never without except unless if whether or but than else instead more less most all every
+never: each another other until before after yesterday tomorrow 不 不要 别 没 没有 如果 是否 比 还是 或 或者 除了 但 每
+never: 所有 全部 其他
 """
 _PLACES = """
-Shanghai 上海 Beijing 北京 Shenzhen 深圳 Guangzhou 广州 Hangzhou 杭州: Asia/Shanghai
-Tokyo 东京: Asia/Tokyo
-Singapore 新加坡: Asia/Singapore
-London 伦敦: Europe/London
-Paris 巴黎: Europe/Paris
-Berlin 柏林: Europe/Berlin
-New_York 纽约: America/New_York
-Los_Angeles 洛杉矶: America/Los_Angeles
-Sydney 悉尼: Australia/Sydney
+Asia/Shanghai: Shanghai 上海 Beijing 北京 Shenzhen 深圳 Guangzhou 广州 Hangzhou 杭州 | Asia/Tokyo: Tokyo 东京
+Asia/Singapore: Singapore 新加坡 | Europe/London: London 伦敦 | Europe/Paris: Paris 巴黎 | Europe/Berlin: Berlin 柏林
+America/New_York: New_York 纽约 | America/Los_Angeles: Los_Angeles 洛杉矶 | Australia/Sydney: Sydney 悉尼
 """
 _EXTENSIONS = "txt|md|json|jsonl|csv|yaml|yml|html|py|js|ts|css|log|xml|pdf|toml|ini|cfg|docx|xlsx|png|jpg|sh|sql|zip"
-_REGIONS = "Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|Etc"
-_ZONE = rf"(?:{_REGIONS})/[A-Za-z0-9_/+-]+"
+_ZONE = r"(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|Etc)/[A-Za-z0-9_/+-]+"
 _MY_ZONE = rf"(?:\bmy (?:own |local )?time ?zone|我(?:所在|自己)?的?(?:当地)?时区)\s*[(（]\s*{_ZONE}\s*[)）]"
-"""A zone in brackets behind the words for it: the words say nothing more."""
-_QUOTE = (r'"([^"\n]+)"', r"“([^”\n]+)”", r"「([^」\n]+)」", r"`([^`\n]+)`", r"(?<!\w)'([^'\n]+)'(?!\w)")
+_QUOTES = (r'"[^"\n]+"', r"“[^”\n]+”", r"「[^」\n]+」", r"`[^`\n]+`", r"(?<!\w)'[^'\n]+'(?!\w)")
 _HAN = "\u3400-\u9fff"
+_LONGEST_WORD = 5  # of Chinese
+#: The planner reads no longer task.
 MOST_CHARS = 2_000
-"""The planner reads no longer task."""
-VALUES = frozenset("number quoted path zone key url email date id place name ref".split())
-"""The kinds of tokens that can become an argument; `ref` is a word such as "it", for an earlier result."""
+#: The kinds of tokens that can become an argument; `ref` is a word such as "it", for an earlier result.
+VALUES = {"number", "quoted", "path", "zone", "key", "url", "email", "date", "id", "place", "name", "ref"}
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
     """One value, word or sign of a task."""
 
+    #: One of `VALUES`; `word`; `sign`, `comma`, `end` of a sentence, `other`; or what the word does: see `_WORDS`.
     kind: str
-    """One of `VALUES`; `word`; `stop` for a word without a meaning of its own; `sign`, `comma`, `end` of a sentence,
-    `other`; or what the word does in a sentence or in arithmetic, such as `then` and `op+` (see `_CONCEPTS`)."""
+    #: As in the task.
     text: str
-    """As in the task."""
+    #: What is passed on: a quoted text without its quotes, the concept or the stem of a word.
     value: str
-    """What is passed on: a quoted text without its quotes, the concept or the stem of a word."""
+    #: The position in the task.
     start: int
-    """The position in the task."""
+    #: The position after it.
     end: int
-    """The position after it."""
 
     @property
     def concept(self) -> str:
-        """What must be found in a card for a word of the task; empty for all that is no word with a meaning."""
-        if self.kind == "word":
-            return self.value
+        """What a card must use too, of a word of the task; empty for all that is no word with a meaning."""
         if self.kind == "name":
             return stem(self.text.lower())
+        if self.kind == "word":
+            return self.value
         return self.kind if re.match("op|verb|post|pre|all", self.kind) else ""
 
 
@@ -133,18 +83,20 @@ def tokenize(task: str) -> list[Token]:
     """The tokens of a task in order."""
     tokens: list[Token] = []
     for match in _pattern().finditer(task):
-        kind, start = match.lastgroup or "other", match.start()
+        kind, text, start = match.lastgroup or "other", match[0], match.start()
         if kind == "han":
-            tokens += _chinese_tokens(match[0], start)
+            tokens += _chinese_tokens(text, start)
         elif kind in ("word", "phrase"):
             begins = not tokens or tokens[-1].kind in ("end", "then", "first", "comma")
-            word = _word(match[0], start, may_be_name=not begins)
-            if word.kind == "name" and tokens and tokens[-1].kind == "name" and tokens[-1].end == start - 1:
-                first = tokens.pop()
-                word = Token("name", f"{first.text} {word.text}", f"{first.value} {word.value}", first.start, word.end)
-            tokens.append(word)
+            word = _word(text, start, may_be_name=not begins)
+            last = tokens[-1] if tokens else None
+            if word.kind == "name" and last is not None and last.kind == "name" and last.end == start - 1:
+                name = f"{last.text} {text}"
+                tokens[-1] = Token("name", name, name, last.start, word.end)
+            else:
+                tokens.append(word)
         else:
-            tokens.append(Token(kind, match[0], _value(kind, match[0]), start, match.end()))
+            tokens.append(Token(kind, text, _value(kind, text), start, match.end()))
     return tokens
 
 
@@ -154,14 +106,20 @@ def is_chinese(text: str) -> bool:
 
 
 def zone_of(place: str) -> str:
-    """The IANA time zone of a place of the table."""
+    """The IANA time zone of a place that `tokenize` found."""
     return _places()[place]
 
 
 def concepts_of(text: str) -> frozenset[str]:
     """What a text of a card, or the name of a tool or parameter, is about."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", text[:MOST_CHARS * 2]).lower()
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", text).lower()
     return frozenset(token.concept for token in tokenize(words)) - {""}
+
+
+def rows_of(table: str) -> dict[str, str]:
+    """The words of a table, each with what stands before the colon of its row; `_` in a word is a space."""
+    parts = (part.strip().partition(": ") for line in table.split("\n") for part in line.split(" | "))
+    return {word.replace("_", " "): name for name, _, words in parts for word in words.split()}
 
 
 def stem(word: str) -> str:
@@ -174,14 +132,13 @@ def stem(word: str) -> str:
 
 def _word(text: str, start: int, *, may_be_name: bool = False) -> Token:
     lower = " ".join(text.lower().replace("’", "'").split())
-    table = _concepts()
-    kind, value = table.get(lower) or table.get(stem(lower), ("word", stem(lower)))
-    if lower not in table and kind != "word":
-        kind, value = "word", stem(lower)
-    if may_be_name and text[0].isupper() and lower not in table and lower != "i":
-        kind, value = "name", text
-    elif text in _places():
+    known = _words().get(lower)
+    stemmed = _words().get(stem(lower), ("", ""))
+    kind, value = known or (stemmed if stemmed[0] == "word" else ("word", stem(lower)))
+    if text in _places():
         kind, value = "place", text
+    elif may_be_name and known is None and text[0].isupper() and lower != "i":
+        kind, value = "name", text
     return Token(kind, text, value, start, start + len(text))
 
 
@@ -190,18 +147,15 @@ def _chinese_tokens(run: str, start: int) -> list[Token]:
     tokens: list[Token] = []
     index = unknown = 0
     while index <= len(run):
-        word = next((run[index : index + size] for size in range(5, 0, -1) if _is_known(run[index : index + size])), "")
-        if (word or index == len(run)) and unknown < index:
+        heads = (run[index : index + size] for size in range(_LONGEST_WORD, 0, -1))
+        word = next((head for head in heads if head in _words() or head in _places()), "")
+        if unknown < index and (word or index == len(run)):
             tokens.append(_word(run[unknown:index], start + unknown))
         if word:
             tokens.append(_word(word, start + index))
             unknown = index + len(word)
         index += len(word) or 1
     return tokens
-
-
-def _is_known(word: str) -> bool:
-    return word in _concepts() or word in _places()
 
 
 def _value(kind: str, text: str) -> str:
@@ -213,33 +167,26 @@ def _value(kind: str, text: str) -> str:
 
 
 @cache
-def _concepts() -> dict[str, tuple[str, str]]:
-    """Kind and concept of each word of the list."""
-    table: dict[str, tuple[str, str]] = {}
-    for line in _CONCEPTS.strip().split("\n"):
-        concept, _, words = line.partition(": ")
-        for word in words.split():
-            name = word.replace("_", " ")
-            table[name] = ("word", concept) if concept.startswith("@") else (concept, name)
-    return table
+def _words() -> dict[str, tuple[str, str]]:
+    """Kind and value of each known word."""
+    return {word: ("word", name) if name.startswith("@") else (name, word) for word, name in rows_of(_WORDS).items()}
 
 
 @cache
 def _places() -> dict[str, str]:
-    rows = (line.rpartition(": ") for line in _PLACES.strip().split("\n"))
-    return {name.replace("_", " "): zone for names, _, zone in rows for name in names.split()}
+    return rows_of(_PLACES)
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    phrases = "|".join(word.replace(" ", r"\s+") for word in _concepts() if " " in word)
+    phrases = "|".join(word.replace(" ", r"\s+") for word in _words() if " " in word)
     places = "|".join(name for name in _places() if name.isascii())
     before, after = r"(?<![A-Za-z0-9_.-])", r"(?![A-Za-z0-9_]|\.[A-Za-z0-9])"
     kinds = {
-        "quoted": "|".join(_QUOTE),
+        "quoted": "|".join(_QUOTES),
         "url": r"https?://[^\s，。；]+[A-Za-z0-9_/]",
         "email": r"[A-Za-z0-9_.+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9]+)+",
-        "zone": rf"{_MY_ZONE}|{before}(?:{_ZONE}|UTC){after}",
+        "zone": rf"{_MY_ZONE}|{before}{_ZONE}{after}",
         "path": rf"{before}(?:~?/|(?:\.\.?/)+)?(?:[A-Za-z0-9_-]+/)*[A-Za-z0-9_.-]+\.(?:{_EXTENSIONS})(?![A-Za-z0-9_])",
         "date": rf"{before}\d{{4}}-\d\d-\d\d{after}",
         "key": rf"{before}[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+",
@@ -251,7 +198,7 @@ def _pattern() -> re.Pattern[str]:
         "han": f"(?:(?!{_MY_ZONE})[{_HAN}])+",
         "sign": r"\*\*|[-+*/×÷^()（）%=]",
         "comma": "[,，、]",
-        "end": r"[.;?!]+(?=\s|$)|[。；？！]+",
+        "end": r"(?:[.;?]|(?<![\d)])!)+(?=\s|$)|[。；？！]+",  # 5! is no end
         "other": r"\S",
     }
     return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items()))
