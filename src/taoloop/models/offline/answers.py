@@ -15,58 +15,44 @@ from taoloop.core.events import Observed
 from taoloop.models.offline.arithmetic import number_digits
 from taoloop.models.offline.task_values import concepts_of
 
+#: Each sentence in English and in Chinese.
 _TEXTS = {
-    "en": {
-        "act": 'For "{what}" the tool {tool} fits.',
-        "again": "{tool} knows this value in another spelling; I try that.",
-        "done": "All parts of the task are answered by observations.",
-        "result": "The result is {value}.",
-        "basis": "Based on: {calls}.",
-        "cut": "Only the first part of the output of {tool} was seen.",
-        "unfinished": 'Not finished: "{what}" was still open.',
-        "cannot": "I cannot do this task: {why} The tools are: {names}.",
-        "stopped": "I cannot finish this task: {why}",
-        "known": "Known so far: {calls}.",
-        "no_tool": 'no tool explains every word of "{what}".',
-        "no_order": '"{what}" would change something, and it is not a plain order with all values.',
-        "several": 'more than one tool fits "{what}".',
-        "missing": '"{what}" needs a value for {names} of {tool}; put names and texts in quotes.',
-        "no_sum": 'no tool computes "{what}".',
-        "twice": "it asks for the same call twice.",
-        "failed": "{call} failed: {message}",
-        "no_value": '"{what}" gave no value to go on with.',
-        "no_tools": "I cannot answer without tools, and this run has none.",
-        "hint": (
-            "The model `offline` is a demo planner, not a language model: it calls tools with the values that a task "
-            "quotes or names, and calculates. For any other task choose a model, for example "
-            "`--model openai:gpt-4o-mini` (`tao models` lists them)."
-        ),
-    },
-    "zh": {
-        "act": "“{what}”适合用工具 {tool}。",
-        "again": "{tool} 中该值的写法不同；改用那种写法再试一次。",
-        "done": "任务的各部分都已有观察结果。",
-        "result": "结果是 {value}。",
-        "basis": "依据:{calls}。",
-        "cut": "{tool} 的输出只看到前一部分。",
-        "unfinished": "尚未完成：“{what}”。",
-        "cannot": "我做不了这个任务：{why}现有工具：{names}。",
-        "stopped": "我无法完成这个任务：{why}",
-        "known": "目前已知：{calls}。",
-        "no_tool": "没有工具能解释“{what}”中的每个词。",
-        "no_order": "“{what}”会改变某些内容，但它不是一条给出了全部取值的明确指令。",
-        "several": "有不止一个工具适合“{what}”。",
-        "missing": "“{what}”缺少 {tool} 的参数 {names} 的值；请用引号标出名称和文本。",
-        "no_sum": "没有工具能计算“{what}”。",
-        "twice": "它要求两次同样的调用。",
-        "failed": "{call} 失败：{message}",
-        "no_value": "“{what}”没有给出可以继续使用的值。",
-        "no_tools": "没有工具就无法回答，而这次运行没有工具。",
-        "hint": (
-            "模型 `offline` 是演示用的规划器，不是语言模型：它用任务中引用或写明的值调用工具并做计算。"
-            "其他任务请选用语言模型，例如 `--model openai:gpt-4o-mini`（`tao models` 会列出可用的模型）。"
-        ),
-    },
+    "act": ('For "{what}" the tool {tool} fits.', "“{what}”适合用工具 {tool}。"),
+    "again": (
+        "{tool} knows this value in another spelling; I try that.",
+        "{tool} 中该值的写法不同；改用那种写法再试一次。",
+    ),
+    "done": ("All parts of the task are answered by observations.", "任务的各部分都已有观察结果。"),
+    "result": ("The result is {value}.", "结果是 {value}。"),
+    "basis": ("Based on: {calls}.", "依据:{calls}。"),
+    "cut": ("Only the first part of the output of {tool} was seen.", "{tool} 的输出只看到前一部分。"),
+    "unfinished": ('Not finished: "{what}" was still open.', "尚未完成：“{what}”。"),
+    "cannot": ("I cannot do this task: {why} The tools are: {names}.", "我做不了这个任务：{why}现有工具：{names}。"),
+    "stopped": ("I cannot finish this task: {why}", "我无法完成这个任务：{why}"),
+    "known": ("Known so far: {calls}.", "目前已知：{calls}。"),
+    "no_tool": (
+        'no tool explains every word of "{what}"; put names and texts in quotes.',
+        "没有工具能解释“{what}”中的每个词；请用引号标出名称和文本。",
+    ),
+    "no_order": (
+        '"{what}" would change something, and it is not a plain order with all values.',
+        "“{what}”会改变某些内容，但它不是一条给出了全部取值的明确指令。",
+    ),
+    "several": ('more than one tool fits "{what}".', "有不止一个工具适合“{what}”。"),
+    "missing": ('"{what}" needs a value for {names} of {tool}.', "“{what}”缺少 {tool} 的参数 {names} 的值。"),
+    "no_sum": ('no tool computes "{what}".', "没有工具能计算“{what}”。"),
+    "twice": ("it asks for the same call twice.", "它要求两次同样的调用。"),
+    "failed": ("{call} failed: {message}", "{call} 失败：{message}"),
+    "no_value": ('"{what}" gave no value to go on with.', "“{what}”没有给出可以继续使用的值。"),
+    "no_tools": ("I cannot answer without tools, and this run has none.", "没有工具就无法回答，而这次运行没有工具。"),
+    "demo": (
+        "This is a demo planner, not a language model: it calls tools with the values of the task, and calculates.",
+        "这是演示用的规划器，不是语言模型：它用任务中给出的值调用工具并做计算。",
+    ),
+    "hint": (
+        "For any other task choose a model, such as `--model openai:gpt-4o-mini`; `tao models` lists them.",
+        "其他任务请选用语言模型，例如 `--model openai:gpt-4o-mini`；`tao models` 会列出可用的模型。",
+    ),
 }
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ](\d\d):(\d\d)")
 _PARTS = {"@hour": 1, "@minute": 2}
@@ -112,34 +98,29 @@ class Finding:
             return str(int(match[_PARTS[self.part]])) if match and len(_TIME.findall(text)) == 1 else None
         if (digits := number_digits(text.removeprefix("result="))) is not None:
             return digits
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        numbers = [each for each in _leaves(content) if type(each[1]) in (int, float)]
-        numbers = [(name, value) for name, value in numbers if self.args.get(name) != value]
+        leaves = ((name, value) for name, value in _leaves(_parsed(text)) if self.args.get(name) != value)
+        numbers = [(name, value) for name, value in leaves if type(value) in (int, float)]
         named = [value for name, value in numbers if concepts_of(name) & self.concepts]
         values = named or [value for name, value in numbers if name in _RESULTS]
         return number_digits(json.dumps(values[0])) if len(values) == 1 else None
 
     def text(self) -> str | None:
-        """The output as text for another tool; None where not all of it is known."""
-        text = self.observed.output
-        if not self.is_whole:
-            return None
-        return text if "\n" in text.strip() else text.strip().removeprefix("result=")
+        """The output as text for another tool: of a record its one text; None where not all of it is known."""
+        output = self.observed.output
+        fields = [value for name, value in _leaves(_parsed(output)) if name in ("content", "text")]
+        texts = [str(value) for value in fields] or [output.removeprefix("result=")]
+        return texts[0] if self.is_whole and len(texts) == 1 else None
 
 
 class Speech:
     """Says things in one language."""
 
     def __init__(self, *, chinese: bool) -> None:
-        self._texts = _TEXTS["zh" if chinese else "en"]
-        self._stop = "。" if chinese else "."
+        self._language, self._stop = (1, "。") if chinese else (0, ".")
 
     def say(self, name: str, **values: object) -> str:
         """The sentence called `name`."""
-        return self._texts[name].format(**{key: short(str(value), 600) for key, value in values.items()})
+        return _TEXTS[name][self._language].format(**{key: short(str(value), 600) for key, value in values.items()})
 
     def answer(self, ends: Sequence[Finding], facts: Sequence[Finding]) -> str:
         """The results that no later step used, with the calls that they come from."""
@@ -192,6 +173,13 @@ def _plain_number(end: Finding) -> str | None:
 def _unstopped(fact: Finding) -> str:
     """The output as a part of a longer sentence: what is said of a lost one has a full stop of its own."""
     return fact.shown.rstrip(".。") if fact.is_lost else fact.shown
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _leaves(content: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -27,6 +27,7 @@ closed: artifact cursor handle password
 _SIDES = rows_of("""
 from: from source src origin base start sender | to: to target dest destination end recipient receiver into quote
 """)
+_FITTING = {("place", "zone"), ("quoted", "text"), ("ref", "text")}
 #: Names of parameters whose values come in the order of the task: `a` and `b`, `city1` and `city2`.
 _ALIKE = re.compile(r"[a-z]|.*\d|first|second|left|right")
 _MOST_WAYS, _DEEPEST = 3_000, 6
@@ -87,11 +88,7 @@ class Parameter:
         if self.is_number:
             is_whole = "number" in self.types or token.kind == "ref" or token.value.isdigit()
             return _LIKELY if token.kind in ("number", "ref") and is_whole else 0
-        if token.kind == self.role or (token.kind, self.role) in (
-            ("place", "zone"),
-            ("quoted", "text"),
-            ("ref", "text"),
-        ):
+        if token.kind == self.role or (token.kind, self.role) in _FITTING:
             return _OWN
         if token.kind == "quoted":
             return 0 if self.role in ("closed", "expression") else _LIKELY
@@ -147,13 +144,10 @@ def fill(question: Sequence[Token], parameters: Sequence[Parameter]) -> Filling 
     if best is None:
         return None
     pairs = [(token, parameter) for token, (parameter, _) in zip(values, best, strict=True) if parameter is not None]
-    args = {parameter.name: parameter.convert(token) for token, parameter in pairs}
-    return Filling(
-        args=args,
-        tokens=frozenset(token for token, _ in pairs),
-        points=_total(best),
-        missing=tuple(each.name for each in parameters if each.required and each.name not in args),
-    )
+    values_of = {parameter.name: parameter.convert(token) for token, parameter in pairs}
+    args = {each.name: values_of[each.name] for each in parameters if each.name in values_of}
+    missing = tuple(each.name for each in parameters if each.required and each.name not in args)
+    return Filling(args, frozenset(token for token, _ in pairs), _total(best), missing)
 
 
 def _resolved(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:

@@ -178,8 +178,8 @@ class _Parser:
         first, last = operand[0], operand[-1]
         if last.kind == "post**" and len(operand) > 2 and operand[-2].kind == "number":
             return Operation("**", self._changed(operand[:-2]), Number(operand[-2].value))
-        for kind, rest in ((last.kind, operand[:-1]), (first.kind, operand[1:])):
-            if match := re.fullmatch(r"(?:post|pre)(\*\*|[*/])([\d.]+)", kind):
+        for kind, token, rest in (("post", last, operand[:-1]), ("pre", first, operand[1:])):
+            if match := re.fullmatch(rf"{kind}(\*\*|[*/])([\d.]+)", token.kind):
                 return Operation(match[1], self._changed(rest), Number(match[2]))
         return self._operand(operand, tokens)
 

@@ -98,8 +98,7 @@ def decision_for(request: ModelRequest) -> Decision:
         run = _Run(request.trace, profiles, speech)
         decision = run.decision(steps, closing=closing)
     except _Refusal as refusal:
-        known = speech.known(run.facts) if run is not None else ""
-        message = f"{refusal} {known}".strip()
+        message = f"{refusal} {speech.say('demo') if run is None else speech.known(run.facts)}".strip()
         if not closing:
             raise ModelRequestRefused(message, hint=speech.say("hint") if run is None else "") from None
         decision = Answer(text=message)

@@ -56,6 +56,12 @@ class Profile:
         return _affirmed(self.card.purpose)
 
     @cached_property
+    def subject(self) -> frozenset[str]:
+        """What it is about in the first place: a question must name some of it."""
+        head = [concept for concept in self.purpose_words if concept not in _FRAME][:2]
+        return self.name_words.union(head, _TIMES if "@time" in self.name_words else ()) - _FRAME
+
+    @cached_property
     def other_words(self) -> frozenset[str]:
         """The concepts of its parameters and of when to use it."""
         texts = [self.card.use_when, *(str(each.schema.get("description", "")) for each in self.parameters)]
@@ -64,9 +70,10 @@ class Profile:
     def weight(self, token: Token) -> float:
         """How much a word speaks for this tool; 0 if the card does not use it."""
         concept, text = token.concept, token.text
-        if concept in self.name_words or (concept in _TIMES and "@time" in self.name_words):
+        if concept in self.name_words:
             return _OF_NAME
-        if concept in self.purpose_words or (len(text) > 1 and not text.isascii() and text in self.card.purpose):
+        is_part = len(text) > 1 and not text.isascii() and text in self.card.purpose
+        if is_part or concept in self.subject or concept in self.purpose_words:
             return _OF_PURPOSE
         return _OF_PARAMETERS if concept in self.other_words else 0
 
@@ -87,9 +94,8 @@ class Match:
     @property
     def part(self) -> str:
         """The part of a time that is asked for, `@hour` or `@minute`; empty where it is an argument's name."""
-        parts = self.concepts & {"@hour", "@minute"} - frozenset().union(
-            *(each.words for each in self.profile.parameters)
-        )
+        names = frozenset().union(*(each.words for each in self.profile.parameters))
+        parts = self.concepts & {"@hour", "@minute"} - names
         return min(parts) if len(parts) == 1 else ""
 
 
@@ -99,9 +105,10 @@ def match_tool(question: Sequence[Token], profiles: Sequence[Profile], *, may_ac
     Raises:
         NoMatch: none fits, or more than one.
     """
-    paths = [token for token in question if token.kind == "path"]
-    if len(paths) == 1 and not {token.concept for token in question} - _FRAME - {""}:  # "What is in notes.md?"
-        question = [*question, Token("word", "", "@read", paths[0].end, paths[0].end)]
+    asks = any(token.kind == "ask" or token.concept == "@look" for token in question)
+    words = [token.kind for token in question if not (token.kind in _NOISE or token.concept in _FRAME)]
+    if asks and words == ["path"]:
+        question = [*question, Token("word", "", "@read", 0, 0)]  # "What is in notes.md?"
     matches = [match for profile in profiles if (match := _match(question, profile)) is not None]
     orders = [match for match in matches if may_act and is_order(question, match.profile)]
     allowed = [match for match in matches if match.profile.card.reads_only or match in orders]
@@ -123,7 +130,7 @@ def is_order(question: Sequence[Token], profile: Profile) -> bool:
         return False
     if any(behind.kind == "path" and token.value == "of" for token, behind in pairwise(words)):
         return False  # the copy of a.txt is not a.txt
-    verbs = profile.name_words.union(profile.purpose_words[:1]) - _FRAME
+    verbs = {token.concept for token in tokenize(profile.card.purpose.lower())[:1]} - {""}
     if words[0].kind == "take":  # 把 a.txt 删除
         return any(token.concept in verbs for token in words)
     return words[0].concept in verbs and stem(words[0].text.lower()) == words[0].text.lower()
@@ -135,17 +142,17 @@ def _match(question: Sequence[Token], profile: Profile) -> Match | None:
     if filling is None:
         return None
     acts, points, is_told = not profile.card.reads_only, float(filling.points), False
-    named = frozenset().union(*(each.words for each in profile.parameters if each.name in filling.args))
+    filled = [each for each in profile.parameters if each.name in filling.args]
+    names, roles = frozenset().union(*(each.words for each in filled)), {each.role for each in filled}
     for token in question:
         if token in filling.tokens:
-            is_told |= token.kind in ("key", "url")
+            is_told |= token.kind in ("key", "url") and token.kind in roles
             continue
         weight = profile.weight(token) if token.concept else 0
         is_noise = token.kind in _NOISE or token.concept in _FRAME or (token.kind in ("comma", "and") and not acts)
-        if not (weight or is_noise) or (acts and weight == _OF_PARAMETERS and token.concept not in named):
+        if not (weight or is_noise) or (acts and weight == _OF_PARAMETERS and token.concept not in names):
             return None
-        tells = weight == _OF_NAME or (weight == _OF_PURPOSE and not token.text.isascii())  # names are English
-        is_told |= tells and token.concept not in _FRAME
+        is_told |= token.concept in profile.subject or (weight >= _OF_PURPOSE and not token.text.isascii())
         points += weight
     concepts = frozenset(token.concept for token in question if token not in filling.tokens) - {""}
     optional = (each for each in profile.parameters if not each.required and each.name not in filling.args)
@@ -157,12 +164,11 @@ def _match(question: Sequence[Token], profile: Profile) -> Match | None:
 
 def _is_reversed(question: Sequence[Token], profile: Profile, filling: Filling) -> bool:
     """Whether a number has the unit of the result instead of its own, as for a tool that knows the other direction."""
-    units = [
-        behind.concept for token, behind in pairwise(question) if token.kind == "number" and token in filling.tokens
-    ]
+    numbers = {token for token in filling.tokens if token.kind == "number"}
+    units = [behind.concept for token, behind in pairwise(question) if token in numbers]
     concepts = {token.concept for token in question} - {""}
-    numbers = (each for each in profile.parameters if each.is_number and each.name in filling.args)
-    own = frozenset().union(*(each.words for each in numbers))
+    filled = (each for each in profile.parameters if each.is_number and each.name in filling.args)
+    own = frozenset().union(*(each.words for each in filled))
     if units and concepts & own:
         return not set(units) <= own
     order = profile.purpose_words[1:]
