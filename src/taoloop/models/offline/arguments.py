@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.models.offline.task_values import VALUES, Token, concepts_of, rows_of, zone_of
 
 #: What a word of a parameter's name says of its values; a parameter without a role takes any name or id.

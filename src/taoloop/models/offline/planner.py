@@ -16,9 +16,9 @@ from typing import Any
 
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.core.message import ModelReply, Usage
-from taoloop.core.request import ModelRequest
-from taoloop.core.steps import CallView
+from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
+from taoloop.core.views.steps import CallView
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelError, ModelRequestRefused
 from taoloop.models.offline import arithmetic
@@ -27,7 +27,7 @@ from taoloop.models.offline.arguments import EARLIER
 from taoloop.models.offline.arithmetic import Earlier, Node, Number, Operation, Question
 from taoloop.models.offline.task_values import MOST_CHARS, Token, is_chinese, tokenize
 from taoloop.models.offline.tool_match import NoMatch, Profile, match_tool
-from taoloop.strategies.doubt import output_is_lost
+from taoloop.strategies.in_doubt import output_is_lost
 
 _WITHOUT_REASONING = {"act_only", "standard"}
 _CALL_SIGNS = str.maketrans("<>{}[]`", "‹›()()'")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from taoloop.core.cards import ToolCard
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.models.offline.arguments import Filling, Parameter, fill, parameters_of
 from taoloop.models.offline.task_values import Token, concepts_of, stem, tokenize
 
