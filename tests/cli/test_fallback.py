@@ -12,7 +12,8 @@ DOWN = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 
 def agent_file(tao: Shell, *replies: str) -> None:
     tao.script(*replies)
-    agent = {"model": "openai:tiny", "fallback": ["scripted:script.yaml"], "retry": {"attempts": 1}, "tools": []}
+    agent = {"model": "openai:tiny", "fallback": ["scripted:script.yaml"], "retry": {"attempts": 1}}
+    agent["tools"] = ["calculator"]
     tao.write("agent.json", json.dumps(agent))
 
 
@@ -25,19 +26,19 @@ def test_the_next_model_answers_and_the_failure_is_told(tao: Shell) -> None:
 
 
 def test_the_option_names_the_next_model(tao: Shell) -> None:
-    model = tao.script("Hello.")
+    model = tao.script("Final Answer: Hello.")
     ended = tao("run", "Say hello.", "--model", "offline", "--fallback", model, "--json", code=0)
     assert ended.events[0]["agent"]["model"] == f"offline | {model}"
 
 
 def test_a_model_alone_on_the_command_line_means_no_other(tao: Shell) -> None:
     agent_file(tao, "Hello.")
-    ended = tao("run", "Say hello.", "--agent", "agent.json", "--model", "offline", "--json", code=0)
+    ended = tao("run", "Say hello.", "--agent", "agent.json", "--model", "offline", "--json", code=9)
     assert ended.events[0]["agent"]["model"] == "offline"
 
 
 def test_a_run_goes_on_with_the_models_that_it_had(tao: Shell) -> None:
-    model = tao.script("Hello.")
+    model = tao.script("Final Answer: Hello.")
     first = tao(
         "run", "Say hello.", "--model", "openai:tiny | offline", "--json", code=9, TAOLOOP_NO_REAL_CALLS="1", **DOWN
     )

@@ -122,7 +122,7 @@ def test_ai_mock_serves_a_run_that_a_provider_began(tao: Shell) -> None:
 
 
 def test_an_option_wins_over_max_steps_of_an_agent_in_python(tao: Shell) -> None:
-    tao.write("mine.py", "from taoloop import Agent\nagent = Agent(model='offline', max_steps=2)\n")
+    tao.write("mine.py", "from taoloop import Agent\nagent = Agent(model='offline', tools=['calculator'], max_steps=2)\n")
     given = ("run", "What is 2+2?", "--agent", "mine:agent", "--json")
     assert tao(*given, code=0).events[0]["agent"]["limits"]["max_steps"] == 2
     assert tao(*given, "--max-steps", "5", code=0).events[0]["agent"]["limits"]["max_steps"] == 5

@@ -25,6 +25,7 @@ from taoloop.models.wrappers.fallback import Fallback
 from taoloop.models.wrappers.rate_limit import RateLimited
 from taoloop.models.wrappers.retry import Retrying
 from taoloop.testing import DriftInjector, HttpDouble, Recorder
+from taoloop.tools.builtin.calculator import calculator
 
 COMPLETION = {
     "id": "c",
@@ -61,10 +62,12 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Model]:
 
 
 def asking(turn: int = 0) -> ModelRequest:
-    spec = AgentSpec(dialect="text")
-    trace = Trace("r", [Event(0, 0.0, RunStarted(task="say hello", agent=spec, nonce="n"))])
-    messages = (Message(role="user", content="say hello"),)
-    return ModelRequest(task="say hello", trace=trace, messages=messages, dialect="text", turn=turn)
+    """A task that every model can begin with, the demo planner too."""
+    task, tools = "What is 2 + 2?", (calculator.card,)
+    started = RunStarted(task=task, agent=AgentSpec(dialect="text", tools=tools), nonce="n")
+    messages = (Message(role="user", content=task),)
+    trace = Trace("r", [Event(0, 0.0, started)])
+    return ModelRequest(task=task, trace=trace, messages=messages, dialect="text", turn=turn, tools=tools)
 
 
 def test_it_names_itself_and_a_dialect_that_exists(model: Model) -> None:

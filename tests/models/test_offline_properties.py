@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from taoloop.models.offline.extract import extract, scaled
+from taoloop.models.offline.numerals import chinese_number
+from taoloop.models.offline.plan import decide
 from tests.models import test_offline_chains as chains
 from tests.models import test_offline_effects as effects
 from tests.models.test_offline_run import World
@@ -22,9 +25,6 @@ from taoloop.core.decision import Act, Answer
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.trace import Trace
 from taoloop.models.offline.arithmetic import hundredth
-from taoloop.models.offline.extract import extract, scaled
-from taoloop.models.offline.numerals import chinese_number
-from taoloop.models.offline.plan import decide
 
 _WORD_LIST = """
 then add 2 the weather in Paris 北京 天气 然后 加 3.5 squared look up key of huala . , 。 ( ) ** + - 25% 'a b' read

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from taoloop.models.offline.schema import params
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.models.offline.schema import params
 
 NODE = {"type": "object", "properties": {f"p{n}": {"$ref": "#/$defs/node"} for n in range(30)}}
 LIST = {"items": {"$ref": "#/$defs/node"}}

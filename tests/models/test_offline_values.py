@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from taoloop.models.offline.extract import extract
 from tests.models import test_offline_shop as shop
 from tests.models.test_offline_run import World
 from tests.models.test_offline_world import calculator, convert_units, lookup, read_file, search_files, write_file
 
-from taoloop.models.offline.extract import extract
 from taoloop.tools.tool import Tool
 
 _SHOP: tuple[Tool, ...] = (

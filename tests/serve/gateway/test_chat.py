@@ -259,6 +259,20 @@ def test_a_model_that_fails_is_an_error_in_openais_form(
         assert told.value.response.headers["retry-after"]
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(("task", "says"), [("Hi.", "I cannot do this task"), ("你好", "我做不了这个任务")])
+def test_what_the_offline_model_cannot_do_is_told_plainly_and_not_tried_again(
+    task: str, says: str, streamed: bool
+) -> None:
+    made = Agent(name="assistant", model="offline", tools=["calculator"])
+    with gateway(config_of(made)) as running:
+        with pytest.raises(openai.BadRequestError, match=says) as told:
+            list(client(running).chat.completions.create(model="assistant", messages=ask(task), stream=streamed))
+        assert told.value.code == "model_request_refused"
+        [trace] = running.traces()
+        assert trace.status == "model_failed"
+
+
 def test_a_model_that_is_silent_is_a_gateway_timeout() -> None:
     slow = {"text": "late", "hangs": True}
     with upstream(slow) as server, gateway(config_of(agent(server, model_timeout_s=0.2))) as running:

@@ -14,7 +14,7 @@ from functools import cache
 _WORDS = """
 @time: time clock 时间 几点 几点钟 | @hour: hour 小时 小时数 | @minute: minute 分钟 分钟数 | @date: date 日期
 @zone: zone timezone time_zone 时区 | @city: city town 城市 | @weather: weather 天气 | @temperature: temperature 气温
-@stock: stock inventory 库存 | @price: price cost 价格 | @order: order 订购 下单 | @piece: piece item 件
+@stock: stock inventory 库存 | @price: price cost 价格 | @order: order 订购 下单 | @piece: piece item
 @product: product goods 商品 | @count: count how_many number_of 几个 多少个 几件 数一数 数出 统计 | @word: word 词 单词
 @text: text 文字 文本 | @file: file document 文件 文档 | @folder: folder directory 目录 文件夹
 @read: read open display content contents 读取 打开 内容 | @write: write save store 写入 写到 保存 存入
@@ -31,7 +31,7 @@ ref: it its that this result answer 它 结果 | then: then and_then afterwards 
 and: and 和 与 以及 | polite: please can_you could_you will_you would_you 请 请问 请帮我 帮我 请你
 first: first 首先 先 | from: from 从 | to: to into 到 至 | by: by with | take: 将 把
 stop: a an the of in at for on my me us 's now current currently present today final value_of
-stop: 的 在 里 里面 中 内 上 现在 当前 目前 今天 一下 这 有 给我 我 最终 最终的 得到
+stop: 的 在 里 里面 中 内 上 现在 当前 目前 今天 一下 这 有 给我 我 最终 最终的 得到 件 个 份 台
 ask: is are what what's whats how how_much is_it 是 多少 是多少 等于 等于多少 等于几 什么 是什么 有什么 怎么样 如何 了
 never: not no don't doesn't never without except unless if whether or but than else instead more less most all every
 never: each another other until before after yesterday tomorrow 不 不要 别 没 没有 如果 是否 比 还是 或 或者 除了 但 每

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.events import Finished
-from taoloop.errors import TaoError
+from taoloop.errors import ModelRequestRefused, TaoError
+from taoloop.models.registry import OFFLINE
 
 INVALID = "invalid_request_error"
 LIMITED = "rate_limit_error"
@@ -94,9 +95,11 @@ def error_for_filtered_reply(run_id: str) -> ApiError:
     return ApiError(status=400, message=f"{what[0].upper()}{what[1:]} (run {run_id}).", code="content_filter")
 
 
-def error_for_failed_run(finished: Finished, run_id: str) -> ApiError:
-    """What a client is told of a run that its model ended. The trace has the whole reason."""
+def error_for_failed_run(finished: Finished, run_id: str, model: str = "") -> ApiError:
+    """What a client is told of a run that its `model` (a spec) ended. The trace has the whole reason."""
     code = finished.error or ("unreadable" if finished.status == "unreadable" else "model_error")
+    if (model, code) == (OFFLINE, ModelRequestRefused.code):  # a task beyond the demo planner, which has no secrets
+        return ApiError(status=400, message=f"{finished.reason.rstrip('.。')} (run {run_id}).", code=code)
     status, kind, what = _FAILURES.get(code, (502, SERVER, "the model failed"))
     why = f": {finished.reason.rstrip('.')}" if code in _EXPLAINED else ""
     codes = {"model_context_overflow": "context_length_exceeded", "model_content_refused": "content_filter"}

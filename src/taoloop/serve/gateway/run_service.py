@@ -361,7 +361,8 @@ class Service:
             if why == "content_filter":
                 return replace(response, error=error_for_filtered_reply(result.run_id))
         if result.status in ("model_failed", "unreadable") and trace.finished is not None:
-            return replace(response, error=error_for_failed_run(trace.finished, result.run_id))
+            error = error_for_failed_run(trace.finished, result.run_id, trace.agent.model)
+            return replace(response, error=error)
         if result.status == "stopped":
             message = f"The run was stopped before it had an answer (run {result.run_id})."
             return replace(response, error=ApiError(status=503, message=message, kind=SERVER, code="run_stopped"))
