@@ -3,6 +3,7 @@
 import json
 import subprocess
 
+import pytest
 from tests.shell import ENTRY, Shell, call
 
 TOOLS = '''
@@ -89,6 +90,16 @@ def test_without_any_configuration_the_embedded_model_answers_and_says_what_it_i
     assert tao("run", "What is 3.5 squared?", "--model", "offline", code=0).err == ""
 
 
+@pytest.mark.parametrize(
+    ("task", "says"), [("Tell me a joke.", "I cannot do this task"), ("给我讲个笑话", "我做不了这个任务")]
+)
+def test_what_the_embedded_model_cannot_do_does_not_end_as_completed(tao: Shell, task: str, says: str) -> None:
+    ended = tao("run", task, "--model", "offline", code=9)
+    assert says in ended.out
+    assert "--model openai:" in ended.out
+    assert "model_failed" in ended.out
+
+
 def test_ai_mock_takes_the_place_of_a_provider_and_says_so_once(tao: Shell) -> None:
     mock = {"AI_MOCK": "1"}
     tao.write("agent.yaml", "model: deepseek:deepseek-chat\ntools: [calculator]\n")
@@ -122,7 +133,9 @@ def test_ai_mock_serves_a_run_that_a_provider_began(tao: Shell) -> None:
 
 
 def test_an_option_wins_over_max_steps_of_an_agent_in_python(tao: Shell) -> None:
-    tao.write("mine.py", "from taoloop import Agent\nagent = Agent(model='offline', tools=['calculator'], max_steps=2)\n")
+    tao.write(
+        "mine.py", "from taoloop import Agent\nagent = Agent(model='offline', tools=['calculator'], max_steps=2)\n"
+    )
     given = ("run", "What is 2+2?", "--agent", "mine:agent", "--json")
     assert tao(*given, code=0).events[0]["agent"]["limits"]["max_steps"] == 2
     assert tao(*given, "--max-steps", "5", code=0).events[0]["agent"]["limits"]["max_steps"] == 5

@@ -20,14 +20,14 @@ from taoloop.models.offline.task_values import VALUES, Token, concepts_of, rows_
 #: What a word of a parameter's name says of its values; a parameter without a role takes any name or id.
 _ROLES = rows_of("""
 path: path file filename folder directory dir document | zone: zone timezone tz | key: key | url: url uri link
-email: email mail | date: date day | expression: expression expr formula equation
+email: email mail | date: date day | id: id code number no sku serial | expression: expression expr formula equation
 text: text content contents body message query question pattern sentence string subject title topic task note
 closed: artifact cursor handle password
 """)
 _SIDES = rows_of("""
 from: from source src origin base start sender | to: to target dest destination end recipient receiver into quote
 """)
-_FITTING = {("place", "zone"), ("quoted", "text"), ("ref", "text")}
+_FITTING = {("place", "zone"), ("quoted", "text"), ("ref", "text"), ("number", "id"), ("key", "id")}
 #: Names of parameters whose values come in the order of the task: `a` and `b`, `city1` and `city2`.
 _ALIKE = re.compile(r"[a-z]|.*\d|first|second|left|right")
 _MOST_WAYS, _DEEPEST = 3_000, 6
@@ -92,7 +92,7 @@ class Parameter:
             return _OWN
         if token.kind == "quoted":
             return 0 if self.role in ("closed", "expression") else _LIKELY
-        if self.role or token.kind == "date":
+        if self.role or token.kind in ("date", "number"):
             return 0
         return _LIKELY if token.kind in ("name", "place", "id", "email", "url") else _POSSIBLE
 

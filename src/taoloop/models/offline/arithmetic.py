@@ -25,7 +25,7 @@ _OPENING, _CLOSING = ("(", "（"), (")", "）")
 _EDGES = {"stop", "ask", "polite", "first", "take", "by"}
 _ANY_NAME = {"number", "value"}
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_DEEPEST = 20
+_DEEPEST, _MOST_TOKENS = 20, 200
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def parse_arithmetic(
     Raises:
         Unclear: the clause is no arithmetic, or leaves something open.
     """
-    node = _Parser(ask, earlier).clause(_trimmed(tokens))
-    if not isinstance(node, Operation):
+    node = _Parser(ask, earlier).clause(_trimmed(tokens[:_MOST_TOKENS]))
+    if not isinstance(node, Operation) or len(tokens) > _MOST_TOKENS:
         raise Unclear
     return node
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from taoloop.core.decision import Act, Answer, Call, Decision
+from taoloop.core.decision import Act, Answer, Call, Decision, Problem
 from taoloop.core.message import ModelReply, Usage
 from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
@@ -66,7 +66,7 @@ class OfflineModel:
         dialect = get_dialect(request.dialect)
         reply = dialect.write(decision)
         for table in ({}, _CALL_SIGNS, _LABEL_SIGNS):
-            if dialect.read(reply, request.tools) == decision:
+            if _substance(dialect.read(reply, request.tools)) == _substance(decision):
                 break
             decision = _translated(decision, table)
             reply = dialect.write(decision)
@@ -104,6 +104,13 @@ def decision_for(request: ModelRequest) -> Decision:
         decision = Answer(text=message)
     silent = started is not None and started.agent.strategy.replace("-", "_") in _WITHOUT_REASONING
     return replace(decision, reason="") if silent else decision
+
+
+def _substance(decision: Decision | Problem) -> object:
+    """What a decision says apart from its thought, which not every dialect keeps; None for a reply that is none."""
+    if isinstance(decision, Act):
+        return [(call.tool, call.args) for call in decision.calls]
+    return decision.text if isinstance(decision, Answer) else None
 
 
 def _translated(decision: Decision, table: Mapping[int, Any]) -> Decision:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 _WORDS = """
 @time: time clock 时间 几点 几点钟 | @hour: hour 小时 小时数 | @minute: minute 分钟 分钟数 | @date: date 日期
@@ -33,9 +33,9 @@ first: first 首先 先 | from: from 从 | to: to into 到 至 | by: by with | t
 stop: a an the of in at for on my me us 's now current currently present today final value_of
 stop: 的 在 里 里面 中 内 上 现在 当前 目前 今天 一下 这 有 给我 我 最终 最终的 得到 件 个 份 台
 ask: is are what what's whats how how_much is_it 是 多少 是多少 等于 等于多少 等于几 什么 是什么 有什么 怎么样 如何 了
-never: not no don't doesn't never without except unless if whether or but than else instead more less most all every
-never: each another other until before after yesterday tomorrow 不 不要 别 没 没有 如果 是否 比 还是 或 或者 除了 但 每
-never: 所有 全部 其他
+not: not no don't doesn't never without except unless 不 不要 别 没 没有 除了
+never: if whether or but than else instead more less most all every each another other until before after yesterday
+never: tomorrow 如果 是否 比 还是 或 或者 但 每 所有 全部 其他
 """
 _PLACES = """
 Asia/Shanghai: Shanghai 上海 Beijing 北京 Shenzhen 深圳 Guangzhou 广州 Hangzhou 杭州 | Asia/Tokyo: Tokyo 东京
@@ -110,6 +110,7 @@ def zone_of(place: str) -> str:
     return _places()[place]
 
 
+@lru_cache(maxsize=2_048)
 def concepts_of(text: str) -> frozenset[str]:
     """What a text of a card, or the name of a tool or parameter, is about."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", text).lower()

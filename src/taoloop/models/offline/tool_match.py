@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -176,11 +176,12 @@ def _is_reversed(question: Sequence[Token], profile: Profile, filling: Filling) 
     return any(order.index(unit) > order.index(other) for unit in units if unit in order for other in others)
 
 
+@lru_cache(maxsize=2_048)
 def _affirmed(text: str) -> tuple[str, ...]:
     """The concepts of a text in their order, without the parts that say what is not so ("does not know prices")."""
     concepts: list[str] = []
     for part in re.split(r"[.;,:()。；，：（）]", text[:_MOST_CARD_CHARS]):
         tokens = tokenize(part.lower())
-        if all(token.kind != "never" for token in tokens):
+        if all(token.kind != "not" for token in tokens):
             concepts += [token.concept for token in tokens if token.concept]
     return tuple(concepts)
