@@ -215,7 +215,7 @@ class ModelNotFound(ModelError):
 
 
 class ModelRequestRefused(ModelError):
-    """The provider does not take this request (400, 422 …); the same request will be refused again."""
+    """The provider does not take this request (400, 422 …), or `offline` cannot do the task; trying again is no use."""
 
     code = "model_request_refused"
 

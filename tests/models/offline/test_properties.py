@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.offline.test_battery import RIGHT
 from tests.models.offline.toolset import card, recorded, run
+from tests.sizes import examples
 
 from taoloop import Trace
 from taoloop.core.agent_spec import AgentSpec
@@ -65,7 +66,7 @@ def _decide(task: str, cards: tuple[ToolCard, ...]) -> Decision | None:
         return None
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(200)
 @given(_TASKS, st.lists(_cards(), max_size=3, unique_by=lambda each: each.name))
 def test_odd_tasks_and_odd_cards_give_a_call_that_fits_or_a_refusal(task: str, cards: list[ToolCard]) -> None:
     decision = _decide(task, tuple(cards))
@@ -75,7 +76,7 @@ def test_odd_tasks_and_odd_cards_give_a_call_that_fits_or_a_refusal(task: str, c
         assert set(chosen.required) & set(chosen.parameters) <= set(call.args) <= set(chosen.parameters)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(_TASKS)
 def test_words_in_any_order_give_runs_that_end_with_an_answer_or_a_refusal(task: str) -> None:
     if _decide(task, tuple(map(card, TOOLS))) is not None:
