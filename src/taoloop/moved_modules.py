@@ -7,12 +7,12 @@ A module that moved is found under its old path too, until 1.0: `from taoloop.ru
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from importlib.abc import Loader
     from types import ModuleType
 
 MOVED_MODULES = {
@@ -119,7 +119,7 @@ RENAMED = {
 """Old path of a module: its names that changed, with the names that they have now."""
 
 
-class MovedModuleFinder(MetaPathFinder):
+class MovedModuleFinder:
     """Finds modules under the paths that they had. It is asked last, so it never hides a module that exists."""
 
     def find_spec(
@@ -129,10 +129,13 @@ class MovedModuleFinder(MetaPathFinder):
         target: ModuleType | None = None,  # noqa: ARG002  # the same
     ) -> ModuleSpec | None:
         """The specification of a module that moved; None for any other name."""
-        return ModuleSpec(fullname, _MovedModuleLoader()) if fullname in MOVED_MODULES else None
+        return ModuleSpec(fullname, cast("Loader", _MovedModuleLoader())) if fullname in MOVED_MODULES else None
 
 
-class _MovedModuleLoader(Loader):
+class _MovedModuleLoader:
+    def create_module(self, _spec: ModuleSpec) -> None:
+        """A module of the usual kind."""
+
     def exec_module(self, module: ModuleType) -> None:
         old_path = module.__name__
         renamed = RENAMED.get(old_path, {})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.fast_dataclass import fast_constructor
+from taoloop.core.text import lazy_pattern
 
-_CITATION = re.compile(r"(?<![0-9A-Za-z_])doc:([0-9a-z]{12})(?![0-9A-Za-z_])")
+_CITATION = lazy_pattern(r"(?<![0-9A-Za-z_])doc:([0-9a-z]{12})(?![0-9A-Za-z_])")
 
 
 def cited_ids(text: str) -> tuple[str, ...]:

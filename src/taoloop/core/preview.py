@@ -15,13 +15,15 @@ from typing import Any
 
 import pydantic_core
 
+from taoloop.core.text import lazy_pattern
+
 NOTE = "…"
 """The key of a note about what was left out of an object or a list."""
 
 _MAX_DEPTH = 40
 _UNBOUNDED = 1 << 30
 _MAX_INTEGER_BITS = 4_096
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]+|[\]}]+', re.DOTALL)
+_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.)*+"|[\[{]+|[\]}]+', re.DOTALL)
 _BORDERS = (("\n\n", 0.7), ("\n", 0.5), (" ", 0.8))  # a border counts if it keeps this part of the room
 
 

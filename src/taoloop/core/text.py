@@ -1,11 +1,11 @@
-"""Small helpers on text: its length in tokens, its language, and texts for people in English and Chinese."""
+"""Small helpers on text: patterns, its length in tokens, its language, and texts for people in English and Chinese."""
 
 from __future__ import annotations
 
 import math
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +14,29 @@ if TYPE_CHECKING:
 
 Language = Literal["en", "zh"]
 """The languages of prompts and of texts for people: English and Simplified Chinese."""
+
+
+class _LazyPattern:
+    """A regular expression that is compiled when one of its methods is first used."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern, self._flags = pattern, flags
+
+    def __getattr__(self, name: str) -> Any:
+        """The method of the compiled pattern; it is an attribute of this object from then on, as quick as any."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        method = getattr(re.compile(self.pattern, self._flags), name)
+        setattr(self, name, method)
+        return method
+
+
+def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """As `re.compile`, but at the first use: an import of taoloop would else spend most of its time on patterns.
+
+    `benchmarks/weight.py` measures the import.
+    """
+    return cast("re.Pattern[str]", _LazyPattern(pattern, flags))
 
 
 MESSAGE_TOKENS = 4
@@ -44,7 +67,7 @@ def message_tokens(message: Message) -> int:
     return MESSAGE_TOKENS + estimate_tokens(message.content) + calls
 
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_SURROGATES = lazy_pattern("[\ud800-\udfff]")
 
 
 def replace_surrogates(text: str) -> str:
@@ -54,11 +77,11 @@ def replace_surrogates(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text)
 
 
-_HAN = re.compile("[\u3400-\u9fff]")
-_OTHER_EAST_ASIAN = re.compile("[\u3040-\u30ff\uac00-\ud7af]")  # kana and hangul: Japanese and Korean use Han, too
-_LATIN_WORD = re.compile(r"(?<![\w./:-])[A-Za-z]{2,}(?![\w./:-]*\w)")  # no file name, address or identifier
-_CHINESE_FUNCTION_WORD = re.compile("[的了在是把用和请吗呢几哪谁将给从被让对先再]|什么|多少|怎么")
-_ENGLISH_FUNCTION_WORD = re.compile(
+_HAN = lazy_pattern("[\u3400-\u9fff]")
+_OTHER_EAST_ASIAN = lazy_pattern("[\u3040-\u30ff\uac00-\ud7af]")  # kana and hangul: Japanese and Korean use Han, too
+_LATIN_WORD = lazy_pattern(r"(?<![\w./:-])[A-Za-z]{2,}(?![\w./:-]*\w)")  # no file name, address or identifier
+_CHINESE_FUNCTION_WORD = lazy_pattern("[的了在是把用和请吗呢几哪谁将给从被让对先再]|什么|多少|怎么")
+_ENGLISH_FUNCTION_WORD = lazy_pattern(
     r"\b(?:the|an?|to|of|in|on|is|are|was|and|or|what|which|who|how|when|where|for|with|about|from|please|my|does|do)\b",
     re.IGNORECASE,
 )

@@ -6,8 +6,9 @@ stem. Without a lexicon only a plural is taken off, because any other ending may
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
+
+from taoloop.core.text import lazy_pattern
 
 CJK = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 """The characters of Chinese, Japanese and Korean, which are written without spaces, as a class of expressions."""
@@ -15,7 +16,7 @@ CJK = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\u
 ENDINGS = ("ing", "ed", "es", "s")
 """The English endings that are taken off, in the order in which they are tried."""
 
-_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_NAME_PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MIN_STEM_CHARS = 3
 _IRREGULAR = {
     "sent": "send",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from taoloop.core.message import ModelReply
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.json_dialect import decision_object
 from taoloop.dialects.parsing.fast_path import canonical_act, canonical_answer
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from taoloop.core.cards.tool_card import ToolCard
     from taoloop.core.decision import Decision
 
-_HEAD = re.compile(r"(?:Thought: (?P<thought>[^\s<`{｛][^\n<`{｛]*)\n)?Action:\n```json\n(?=\{)")
+_HEAD = lazy_pattern(r"(?:Thought: (?P<thought>[^\s<`{｛][^\n<`{｛]*)\n)?Action:\n```json\n(?=\{)")
 _KEYS = frozenset({"action", "action_input"})
 _FINAL = ("final", "Final Answer")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from taoloop.core.cards.coercion import schema_types
 from taoloop.core.decision import Answer, Call, Decision, Problem, new_act, new_call
 from taoloop.core.message import Message, ModelReply, ToolCallText, new_message, new_tool_call_text
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import build_call, is_program, parse_bare_input
 from taoloop.dialects.parsing.cleanup import clean_reply, reject_truncated, strip_end_tokens
 from taoloop.dialects.parsing.fast_path import canonical_args
@@ -34,45 +35,45 @@ if TYPE_CHECKING:
     from taoloop.core.prompts import PromptSet
 
 
-_LEAK = re.compile(f"{BEGINS}(?:{OPENER}|{FOREIGN_TURN})", re.IGNORECASE)
-_STRING_MEMBER = re.compile(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")
-_INVENTED_RESULT = re.compile(
+_LEAK = lazy_pattern(f"{BEGINS}(?:{OPENER}|{FOREIGN_TURN})", re.IGNORECASE)
+_STRING_MEMBER = lazy_pattern(r"[\"'“]([^\"'“”\n]{1,40})[\"'”]\s{0,4}[:：]\s{0,4}[\"'“]([^\"'“”\n]{1,140})[\"'”]")
+_INVENTED_RESULT = lazy_pattern(
     r"</(?:observation|tool_response|tool_result|tool_output|function_results?|function_response)>\s*[^\s<]"
 )
-_ONE_OBJECT = re.compile(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
-_CLOSERS = re.compile(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
-_IN_TAGS = re.compile(r"<(final[ _]?answer|answer|final|output)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
-_STRUCTURE = re.compile(r"[<\[:：(（“\"'「【✿{]|^[ \t]*[>#*+_`•-]", re.MULTILINE)
-_CONTROL_MARK = re.compile(r"<[|｜]|[|｜]>|✿")
-_TAGS = re.compile(
+_ONE_OBJECT = lazy_pattern(r"(?:```(?:json)?\s*)?\[?\s*\{.*\}\s*\]?(?:\s*```)?", re.DOTALL | re.IGNORECASE)
+_CLOSERS = lazy_pattern(r"(?:\s*+(?:</[\w:]{1,30}>|```))++\s*+")
+_IN_TAGS = lazy_pattern(r"<(final[ _]?answer|answer|final|output)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
+_STRUCTURE = lazy_pattern(r"[<\[:：(（“\"'「【✿{]|^[ \t]*[>#*+_`•-]", re.MULTILINE)
+_CONTROL_MARK = lazy_pattern(r"<[|｜]|[|｜]>|✿")
+_TAGS = lazy_pattern(
     r"</?([\w.:-]{1,120})[ \t/>]|=[\"']?([\w.-]{1,120})[\"']?[ \t/]{0,3}>|>\s{0,4}([\w.:-]{1,120})\s{0,4}<"
 )
-_OBJECT = re.compile(r"\s{0,8}(?:```\w{0,20}\s{0,8})?\{")
-_ACTION_RELATION = re.compile(r"[=>–—-]|\bis\b")
-_ACTION_PHRASE = re.compile(
+_OBJECT = lazy_pattern(r"\s{0,8}(?:```\w{0,20}\s{0,8})?\{")
+_ACTION_RELATION = lazy_pattern(r"[=>–—-]|\bis\b")
+_ACTION_PHRASE = lazy_pattern(
     r"^\W{0,8}(?:action|tool|function)(?:[ _]name)?\W{0,3}[ \t]{0,3}(?:[=–—>-]{1,3}|is\b)[ \t]{0,3}"
     r"[`*\"']{0,3}([\w.-]{1,120})",
     re.IGNORECASE | re.MULTILINE,
 )
-_USER_TURN = re.compile(
+_USER_TURN = lazy_pattern(
     r"^[ \t]*[>*#\[]{0,4}[ \t]?(?:user|human|用户)[*\]]{0,4}[ \t]?[:：]", re.IGNORECASE | re.MULTILINE
 )
-_ASSISTANT_TURN = re.compile(
+_ASSISTANT_TURN = lazy_pattern(
     r"^[ \t]*[>*#\[]{0,4}[ \t]?(?:assistant|ai|助手)[*\]]{0,4}[ \t]?[:：]", re.IGNORECASE | re.MULTILINE
 )
 _MAX_TURNS = 50
-_OBSERVATION_LINE = re.compile(
+_OBSERVATION_LINE = lazy_pattern(
     r"^[ \t]*[>*#`\[-]{0,4}[ \t]?(?:observation|观察(?:结果)?|(?:tool|function)[ _](?:result|response|output))"
     r"(?:[ \t]?\d{1,3})?[*`\]]{0,4}[ \t]?[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-_IDENTIFIER = re.compile(r"[^\W\d][\w.-]{0,120}")
-_EMPTY_FENCE = re.compile(r"```\w{0,20}\s*(?:```)?")
-_FENCE = re.compile(r"\A```[\w+-]{0,20}[ \t]*(?=[\s{])")
+_IDENTIFIER = lazy_pattern(r"[^\W\d][\w.-]{0,120}")
+_EMPTY_FENCE = lazy_pattern(r"```\w{0,20}\s*(?:```)?")
+_FENCE = lazy_pattern(r"\A```[\w+-]{0,20}[ \t]*(?=[\s{])")
 _LITERAL_WORDS = frozenset({"true", "false", "null", "none", "undefined", "nan", "infinity"})
 _MAX_COPIES = 8  # of the same arguments, as a broken accumulator may glue them together
-_CALL_LINE = re.compile(r"(?:\A|\n)[ \t]*\[?(?:print\()?([^\W\d][\w.]{0,120})\(")
-_LABELLED_NAME = re.compile(r"\s{0,8}[`*\"']*([^\s:：({\[`*\"']{1,120})")
+_CALL_LINE = lazy_pattern(r"(?:\A|\n)[ \t]*\[?(?:print\()?([^\W\d][\w.]{0,120})\(")
+_LABELLED_NAME = lazy_pattern(r"\s{0,8}[`*\"']*([^\s:：({\[`*\"']{1,120})")
 
 
 class NativeDialect:

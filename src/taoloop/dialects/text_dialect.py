@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from taoloop.core.decision import Act, Answer, Decision
 from taoloop.core.message import ModelReply
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.cleanup import clean_reply
 from taoloop.dialects.parsing.fast_path import canonical_answer, canonical_call
 from taoloop.dialects.parsing.parse_error import ReplyParseError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from taoloop.core.cards.tool_card import ToolCard
 
-_CANONICAL = re.compile(
+_CANONICAL = lazy_pattern(
     r"(?:Thought: (?P<thought>[^\s<`{｛][^\n<`{｛]*)\n)?"
     r"(?:Action: (?P<tool>[\w.-]+)\nAction Input: (?P<args>\{[^\n]*\})|Final Answer: (?P<answer>[^\s<`{][^\n<`{]*))\n?",
     re.ASCII,

@@ -13,18 +13,19 @@ from typing import Any
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Event
 from taoloop.core.policy import Policy, Rule
+from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.errors import PolicyError
 from taoloop.policy.provenance import first_name, foreseen_names, leaves, sources_of
 from taoloop.policy.value_match import ascii_host, has_invisible, host_of, strip_invisible
 
 _MAX_MATCHED_CHARS = 4_096
-_PATH_NAME = re.compile(
+_PATH_NAME = lazy_pattern(
     r"(?:\A|_)(?:paths?|files?|filenames?|file_names?|filepaths?|folders?|dirs?|directory|directories|cwd|src|dst|dest"
     r"|source|destination)\Z",
     re.IGNORECASE,
 )
-_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL_CASE = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Budgets:

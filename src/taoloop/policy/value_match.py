@@ -18,40 +18,42 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-MAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
-URL = re.compile(
+from taoloop.core.text import lazy_pattern
+
+MAIL = lazy_pattern(r"(?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+")
+URL = lazy_pattern(
     r"(?:https?://|www\.)[^\s<>\"'，。；、）》」]+|(?<![\w@./\\-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,10}(?:/[^\s<>\"'，。；、）》」]*)?",
     re.IGNORECASE,
 )
-_IBAN = re.compile(r"[A-Z](?<!\w\w)[A-Z][0-9]{2}(?:[A-Z0-9]{11,30}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,4})?)(?!\w)")
-_SPACED_IBAN = re.compile(r"[A-Z][A-Z][0-9]{2} [A-Z0-9]{4} ")  # what one with spaces begins with
+_IBAN = lazy_pattern(r"[A-Z](?<!\w\w)[A-Z][0-9]{2}(?:[A-Z0-9]{11,30}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,4})?)(?!\w)")
+_SPACED_IBAN = lazy_pattern(r"[A-Z][A-Z][0-9]{2} [A-Z0-9]{4} ")  # what one with spaces begins with
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
-_NUMBER = re.compile(rf"(?<![\w.,])[-+\u2212]?{_DIGITS}(?![\w]|[.,]\w)")
-_WHOLE_NUMBER = re.compile(rf"[-+]?(?:{_DIGITS}|\.\d+)")
-_CHINESE_AMOUNT = re.compile(r"(?<![A-Za-z0-9_.,])(\d+(?:\.\d+)?) ?([百千万亿]+)")
+_NUMBER = lazy_pattern(rf"(?<![\w.,])[-+\u2212]?{_DIGITS}(?![\w]|[.,]\w)")
+_WHOLE_NUMBER = lazy_pattern(rf"[-+]?(?:{_DIGITS}|\.\d+)")
+_CHINESE_AMOUNT = lazy_pattern(r"(?<![A-Za-z0-9_.,])(\d+(?:\.\d+)?) ?([百千万亿]+)")
 _CHINESE_UNITS = {"百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
 _MAX_DIGITS = 60  # of a number; what is longer is a text
-_DIGIT = re.compile(r"\d")
-_SEPARATED_DATE = re.compile(r"\d[-/.]\d{1,2}[-/.]\d")  # what every _ISO and _EUROPEAN has in it
-_ISO = re.compile(r"(\d(?<!\d\d)\d{3})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
-_CHINESE_DATE = re.compile(r"(\d(?<!\d\d)\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
-_EUROPEAN = re.compile(r"(\d(?<!\d\d)\d?)\.(\d{1,2})\.(\d{4})(?!\d)")
+_DIGIT = lazy_pattern(r"\d")
+_SEPARATED_DATE = lazy_pattern(r"\d[-/.]\d{1,2}[-/.]\d")  # what every _ISO and _EUROPEAN has in it
+_ISO = lazy_pattern(r"(\d(?<!\d\d)\d{3})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_CHINESE_DATE = lazy_pattern(r"(\d(?<!\d\d)\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
+_EUROPEAN = lazy_pattern(r"(\d(?<!\d\d)\d?)\.(\d{1,2})\.(\d{4})(?!\d)")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = "|".join(_MONTHS)
 _MONTH_TAILS = "|".join(f"(?<={month[0]}){month[1:]}" for month in _MONTHS)
 _YEAR = r"(?:,? +(?P<year>\d{4}))?"
 _SPOKEN_DATES = (
-    re.compile(
+    lazy_pattern(
         rf"(?P<month>[JFMASONDjfmasond](?<!\w\w)(?i:{_MONTH_TAILS}))"
         rf"(?i:[a-z]*\.? +(?:the +)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?{_YEAR}\b)"
     ),
-    re.compile(rf"(?P<day>\d(?<!\w\w)\d?)(?i:(?:st|nd|rd|th)? +(?:of +)?(?P<month>{_MONTH})[a-z]*\.?{_YEAR}\b)"),
+    lazy_pattern(rf"(?P<day>\d(?<!\w\w)\d?)(?i:(?:st|nd|rd|th)? +(?:of +)?(?P<month>{_MONTH})[a-z]*\.?{_YEAR}\b)"),
 )
-_CLOCK = re.compile(r"(\d(?<![\d:]\d)\d?)(?::(\d{2})(?::\d{2})? ?([ap])?\.?m?| ?([ap])\.?m)\b", re.IGNORECASE)
-_DATE_TIME = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
+_CLOCK = lazy_pattern(r"(\d(?<![\d:]\d)\d?)(?::(\d{2})(?::\d{2})? ?([ap])?\.?m?| ?([ap])\.?m)\b", re.IGNORECASE)
+_DATE_TIME = lazy_pattern(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
 _SCRIPT = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # written without spaces
-_CJK = re.compile(f"[{_SCRIPT}]")
-_CJK_RUN = re.compile(f"[{_SCRIPT}]+")
+_CJK = lazy_pattern(f"[{_SCRIPT}]")
+_CJK_RUN = lazy_pattern(f"[{_SCRIPT}]+")
 _TRAILING_PUNCTUATION = ".,;:!?)]}'\"»”’"
 _STOP_WORDS = frozenset(
     re.findall(
@@ -64,7 +66,7 @@ _STOP_WORDS = frozenset(
 _MAX_VALUE_CHARS = 20_000
 _INDEX_THRESHOLD = 32  # texts to look through as they are, rather than by an index of their words
 _JOINING_CHARS = ".-@/_\\"
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL = lazy_pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _INVISIBLE_CATEGORIES = frozenset({"Cf", "Cc", "Co", "Cn", "Cs"})
 
 
@@ -259,14 +261,14 @@ def atoms(text: str) -> list[str]:
     return words + word.findall(folded, begin)
 
 
-_ASCII_WORD = re.compile(r"\w+")
-_WORD = re.compile(rf"[^\W{_SCRIPT}]+|[{_SCRIPT}]")
-_WORD_OR_PAIR = re.compile(rf"[^\W{_SCRIPT}]+|[{_SCRIPT}]{{1,2}}")
-_ATOM = re.compile(rf"(?<![\w.+%-])[\w.+%-]+@[\w.-]+\w|{_WORD_OR_PAIR.pattern}")
-_AUTHORITY = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
-_PARTIAL_SCHEME = re.compile(r"(?:https?|ftp|wss?):", re.IGNORECASE)
-_BARE_HOST = re.compile(r"((?:[\w-]+\.)+[a-zA-Z]{2,}\.?)(?::\d*)?(?:[/?#]\S*)?")
-_HOST = re.compile(r"((?:[\w-]+\.)*[\w-]+|\[[0-9a-fA-F:.]+\])\.?(?::\d*)?")
+_ASCII_WORD = lazy_pattern(r"\w+")
+_WORD = lazy_pattern(rf"[^\W{_SCRIPT}]+|[{_SCRIPT}]")
+_WORD_OR_PAIR = lazy_pattern(rf"[^\W{_SCRIPT}]+|[{_SCRIPT}]{{1,2}}")
+_ATOM = lazy_pattern(rf"(?<![\w.+%-])[\w.+%-]+@[\w.-]+\w|{_WORD_OR_PAIR.pattern}")
+_AUTHORITY = lazy_pattern(r"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)")
+_PARTIAL_SCHEME = lazy_pattern(r"(?:https?|ftp|wss?):", re.IGNORECASE)
+_BARE_HOST = lazy_pattern(r"((?:[\w-]+\.)+[a-zA-Z]{2,}\.?)(?::\d*)?(?:[/?#]\S*)?")
+_HOST = lazy_pattern(r"((?:[\w-]+\.)*[\w-]+|\[[0-9a-fA-F:.]+\])\.?(?::\d*)?")
 
 
 def host_of(value: str) -> str | None:

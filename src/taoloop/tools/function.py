@@ -9,15 +9,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields as dataclass_fields
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, NotRequired, Union, cast, get_args, get_origin, get_type_hints, overload
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NotRequired,
+    TypeGuard,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
+import pydantic
 import typing_extensions
-from pydantic import ConfigDict, Field, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import ConfigDict, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
-from pydantic.fields import FieldInfo
 
 from taoloop.core.cards.tool_card import Approval, ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.core.journal_connection import JournalConnection
+from taoloop.core.text import lazy_pattern
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
 from taoloop.tools.json_schema import without_titles
 from taoloop.tools.tool import (
@@ -30,6 +43,9 @@ from taoloop.tools.tool import (
     handler_is_async,
     require_name,
 )
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 
 def probe_of(function: Callable[..., Any], name: str, arguments: Iterable[str]) -> Probe:
@@ -135,9 +151,9 @@ def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _UNTYPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
-_ARGS_SECTION = re.compile(r"\n\s*(?:Args|Arguments|Parameters|参数)\s*[::]\s*\n(?P<body>.*)", re.DOTALL)
-_ARG_LINE = re.compile(r"\s+\*{0,2}(?P<name>\w+)\s*(?:\([^)]*\))?\s*[::]\s*(?P<text>\S.*)")
-_SECTION_LINE = re.compile(r"\s*[A-Z][A-Za-z ]+:\s*$")
+_ARGS_SECTION = lazy_pattern(r"\n\s*(?:Args|Arguments|Parameters|参数)\s*[::]\s*\n(?P<body>.*)", re.DOTALL)
+_ARG_LINE = lazy_pattern(r"\s+\*{0,2}(?P<name>\w+)\s*(?:\([^)]*\))?\s*[::]\s*(?P<text>\S.*)")
+_SECTION_LINE = lazy_pattern(r"\s*[A-Z][A-Za-z ]+:\s*$")
 
 
 @overload
@@ -320,7 +336,7 @@ def _fields(
                 hint=f"Annotate it, for example `{parameter.name}: str`.",
             )
         if parameter.name in texts:
-            hint = Annotated[hint, Field(description=texts[parameter.name])]
+            hint = Annotated[hint, pydantic.Field(description=texts[parameter.name])]
         fields[parameter.name] = _with_default(hint, parameter.default)
     return fields, context_parameter
 
@@ -335,15 +351,22 @@ def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Paramet
         ) from error
 
 
+def _is_field(default: Any) -> TypeGuard[FieldInfo]:
+    """Whether a default is a pydantic `Field(…)`."""
+    from pydantic.fields import FieldInfo  # noqa: PLC0415  # a sixth of an import that makes no tool yet
+
+    return isinstance(default, FieldInfo)
+
+
 def _with_default(hint: Any, default: Any) -> Any:
     """The type of a parameter with what its default says of it."""
     if default is inspect.Parameter.empty:
         return hint
-    if isinstance(default, FieldInfo):
+    if _is_field(default):
         hint = Annotated[hint, default]
         return hint if default.is_required() else NotRequired[hint]
     if default is None or isinstance(default, str | int | float | bool):
-        hint = Annotated[hint, Field(json_schema_extra={"default": default})]
+        hint = Annotated[hint, pydantic.Field(json_schema_extra={"default": default})]
     return NotRequired[hint]
 
 
@@ -355,7 +378,7 @@ def _with_field_defaults(function: Callable[..., Any]) -> Callable[..., Any]:
     fields = {
         parameter.name: parameter.default
         for parameter in parameters(function)
-        if isinstance(parameter.default, FieldInfo) and not parameter.default.is_required()
+        if _is_field(parameter.default) and not parameter.default.is_required()
     }
     if not fields:
         return function

@@ -7,12 +7,13 @@ References within the schema and alternatives are followed; where they leave ope
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?")
+from taoloop.core.text import lazy_pattern
+
+_INTEGER = lazy_pattern(r"-?(0|[1-9][0-9]{0,17})")
+_NUMBER = lazy_pattern(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?")
 _MAX_NUMBER_CHARS = 24
 _MAX_DEPTH = 32  # levels of a value that are corrected
 _MAX_ALTERNATIVES = 64  # references and branches that are followed for one value

@@ -6,9 +6,10 @@ A float keeps neither. Where a tool needs the digits, they are found again in th
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from taoloop.core.text import lazy_pattern
 
 _MAX_OBJECTS = 200  # places in a reply where an object may begin
 _MAX_WASTED_CHARS = 10_000  # that are read in vain, beyond twice the length of the reply
@@ -28,8 +29,8 @@ def _literal_float(text: str) -> _LiteralFloat:
 
 
 _DECODER = json.JSONDecoder(parse_float=_literal_float)
-_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_OPEN = re.compile(r"\{")
+_DECIMAL = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_OPEN = lazy_pattern(r"\{")
 
 
 def has_float(value: Any) -> bool:

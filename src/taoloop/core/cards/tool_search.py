@@ -16,6 +16,7 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
 from taoloop.core.decision import Call
+from taoloop.core.text import lazy_pattern
 from taoloop.core.words import CJK, cjk_pairs, name_words, stem
 
 FIND_TOOL = ToolCard(
@@ -91,7 +92,7 @@ CALL_TOOL = ToolCard(
     tier="destructive",  # as strict as anything that it may stand for; the call that is meant is judged by its own card
 )
 
-_CJK_RUN = re.compile(f"[{CJK}]+")
+_CJK_RUN = lazy_pattern(f"[{CJK}]+")
 _STOP_WORDS = frozenset(
     re.findall(r"\w+", "a an and any at by for from in into is it its of on or the this that to with 的 了 和")
 )

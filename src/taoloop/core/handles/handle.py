@@ -16,19 +16,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from taoloop.core.text import lazy_pattern
+
 MAX_FILLED_CHARS = 1_000_000
 """How long all texts of one call or answer may become together by what is filled in."""
 
 _FULL_PATH = r"(?:\.[^\W\d][\w-]*|\[(?:\d{1,6}|\*)\]|\[\"(?:[^\"\\\n]|\\.)*\"\])*+"
 _BARE_PATH = r"(?:\.[A-Za-z_][A-Za-z0-9_]*+|\[(?:\d{1,6}|\*)\])*+"
-_WHOLE_HANDLE = re.compile(rf"\$obs(\d{{1,6}})({_FULL_PATH})|\$\{{obs(\d{{1,6}})({_FULL_PATH})\}}")
-_HANDLE_IN_TEXT = re.compile(
+_WHOLE_HANDLE = lazy_pattern(rf"\$obs(\d{{1,6}})({_FULL_PATH})|\$\{{obs(\d{{1,6}})({_FULL_PATH})\}}")
+_HANDLE_IN_TEXT = lazy_pattern(
     rf"\$\{{obs(\d{{1,6}})({_FULL_PATH})\}}"
     rf"|\$obs(\d{{1,6}}+)({_BARE_PATH})(?![\[A-Za-z0-9_]|\.[^\W\d])"
     r"|(\$\{?obs\d[^\s}]{0,60}\}?)"  # neither of the two: somebody meant a handle
 )
-_HANDLE_START = re.compile(r"\$\{?obs(\d{1,6})")
-_STEP = re.compile(r"\.([^\W\d][\w-]*)|\[(\d{1,6}|\*)\]|\[(\"(?:[^\"\\\n]|\\.)*\")\]")
+_HANDLE_START = lazy_pattern(r"\$\{?obs(\d{1,6})")
+_STEP = lazy_pattern(r"\.([^\W\d][\w-]*)|\[(\d{1,6}|\*)\]|\[(\"(?:[^\"\\\n]|\\.)*\")\]")
 
 Find = Callable[[int], Any]
 """Gives the whole value of an observation by its number; raises LookupError where there is none."""

@@ -8,13 +8,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
+from taoloop.core.text import lazy_pattern
+
 MIN_SECRET_CHARS = 8
 """Characters. A shorter value is not looked for: it would be found in ordinary text."""
 
 _MIN_CORE_CHARS = 10  # characters of base64; less is no proof
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_DECIMAL = re.compile(r"-?[0-9]+\.[0-9]+")
-_NAMES = re.compile(
+_DECIMAL = lazy_pattern(r"-?[0-9]+\.[0-9]+")
+_NAMES = lazy_pattern(
     r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)$"
     r"|PASSWORD",
     re.IGNORECASE,

@@ -12,6 +12,8 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from taoloop.core.text import lazy_pattern
+
 Strength = Literal["", "box", "weak", "strong"]
 """What a name says of its value: nothing; that it holds secrets; that it may be one; that it is one."""
 
@@ -21,10 +23,10 @@ def redaction_label(name: str) -> str:
     return f"[redacted:{name}]"
 
 
-LABEL = re.compile(r"\[redacted:[^\[\]\n]{1,120}\]")
+LABEL = lazy_pattern(r"\[redacted:[^\[\]\n]{1,120}\]")
 
 _BOUNDARY = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4}))"
-_VENDOR = re.compile(
+_VENDOR = lazy_pattern(
     _BOUNDARY + r"(?:(?P<aws_key>(?:AKIA|ASIA)[A-Z0-9]{12,})"
     r"|(?P<google_key>AIza[A-Za-z0-9_-]{24,})"
     r"|(?P<google_token>ya29\.[A-Za-z0-9_-]{16,})"
@@ -39,20 +41,20 @@ _VENDOR = re.compile(
     r"|(?P<api_key>sk-[A-Za-z0-9_-]{16,})"
     r"|(?P<jwt>eyJ[A-Za-z0-9_.-]{16,}))"
 )
-_PEM = re.compile(
+_PEM = lazy_pattern(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:[^-]|-(?!----))*-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"|(?:(?:\\[nr]|\s){1,6}[A-Za-z0-9+/=]{16,})+(?:(?:\\[nr]|\s){1,6}[A-Za-z0-9+/=]{1,15}$)?)"  # cut off
 )
-_URL = re.compile(r"://([^\s/?#@:\"'<>]{0,256})(?::([^\s/?#@\"'<>]{1,512}))?@")
-_SCHEME = re.compile(r"\b(bearer|basic)(\s{1,4}|%20)([A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE)
-_AUTHORIZATION = re.compile(
+_URL = lazy_pattern(r"://([^\s/?#@:\"'<>]{0,256})(?::([^\s/?#@\"'<>]{1,512}))?@")
+_SCHEME = lazy_pattern(r"\b(bearer|basic)(\s{1,4}|%20)([A-Za-z0-9._~+/=-]{8,})", re.IGNORECASE)
+_AUTHORIZATION = lazy_pattern(
     r"authorization(\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)"
     r"(?:(bearer|basic|token|api-?key|digest|negotiate|ntlm|hmac|signature|aws4-hmac-sha256)(\s{1,4}))?"
     r"([^\"'\\\r\n<>]{4,4096})",
     re.IGNORECASE,
 )
-_COOKIE = re.compile(r"cookie(\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)([^\"'\\\r\n<>]{3,4096})", re.IGNORECASE)
+_COOKIE = lazy_pattern(r"cookie(\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?)([^\"'\\\r\n<>]{3,4096})", re.IGNORECASE)
 _NAMED_FIELD = (
     r"(?P<name>(?P<strong>passw(?:or)?d|passphrase|passcode|pwd|密码|口令)"
     r"|secret[_-]?access[_-]?key|client[_-]?secret|secret[_-]?key|private[_-]?key|api[ _-]?key|access[_-]?key"
@@ -61,43 +63,45 @@ _NAMED_FIELD = (
     r"(?P<rest>s|\d{1,3}|[_-][\w-]{0,24})?"
     r"(?P<mark>\\*[\"']?\s{0,4}(?::=|=>|[:=：])\s{0,4})"
 )
-_NAMED_VALUE = re.compile(
+_NAMED_VALUE = lazy_pattern(
     _NAMED_FIELD + r"(?:(?P<quote>\\*[\"'])(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\\\n])){0,4096})"
     r"|(?P<bare>[^\s\"'`,;&<>，；。]{1,2048}))",
     re.IGNORECASE,
 )
-_QUOTE = re.compile(r"\\*[\"']")
-_NAME_OF_JSON = re.compile(r"\"([^\"\\\n]{1,120})\"\s{0,4}:")
+_QUOTE = lazy_pattern(r"\\*[\"']")
+_NAME_OF_JSON = lazy_pattern(r"\"([^\"\\\n]{1,120})\"\s{0,4}:")
 _OPENINGS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
-    (re.compile(r"://"), re.compile(r"[\s/?#\"'<>@]")),
-    (re.compile(r"\b(?:bearer|basic)(?:\s{1,4}|%20)", re.IGNORECASE), re.compile(r"[^A-Za-z0-9._~+/=\s-]|\S\s")),
+    (lazy_pattern(r"://"), lazy_pattern(r"[\s/?#\"'<>@]")),
+    (lazy_pattern(r"\b(?:bearer|basic)(?:\s{1,4}|%20)", re.IGNORECASE), lazy_pattern(r"[^A-Za-z0-9._~+/=\s-]|\S\s")),
     (
-        re.compile(r"(?:authorization|cookie)\\*[\"']?\s{0,4}[:=]\s{0,4}(?:\\*[\"'])?", re.IGNORECASE),
-        re.compile(r"[\"'\\\r\n<>]"),
+        lazy_pattern(r"(?:authorization|cookie)\\*[\"']?\s{0,4}[:=]\s{0,4}(?:\\*[\"'])?", re.IGNORECASE),
+        lazy_pattern(r"[\"'\\\r\n<>]"),
     ),
-    (re.compile(_NAMED_FIELD, re.IGNORECASE), re.compile(r"\S[\s\"'`,;&<>，；。]|[`,;&<>，；。]")),
+    (lazy_pattern(_NAMED_FIELD, re.IGNORECASE), lazy_pattern(r"\S[\s\"'`,;&<>，；。]|[`,;&<>，；。]")),
 )
 """What announces a secret, up to its first sign, and what ends it: all but a value in quotes."""
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = lazy_pattern(
     r"[\W_]*|x{3,}|<.*|\$.*|%[sd(].*|\{.*|\[redacted:.*|your.*|(?:the|my|a|an|some)[_ -].*|\.{3}.*|…"
     r"|none|null|nil|true|false|undefined|required|optional|missing|invalid|expired|wrong|string|str|text|bytes|bool"
     r"|int|any|example|changeme|change_me|redacted|hidden|masked|placeholder"
     r"|(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|access|secret|private)?[_-]?key|auth|value)s?",
     re.IGNORECASE | re.DOTALL,
 )
-_CODE = re.compile(r"[A-Za-z_][\w.]*[(\[].*|[A-Za-z_]+(?:\.[A-Za-z_]+)+[)\]}:.]*", re.DOTALL)
-_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_STRONG_NAME = re.compile(
+_CODE = lazy_pattern(r"[A-Za-z_][\w.]*[(\[].*|[A-Za-z_]+(?:\.[A-Za-z_]+)+[)\]}:.]*", re.DOTALL)
+_CAMEL_CASE = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_STRONG_NAME = lazy_pattern(
     r"(?:^|_)(?:password|passwd|passphrase|passcode|pwd|pass|secret|client_secret|api_?key|secret_key|private_key"
     r"|access_key|secret_access_key|signing_key|encryption_key|auth_key|account_key|access_token|refresh_token|id_token"
     r"|auth_token|bearer_token|api_token|session_token|authorization|cookie|set_cookie|bearer)$|(?:密码|口令)$"
 )
-_WEAK_NAME = re.compile(
+_WEAK_NAME = lazy_pattern(
     r"(?:^|_)(?:[a-z]*token|[a-z]*password|[a-z]*secret|credential|session_?(?:id|key)|auth|sid)$|(?:密钥|令牌)$"
 )
-_BOX_NAME = re.compile(r"(?:^|_)(?:cookies|secrets|credentials|tokens|passwords|api_?keys|authorization)$")
-_HARMLESS_NAME = re.compile(r"(?:^|_)(?:next|page|prev|previous|continuation|sync|start|cursor|eos|bos|pad|max|sub)_?")
+_BOX_NAME = lazy_pattern(r"(?:^|_)(?:cookies|secrets|credentials|tokens|passwords|api_?keys|authorization)$")
+_HARMLESS_NAME = lazy_pattern(
+    r"(?:^|_)(?:next|page|prev|previous|continuation|sync|start|cursor|eos|bos|pad|max|sub)_?"
+)
 
 _WEAK_LENGTH, _STRONG_LENGTH, _LETTERS_LENGTH, _LONG = 8, 4, 6, 16
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, excerpt
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.answer_parser import parse_answer, parse_answer_input, parse_finish
 from taoloop.dialects.parsing.call_arguments import (
     build_call,
@@ -29,7 +30,7 @@ from taoloop.dialects.parsing.reply_cursor import ReplyCursor, end_decision, rea
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.parsing.tool_names import is_final_name, is_placeholder_name, resolve_tool_name
 
-_INPUT_CLOSE = re.compile(r"</(?:(?:tool|action)[ _]?input|input|args|arguments|parameters)>", re.IGNORECASE)
+_INPUT_CLOSE = lazy_pattern(r"</(?:(?:tool|action)[ _]?input|input|args|arguments|parameters)>", re.IGNORECASE)
 _CONTINUATION = "([{.+-/|&<>=,"
 """Behind the bracket of a call: an expression or another call, and no end of a sentence."""
 _CONJUNCTIONS = ("and", "or", "then", "if")

@@ -8,6 +8,7 @@ from itertools import islice
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import excerpt
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import parse_call_arguments
 from taoloop.dialects.parsing.json_decision import ParsedCall, parse_decision_object
 from taoloop.dialects.parsing.json_repair import parse_value
@@ -19,8 +20,8 @@ from taoloop.dialects.parsing.reply_cursor import ReplyCursor, end_decision
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
 
-_ANSWER_CLOSE = re.compile(r"</(?:final[ _]?answer|answer|final)>", re.IGNORECASE)
-_IN_TAGS = re.compile(r"<(final[ _]?answer|answer|final)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
+_ANSWER_CLOSE = lazy_pattern(r"</(?:final[ _]?answer|answer|final)>", re.IGNORECASE)
+_IN_TAGS = lazy_pattern(r"<(final[ _]?answer|answer|final)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
 _LABEL_EDGES = " \t>#*_`-+•:：0123456789.)、"
 _COMMON_ACTION_WORDS = ("tool", "function", "tool name", "工具", "操作")
 

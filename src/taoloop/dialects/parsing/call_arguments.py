@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.cards.coercion import schema_types
 from taoloop.core.decision import Call, excerpt
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, parse_whole, skip_extra_closers
 from taoloop.dialects.parsing.parse_error import ReplyParseError
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
 
     from taoloop.core.cards.tool_card import ToolCard
 
-_KEY = re.compile(r"\s*([^\W\d]\w*)\s*(?:=(?!=)|[:：](?![:/]))\s*")
-_MEMBER = re.compile(r"[\"'“][\w -]{1,60}[\"'”]\s*[:：]")
+_KEY = lazy_pattern(r"\s*([^\W\d]\w*)\s*(?:=(?!=)|[:：](?![:/]))\s*")
+_MEMBER = lazy_pattern(r"[\"'“][\w -]{1,60}[\"'”]\s*[:：]")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "＂": "＂", "「": "」"}
-_EXPRESSION = re.compile(r"[^\W\d][\w.]*\s*\(.*\)", re.DOTALL)
-_LINE = re.compile(
+_EXPRESSION = lazy_pattern(r"[^\W\d][\w.]*\s*\(.*\)", re.DOTALL)
+_LINE = lazy_pattern(
     r"\s{0,8}(?P<key>[^\W\d]\w*):[ \t]++(?:(?P<quoted>\"[^\"\\]*\"|'[^'\\]*')"
     r"|(?P<plain>(?!-\D|[?:,\[\]{}#&*!|>'\"%@`~=<“‘])(?:[^\s:#]|[:#](?=\S)(?<!\s#)|[ \t]+(?=[^\s#]))+))[ \t\r]*"
 )
-_SCALAR = re.compile(r"true|false|[-+.\d][\d._e+-]*", re.IGNORECASE)
+_SCALAR = lazy_pattern(r"true|false|[-+.\d][\d._e+-]*", re.IGNORECASE)
 _YAML_WORDS = frozenset({"null", "none", "yes", "no", "on", "off", "nan", "inf", ".nan", ".inf"})
 _MAX_WRAPPERS = 3
 

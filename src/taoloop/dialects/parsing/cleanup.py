@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_repair import INVISIBLE
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.parsing.parse_error import ReplyParseError
@@ -25,40 +26,40 @@ _WORDS = (
     r"(?:\w{1,12}:)?(?:think|thinking|thoughts?|reasoning|reason|reflection|scratchpad|analysis|inner_monologue"
     r"|antthinking|internal|monologue)"
 )
-_TAG = re.compile(
+_TAG = lazy_pattern(
     rf"<(?P<close>/)?{_WORDS}(?:\s[^<>\n]{{0,80}})?>|\[(?P<close2>/)?THINK\]|◁(?P<close3>/)?think▷"
     r"|<\|(?:(?P<close4>end_of_|/|END_)|begin_of_|START_)?(?:thought|thinking|think)\|>",
     re.IGNORECASE,
 )
-_LINE_ENDS = re.compile(r"[ \t]*+(?:[\r\n]|\Z)")
-_DELIMITER = re.compile(r"[\"“”'{}\[\]｛]")
-_DECISION_START = re.compile(r"[ \t]*+[{<`\[]")
+_LINE_ENDS = lazy_pattern(r"[ \t]*+(?:[\r\n]|\Z)")
+_DELIMITER = lazy_pattern(r"[\"“”'{}\[\]｛]")
+_DECISION_START = lazy_pattern(r"[ \t]*+[{<`\[]")
 _END_TOKENS = (
     r"<[|｜](?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|end▁of▁sentence|end_of_sentence|end_of_turn|eot|eos"
     r"|endofturn|END_OF_TURN_TOKEN|END_RESPONSE|im_sep|call)[|｜]>"
     r"|</s>|<eos>|<end_of_turn>|<eot_id>|<eod>|<turn\|>|\[EOS\]|<end_of_utterance>|<pad>|<end_(?:code|action)>"
 )
-_TAIL = re.compile(
+_TAIL = lazy_pattern(
     rf"(?:\s*+(?:{_END_TOKENS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>"
     r"|</(?:response|(?:final[ _]?)?answer|final|output|assistant|reply)>))++\s*+\Z",
     re.IGNORECASE,
 )
-_TOKEN_TAIL = re.compile(rf"(?:\s*+(?:{_END_TOKENS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>))++\s*+\Z", re.IGNORECASE)
-_ANSWER_OPENS = re.compile(r"<(?:(?:final[ _]?)?answer|final|output)>", re.IGNORECASE)
-_ANSWER_CLOSES = re.compile(r"</(?:(?:final[ _]?)?answer|final|output)>", re.IGNORECASE)
-_ROLE = re.compile(
+_TOKEN_TAIL = lazy_pattern(rf"(?:\s*+(?:{_END_TOKENS}|<[|｜][^<>|｜\s]{{1,40}}[|｜]>))++\s*+\Z", re.IGNORECASE)
+_ANSWER_OPENS = lazy_pattern(r"<(?:(?:final[ _]?)?answer|final|output)>", re.IGNORECASE)
+_ANSWER_CLOSES = lazy_pattern(r"</(?:(?:final[ _]?)?answer|final|output)>", re.IGNORECASE)
+_ROLE = lazy_pattern(
     r"\s*+(?:<s>|<bos>|<\|begin_of_text\|>|<\|startoftext\|>)?\s*+(?:<[|｜](?:im_start|start)[|｜]>assistant\s*+(?!to=|<\|channel)"
     r"|<\|start_header_id\|>assistant<\|end_header_id\|>\s*+|<start_of_turn>model\s*+|<[|｜][Aa]ssistant[|｜]>\s*+"
     r"|(?:assistant|ai|助手)\s{0,3}[:：](?=[^\S\n]*\S)\s*+|assistant\s*\n)"
     r"(?=.)",
     re.IGNORECASE | re.DOTALL,
 )
-_ENVELOPE = re.compile(r"<(response|assistant|reply)>\s*(.*)</\1>\s*", re.IGNORECASE | re.DOTALL)
-_CHANNEL = re.compile(
+_ENVELOPE = lazy_pattern(r"<(response|assistant|reply)>\s*(.*)</\1>\s*", re.IGNORECASE | re.DOTALL)
+_CHANNEL = lazy_pattern(
     r"(?<![\w.])(?:(?:<\|start\|>)?assistant)?<\|channel\|>\s*(analysis|final|commentary)\b(?![^<]*to=)[^<{\n]*<\|message\|>"
 )
 _BLANKS = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-_INVISIBLE_HEAD = re.compile(rf"^[^\n]{{0,40}}[{INVISIBLE}{_BLANKS}]", re.MULTILINE)
+_INVISIBLE_HEAD = lazy_pattern(rf"^[^\n]{{0,40}}[{INVISIBLE}{_BLANKS}]", re.MULTILINE)
 _STRIP_INVISIBLE = str.maketrans(
     _BLANKS,
     " " * len(_BLANKS),
@@ -66,7 +67,7 @@ _STRIP_INVISIBLE = str.maketrans(
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
 )
 
-END_TOKEN = re.compile(rf"(?:{_END_TOKENS})(?=\s*+(?:\Z|\n|<))")
+END_TOKEN = lazy_pattern(rf"(?:{_END_TOKENS})(?=\s*+(?:\Z|\n|<))")
 """A token that ends a turn: what stands behind it is another turn."""
 
 

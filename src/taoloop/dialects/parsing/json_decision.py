@@ -6,11 +6,11 @@ two decisions, or one with two readings is refused: what is not understood is no
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.decision import excerpt
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_repair import parse_whole
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, json_equal
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from taoloop.core.cards.tool_card import ToolCard
 
-_KEY_SEPARATORS = re.compile(r"[\s_\-.:\\*`]+")
+_KEY_SEPARATORS = lazy_pattern(r"[\s_\-.:\\*`]+")
 
 
 def _words(*words: str) -> frozenset[str]:

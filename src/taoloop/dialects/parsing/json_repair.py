@@ -11,20 +11,21 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple, NoReturn
 
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.parse_error import LocalizedText
 from taoloop.dialects.parsing.strict_json import MAX_DEPTH, NotJsonError, decode_at, json_equal
 
 INVISIBLE = "\u00ad\u061c\u180e\u200b-\u200f\u2060-\u2064\u202a-\u202e\u2066-\u2069\ufeff"
 
-SPACE = re.compile(rf"[\s{INVISIBLE}]*+")
-_GAP = re.compile(rf"(?:[\s{INVISIBLE}]++|//[^\n]*+|#[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+%*/^-])")
-_WORD = re.compile(r"[^\W\d][\w.-]*")
-_KEY = re.compile(r"[^\W\d](?:[\w-]|\\_)*")
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
-_STOP = re.compile(r"```|~~~|</|<[|｜]|\[/")  # marks that can only stand behind a value
-_LABELLED = re.compile(rf"\n[\s{INVISIBLE}]*(?:[>#*_`+•-][^\S\n]*){{0,4}}[^\W\d][\w ]{{1,24}}[*_`]{{0,3}}[:：]")
-_JSON_LIKE = re.compile(
+SPACE = lazy_pattern(rf"[\s{INVISIBLE}]*+")
+_GAP = lazy_pattern(rf"(?:[\s{INVISIBLE}]++|//[^\n]*+|#[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+_NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+%*/^-])")
+_WORD = lazy_pattern(r"[^\W\d][\w.-]*")
+_KEY = lazy_pattern(r"[^\W\d](?:[\w-]|\\_)*")
+_ESCAPE = lazy_pattern(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_STOP = lazy_pattern(r"```|~~~|</|<[|｜]|\[/")  # marks that can only stand behind a value
+_LABELLED = lazy_pattern(rf"\n[\s{INVISIBLE}]*(?:[>#*_`+•-][^\S\n]*){{0,4}}[^\W\d][\w ]{{1,24}}[*_`]{{0,3}}[:：]")
+_JSON_LIKE = lazy_pattern(
     rf"[{{｛][\s{INVISIBLE}]*+(?:[\"'“”‘’＂＇`}}｝]|\\\"|//|/\*|#|[^\W\d][\w\\-]{{0,40}}\s{{0,4}}[:：])"
 )
 
@@ -45,7 +46,7 @@ _CLOSERS = {
 _WORDS = {"true": True, "false": False, "null": None, "none": None}
 _LITERAL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "_": "_"}
 _LITERAL |= {char: char for char in "\"'`/\\“”‘’"}
-_CHUNKS = {opener: re.compile(rf"(?:[^\\{closers}]|\\.)*+", re.DOTALL) for opener, closers in _CLOSERS.items()}
+_CHUNKS = {opener: lazy_pattern(rf"(?:[^\\{closers}]|\\.)*+", re.DOTALL) for opener, closers in _CLOSERS.items()}
 _MAX_NUMBER_CHARS = 400
 _MAX_BARE_QUOTES = 40  # not escaped, in one string
 

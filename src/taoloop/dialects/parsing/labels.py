@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from taoloop.core.text import lazy_pattern
+
 Kind = Literal["preamble", "thought", "action", "input", "observation", "final", "turn"]
 
 _GAP = r"[ \t_-]{0,3}"
@@ -44,7 +46,7 @@ _CLOSE = r"[*_`\]】)）」>✿]{0,4}"
 
 _SIGN = r"(?:[\u2190-\u21ff\u25a0-\u27be\u2b00-\u2bff\U0001f300-\U0001faff]\ufe0f?[ \t]{0,3})?"
 
-LABEL = re.compile(
+LABEL = lazy_pattern(
     rf"^[ \t]*+(?P<head>[>#+•-][>#+• \t-]{{0,12}}|\*[ \t]{{1,4}})?{_SIGN}"
     r"(?:\d{1,3}[.)、][ \t]{0,4})?"
     rf"(?:{_OPEN}{_SIGN}(?:\d{{1,3}}[.)、][ \t]{{0,4}})?)?"
@@ -57,14 +59,14 @@ LABEL = re.compile(
 bulleted, numbered or a heading (then also without a colon), or a tag. Every repetition is bounded: a search is linear.
 A strict JSON string holds no line break, so no label is ever found inside of one."""
 
-INLINE_LABEL = re.compile(
+INLINE_LABEL = lazy_pattern(
     r"\b(?:observations?|action(?: input)?|final answer|thought)[ \t]{0,4}[:：]"
     r"|(?:观察|观测|行动|动作|最终答案|最终回答|思考)[ \t]{0,4}[:：]",
     re.IGNORECASE,
 )
 """A label word with a colon anywhere: what a bare, unquoted input must not contain."""
 
-INLINE_INPUT = re.compile(
+INLINE_INPUT = lazy_pattern(
     r"[ \t,;，；|-]{1,4}[*_`]{0,3}(?:(?:action|tool)[ _]?(?:input|args|arguments)|(?:行动|动作|工具)(?:输入|参数))"
     r"[*_`]{0,3}[ \t]{0,4}[:：][*_`]{0,3}"
     r"|</[\w ]{1,20}>[ \t]{0,4}<(?:(?:tool|action)[ _]?input|input|args|arguments|parameters)>",
@@ -77,20 +79,20 @@ _RESULTS = (
     r"|résultats?|sortie|ergebnis(?:se)?|ausgabe|rückgabe|resultados?|salida|saída|risultat[io]|resultaat|uitvoer|wynik"
     r"|resultat|результат[ыа]?|sonuç|النتيجة|نتيجة"
 )
-RESULT = re.compile(
+RESULT = lazy_pattern(
     rf"^[ \t]*+[>#*_` \t\[(-]{{0,6}}(?:[\w.]{{1,40}}[ \t]){{0,2}}[\u4e00-\u9fff]{{0,6}}?(?:{_RESULTS})"
     r"[*_`\])]{0,4}[ \t]{0,3}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line that gives a result: behind an action it can only be an invented one; elsewhere it is text."""
 
-BARE_RESULT = re.compile(
+BARE_RESULT = lazy_pattern(
     rf"^[ \t]*+[>#*_` \t\[(-]{{0,6}}(?:tool[ _]?)?(?:{_RESULTS})[*_`\])]{{0,4}}[ \t]{{0,3}}[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 """The same without a word before it: in a thought as well."""
 
-FINAL_AHEAD = re.compile(
+FINAL_AHEAD = lazy_pattern(
     r"final[ _]?(?:answer|response)[\"'”*_`]{0,4}\s{0,3}[:：\[(]"
     r"|最终(?:答案|回答|答复|回复|结论)[\"'”*_`]{0,4}\s{0,3}[:：】]"
     r"|[\"'“](?:action|type|tool|name|行动|动作)[\"'”]\s{0,3}[:：]\s{0,3}[\"'“](?:final|finish)"
@@ -100,7 +102,7 @@ FINAL_AHEAD = re.compile(
 )
 """Any sign that a model goes on to finish: looked for behind an invented observation."""
 
-SPOKEN = re.compile(
+SPOKEN = lazy_pattern(
     r"^[ \t]*+[>#*_` \t\[(-]{0,6}(?:system|developer|operator|administrator|customer|client|approver|reviewer"
     r"|supervisor|manager|you|系统|管理员|客户|系統)"
     r"[*_`\])]{0,4}[ \t]{0,3}[:：]",
@@ -108,7 +110,7 @@ SPOKEN = re.compile(
 )
 """A line before a decision that gives the words of somebody else: nothing that writes may rest on it."""
 
-STUMP = re.compile(r"\n[ \t]*[>#*_`-]{0,4}[ \t]{0,2}(?P<stump>[a-z]{3,11}|[观觀][察测]?)[ \t]*\Z", re.IGNORECASE)
+STUMP = lazy_pattern(r"\n[ \t]*[>#*_`-]{0,4}[ \t]{0,2}(?P<stump>[a-z]{3,11}|[观觀][察测]?)[ \t]*\Z", re.IGNORECASE)
 
 
 def strip_partial_label(text: str) -> str:

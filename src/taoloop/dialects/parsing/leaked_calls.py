@@ -19,6 +19,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taoloop.core.cards.coercion import schema_types
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.call_arguments import parse_call_arguments
 from taoloop.dialects.parsing.json_decision import ParsedCall, ParsedItem, parse_decision_object
 from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, parse_whole, skip_extra_closers
@@ -43,7 +44,7 @@ OPENER = (
 )
 """What begins a call that leaked; without groups, for use in other patterns. Ignores case."""
 
-_MARK = re.compile(
+_MARK = lazy_pattern(
     rf"\s++|<[|｜](?:/?(?:START_|END_)?{_TOOL}s?[\w▁ ]{{0,30}}|constrain|call|tools_prefix|tools_suffix"
     rf"|plugin|action_end|end|interpreter)[|｜]?>|</?{_TOOL}s?[\w▁]{{0,30}}[|｜]>|>>>"
     rf"|</?{_NS}(?:tool_?calls?|function_?calls?|tools|tool_use|start_function_call|end_function_call|action_call)>"
@@ -51,36 +52,36 @@ _MARK = re.compile(
     r"|\[/?TOOL_CALLS?\]|functools(?=\[)|```[\w-]{0,12}|(?:tool_code|function|json)\s*(?=[<{`\n])",
     re.IGNORECASE,
 )
-_SEPARATOR = re.compile(r"function<[|｜]?tool[▁_]sep[|｜]?>", re.IGNORECASE)
-_TAGGED = re.compile(
+_SEPARATOR = lazy_pattern(r"function<[|｜]?tool[▁_]sep[|｜]?>", re.IGNORECASE)
+_TAGGED = lazy_pattern(
     rf"<{_NS}(?:function|invoke|tool_call|function_call|tool|call)(?:=|\s+(?:name|tool)\s*=)\s*(?P<quote>[\"']?)"
     rf"(?P<name>[^\"'<>=\n]{{1,200}})(?P=quote)[^<>\n]{{0,80}}>",
     re.IGNORECASE,
 )
-_PARAMETER = re.compile(
+_PARAMETER = lazy_pattern(
     rf"<(?P<ns>{_NS})(?P<tag>parameter|param|arg|argument)(?:=|\s+name\s*=)\s*(?P<quote>[\"']?)"
     rf"(?P<key>[^\"'<>=\n]{{1,200}})(?P=quote)[^<>\n]{{0,80}}>",
     re.IGNORECASE,
 )
-_IN_TAGS = re.compile(
+_IN_TAGS = lazy_pattern(
     r"<(?P<tag>name|tool_name|function_name|function|tool)>\s*(?P<name>[^<>\n]{1,200}?)\s*</(?P=tag)>\s*"
     r"<(?:arguments|args|parameters|params|input|tool_input)>\s*(?=\{)",
     re.IGNORECASE,
 )
-_KEYED = re.compile(r"\s*<arg_key>\s*(?P<key>[^<>]{1,200}?)\s*</arg_key>\s*<arg_value>")
-_RECIPIENT = re.compile(
+_KEYED = lazy_pattern(r"\s*<arg_key>\s*(?P<key>[^<>]{1,200}?)\s*</arg_key>\s*<arg_value>")
+_RECIPIENT = lazy_pattern(
     r"(?:<\|start\|>(?:assistant)?\s*)?(?:<\|channel\|>\s*commentary)?\s*to=(?P<name>[\w.:-]{1,200})(?:<\|channel\|>\s*commentary)?"
     r"\s*(?:<\|constrain\|>)?\s*(?:json|code)?\s*<\|message\|>",
     re.IGNORECASE,
 )
-_NAMED = re.compile(
+_NAMED = lazy_pattern(
     r"(?P<name>[^\W\d][\w.-]{0,200}?)(?::\d{1,6})?\s*"
     r"(?:\[CALL_ID\]\w{0,64}\s*)?(?:\[ARGS\]|<[|｜]tool▁sep[|｜]>|<\|tool_call_argument_begin\|>)?\s*(?:```(?:json)?\s*)?(?=[{｛])"
 )
-_CALLED = re.compile(r"\s*\[?\s*(?:print\()?(?P<name>[^\W\d][\w.]{0,200})(?P<dot>\.call)?\(")
-_ESCAPED = re.compile(r"call:(?P<name>[\w.:-]{1,200}?)\s*(?=\{)")
-_ESCAPES = re.compile(r"(?P<mark><escape>|<\|\"\|>)|[{}\[\]]")
-_AT_END = re.compile(r"\s*</(?:arg_value|parameter)>|\s*</")
+_CALLED = lazy_pattern(r"\s*\[?\s*(?:print\()?(?P<name>[^\W\d][\w.]{0,200})(?P<dot>\.call)?\(")
+_ESCAPED = lazy_pattern(r"call:(?P<name>[\w.:-]{1,200}?)\s*(?=\{)")
+_ESCAPES = lazy_pattern(r"(?P<mark><escape>|<\|\"\|>)|[{}\[\]]")
+_AT_END = lazy_pattern(r"\s*</(?:arg_value|parameter)>|\s*</")
 
 
 FUNCTION_CALL = _CALLED

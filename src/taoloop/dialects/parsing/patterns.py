@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.cleanup import END_TOKEN
 from taoloop.dialects.parsing.json_repair import INVISIBLE
 from taoloop.dialects.parsing.labels import LABEL
@@ -27,29 +28,29 @@ MAX_OBJECTS = 100
 BEGINS = r"(?=<[|｜]?[\w/]|\[/?\w|functools|>>>)"
 """What every tag and token begins with: spares trying them all."""
 
-EVENT = re.compile(
+EVENT = lazy_pattern(
     rf"(?P<label>{LABEL.pattern})"
     rf"|{BEGINS}(?:(?P<foreign>{FOREIGN_TURN}|{END_TOKEN.pattern})|(?P<leak>{OPENER}))"
     rf"|(?P<fence>^[ \t]*+(?:>[ \t]?)?(?:```|~~~)[^\n`]*$)|(?P<brace>[{{｛])",
     re.IGNORECASE | re.MULTILINE,
 )
-FENCE_LINE = re.compile(r"^[ \t>]*+(?:```|~~~)", re.MULTILINE)
-WHITESPACE = re.compile(
+FENCE_LINE = lazy_pattern(r"^[ \t>]*+(?:```|~~~)", re.MULTILINE)
+WHITESPACE = lazy_pattern(
     rf"[\s{INVISIBLE}]*+(?:[*_]{{2}}[\s{INVISIBLE}]*+)?(?:(?:~~~|`{{1,5}})(?:\w[\w+.-]{{0,20}}(?=[\s{{\[]))?[\s{INVISIBLE}]*+(?:json\s++)?)?"
 )
-ANNOUNCED = re.compile(
+ANNOUNCED = lazy_pattern(
     r"(?P<word>[^\s\"'“”{}\[\]()<>`:：=][^\s\"“”{}\[\]()<>`:：=]*+)"
     r"(?:[ \t]++[^\s\"“”{}\[\]()<>`:：=]++){0,11}[ \t]{0,3}[:：](?=\s{0,8}[`{｛])"
 )
 """A few words and a colon before an object or a code fence."""
-WRAPPED_JSON = re.compile(
+WRAPPED_JSON = lazy_pattern(
     r"(?:\(|=|\$?JSON\b:?|<(?:json|action_input|input|args|arguments|parameters)>)\s{0,8}(?=[{｛])", re.IGNORECASE
 )
 """What may stand around an object in place of a fence."""
-OBJECT = re.compile(rf"[\"'“]?[\[［]?[\s{INVISIBLE}]*+[{{｛]")
-LANGUAGE = re.compile(rf"(?P<word>json\w?)[ \t]*+:?[ \t]*+\n[\s{INVISIBLE}]*+(?=[\"'“\[［{{｛])", re.IGNORECASE)
+OBJECT = lazy_pattern(rf"[\"'“]?[\[［]?[\s{INVISIBLE}]*+[{{｛]")
+LANGUAGE = lazy_pattern(rf"(?P<word>json\w?)[ \t]*+:?[ \t]*+\n[\s{INVISIBLE}]*+(?=[\"'“\[［{{｛])", re.IGNORECASE)
 """The language of a code fence on a line of its own, where the fence got lost."""
-CLOSING = re.compile(rf"[\s{INVISIBLE}`~*;；。.]*+")
+CLOSING = lazy_pattern(rf"[\s{INVISIBLE}`~*;；。.]*+")
 QUESTION_LABELS = frozenset(
     {
         "question",
@@ -62,20 +63,20 @@ QUESTION_LABELS = frozenset(
         "下一个问题",
     }
 )
-PLAIN_ASKED = re.compile(r"^\W*(?:question|问题|問題)\W*$", re.IGNORECASE)
+PLAIN_ASKED = lazy_pattern(r"^\W*(?:question|问题|問題)\W*$", re.IGNORECASE)
 """The label of the task, as a model may repeat it at the beginning."""
-AGREEMENT = re.compile(
+AGREEMENT = lazy_pattern(
     r"\s*(?:yes|yeah|yep|ok|okay|sure|fine|please do|proceed|confirm(?:ed)?|approved?|agreed|granted)\b|.*\bgo ahead\b"
     r"|\s*(?:好|可以|是的|确认|同意|批准|没问题|行[,，。])",
     re.IGNORECASE,
 )
 """The words of somebody who agrees: no task, and so no echo of one."""
-OWN_OUTPUT = re.compile(r"respon|output|returns?\b|ausgabe|salida|sortie|输出|响应|返回|回应", re.IGNORECASE)
-TOOL_ROLE = re.compile(r"\W*(?:tool|function|工具|函数)\W*", re.IGNORECASE)
-LINE_BRACE = re.compile(r"^[ \t>]*+\[?[ \t]*+\{", re.MULTILINE)
-LINE_HEAD = re.compile(r"[^:：(（\[{｛\n]*")
-CALL = re.compile(r"(?<![\w.])([^\W\d][\w.]{0,120})[ \t]{0,2}[(\[{]")
-SECOND_THOUGHT = re.compile(
+OWN_OUTPUT = lazy_pattern(r"respon|output|returns?\b|ausgabe|salida|sortie|输出|响应|返回|回应", re.IGNORECASE)
+TOOL_ROLE = lazy_pattern(r"\W*(?:tool|function|工具|函数)\W*", re.IGNORECASE)
+LINE_BRACE = lazy_pattern(r"^[ \t>]*+\[?[ \t]*+\{", re.MULTILINE)
+LINE_HEAD = lazy_pattern(r"[^:：(（\[{｛\n]*")
+CALL = lazy_pattern(r"(?<![\w.])([^\W\d][\w.]{0,120})[ \t]{0,2}[(\[{]")
+SECOND_THOUGHT = lazy_pattern(
     r"\b(?:actually|instead|correction|scratch that|sorry|oops|on second thoughts?|hold on|hmm+|my mistake|never ?mind"
     r"|i meant|i mean|should (?:be|have been)|do not|don't|rather|ignore (?:that|this|the)|forget (?:that|it)|revised?"
     r"|but first|unless|please confirm|if you (?:confirm|agree|approve)|(?:once|after|until|when) you|before i"

@@ -9,21 +9,22 @@ from typing import Any
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.handles.handle import is_handle
 from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, strip_end_tokens
 from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError, compact_json, dumps, strings_in
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = lazy_pattern(
     r"\s*(?:<([^<>/=\"'\n]{1,60})>|\{\{?[^{}\n\"':]{1,60}\}\}?|\$\{?[^{}\n ]{0,60}\}|\[\[[^\[\]\n]{1,60}\]\]"
     r"|\[(?i:your|insert|enter|the|recipient|user|customer|placeholder)\b[^\[\]\n]{0,60}\]|%\(\w{1,40}\)s"
     r"|YOUR_[A-Z0-9_]{2,40}|[A-Z0-9_]{2,40}_HERE|\.{3,}|…+)\s*"
 )
-HTML_TAG = re.compile(
+HTML_TAG = lazy_pattern(
     r"[abipsu]|[bh]r|h[1-6]|[ou]l|li|t[dhr]|div|pre|nav|svg|img|code|form|head|html|body|main|span|link|meta|path"
     r"|video|audio|style|table|tbody|thead|title|label|input|button|script|footer|header|section",
     re.IGNORECASE,
 )
-_TEMPLATE = re.compile(
+_TEMPLATE = lazy_pattern(
     r"\s*(?:the )?(?:input (?:to|for|of) the (?:action|tool)|(?:its|the) arguments? as one json object.{0,40}"
     r"|(?:your |the )?final answer to the (?:original )?(?:input )?(?:question|task)"
     r"|(?:your|the) (?:final )?answer(?: here| to the task| goes here)?|answer here|action input|string|str"

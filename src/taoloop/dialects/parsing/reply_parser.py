@@ -36,6 +36,7 @@ from itertools import islice
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call, Decision, excerpt
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.action_parser import parse_action, parse_input, parse_json_input
 from taoloop.dialects.parsing.answer_parser import parse_answer, parse_finish
 from taoloop.dialects.parsing.json_decision import ParsedThought, is_message, is_observation, parse_decision_object
@@ -66,11 +67,11 @@ from taoloop.dialects.parsing.reply_cursor import END_OF_REPLY, ReplyCursor, end
 from taoloop.dialects.parsing.strict_json import NotJsonError, json_equal
 from taoloop.dialects.parsing.tool_names import is_final_name, resolve_tool_name
 
-_FENCED_STRING = re.compile(r"```\w{0,20}\s*+(?=[\"'“])")
-_FINISH_LINE = re.compile(
+_FENCED_STRING = lazy_pattern(r"```\w{0,20}\s*+(?=[\"'“])")
+_FINISH_LINE = lazy_pattern(
     r"^[ \t]*+finish(?P<opener>[\[(])(?=[^\n]*[\])][ \t]*+(?:\n|\Z))", re.IGNORECASE | re.MULTILINE
 )
-_CALL_LINE = re.compile(r"^[ \t]*+(?P<list>\[[ \t]*+)?(?P<name>[^\W\d][\w.]{0,200})\(", re.MULTILINE)
+_CALL_LINE = lazy_pattern(r"^[ \t]*+(?P<list>\[[ \t]*+)?(?P<name>[^\W\d][\w.]{0,200})\(", re.MULTILINE)
 
 
 def parse_reply(text: str, cards: Sequence[ToolCard], *, json_answer: bool = False) -> Decision:

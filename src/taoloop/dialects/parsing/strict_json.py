@@ -12,9 +12,10 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from taoloop.core.codec import json_writer
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.parse_error import LocalizedText
 
-_FENCED = re.compile(r"(?P<before>[^`]*)(?P<fence>`{3,})(?:json)?[ \t]*\n(?P<body>.*?)\n?(?P=fence)\s*", re.DOTALL)
+_FENCED = lazy_pattern(r"(?P<before>[^`]*)(?P<fence>`{3,})(?:json)?[ \t]*\n(?P<body>.*?)\n?(?P=fence)\s*", re.DOTALL)
 
 
 def answer_values(text: str) -> tuple[list[Any], str, str]:

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_repair import INVISIBLE
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ _FINAL_NAMES = frozenset(
 _EMPTY_NAMES = frozenset(
     {"", "none", "null", "nil", "n/a", "na", "no action", "no tool", "-", "无", "没有", "空", "無", "不需要"}
 )
-_PREFIX = re.compile(r"(?:functions?|tools?|default_api|api|actions?|namespace)(?:\.|::|/|:)", re.IGNORECASE)
-_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
-_TOKENS = re.compile(r"[ \t]*(?:<[|｜/]|\[/?(?:TOOL_CALLS|ARGS|CALL_ID)\])[^{}()\"'\n:]*\Z")
+_PREFIX = lazy_pattern(r"(?:functions?|tools?|default_api|api|actions?|namespace)(?:\.|::|/|:)", re.IGNORECASE)
+_INVISIBLE = lazy_pattern(f"[{INVISIBLE}]+")
+_TOKENS = lazy_pattern(r"[ \t]*(?:<[|｜/]|\[/?(?:TOOL_CALLS|ARGS|CALL_ID)\])[^{}()\"'\n:]*\Z")
 _EDGE_CHARS = " \t\r\n`*\"'“”‘’「」【】[]()（）<>{}"
-_SEPARATORS = re.compile(r"[\s_-]+")
+_SEPARATORS = lazy_pattern(r"[\s_-]+")
 
 
 def resolve_tool_name(name: str, cards: Sequence[ToolCard]) -> ToolCard | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.texts import TEXTS
 
@@ -18,18 +19,18 @@ from taoloop.core.views.transcript import outcome_word
 
 READ_OBSERVATION = "read_observation"
 
-_INVISIBLE = re.compile(
+_INVISIBLE = lazy_pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
     "|[\ufe00-\ufe0f]{2,}"
 )
-_CONTROL = re.compile(
+_CONTROL = lazy_pattern(
     r"<[|｜]|[|｜]>|</?s>|<</?SYS>>|\[/?INST\]|\[/?(?:TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS)\]"
     r"|</?(?:start_of_turn|end_of_turn|bos|eos|think|thinking|tool_call|tool_response|function_calls?|untrusted-data)\b"
     r"|<function=",
     re.IGNORECASE,
 )
-_MARKS = re.compile("[]:：>#*_`[【】(（)）「」<✿+•-]")  # one of them is part of every label
+_MARKS = lazy_pattern("[]:：>#*_`[【】(（)）「」<✿+•-]")  # one of them is part of every label
 _LOOKALIKE = str.maketrans("<>[]|｜", "‹›⟦⟧¦¦")
 
 

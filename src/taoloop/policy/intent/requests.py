@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from taoloop.core.text import lazy_pattern
 from taoloop.policy.intent.vocabulary import (
     AMBIGUOUS_VERBS,
     CHINESE_ACTS,
@@ -43,16 +44,16 @@ class Request:
     is_chinese: bool = False
 
 
-_QUOTED = re.compile(
+_QUOTED = lazy_pattern(
     r"\"[^\"\n]{0,2000}\"|\u201c[^\u201d\n]{0,2000}\u201d|\u300c[^\u300d\n]{0,2000}\u300d|\u300e[^\u300f\n]{0,2000}\u300f"
     r"|\u300a[^\u300b\n]{0,200}\u300b|`[^`\n]{0,2000}`|(?<![\w'])'[^'\n]{1,2000}'(?!\w)"
 )
 _QUOTE_MARK = " \u25a1 "  # where something was quoted
-_ADDRESS = re.compile(r"[\w.+%-]{1,100}@[\w.-]{1,200}|https?://[^\s<>\"]+|www\.[^\s<>\"]+")
-_IDENTIFIER = re.compile(r"\w{0,100}_\w{1,100}")  # the name of a tool, not a sentence
-_FILE = re.compile(r"[\w-]{1,100}\.(?:docx?|xlsx?|pptx?|pdf|txt|md|csv|json|ya?ml|html?|png|jpe?g|zip|py|log)\b")
-_MONEY = re.compile(r"(?:[$€£¥]\s?\d|\d\s?[$€£¥])|(?<![\w.])\d{1,12}\.\d\d(?![\w.]\d|\d)")
-_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|[.,;:!?\n()\u25a1，。；：！？、]|\d[\d.,:]*\d|\d|[\u3400-\u9fff]")
+_ADDRESS = lazy_pattern(r"[\w.+%-]{1,100}@[\w.-]{1,200}|https?://[^\s<>\"]+|www\.[^\s<>\"]+")
+_IDENTIFIER = lazy_pattern(r"\w{0,100}_\w{1,100}")  # the name of a tool, not a sentence
+_FILE = lazy_pattern(r"[\w-]{1,100}\.(?:docx?|xlsx?|pptx?|pdf|txt|md|csv|json|ya?ml|html?|png|jpe?g|zip|py|log)\b")
+_MONEY = lazy_pattern(r"(?:[$€£¥]\s?\d|\d\s?[$€£¥])|(?<![\w.])\d{1,12}\.\d\d(?![\w.]\d|\d)")
+_TOKEN = lazy_pattern(r"[a-z]+(?:'[a-z]+)?|[.,;:!?\n()\u25a1，。；：！？、]|\d[\d.,:]*\d|\d|[\u3400-\u9fff]")
 
 _SENTENCE_ENDS = frozenset(".;:!?\n，。；：！？")
 _CLAUSE_STOPS = _SENTENCE_ENDS | {"then"}
@@ -84,7 +85,7 @@ _SPEECH_ONLY = words_of("tell inform notify give show answer grant share")
 _REACH_WORDS = 12  # words
 _SUBJECT_REACH_WORDS = 6
 _REACH_CHARS = 100
-_SENTENCE_END = re.compile(r"[.;!?\n。；！？]")
+_SENTENCE_END = lazy_pattern(r"[.;!?\n。；！？]")
 
 
 def without_quotes(text: str) -> str:
@@ -283,30 +284,30 @@ def mentions_outright(text: str, name: str) -> bool:
 
 # Chinese
 
-_CHINESE_CLAUSE_END = re.compile(
+_CHINESE_CLAUSE_END = lazy_pattern(
     r"[，。；！？!?;\n,.]|然后|接着|而是|但是|不过|再(?=[\u3400-\u9fff])|并且|并(?=[\u3400-\u9fff])"
 )
-_CHINESE_NEGATION = re.compile(
+_CHINESE_NEGATION = lazy_pattern(
     r"不要|不得|不准|不许|不能|不可|不必|不用|不想|不需要|不应|不再|切勿|请勿|勿|禁止|严禁|避免|无需|无须|不"
     r"|(?<![特分级个区类性识离])别(?![人的名处样致针])|没有|没(?!问题)|从未|从不|拒绝"
 )
-_NO_NEGATION = re.compile(
+_NO_NEGATION = lazy_pattern(
     r"(.{1,2})不\1|不仅|不但|不只|不光|不过|不错|对不起|不好意思|不管|不论|差不多|不同|不久|不足|不少|不多|不断|(?:不要|别|勿|不能|切勿)(?:忘|漏|忘记|漏掉|耽误)"
 )
-_CHINESE_ACT = re.compile("|".join(sorted(map(re.escape, CHINESE_ACTS), key=len, reverse=True)))
-_CHINESE_THING = re.compile("|".join(sorted(map(re.escape, CHINESE_KINDS), key=len, reverse=True)))
-_CHINESE_PAST_BEFORE = re.compile(
+_CHINESE_ACT = lazy_pattern("|".join(sorted(map(re.escape, CHINESE_ACTS), key=len, reverse=True)))
+_CHINESE_THING = lazy_pattern("|".join(sorted(map(re.escape, CHINESE_KINDS), key=len, reverse=True)))
+_CHINESE_PAST_BEFORE = lazy_pattern(
     r"(?:已经?|刚刚?|曾经?|曾|昨天|上周|上个月|之前|(?:我|他|她|他们|她们|我们|谁|对方)(?:已经?|刚刚?|昨天)?)$"
 )
-_CHINESE_WISH = re.compile(r"[要想让请帮替需应能会]")
-_RELATIVE_CLAUSE = re.compile(r"(?:给我们?)?(?:了|过)?的")
-_CHINESE_PAST_AFTER = re.compile(r"(?:给我们?)?(?:了|过)")
-_NOUN_SUFFIX = re.compile(r"(?:记录|历史|明细|方式|状态|流程|单|金额|金(?!额)|率|会(?![议面])|书|费|员|人(?!民))")
+_CHINESE_WISH = lazy_pattern(r"[要想让请帮替需应能会]")
+_RELATIVE_CLAUSE = lazy_pattern(r"(?:给我们?)?(?:了|过)?的")
+_CHINESE_PAST_AFTER = lazy_pattern(r"(?:给我们?)?(?:了|过)")
+_NOUN_SUFFIX = lazy_pattern(r"(?:记录|历史|明细|方式|状态|流程|单|金额|金(?!额)|率|会(?![议面])|书|费|员|人(?!民))")
 _ALWAYS_VERBS = words_of("删除 移除 删 清空 清除 取消 撤销 创建 新建 更新 修改 更改 编辑 提交 查看")
 _SPEECH_ONLY_CHINESE = words_of("告诉 告知 通知 回复 答复")
 _USER_DIRECTED_CHINESE = _SPEECH_ONLY_CHINESE | words_of("发送 发给 发到 寄 转发 分享 共享")
 _MAX_THINGS = 50  # of one clause
-_CHINESE_PRONOUN = re.compile(r"它|这些|那些|这个|那个|此")
+_CHINESE_PRONOUN = lazy_pattern(r"它|这些|那些|这个|那个|此")
 
 
 def chinese_requests(text: str) -> list[Request]:

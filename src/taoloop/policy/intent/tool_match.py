@@ -7,12 +7,12 @@ bounds what a hijacked run can do unasked, and nothing else: a pin by itself all
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.text import lazy_pattern
 from taoloop.core.words import name_words
 from taoloop.policy.intent.requests import Request, chinese_requests, mentions_outright, requests_of
 from taoloop.policy.intent.vocabulary import (
@@ -33,7 +33,7 @@ from taoloop.policy.intent.vocabulary import (
 )
 from taoloop.policy.value_match import normalise_text
 
-_ENGLISH_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+_ENGLISH_WORD = lazy_pattern(r"[a-z]+(?:'[a-z]+)?")
 _FUNCTION_WORDS = words_of("a an the to of for in on by with and or from my all get is new")
 _CREATING_VERBS = frozenset({"create", "make", "new", "setup"})
 _PUTTING_VERBS = frozenset({"add", "put", "write", "append", "insert", "save", "store", "set", "note", "register"})

@@ -6,8 +6,7 @@ and a thing belongs to a kind ("mail", "邮件"); what is in neither list agrees
 
 from __future__ import annotations
 
-import re
-
+from taoloop.core.text import lazy_pattern
 from taoloop.core.words import split_ending
 
 
@@ -88,15 +87,15 @@ NOUN_ACTS = {
 """Nouns that name an act."""
 
 PHRASE_VERBS = (
-    (re.compile(r"\bset(?:ting)? up\b"), "setup"),
-    (re.compile(r"\bcall(?:ing)? (?:it |this |that |them )?off\b"), "cancel"),
-    (re.compile(r"\bget(?:ting)? rid of\b|\bthrow(?:ing)? (?:it |them )?(?:away|out)\b"), "delete"),
-    (re.compile(r"\bhand(?:ing)? (?:it |them )?in\b"), "handin"),
-    (re.compile(r"\bpay(?:ing)? (?:(?:it|them|him|her) )?back\b"), "refund"),
-    (re.compile(r"\bpush(?:ing)? (?:it |them )?back\b|\bput(?:ting)? off\b"), "postpone"),
-    (re.compile(r"\bsend(?:ing)? (?:(?:it|them|him|her) )?back\b"), "return"),
-    (re.compile(r"\bmake (?:sure|certain)\b"), "ensure"),
-    (re.compile(r"\bstanding orders?\b|\bdirect debits?\b"), "payment"),
+    (lazy_pattern(r"\bset(?:ting)? up\b"), "setup"),
+    (lazy_pattern(r"\bcall(?:ing)? (?:it |this |that |them )?off\b"), "cancel"),
+    (lazy_pattern(r"\bget(?:ting)? rid of\b|\bthrow(?:ing)? (?:it |them )?(?:away|out)\b"), "delete"),
+    (lazy_pattern(r"\bhand(?:ing)? (?:it |them )?in\b"), "handin"),
+    (lazy_pattern(r"\bpay(?:ing)? (?:(?:it|them|him|her) )?back\b"), "refund"),
+    (lazy_pattern(r"\bpush(?:ing)? (?:it |them )?back\b|\bput(?:ting)? off\b"), "postpone"),
+    (lazy_pattern(r"\bsend(?:ing)? (?:(?:it|them|him|her) )?back\b"), "return"),
+    (lazy_pattern(r"\bmake (?:sure|certain)\b"), "ensure"),
+    (lazy_pattern(r"\bstanding orders?\b|\bdirect debits?\b"), "payment"),
 )
 """What two words say together, as one."""
 

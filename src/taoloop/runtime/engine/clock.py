@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -29,9 +29,9 @@ class SystemClock:
 
 def new_run_id(now: float) -> str:
     """A fresh run id: the time, for people and for sorting, and 32 random bits."""
-    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{os.urandom(4).hex()}"
 
 
 def new_nonce() -> str:
     """A fresh nonce for the frames around untrusted text of one run."""
-    return secrets.token_hex(6)
+    return os.urandom(6).hex()
