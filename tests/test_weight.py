@@ -33,10 +33,40 @@ def test_the_main_names_load_nothing_heavy() -> None:
     assert loaded_by("from taoloop import Agent, tool") & set(HEAVY) == set()
 
 
+def test_the_main_names_load_no_runtime() -> None:
+    """Neither the events nor the word tables of policies nor the dialects: the first run loads them."""
+    modules = {name for name in loaded_by("from taoloop import Agent, tool") if name.startswith("taoloop")}
+    packages = {name.split(".")[1] for name in modules if "." in name}
+    assert packages == {"core", "errors", "models", "moved_modules", "runtime", "tools"}
+    assert len(modules) <= 30
+    assert "taoloop.core.events" not in modules
+
+
+def test_the_main_names_load_no_more_of_pydantic_than_its_own() -> None:
+    own = loaded_by("from pydantic import BaseModel, TypeAdapter")
+    extra = {name for name in loaded_by("from taoloop import Agent, tool") - own if name.startswith("pydantic.")}
+    assert extra == set()
+
+
+def test_the_runtime_compiles_no_pattern_at_its_import() -> None:
+    """Patterns are compiled at their first use (`taoloop.core.text.lazy_pattern`)."""
+    code = (
+        "import re\n"
+        "compiled, compile_now = [], re.compile\n"
+        "def counted(pattern, flags=0):\n"
+        "    compiled.append(sys._getframe(1).f_globals['__name__'])\n"
+        "    return compile_now(pattern, flags)\n"
+        "re.compile = counted\n"
+        "import taoloop.runtime.agent_runs\n"
+        "assert [name for name in compiled if name.startswith('taoloop')] == []"
+    )
+    assert "taoloop.policy.intent.vocabulary" in loaded_by(code)
+
+
 def test_importing_does_nothing_but_import() -> None:
     """No thread, no file, no environment is touched."""
-    code = "import threading, taoloop.runtime.agent\nassert threading.active_count() == 1"
-    assert "taoloop.runtime.agent" in loaded_by(code)
+    code = "import threading, taoloop.runtime.agent_runs\nassert threading.active_count() == 1"
+    assert "taoloop.runtime.runner" in loaded_by(code)
 
 
 def test_an_in_memory_run_loads_no_database_and_no_client() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import re
+from importlib import import_module
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +16,7 @@ from taoloop.core.text import (
     TextCatalog,
     estimate_tokens,
     language_of,
+    lazy_pattern,
     message_tokens,
     truncate_to_tokens,
 )
@@ -83,3 +88,27 @@ def test_the_beginning_of_a_text_has_at_most_so_many_tokens_and_no_fewer_than_fi
     assert text.startswith(kept)
     assert estimate_tokens(kept) <= most
     assert kept == text or estimate_tokens(text[: len(kept) + 1]) > most
+
+
+def test_a_lazy_pattern_is_compiled_at_its_first_use() -> None:
+    unbalanced = lazy_pattern("(")
+    assert unbalanced.pattern == "("
+    with pytest.raises(re.error):
+        unbalanced.search("x")
+
+
+def test_a_lazy_pattern_has_the_methods_of_a_compiled_one() -> None:
+    pattern = lazy_pattern("a+", re.IGNORECASE)
+    assert pattern.findall("aAb aa") == ["aA", "aa"]
+    assert pattern.sub("-", "bab") == "b-b"
+    assert pattern.fullmatch("AA") is not None
+    assert pattern.flags & re.IGNORECASE
+
+
+def test_every_lazy_pattern_of_the_runtime_compiles() -> None:
+    import_module("taoloop.runtime.agent_runs")
+    patterns = [pattern for pattern in gc.get_objects() if type(pattern) is type(lazy_pattern("x"))]
+    assert len(patterns) > 200
+    for pattern in patterns:
+        if pattern.pattern != "(":  # that of the test above
+            pattern.match("")

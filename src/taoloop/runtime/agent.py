@@ -1,41 +1,36 @@
-"""The agent as a user holds it: settings, and what one can do with them."""
+"""The agent as a user holds it: settings, and what one can do with them.
+
+A thin facade: the runtime behind it (events, policies, dialects, the runner) is loaded by the first run, so that an
+import of the main names costs little (`benchmarks/weight.py`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.cards.tool_card import Tier
-from taoloop.core.events import Event, RunStarted
-from taoloop.core.limits import Limits
-from taoloop.core.message import Delta, Message
-from taoloop.core.redaction.redactor import Redactor
-from taoloop.core.text import replace_surrogates
-from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError
-from taoloop.models.base import DeltaListener
 from taoloop.runtime.agent_settings import AgentSettings
-from taoloop.runtime.agent_setup import as_tuple, is_text, with_limits
-from taoloop.runtime.approvals.request import Approver
-from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.chat import Chat, has_untrusted_turns, load_history
-from taoloop.runtime.engine.clock import new_nonce, new_run_id
-from taoloop.runtime.print_listener import listeners
-from taoloop.runtime.result import Result
-from taoloop.runtime.run_lock import require_resumable
-from taoloop.runtime.runner import Listener
 from taoloop.runtime.sync import require_asyncio, run_sync
-from taoloop.tools.tool import Tool
-from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from taoloop.core.agent_spec import AgentSpec
+    from taoloop.core.cards.tool_card import Tier
+    from taoloop.core.events import Event
+    from taoloop.core.limits import Limits
+    from taoloop.core.message import Delta, Message
+    from taoloop.models.base import DeltaListener
     from taoloop.runtime.after.recovery import Recovered
     from taoloop.runtime.after.undo import UndoResult
+    from taoloop.runtime.approvals.request import Approver
+    from taoloop.runtime.bound_agent import BoundAgent
+    from taoloop.runtime.chat import Chat
+    from taoloop.runtime.result import Result
+    from taoloop.runtime.runner import Listener
+    from taoloop.tools.tool import Tool
+    from taoloop.tools.toolbox import Toolbox
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,34 +74,22 @@ class Agent(AgentSettings):
             JournalError: the journal cannot keep the trace.
             ScriptUnused: the run completed, but its scripted model has replies left.
         """
-        if not is_text(task):
-            raise ConfigError(f"The task is {task!r}.", hint="Say in a text what the agent should do.")
-        bound = bind(self)
-        spec = with_limits(bound.spec_for(task), limits, max_steps)
-        if allow is not None:
-            spec = replace(spec, tools=bound.toolbox.allow([*allow, *bound.paging_tools]).cards)
-        if after is not None and history:
-            raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
-        async with bound.open_journal() as journal:
-            if self.recover_on_start:
-                from taoloop.runtime.after.recovery import recover_on_start  # noqa: PLC0415  # few programs need it
+        from taoloop.runtime.agent_runs import start_run  # noqa: PLC0415  # loads the runtime
 
-                await recover_on_start(self, journal)
-            untrusted = has_untrusted_turns(history, handles=bound.hides_observations)
-            if after is not None:
-                history, untrusted = await load_history(journal, after, handles=bound.hides_observations)
-            started = RunStarted(
-                task=replace_surrogates(task),
-                agent=spec,
-                nonce=new_nonce(),
-                history=tuple(history),
-                parent=parent,
-                after=after,
-                tainted=untrusted,
-            )
-            trace = Trace(run_id or new_run_id(self.clock.now()))
-            listener = listeners(verbose, on_event)
-            return await bound.start(journal, trace, started, listener=listener, on_delta=on_delta)
+        return await start_run(
+            self,
+            task,
+            max_steps=max_steps,
+            limits=limits,
+            allow=allow,
+            history=history,
+            after=after,
+            run_id=run_id,
+            parent=parent,
+            verbose=verbose,
+            on_event=on_event,
+            on_delta=on_delta,
+        )
 
     async def resume(
         self,
@@ -132,27 +115,25 @@ class Agent(AgentSettings):
             UnknownName: this agent lacks a tool of the run.
             ConfigError: a tool of the run has a stricter tier now.
         """
-        bound = bind(self)
-        async with bound.open_journal() as journal:
-            trace = Trace(run_id, await journal.load(run_id))
-            require_resumable(trace, bound.toolbox)
-            limited = with_limits(replace(trace.agent, limits=trace.limits), limits, max_steps).limits
-            return await bound.continue_run(
-                journal,
-                trace,
-                limits=limited,
-                approved_tiers=approved_tiers,
-                listener=listeners(verbose, on_event),
-                on_delta=on_delta,
-                at=len(trace),
-                take_over=take_over,
-            )
+        from taoloop.runtime.agent_runs import resume_run  # noqa: PLC0415  # loads the runtime
+
+        return await resume_run(
+            self,
+            run_id,
+            max_steps=max_steps,
+            limits=limits,
+            approved_tiers=approved_tiers,
+            take_over=take_over,
+            verbose=verbose,
+            on_event=on_event,
+            on_delta=on_delta,
+        )
 
     async def recover(self, *, on_recovered: Callable[[Recovered], None] | None = None) -> list[Recovered]:
         """Resume the runs of this agent that dead processes left in its journal (`taoloop.recover`)."""
         from taoloop.runtime.after.recovery import recover  # noqa: PLC0415  # few programs need it
 
-        async with bind(self).open_journal() as journal:
+        async with self._bound_agent.open_journal() as journal:
             return await recover(journal, [self], on_recovered=on_recovered)
 
     async def fork(
@@ -176,25 +157,20 @@ class Agent(AgentSettings):
             RunNotFound: the journal has no such run.
             ConfigError: there is no such step, or the edit does not fit.
         """
-        from taoloop.runtime.after.fork import store_fork  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.runtime.agent_runs import fork_run  # noqa: PLC0415  # loads the runtime
 
-        bound = bind(self)
-        tiers = as_tuple(self.approved_tiers) if approved_tiers is None else approved_tiers
-        async with bound.open_journal() as journal:
-            trace = await store_fork(
-                journal,
-                run_id,
-                at=at,
-                edit=edit,
-                now=self.clock.now(),
-                limits=limits,
-                max_steps=max_steps,
-                approved_tiers=tiers,
-                strategy=bound.strategy,
-                check=partial(require_resumable, toolbox=bound.toolbox),
-                redactor=bound.redactor if self.redact else Redactor(patterns=False),
-            )
-            return await self.resume(trace.run_id, verbose=verbose, on_event=on_event, on_delta=on_delta)
+        return await fork_run(
+            self,
+            run_id,
+            at=at,
+            edit=edit,
+            max_steps=max_steps,
+            limits=limits,
+            approved_tiers=approved_tiers,
+            verbose=verbose,
+            on_event=on_event,
+            on_delta=on_delta,
+        )
 
     async def undo(
         self,
@@ -220,7 +196,7 @@ class Agent(AgentSettings):
         """
         from taoloop.runtime.after.undo import approved_by, undo  # noqa: PLC0415  # loads the schema machinery
 
-        async with bind(self).open_journal() as journal:
+        async with self._bound_agent.open_journal() as journal:
             return await undo(
                 self,
                 journal,
@@ -235,6 +211,8 @@ class Agent(AgentSettings):
 
     def chat(self, after: str | None = None) -> Chat:
         """A conversation: each run sees the tasks and answers of those before it, from the run `after` on."""
+        from taoloop.runtime.chat import Chat  # noqa: PLC0415  # loads the runtime
+
         return Chat(self, after)
 
     def as_tool(
@@ -306,9 +284,15 @@ class Agent(AgentSettings):
     # What the agent is made of
 
     @property
+    def _bound_agent(self) -> BoundAgent:
+        from taoloop.runtime.bound_agent import bind  # noqa: PLC0415  # loads the runtime
+
+        return bind(self)
+
+    @property
     def toolbox(self) -> Toolbox:
         """The tools of this agent by name, with `read_observation` beside them for long outputs, or `ask_about`."""
-        return bind(self).toolbox
+        return self._bound_agent.toolbox
 
     def spec_for(self, task: str) -> AgentSpec:
         """The agent as plain data, in the language of `task`.
@@ -316,11 +300,11 @@ class Agent(AgentSettings):
         Raises:
             ConfigError: a name is unknown, a prompt file is unusable.
         """
-        return bind(self).spec_for(task)
+        return self._bound_agent.spec_for(task)
 
     async def close(self) -> None:
         """Close connections: those of a model that was named by its spec, and of the agents among the tools."""
-        await bind(self).close()
+        await self._bound_agent.close()
 
     async def _in_own_loop(self, running: Coroutine[Any, Any, Result]) -> Result:
         """Close the connections of the models, which belong to this loop, before the loop ends."""

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from taoloop.core.cards.tool_card import Tier
 from taoloop.core.limits import Limits
-from taoloop.core.policy import Policy, Profile
-from taoloop.journals.base import Journal
-from taoloop.models.base import Model
-from taoloop.models.scripted import Reply
 from taoloop.models.settings import Rate, Retry
-from taoloop.policy import CodeRule
-from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.engine.clock import Clock, SystemClock
-from taoloop.strategies import Strategy
-from taoloop.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from taoloop.core.cards.tool_card import Tier
+    from taoloop.core.policy import Policy, Profile
+    from taoloop.journals.base import Journal
+    from taoloop.models.base import Model
+    from taoloop.models.scripted import Reply
+    from taoloop.policy import CodeRule
+    from taoloop.runtime.approvals.request import Approver
+    from taoloop.strategies import Strategy
+    from taoloop.tools.tool import Tool
 
 AUTO = "auto"
 """The value of `language` that follows the task."""
