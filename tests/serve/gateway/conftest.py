@@ -19,6 +19,7 @@ from tests.serve.gateway.judging import Judge
 from taoloop import Agent, MemoryJournal
 from taoloop.core.trace import Trace
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
+from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas
 from taoloop.serve.gateway.server import IDLE_TIMEOUT_S, GatewayServer
 
@@ -219,7 +220,7 @@ class Running:
     journal: Any
     process: GatewayServer
     loop: asyncio.AbstractEventLoop
-    logged: list[Any] = field(default_factory=list)
+    logged: list[RequestRecord] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
     def end(self, *, at_once: bool = False) -> None:
@@ -249,7 +250,7 @@ def gateway(
     judge = Judge()
     journal = journal if journal is not None else MemoryJournal()
     config = replace(config, port=0)
-    logged: list[Any] = []
+    logged: list[RequestRecord] = []
     said: list[str] = []
 
     async def main(stop: asyncio.Event, tell: Callable[[Any], None]) -> None:
@@ -258,7 +259,7 @@ def gateway(
             journal,
             load=load or (lambda: config),
             quotas=Quotas(config.limits),
-            on_request=lambda visit, status: logged.append((visit, status)),
+            on_request=logged.append,
             say=said.append,
             idle_timeout_s=idle_s,
         )

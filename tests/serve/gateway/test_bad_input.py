@@ -29,6 +29,7 @@ from tests.serve.gateway.test_chat import CLIENT_TOOL, _closed, agent, ask, clie
 
 from taoloop.serve.gateway.config.model import ServerLimits
 from taoloop.serve.gateway.http.http_io import EventStream
+from taoloop.serve.gateway.observe.request_log import RequestRecord
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 
@@ -522,7 +523,7 @@ def test_a_model_that_fails_in_the_middle_of_a_stream_ends_it_with_an_error(
         assert told.value.code is None or told.value.code.startswith("model_"), told.value.code
         assert "odel" in told.value.message
         assert "sk-upstream" not in f"{told.value} {told.value.body} {caplog.text}"
-        assert visits(running)[0].error is not None
+        assert records(running)[0].error
         assert running.traces()[0].status == "model_failed"
 
 
@@ -576,12 +577,12 @@ def test_a_connection_that_brings_no_header_is_closed() -> None:
         assert speak(running) == b""
 
 
-def visits(running: Running) -> list[Any]:
+def records(running: Running) -> list[RequestRecord]:
     """The requests that were answered, once there is one."""
     until = time.monotonic() + 10
     while not running.logged and time.monotonic() < until:
         threading.Event().wait(0.02)
-    return [visit for visit, _ in running.logged]
+    return running.logged
 
 
 def ended(running: Running) -> str:

@@ -37,7 +37,7 @@ def running_now(running: Running) -> tuple[float, int]:
         page = connection.getresponse().read().decode()
     found = re.findall(r"^taoloop_runs_under_way (\S+)$", page, re.MULTILINE)
     assert found, page
-    return float(found[0]), running.process._quotas.active_runs  # no view of it
+    return float(found[0]), running.process.gateway.snapshot.accounts.quotas.active_runs
 
 
 def sent(running: Running, body: Any, *, whole: bool = True) -> socket.socket:

@@ -50,8 +50,8 @@ def logged(bench: Bench, *requests: tuple[Any, dict[str, str]]) -> list[dict[str
         for body, headers in requests:
             post(running, body, **({"Authorization": f"Bearer {secret}"} | headers))
         health(running)
-    for visit, status in running.logged:
-        bench.log.request(visit, status)
+    for record in running.logged:
+        bench.log.request(record)
     assert secret not in bench.text
     return bench.lines if bench.text.startswith("{") else []
 
@@ -91,8 +91,8 @@ def test_a_path_that_nothing_has_is_a_line_and_counted_without_the_path() -> Non
         connection.request("GET", "/metrics")
         page = connection.getresponse().read().decode()
         connection.close()
-    for visit, status in running.logged:
-        bench.log.request(visit, status)
+    for record in running.logged:
+        bench.log.request(record)
     assert "s3cret" not in bench.text + page
     shown = [(line["request_id"], line["route"], line["status"], line["error"]) for line in bench.lines]
     assert shown == [("r-1", "other", 404, "unknown_url"), ("r-1", "other", 405, "method_not_allowed")]

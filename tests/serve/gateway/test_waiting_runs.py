@@ -409,7 +409,8 @@ def test_what_goes_on_by_itself_is_measured_and_traced_as_what_a_client_asks_for
     with upstream(NOTE, "Done.") as server, gateway(config_of(agent(server, tools=[send_note]))) as running:
         client(running).chat.completions.create(model="assistant", messages=ask("Say hello."))
         [trace] = running.traces()
-        running.process.gateway.snapshot.telemetry = bench.telemetry
+        snapshot = running.process.gateway.snapshot
+        snapshot.accounts = replace(snapshot.accounts, telemetry=bench.telemetry)
         body = {"decision": "approve", "call_id": next(iter(trace.pending))}
         assert post(running, body, path=f"/v1/runs/{trace.run_id}/approvals")[0] == 200
         while running.traces()[0].status != "completed" or len(bench.spans) < 3:

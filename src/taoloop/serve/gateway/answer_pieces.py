@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
 
 from taoloop.core.events import Event, ModelReplied
 from taoloop.core.message import Delta
 from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, unsent_suffix
+
+if TYPE_CHECKING:
+    from taoloop.serve.gateway.run_request import RunRequest
 
 _BREAK = "\n\n"
 
@@ -28,6 +32,17 @@ class AnswerPieces:
         self._current = ""  # of the reply that is being written
         self._rejected = ""  # of the reply before it, where that could not be read; it may be the answer all the same
         self._before = ""  # what is still to be sent of a text that is no part of the answer, and an empty line
+
+    @classmethod
+    def of(cls, run_request: RunRequest, stops: Sequence[str] = ()) -> Self:
+        """The pieces of the answer to this request."""
+        agent = run_request.served.agent
+        return cls(
+            dialect=agent.spec_for(run_request.task).dialect,
+            tools_offered=bool(agent.toolbox.cards) or bool(run_request.tools),
+            hold_back=run_request.answer_is_held_back,
+            stops=stops,
+        )
 
     @property
     def is_cut(self) -> bool:

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
+from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised, error_for_exception
 from taoloop.serve.gateway.http.cors import enable_cors
 from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
-from taoloop.serve.gateway.request_context import RequestContext, error_for_exception
+from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.routes.chat import chat_completions
 from taoloop.serve.gateway.routes.openapi_document import openapi_document
 from taoloop.serve.gateway.routes.responses import responses
 from taoloop.serve.gateway.routes.runs import answer_run, get_run
 
 if TYPE_CHECKING:
+    from taoloop.serve.gateway.observe.request_log import RequestRecord
     from taoloop.serve.gateway.snapshot import ConfigSnapshot
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -30,30 +31,31 @@ Handler = Callable[[RequestContext], Awaitable[web.StreamResponse]]
 
 
 class Gateway:
-    """The application. `standing` is what the next request gets; `is_ready` is what `/readyz` says.
+    """The application.
 
-    `knows_origins`: pages of other origins can be allowed. Where the first configuration names none, nothing is spent
-    on that, and a later one cannot bring it in.
+    Args:
+        snapshot: The configuration that the next request gets; it is replaced when the files change.
+        on_request: Called with the record of each request when it is over.
     """
 
     def __init__(
-        self, snapshot: ConfigSnapshot, on_request: Callable[[RequestContext, int], None] = lambda _visit, _status: None
+        self, snapshot: ConfigSnapshot, on_request: Callable[[RequestRecord], None] = lambda _record: None
     ) -> None:
         self.snapshot, self._on_request = snapshot, on_request
-        self.is_ready = False
+        self.is_ready = False  # what `/readyz` says
         self._active: dict[asyncio.Task[Any] | None, RequestContext] = {}
         self.app = web.Application(middlewares=[self._in_openai_form])
         for method, path, handler in ROUTES:
             handle = self._request_handler(path, handler)
             self.app.router.add_route(method, path, handle)
-            if method == "GET":  # what watches a server often asks for no body (RFC 9110, section 9.1)
+            if method == "GET":  # monitors often ask for no body (RFC 9110, section 9.1)
                 self.app.router.add_route("HEAD", path, handle)
-        self.cors_enabled = bool(snapshot.config.allow_origins)
+        self.cors_enabled = bool(snapshot.config.allow_origins)  # where it is off nothing is spent on it
         if self.cors_enabled:
             enable_cors(self.app, lambda: self.snapshot.config.allow_origins)
 
     def cancel_requests(self) -> None:
-        """Stop all that is under way, now; its clients are told so."""
+        """Stop all active requests now; their clients are told so."""
         for task, context in self._active.items():
             if task is not None:
                 context.is_shut_down = True
@@ -62,40 +64,26 @@ class Gateway:
     def _request_handler(self, route: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             snapshot = self.snapshot
-            context = RequestContext(request, snapshot, _request_id(request))
-            context.is_ready = self.is_ready
+            context = RequestContext(request, snapshot, _request_id(request), is_ready=self.is_ready)
             snapshot.enter()
             task = asyncio.current_task()
             self._active[task] = context
-            status = 499  # the client is gone
+            status = 499  # the client has left
             try:
-                response = await self._respond(context, handler)
+                response = await _respond(context, handler)
                 status = response.status
                 return response
             finally:
-                snapshot.metrics.request(route, status, time.perf_counter() - context.started_at)
-                self._on_request(context, status)
+                self._finish(context, route, status)
                 self._active.pop(task, None)
                 await snapshot.leave()
 
         return handle
 
-    async def _respond(self, context: RequestContext, handler: Handler) -> web.StreamResponse:
-        try:
-            return await handler(context)
-        except ApiErrorRaised as error:
-            context.record_error(error.error)
-            return error_response(error.error, context.response_headers)
-        except (web.HTTPException, ConnectionError):
-            raise
-        except asyncio.CancelledError:
-            if not context.is_shut_down:
-                raise
-            refusal = context.shutdown_error()
-        except Exception as error:  # noqa: BLE001  # a bug must not take the reason to the client
-            refusal = error_for_exception(error, context.request_id)
-        context.record_error(refusal)
-        return error_response(refusal, context.response_headers)
+    def _finish(self, context: RequestContext, route: str, status: int) -> None:
+        record = context.finish(status)
+        context.snapshot.accounts.metrics.request(route, status, record.seconds)
+        self._on_request(record)
 
     @web.middleware
     async def _in_openai_form(
@@ -107,15 +95,31 @@ class Gateway:
         except ApiErrorRaised as error:
             return error_response(error.error)
         except web.HTTPException as error:
-            refusal = _routing_error(request, error)
+            api_error = _routing_error(request, error)
             headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-            if request.match_info.http_exception is None:  # it has come to a route, which tells of it
-                return error_response(refusal, headers)
+            if request.match_info.http_exception is None:  # it has reached a route, which logs it
+                return error_response(api_error, headers)
             context = RequestContext(request, self.snapshot, _request_id(request))
-            context.record_error(refusal)
-            self.snapshot.metrics.request(OTHER_LABEL, refusal.status, time.perf_counter() - context.started_at)
-            self._on_request(context, refusal.status)
-            return error_response(refusal, context.response_headers | headers)
+            context.record_error(api_error)
+            self._finish(context, OTHER_LABEL, api_error.status)
+            return error_response(api_error, context.response_headers | headers)
+
+
+async def _respond(context: RequestContext, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(context)
+    except ApiErrorRaised as error:
+        api_error = error.error
+    except (web.HTTPException, ConnectionError):
+        raise
+    except asyncio.CancelledError:
+        if not context.is_shut_down:
+            raise
+        api_error = context.absorb_shutdown()
+    except Exception as error:  # noqa: BLE001  # a bug must not take its message to the client
+        api_error = error_for_exception(error, context.record.request_id)
+    context.record_error(api_error)
+    return error_response(api_error, context.response_headers)
 
 
 def error_response(error: ApiError, headers: dict[str, str] | None = None) -> web.Response:
@@ -190,7 +194,7 @@ async def readyz(context: RequestContext) -> web.Response:
 
 async def metrics(context: RequestContext) -> web.Response:
     """`GET /metrics`, for Prometheus."""
-    page, content_type = context.snapshot.metrics.expose(context.request.headers.get("accept", ""))
+    page, content_type = context.snapshot.accounts.metrics.expose(context.request.headers.get("accept", ""))
     return web.Response(body=page, headers={"Content-Type": content_type})
 
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from taoloop.core.trace import Trace
 from taoloop.errors import Refused, TaoError
 from taoloop.runtime.approvals.questions import unanswered_calls
-from taoloop.runtime.bound_agent import bind
 from taoloop.serve.gateway.client_tools import open_client_calls
-from taoloop.serve.gateway.run_service import RunRequest
+from taoloop.serve.gateway.run_request import RunRequest
 
 if TYPE_CHECKING:
-    from taoloop.core.events import Event
     from taoloop.journals.base import RunRow
     from taoloop.serve.gateway.snapshot import ConfigSnapshot
 
@@ -101,46 +98,30 @@ class AutoResumer:
             return
         if any(map(_is_open, traces)) or outer.paused is None or open_client_calls(outer):
             return
-        task = self._tasks[run_id] = asyncio.create_task(self._drive(outer, dict(started.labels)))
+        task = self._tasks[run_id] = asyncio.create_task(self._drive(run_id, started.labels))
         task.add_done_callback(lambda _: self._tasks.pop(run_id, None))
 
-    async def _drive(self, trace: Trace, labels: dict[str, str]) -> None:
-        snapshot, run_id, started_at = self._snapshot(), trace.run_id, time.perf_counter()
+    async def _drive(self, run_id: str, labels: Mapping[str, str]) -> None:
+        snapshot = self._snapshot()
         served = snapshot.config.agents.get(labels.get("agent", ""))
         key = next((key for key in snapshot.config.keys if key.name == labels["key"]), None)
         may_use_agent = key is not None and (not key.agents or labels.get("agent") in key.agents)
         if served is None or (snapshot.config.keys and not may_use_agent):
-            _LOG.warning("run %s was answered; its key or agent is served no more, so it is left: tao resume", run_id)
+            _LOG.warning(
+                "run %s was answered; its key or agent is no longer served, so it stays waiting: tao resume", run_id
+            )
             return
         run_request = RunRequest(served=served, run=run_id, owner=labels["key"])
-        try:
-            quota_use = snapshot.quotas.enter(key)
-        except Refused:  # there is no place now; it is tried again at the next look
-            self._event_counts.pop(run_id, None)
-            return
         snapshot.enter()
-        model = bind(served.agent).model.spec
-        run_metrics = snapshot.metrics.run(served.name, [tool.name for tool in served.agent.toolbox], model)
-        telemetry = snapshot.telemetry
-        spans = telemetry.run(served.name, model=model, run_id=run_id) if telemetry is not None else None
-        status, final_trace = "failed", None
-
-        def on_event(event: Event) -> None:
-            quota_use.on_event(event)
-            run_metrics.on_event(event)
-            if spans is not None:
-                spans.on_event(event)
-
         try:
-            with quota_use:
-                response = await snapshot.service.answer(run_request, run_id, on_event=on_event)
-                status, final_trace = str(response.agent["status"]), response.trace
-        except Exception as error:  # noqa: BLE001  # nobody waits for it: it is told here, and stays to be resumed
-            _LOG.warning("run %s was answered and cannot go on: %s", run_id, error)
+            with snapshot.accounts.record_run(served, key, run_id) as recorder:
+                response = await snapshot.service.answer(run_request, run_id, on_event=recorder.on_event)
+                recorder.record_end(response.status, response.trace)
+        except Refused:  # there is no place now; the next scan tries again
+            self._event_counts.pop(run_id, None)
+        except Exception as error:  # noqa: BLE001  # no client waits for it: it is logged, and can still be resumed
+            _LOG.warning("run %s was answered and cannot be resumed: %s", run_id, error)
         finally:
-            run_metrics.end(status, time.perf_counter() - started_at, final_trace)
-            if spans is not None:
-                spans.end(status, final_trace)
             await snapshot.leave()
 
     def _warn_once(self, warning: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.events import Finished
-from taoloop.errors import ModelRequestRefused, TaoError
+from taoloop.errors import JournalError, JournalFull, JournalLocked, ModelRequestRefused, Refused, TaoError
 from taoloop.models.registry import OFFLINE
+
+_LOG = logging.getLogger("taoloop.gateway")
 
 INVALID = "invalid_request_error"
 LIMITED = "rate_limit_error"
@@ -110,3 +113,28 @@ def error_for_failed_run(finished: Finished, run_id: str, model: str = "") -> Ap
         code=codes.get(code, "model_unreadable" if code == "unreadable" else code),
         retry_after_s=RETRY_AFTER_S if status == 429 else None,
     )
+
+
+_QUOTA_CODES = {"runs": "server_busy", "requests": "rate_limit_exceeded", "tokens": "rate_limit_exceeded"}
+
+
+def error_for_exceeded_quota(error: Refused) -> ApiError:
+    """What a client is told that has used up its quota, or finds no place for its run."""
+    code = _QUOTA_CODES.get(error.why, "insufficient_quota")
+    return ApiError(status=429, message=error.message, kind=LIMITED, code=code, retry_after_s=error.retry_after_s)
+
+
+_JOURNAL_RETRY_S = 5.0
+
+
+def error_for_exception(error: Exception, request_id: str) -> ApiError:
+    """What a client is told of a bug or a broken journal: where to look, and nothing else. The log has all of it."""
+    if not isinstance(error, TaoError):
+        _LOG.error("request %s failed", request_id, exc_info=error)
+    else:
+        _LOG.error("request %s: %s: %s", request_id, type(error).__name__, error)
+    if isinstance(error, (JournalLocked, JournalFull)) or type(error) is JournalError:
+        message = f"The server cannot keep its runs at the moment; its log has the reason under {request_id}."
+        return ApiError(status=503, message=message, kind=SERVER, code=error.code, retry_after_s=_JOURNAL_RETRY_S)
+    message = f"The server failed; its log has the reason under {request_id}."
+    return ApiError(status=500, message=message, kind=SERVER, code="internal_error")

@@ -1,19 +1,92 @@
-"""What a chat request wants: a new run, or to go on with one that waits."""
+"""What a request wants: a new run, or to continue one that waits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from taoloop.core.message import Message
 from taoloop.core.text import language_of
 from taoloop.serve.gateway.chat_approval import ApprovalReply, parse_approval_reply, parse_waiting_run
 from taoloop.serve.gateway.chat_messages import InvalidMessages, parse_messages
 from taoloop.serve.gateway.client_tools import apply_tool_choice, parse_call_id
 from taoloop.serve.gateway.config.model import ApiKey, ServedAgent
 from taoloop.serve.gateway.errors import DENIED, ApiError, ApiErrorRaised, invalid, invalid_field, missing
-from taoloop.serve.gateway.run_service import RunRequest
-from taoloop.serve.gateway.schema.chat import ChatMessage, ChatRequest
+from taoloop.serve.gateway.schema.chat import ChatMessage, ChatRequest, ClientTool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What one request wants of an agent, whichever API it came by.
+
+    Either it starts a run for `task`, or it continues `run`, which waits for tool results or for an approval.
+    """
+
+    served: ServedAgent
+    """The agent that answers."""
+
+    task: str = ""
+    """The question that a new run is to answer."""
+
+    history: tuple[Message, ...] = ()
+    """The conversation before the task, as the client sent it."""
+
+    system: str = ""
+    """The client's own instructions; they are added to those of the agent."""
+
+    after: str | None = None
+    """An earlier run whose conversation the new one continues."""
+
+    run: str | None = None
+    """The waiting run that is continued; None: a new run."""
+
+    tool_results: Mapping[str, str] = field(default_factory=dict)
+    """Results of the client's own tools by call id, for the run that waits for them."""
+
+    approval: ApprovalReply | None = None
+    """The person's reply, for the run that waits for it."""
+
+    temperature: float | None = None
+    """Sampling temperature; None leaves the agent's."""
+
+    top_p: float | None = None
+    """Nucleus sampling; None leaves the agent's."""
+
+    token_limit: int | None = None
+    """The longest reply of the model, in tokens; None leaves the agent's."""
+
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema that the answer must fit; None: a text."""
+
+    schema_param: str = "response_format.json_schema.schema"
+    """The field of the request that the schema came from, for error messages."""
+
+    tools: tuple[ClientTool, ...] = ()
+    """The client's own tools that are offered to the model."""
+
+    tool_param: str = "tools[{}].function"
+    """The field of the request that the tool with this index came from, for error messages."""
+
+    must_call: bool = False
+    """Whether one of the client's tools must be called before there is an answer."""
+
+    one_call: bool = False
+    """Whether an answer shows one call of the client's tools at a time."""
+
+    fallback: RunRequest | None = None
+    """The new run to start instead, where the request offers tools that the waiting run does not know."""
+
+    owner: str = ""
+    """The name of the client's key. Nobody can continue a run of another key."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The labels of the new run: where it came from."""
+
+    @property
+    def answer_is_held_back(self) -> bool:
+        """Whether nothing can be sent before the run ends, because the answer is checked or rewritten first."""
+        return self.schema is not None or self.served.reshape is not None or self.must_call
 
 
 def continue_message(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from taoloop.serve.gateway.app import Gateway
 from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.http.bad_connections import GatewayRunner, QuietConnectionLog
 from taoloop.serve.gateway.observe.metrics import Metrics
+from taoloop.serve.gateway.observe.run_recorder import RunAccounts
 from taoloop.serve.gateway.quotas import Quotas
 from taoloop.serve.gateway.snapshot import ConfigSnapshot
 from taoloop.serve.gateway.unpriced_budgets import unenforceable_budgets
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from taoloop.journals.base import Journal
     from taoloop.serve.gateway.config.model import GatewayConfig
     from taoloop.serve.gateway.observe.otel import Telemetry
-    from taoloop.serve.gateway.request_context import RequestContext
+    from taoloop.serve.gateway.observe.request_log import RequestRecord
 
 _LOG = logging.getLogger("taoloop.gateway")
 
@@ -77,12 +78,12 @@ class GatewayServer:
         load: Callable[[], GatewayConfig],
         quotas: Quotas,
         telemetry: Telemetry | None = None,
-        on_request: Callable[[RequestContext, int], None] = lambda _visit, _status: None,
+        on_request: Callable[[RequestRecord], None] = lambda _record: None,
         say: Callable[[str], None] = _LOG.warning,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
     ) -> None:
         self._journal, self._load, self._say, self._idle_timeout_s = journal, load, say, idle_timeout_s
-        self._quotas, self._metrics, self._telemetry = quotas, Metrics(), telemetry
+        self._accounts = RunAccounts(quotas=quotas, metrics=Metrics(), telemetry=telemetry)
         self.gateway = Gateway(self._new_snapshot(config), on_request)
         self.stop, self.hurry = asyncio.Event(), asyncio.Event()
         self._reload = asyncio.Event()
@@ -196,13 +197,13 @@ class GatewayServer:
         except Exception as error:  # noqa: BLE001  # whatever it is must not end the server, nor all later changes
             if not isinstance(error, (TaoError, OSError)):
                 _LOG.exception("the configuration could not be read")
-            self._metrics.reloaded(ok=False)
+            self._accounts.metrics.reloaded(ok=False)
             self._files = tuple(dict.fromkeys((*old.config.files, *stamps)))  # what is mended may be a new one
             self._say(f"The changed configuration is not used; the one before it goes on: {error}")
             return stamps
-        self._quotas.update_limits(config.limits)
+        self._accounts.quotas.update_limits(config.limits)
         self.gateway.snapshot, self._files = new, config.files
-        self._metrics.reloaded(ok=True)
+        self._accounts.metrics.reloaded(ok=True)
         address_changed = (config.host, config.port) != (old.config.host, old.config.port)
         notes = " Another address takes a restart." if address_changed else ""
         notes += " Another `db` takes a restart." if config.db != old.config.db else ""
@@ -221,7 +222,7 @@ class GatewayServer:
             self._say(warning)
 
     def _new_snapshot(self, config: GatewayConfig) -> ConfigSnapshot:
-        return ConfigSnapshot(config, self._journal, self._quotas, self._metrics, self._telemetry)
+        return ConfigSnapshot(config, self._journal, self._accounts)
 
 
 def file_stamps(files: tuple[Path, ...]) -> Mapping[Path, Stamp]:

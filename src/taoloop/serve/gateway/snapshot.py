@@ -15,9 +15,7 @@ from taoloop.serve.gateway.run_service import Service
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
     from taoloop.serve.gateway.config.model import GatewayConfig
-    from taoloop.serve.gateway.observe.metrics import Metrics
-    from taoloop.serve.gateway.observe.otel import Telemetry
-    from taoloop.serve.gateway.quotas import Quotas
+    from taoloop.serve.gateway.observe.run_recorder import RunAccounts
 
 _LOG = logging.getLogger("taoloop.gateway")
 
@@ -32,9 +30,7 @@ class ConfigSnapshot:
         self,
         config: GatewayConfig,
         journal: Journal,
-        quotas: Quotas,
-        metrics: Metrics,
-        telemetry: Telemetry | None = None,
+        accounts: RunAccounts,
     ) -> None:
         bound_agents = {
             name: replace(served, agent=replace(served.agent, journal=journal))
@@ -43,7 +39,7 @@ class ConfigSnapshot:
         self.config = replace(config, agents=bound_agents)
         self.keys = KeyRing(config.keys)
         self.service = Service(journal, run_timeout_s=config.limits.run_timeout_s)
-        self.journal, self.quotas, self.metrics, self.telemetry = journal, quotas, metrics, telemetry
+        self.journal, self.accounts = journal, accounts
         self._active = 0
         self._is_replaced = False
 

@@ -6,19 +6,17 @@ import json
 import logging
 import re
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import LOGS, redactor_for
-from taoloop.serve.gateway.errors import ApiErrorRaised
 
 if TYPE_CHECKING:
     from taoloop.core.redaction.redactor import Redactor
-    from taoloop.serve.gateway.request_context import RequestContext
 
 Form = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error", "critical"]
@@ -34,6 +32,56 @@ _FAILED, _REFUSED = 500, 400
 _SPLITTING = re.compile('[ "=]')
 _MAX_VALUE_CHARS = 2_000  # characters of one value; a traceback may be longer
 _MAX_TRACEBACK_CHARS = 20_000
+
+
+@dataclass(slots=True, kw_only=True)
+class RequestRecord:
+    """What is known of one request when it is over; filled in on its way. No text of a person or a model is in it."""
+
+    request_id: str
+    """The client's `x-request-id`, or one made for the request."""
+
+    method: str
+    """The HTTP method."""
+
+    route: str
+    """The pattern of the path, never the path itself."""
+
+    status: int = 0
+    """The HTTP status; 499 where the client left before there was an answer."""
+
+    seconds: float = 0.0
+    """From the first byte of the request to the last one of the answer."""
+
+    first_seconds: float | None = None
+    """From the first byte of the request to the first piece of a streamed answer."""
+
+    key: str = ""
+    """The name of the client's key; empty where it has none, or an unknown one."""
+
+    agent: str = ""
+    """The agent that the request was for."""
+
+    run_id: str = ""
+    """The run that the request started or continued."""
+
+    run_status: str | None = None
+    """The status of the run at the end."""
+
+    steps: int | None = None
+    """The steps of the run."""
+
+    tokens: int | None = None
+    """The tokens of the run, input and output."""
+
+    cost_usd: float | None = None
+    """What the run cost, as far as it is known."""
+
+    error: str = ""
+    """The code of the error that the client was sent."""
+
+    client_left: bool = False
+    """Whether the client left before the end."""
 
 
 class RequestLog:
@@ -58,36 +106,30 @@ class RequestLog:
         """Take these out too from here on: those of a configuration that was changed. May be called in any thread."""
         self._redactor = self._redactor.merged_with(redactor_for({}, secrets))
 
-    def request(self, context: RequestContext, status: int) -> None:
-        """The line of a request that has ended. `status` 499: the client left before there was an answer."""
-        route = _route(context)
-        if route in _QUIET_ROUTES and status < _REFUSED:
+    def request(self, record: RequestRecord) -> None:
+        """The line of a request that is over."""
+        if record.route in _QUIET_ROUTES and record.status < _REFUSED:
             return
-        level: Level = "info" if status < _REFUSED else "error" if status >= _FAILED else "warning"
-        fields: dict[str, Field] = {
-            "request_id": context.request_id,
-            "method": context.request.method,
-            "route": route,
-            "status": status,
-            "seconds": round(time.perf_counter() - context.started_at, 4),
-            "first_seconds": None if context.first_piece_s is None else round(context.first_piece_s, 4),
-            "key": _key_name(context),
-            "agent": context.agent_name,
-            "run_id": context.run_id,
-        }
-        if context.run_response is not None:
-            agent_part, usage = context.run_response.agent, context.run_response.usage
-            fields |= {
-                "run_status": agent_part.get("status"),
-                "steps": agent_part.get("steps"),
-                "tokens": usage.total_tokens,
-                "cost_usd": agent_part.get("cost_usd"),
-            }
-        if context.error is not None:
-            fields |= {"error": context.error.code or context.error.kind}
-        if context.client_has_left:
-            fields |= {"left": True}
-        self.write("request", level, **fields)
+        level: Level = "info" if record.status < _REFUSED else "error" if record.status >= _FAILED else "warning"
+        self.write(
+            "request",
+            level,
+            request_id=record.request_id,
+            method=record.method,
+            route=record.route,
+            status=record.status,
+            seconds=round(record.seconds, 4),
+            first_seconds=None if record.first_seconds is None else round(record.first_seconds, 4),
+            key=record.key,
+            agent=record.agent,
+            run_id=record.run_id,
+            run_status=record.run_status,
+            steps=record.steps,
+            tokens=record.tokens,
+            cost_usd=record.cost_usd,
+            error=record.error,
+            left=True if record.client_left else None,
+        )
 
     def message(self, text: str, level: Level = "warning") -> None:
         """One sentence about the server: a reload, its end, a trouble."""
@@ -160,20 +202,6 @@ def request_log(
 ) -> RequestLog:
     """The log of a gateway, which knows the secrets of the environment and those that the configuration holds."""
     return RequestLog(form, redactor_for(env, secrets), stream=stream, clock=clock)
-
-
-def _route(context: RequestContext) -> str:
-    """The pattern of the route, never the path as it came: that may hold anything."""
-    resource = context.request.match_info.route.resource
-    return resource.canonical if resource is not None else "other"
-
-
-def _key_name(context: RequestContext) -> str:
-    try:
-        key = context.key
-    except ApiErrorRaised:  # an unknown one: what was presented is nobody's business
-        return ""
-    return key.name if key is not None else ""
 
 
 def _as_json(value: object) -> str:

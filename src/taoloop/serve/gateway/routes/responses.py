@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from taoloop.core.events import ActionRequested, Event
-from taoloop.core.message import Delta, Message
-from taoloop.runtime.engine.clock import new_run_id
+from taoloop.core.events import ActionRequested
+from taoloop.core.message import Message
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.answer_pieces import AnswerPieces
 from taoloop.serve.gateway.chat_approval import parse_approval_reply, resume_count
 from taoloop.serve.gateway.chat_messages import InvalidMessages, parse_messages
 from taoloop.serve.gateway.client_tools import apply_tool_choice, client_call_id, open_client_calls, parse_call_id
 from taoloop.serve.gateway.errors import ApiErrorRaised, invalid, invalid_field
-from taoloop.serve.gateway.routes.chat import stream_run
+from taoloop.serve.gateway.routes.run_stream import stream_run
 from taoloop.serve.gateway.run_request import (
+    RunRequest,
     continue_message,
     parse_tool_results,
     require_may_approve,
     run_labels,
     with_tool_results,
 )
-from taoloop.serve.gateway.run_service import RunRequest, RunResponse
 from taoloop.serve.gateway.schema.chat import ChatMessage
 from taoloop.serve.gateway.schema.responses import (
     CALL_ITEM,
@@ -39,9 +38,13 @@ from taoloop.serve.gateway.schema.responses import (
 )
 
 if TYPE_CHECKING:
+    from taoloop.core.events import Event
+    from taoloop.core.message import Delta
     from taoloop.core.trace import Trace
     from taoloop.serve.gateway.config.model import ServedAgent
+    from taoloop.serve.gateway.errors import ApiError
     from taoloop.serve.gateway.request_context import RequestContext
+    from taoloop.serve.gateway.run_response import RunResponse
     from taoloop.serve.gateway.run_service import Service
 
 
@@ -96,21 +99,21 @@ async def responses(context: RequestContext) -> web.StreamResponse:
     """Answer a request for a response.
 
     Raises:
-        RequestRefused: the request is of no use, or its run has no answer.
+        ApiErrorRaised: the request is invalid, or its run has no answer.
     """
     request = read_responses(await context.read_body())
     served = context.find_agent(request.model)
     run_request, turn = await _resolve_run_request(context, request, served)
     context.report_ignored_fields(request.ignored)
-    with context.run_slot(served):
-        run_id = context.assign_run_id(run_request, new_run_id(time.time()))
-        parts = ResponseEvents(request, run_id=run_id, created=int(time.time()), model=served.name, turn=turn)
+    with context.admit_run(run_request) as run_id:
+        events = ResponseEvents(request, run_id=run_id, created=int(time.time()), model=served.name, turn=turn)
         if request.stream:
-            return await _respond_streamed(context, run_request, run_id, parts)
-        response = context.record_response(await context.service.answer(run_request, run_id, on_event=context.on_event))
+            return await stream_run(context, run_request, run_id, _ResponseEncoder(events, run_request))
+        response = await context.service.answer(run_request, run_id, on_event=context.on_event)
+        context.record_response(response)
         if response.error is not None:
             raise ApiErrorRaised(response.error)
-        body = parts.response(
+        body = events.response(
             status=_STATUS[response.finish_reason],
             text=response.content,
             usage=response.usage,
@@ -190,47 +193,50 @@ async def _resolve_run_request(
     return replace(run_request, after=earlier), 0
 
 
-async def _respond_streamed(
-    context: RequestContext, run_request: RunRequest, run_id: str, parts: ResponseEvents
-) -> web.StreamResponse:
-    agent = run_request.served.agent
-    pieces = AnswerPieces(
-        dialect=agent.spec_for(run_request.task).dialect,
-        tools_offered=bool(agent.toolbox.cards) or bool(run_request.tools),
-        hold_back=run_request.schema is not None or run_request.served.reshape is not None or run_request.must_call,
-    )
-    sent: list[str] = []
+class _ResponseEncoder:
+    """A run as the events of a streamed response."""
 
-    def on_event(event: Event) -> bytes:
-        context.on_event(event)
-        pieces.on_event(event)
+    def __init__(self, events: ResponseEvents, run_request: RunRequest) -> None:
+        self._events, self._pieces = events, AnswerPieces.of(run_request)
+        self._sent: list[str] = []
+
+    def on_delta(self, delta: Delta) -> bytes:
+        return self._piece(self._pieces.on_delta(delta))
+
+    def on_event(self, event: Event) -> bytes:
+        self._pieces.on_event(event)
         return b""
 
-    def piece(text: str) -> bytes:
-        if not text:
-            return b""
-        head = b"" if sent else parts.start()
-        sent.append(text)
-        return head + parts.piece(text)
-
-    def on_delta(delta: Delta) -> bytes:
-        return piece(pieces.on_delta(delta))
-
-    def at_end(response: RunResponse) -> bytes:
-        usage, agent_part = response.usage, response.agent
+    def end(self, response: RunResponse) -> bytes:
         if response.error is not None:
-            head = b"" if sent else parts.start()
-            return head + parts.end(status="failed", text="", usage=usage, agent=agent_part, error=response.error)
-        calls = response.tool_calls
-        data = b"" if calls and pieces.has_sent else piece(pieces.finish(response.content))
-        if not sent:
-            data += parts.start()
-        status, incomplete_reason = _STATUS[response.finish_reason], _INCOMPLETE_REASONS.get(response.finish_reason, "")
-        text = "".join(sent)
-        return data + parts.end(
-            status=status, text=text, usage=usage, agent=agent_part, incomplete_reason=incomplete_reason, calls=calls
+            return self._start() + self._events.end(
+                status="failed", text="", usage=response.usage, agent=response.agent, error=response.error
+            )
+        has_only_calls = response.tool_calls and self._pieces.has_sent
+        data = b"" if has_only_calls else self._piece(self._pieces.finish(response.content))
+        return (
+            data
+            + self._start()
+            + self._events.end(
+                status=_STATUS[response.finish_reason],
+                text="".join(self._sent),
+                usage=response.usage,
+                agent=response.agent,
+                incomplete_reason=_INCOMPLETE_REASONS.get(response.finish_reason, ""),
+                calls=response.tool_calls,
+            )
         )
 
-    return await stream_run(
-        context, run_request, run_id, on_event=on_event, on_delta=on_delta, at_end=at_end, at_error=parts.error_event
-    )
+    def error(self, error: ApiError) -> bytes:
+        return self._events.error_event(error)
+
+    def _start(self) -> bytes:
+        """The first events, where nothing was sent yet."""
+        return b"" if self._sent else self._events.start()
+
+    def _piece(self, text: str) -> bytes:
+        if not text:
+            return b""
+        start = self._start()
+        self._sent.append(text)
+        return start + self._events.piece(text)

@@ -1,0 +1,160 @@
+"""What came of a run, in the terms of OpenAI's APIs: the answer, why it ends there, and what the run waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from taoloop.core.events import ModelReplied
+from taoloop.core.message import Usage
+from taoloop.core.trace import Trace
+from taoloop.core.views.steps import CallView
+from taoloop.dialects.streaming.answer_stream import truncated_answer
+from taoloop.runtime.approvals.inbox import pending_approvals
+from taoloop.serve.gateway.chat_approval import waiting_text
+from taoloop.serve.gateway.client_tools import open_client_calls, tool_call_parts
+from taoloop.serve.gateway.errors import SERVER, ApiError, error_for_failed_run, error_for_filtered_reply
+
+if TYPE_CHECKING:
+    from taoloop.journals.base import Journal
+    from taoloop.runtime.result import Result
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+"""Why an answer ends, as OpenAI's chat completions name it."""
+
+LIMIT_STATUSES = ("max_steps_exceeded", "budget_exceeded", "too_many_errors", "repeated_action")
+"""How runs end that a bound stopped; their answer is what they had by then."""
+
+_CUT_REPLIES: dict[str, FinishReason] = {
+    **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), "length"),
+    **dict.fromkeys(("content_filter", "safety", "recitation"), "content_filter"),
+}
+"""Why a reply was cut, by the names that the APIs of providers have for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResponse:
+    """What came of a request."""
+
+    run_id: str
+    """The run that answered, or that waits."""
+
+    trace: Trace
+    """The run, event by event."""
+
+    content: str
+    """The answer; where there is none, the reason, or the question to the client."""
+
+    finish_reason: FinishReason
+    """Why the answer ends there."""
+
+    usage: Usage
+    """The tokens of all model calls for this request."""
+
+    agent: Mapping[str, Any]
+    """The field `agent` of the response body: what OpenAI's APIs have no field for."""
+
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    """Calls of the client's own tools, which it performs before its next request."""
+
+    error: ApiError | None = None
+    """Set where the end of the run is an error for the client."""
+
+    @property
+    def status(self) -> str:
+        """The status of the run."""
+        return str(self.agent["status"])
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the run cost, as far as it is known."""
+        return self.agent.get("cost_usd")
+
+
+async def build_response(journal: Journal, result: Result, *, one_call: bool = False) -> RunResponse:
+    """The end of a run, or what it waits for. `one_call`: show one call of the client's tools at a time."""
+    response = RunResponse(
+        run_id=result.run_id,
+        trace=result.trace,
+        content=result.answer or result.reason,
+        finish_reason="stop",
+        usage=result.usage,
+        agent=_agent_part(result),
+    )
+    if result.status == "waiting":
+        if calls := open_client_calls(result.trace):
+            return _with_tool_calls(response, calls[:1] if one_call else calls)  # the others wait for the next request
+        return await _with_questions(journal, result, response)
+    if result.status in LIMIT_STATUSES:
+        return replace(response, finish_reason="length")
+    return _finished_response(result, response)
+
+
+def _finished_response(result: Result, response: RunResponse) -> RunResponse:
+    trace = result.trace
+    if result.status == "unreadable" and (cut := _cut_reply(trace)) is not None:
+        text, reason = cut
+        if text:
+            return replace(response, content=text, finish_reason=reason)
+        if reason == "content_filter":
+            return replace(response, error=error_for_filtered_reply(result.run_id))
+    if result.status in ("model_failed", "unreadable") and trace.finished is not None:
+        error = error_for_failed_run(trace.finished, result.run_id, trace.agent.model)
+        return replace(response, error=error)
+    if result.status == "stopped":
+        message = f"The run was stopped before it had an answer (run {result.run_id})."
+        return replace(response, error=ApiError(status=503, message=message, kind=SERVER, code="run_stopped"))
+    reply = trace.last_reply
+    return replace(response, finish_reason=_cut_reason(reply) or "stop") if reply is not None else response
+
+
+def _with_tool_calls(response: RunResponse, calls: Sequence[CallView]) -> RunResponse:
+    """The response that asks the client to perform these calls; what the model said with them is its content."""
+    reply = response.trace.last_reply
+    reason = reply.decision.reason if reply is not None and reply.decision is not None else ""
+    parts = tuple(tool_call_parts(response.run_id, calls))
+    return replace(response, content=reason, finish_reason="tool_calls", tool_calls=parts)
+
+
+async def _with_questions(journal: Journal, result: Result, response: RunResponse) -> RunResponse:
+    """The response that asks the client for approval, or says what else the run waits for."""
+    approvals = await pending_approvals(journal, run_id=result.run_id)
+    in_doubt = [call for call in result.trace.pending.values() if call.doubt is not None]
+    text = waiting_text(result.run_id, approvals, in_doubt, result.trace.agent.language)
+    if not approvals and not in_doubt:  # it waits with an inner run, which waits for something else
+        text = f"{result.reason}\n{text}"
+    waiting_for = [
+        {"run_id": approval.request.run_id, "call_id": approval.request.call_id, "tool": approval.request.tool}
+        for approval in approvals
+    ]
+    return replace(response, content=text, agent={**response.agent, "waiting_for": waiting_for})
+
+
+def _cut_reason(reply: ModelReplied) -> FinishReason | None:
+    """Why a reply is not whole, in OpenAI's words, whatever its provider calls it; None: it is whole."""
+    return _CUT_REPLIES.get((reply.finish_reason or "").lower())
+
+
+def _cut_reply(trace: Trace) -> tuple[str, FinishReason] | None:
+    """What the model had written of its answer when its last reply was cut, and why it was; None: it was not cut."""
+    reply = next((event.fact for event in reversed(trace.events) if isinstance(event.fact, ModelReplied)), None)
+    reason = _cut_reason(reply) if reply is not None else None
+    if reply is None or reason is None:
+        return None
+    return truncated_answer(reply.text, trace.agent.dialect, tools_offered=bool(trace.agent.tools)), reason
+
+
+def _agent_part(result: Result) -> dict[str, Any]:
+    part: dict[str, Any] = {
+        "run_id": result.run_id,
+        "status": result.status,
+        "reason": result.reason,
+        "steps": result.trace.step_count,
+        "tool_calls": result.trace.tool_calls,
+    }
+    if result.cost_usd is not None:
+        part["cost_usd"] = result.cost_usd
+    if result.trace.finished is not None and result.trace.finished.citations:
+        part["citations"] = list(result.trace.finished.citations)
+    return part
