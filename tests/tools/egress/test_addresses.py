@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taoloop.tools.egress.addresses import forms_of, is_own, is_public, read_address, read_host
+from taoloop.tools.egress.addresses import embedded_addresses, is_private, is_public, normalise_host, parse_address
 
 SPECIAL = """
 0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 127.0.0.1 127.255.255.254 169.254.169.254 169.254.170.2 172.16.0.1 172.31.255.255
@@ -29,7 +29,7 @@ def test_an_address_that_is_not_of_the_public_internet_is_not_public(text: str) 
 @pytest.mark.parametrize("text", COMMON.split())
 def test_an_address_of_the_public_internet_is_public(text: str) -> None:
     assert is_public(ip_address(text))
-    assert not is_own(ip_address(text))
+    assert not is_private(ip_address(text))
 
 
 @given(st.ip_addresses())
@@ -39,8 +39,8 @@ def test_nothing_is_public_that_the_standard_library_calls_private(address: IPv4
         kinds = (address.is_private, address.is_multicast, address.is_reserved, address.is_link_local)
         assert not any(kinds)
         assert not address.is_loopback
-        assert forms_of(address) == (address,)
-    assert not (is_public(address) and is_own(address))
+        assert embedded_addresses(address) == (address,)
+    assert not (is_public(address) and is_private(address))
 
 
 @given(st.ip_addresses(v=4))
@@ -55,7 +55,7 @@ def test_no_address_that_carries_another_one_is_public(address: IPv4Address) -> 
     ]
     for carrier in carriers:
         assert not is_public(carrier)
-        assert address in forms_of(carrier)
+        assert address in embedded_addresses(carrier)
 
 
 @given(st.ip_addresses(v=6, network=IPv6Network("2000::/3")))
@@ -79,12 +79,12 @@ def test_an_ipv6_address_is_public_where_the_standard_library_and_the_registries
     ],
 )
 def test_only_this_machine_and_private_ranges_are_ones_own(text: str, own: bool) -> None:
-    assert is_own(ip_address(text)) is own
+    assert is_private(ip_address(text)) is own
 
 
 @pytest.mark.parametrize("text", ["fe80::1%eth0", "127.1", "0x7f.1", "0177.0.0.1", "１２７.0.0.1", "", "localhost"])
 def test_what_is_no_plain_address_is_none(text: str) -> None:
-    assert read_address(text) is None
+    assert parse_address(text) is None
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ def test_what_is_no_plain_address_is_none(text: str) -> None:
     ],
 )
 def test_a_host_is_read_in_one_form(host: str, read: str) -> None:
-    assert read_host(host) == read
+    assert normalise_host(host) == read
 
 
 @pytest.mark.parametrize(
     "host", ["", ".", "a..b", "a b", "a/b", "ex%61mple.com", "a*b", "例子.测试", "x" * 64, "fe80::1%25lo", "a." * 130]
 )
 def test_what_is_no_host_is_none(host: str) -> None:
-    assert read_host(host) is None
+    assert normalise_host(host) is None

@@ -296,7 +296,7 @@ def test_failures_say_what_they_are_and_whether_anything_was_sent(site: Site) ->
     assert (error.code, error.retryable, error.was_sent) == ("name_not_found", True, False)
     with Site() as gone:
         url = gone.url
-    error = failure(EgressClient(EgressRules().opened_for(url)), url)
+    error = failure(EgressClient(EgressRules().allowing(url)), url)
     assert (error.code, error.retryable, error.was_sent) == ("connection_failed", True, False)
     error = failure(local(site), site.url, headers={"X": "你好"})
     assert (error.code, error.was_sent) == ("http_broken", False)
@@ -315,7 +315,7 @@ def test_a_header_that_cannot_be_sent_is_named_and_its_value_is_not_told(site: S
     assert "s3cret" not in shown
 
     async def use() -> None:
-        async with http_client(EgressRules().opened_for(site.url)) as client:
+        async with http_client(EgressRules().allowing(site.url)) as client:
             await client.get(site.url, headers=[(k.encode(), v.encode()) for k, v in header.items()])
 
     if "你" not in header.get("X-Key", ""):
@@ -345,7 +345,7 @@ def test_a_client_that_is_gone_takes_its_connections_along_while_the_loop_goes_o
     async def forget() -> None:
         client = local(site)
         await client.send("GET", site.url)
-        transport, generator = client._held[asyncio.get_running_loop()]
+        transport, generator = client._connections[asyncio.get_running_loop()]
         closed = asyncio.Event()
         close = transport.aclose
 
@@ -461,7 +461,7 @@ def test_a_client_for_libraries_is_under_the_same_rules(site: Site) -> None:
     site.routes["/bomb"] = (200, {"Content-Encoding": "gzip"}, gzip.compress(bytes(5_000_000)))
     site.routes["/events"] = page("data: x\n\n" * 1_000, "text/event-stream")
     site.routes["/br"] = (200, {"Content-Encoding": "br"}, b"x")
-    rules = EgressRules().opened_for(site.url)
+    rules = EgressRules().allowing(site.url)
 
     async def use() -> None:
         async with http_client(rules, headers={"X-Key": "k"}, max_bytes=2_000) as client:

@@ -19,7 +19,7 @@ PUBLIC, PRIVATE, METADATA = "93.184.216.34", "10.0.0.5", "169.254.169.254"
 
 def passes(rules: EgressRules, host: str, port: int, *addresses: str, scheme: str = "https") -> bool:
     try:
-        return bool(rules.judge_addresses(rules.judge_target(scheme, host, port), port, addresses or (PUBLIC,)))
+        return bool(rules.check_addresses(rules.check_target(scheme, host, port), port, addresses or (PUBLIC,)))
     except EgressRefused:
         return False
 
@@ -37,9 +37,9 @@ def test_a_host_is_refused_if_any_of_its_addresses_is_not_public() -> None:
     assert not passes(EgressRules(), "example.com", 443, PUBLIC, PRIVATE)
     assert not passes(EgressRules(), "example.com", 443, PRIVATE, PUBLIC)
     with pytest.raises(EgressRefused, match="no address"):
-        EgressRules().judge_addresses("example.com", 443, ())
-    with pytest.raises(EgressRefused, match="cannot be judged"):
-        EgressRules().judge_addresses("example.com", 443, ("fe80::1%eth0",))
+        EgressRules().check_addresses("example.com", 443, ())
+    with pytest.raises(EgressRefused, match="which is not an address"):
+        EgressRules().check_addresses("example.com", 443, ("fe80::1%eth0",))
 
 
 @pytest.mark.parametrize(
@@ -113,18 +113,18 @@ def test_only_what_is_allowed_may_be_reached_where_that_is_said() -> None:
     assert not passes(rules, "other.example", 443, "8.8.8.8")
     assert not passes(rules, "other.example", 443, "93.1.1.1", "8.8.8.8")
     assert not passes(rules, "8.8.8.8", 443, "8.8.8.8")
-    with pytest.raises(EgressRefused, match="only hosts"):
-        EgressRules(only_allowed=True).judge_target("https", "other.example", 443)  # nothing is looked up
+    with pytest.raises(EgressRefused, match="it is not on the allow list"):
+        EgressRules(only_allowed=True).check_target("https", "other.example", 443)  # nothing is looked up
 
 
 def test_what_the_operator_wrote_is_opened_and_nothing_else() -> None:
-    rules = EgressRules(deny=("bad.example",)).opened_for("http://localhost:8080/v1/")
+    rules = EgressRules(deny=("bad.example",)).allowing("http://localhost:8080/v1/")
     assert passes(rules, "localhost", 8080, "127.0.0.1", scheme="http")
     assert not passes(rules, "localhost", 8081, "127.0.0.1", scheme="http")
     assert not passes(rules, "bad.example", 443)
-    assert passes(EgressRules().opened_for("https://10.0.0.5"), "10.0.0.5", 443, PRIVATE)
-    assert passes(EgressRules().opened_for("http://[::1]:9/x"), "::1", 9, "::1", scheme="http")
-    assert not passes(EgressRules(deny=("localhost",)).opened_for("http://localhost:8080"), "localhost", 8080, "::1")
+    assert passes(EgressRules().allowing("https://10.0.0.5"), "10.0.0.5", 443, PRIVATE)
+    assert passes(EgressRules().allowing("http://[::1]:9/x"), "::1", 9, "::1", scheme="http")
+    assert not passes(EgressRules(deny=("localhost",)).allowing("http://localhost:8080"), "localhost", 8080, "::1")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_the_operator_wrote_is_opened_and_nothing_else() -> None:
 )
 def test_an_operators_address_that_is_none_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        EgressRules().opened_for(url)
+        EgressRules().allowing(url)
     assert "u:p" not in str(caught.value)
 
 
@@ -167,8 +167,8 @@ def test_rules_that_cannot_be_kept_name_the_field(field: str, value: Any) -> Non
 def test_any_host_and_addresses_are_judged_without_another_error(host: str, port: int, addresses: list[str]) -> None:
     rules = EgressRules(deny=("*.example", "10.0.0.0/8"))
     try:
-        name = rules.judge_target("http", host, port)
-        rules.judge_addresses(name, port, addresses)
+        name = rules.check_target("http", host, port)
+        rules.check_addresses(name, port, addresses)
     except EgressRefused:
         return
     assert port in (80, 443)
@@ -182,14 +182,14 @@ def test_any_entry_is_a_place_or_is_refused(text: str) -> None:
         assert EgressRules(allow=(text,), deny=(text,)).allow == (text,)
 
 
-CHANGE = re.compile(r"can (add|take) '([^']+)' (?:to `allow`|out of `deny`) in its egress rules")
+CHANGE = re.compile(r"can (add|remove) '([^']+)' (?:to `allow`|from `deny`) in the egress rules")
 HOSTS = ["api.example", "www.api.example", "10.0.0.5", "169.254.1.1", "::1", "fe80::1", "8.8.8.8"]
 ADDRESSES = [PUBLIC, PRIVATE, "169.254.1.1", "::1", "fe80::1", "224.0.0.1", "::ffff:10.0.0.5", "64:ff9b::a00:5"]
 
 
 def hint_of(rules: EgressRules, host: str, port: int, addresses: list[str]) -> str:
     try:
-        rules.judge_addresses(rules.judge_target("https", host, port), port, addresses)
+        rules.check_addresses(rules.check_target("https", host, port), port, addresses)
     except EgressRefused as error:
         return error.hint
     return ""

@@ -9,7 +9,7 @@ import pytest
 from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document.operation import DocumentedResponse, Operation
 from taoloop.tools.openapi.http.request import PreparedRequest
-from taoloop.tools.openapi.http.response import decode, error_code, error_output, media_type, success_output
+from taoloop.tools.openapi.http.response import error_code, error_output, success_output
 
 PLAN = Operation(
     name="get_x",
@@ -155,24 +155,3 @@ def test_documented_statuses_have_the_same_classes() -> None:
         "http_error",
         "redirected",
     ]
-
-
-@pytest.mark.parametrize(
-    ("body", "charset", "text"),
-    [
-        ("北京".encode("gbk"), "gbk", "北京"),
-        ("\ufeffa".encode(), "", "a"),
-        ("a".encode("utf-16"), "", "a"),
-        ("ü".encode("latin-1"), "latin-1", "ü"),
-        (b"\xff", "", "\ufffd"),
-        (b"a", "nonsense", "a"),
-        (b"6162", "hex", "6162"),
-    ],
-)
-def test_a_body_is_read_in_its_charset(body: bytes, charset: str, text: str) -> None:
-    assert decode(body, charset) == text
-
-
-def test_a_content_type_has_a_type_and_a_charset() -> None:
-    assert media_type('Text/HTML; Charset="GBK"; x=y') == ("text/html", "gbk")
-    assert media_type("") == ("", "")

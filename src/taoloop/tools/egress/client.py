@@ -1,18 +1,18 @@
-"""The client of all tools that speak HTTP: sends a request where the rules let it, and bounds what comes back."""
+"""The HTTP client of all tools: it sends requests where the egress rules allow it, and limits the response size."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, finalize
 
 from taoloop.errors import EgressFailed, MissingExtra
-from taoloop.tools.egress.addresses import Resolver, resolve
+from taoloop.tools.egress.addresses import Resolver, resolve_host
+from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.egress.rules import EgressRules
 
 if TYPE_CHECKING:
@@ -22,50 +22,30 @@ if TYPE_CHECKING:
 
     from taoloop.tools.egress.transport import CheckedTransport
 
-    _Held = WeakKeyDictionary[
+    _ConnectionRegistry = WeakKeyDictionary[
         asyncio.AbstractEventLoop, tuple[CheckedTransport, AsyncGenerator[CheckedTransport, finalize[Any, Any]]]
     ]
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_MAX_BYTES = 5_000_000
 DEFAULT_MAX_REDIRECTS = 5
-"""How many redirects are followed: browsers take 20, honest sites need two or three."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EgressResponse:
-    """What came back: `headers` by names in lower case, `body` decoded from gzip, `url` the address that answered.
-
-    `is_cut`: the body was longer than what is read, and `body` is its beginning. `hops` counts the redirects.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    url: str
-    is_cut: bool = False
-    hops: int = 0
-
-    @property
-    def media_type(self) -> str:
-        """The type that the headers name, in lower case and without parameters; empty if none."""
-        return self.headers.get("content-type", "").partition(";")[0].partition(",")[0].strip().lower()
+"""How many redirects are followed: browsers follow 20, ordinary sites need two or three."""
 
 
 class EgressClient:
-    """Sends requests under rules. Connections belong to an event loop, are kept for the next request, and end with it.
+    """Sends requests under rules. Connections are reused within one event loop, and closed with it.
 
-    A run in a loop of its own (`asyncio.run`) needs no `close`: when the loop shuts its async generators down, the
-    connections go too; in a loop that goes on they go with the client. Proxies of the environment are not used: a proxy
-    would resolve names anew.
+    In a loop of its own (`asyncio.run`) no `close` is needed: the connections are closed when the loop shuts down its
+    async generators. In a loop that continues they are closed with the client. Proxies of the environment are not used,
+    because a proxy would resolve names again.
 
     Args:
         rules: Where requests may go.
-        timeout_s: What a whole request may take, redirects and reading included, in seconds.
-        max_bytes: How much of a body is read, counted after decompression.
-        max_redirects: How many redirects are followed where a request asks for that.
-        resolver: Finds the addresses of a host; the machine's own by default.
-        tls: Makes the context that certificates are judged by; the machine's trusted ones by default.
+        timeout_s: Time limit of a whole request in seconds, including redirects and the body.
+        max_bytes: How much of a body is read, after decompression.
+        max_redirects: How many redirects are followed, for requests that follow them.
+        resolver: Resolves host names; by default that of this machine.
+        tls: Creates the TLS context; by default with the certificates that this machine trusts.
     """
 
     def __init__(
@@ -75,13 +55,13 @@ class EgressClient:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         max_bytes: int = DEFAULT_MAX_BYTES,
         max_redirects: int = DEFAULT_MAX_REDIRECTS,
-        resolver: Resolver = resolve,
+        resolver: Resolver = resolve_host,
         tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         self.rules = rules if rules is not None else EgressRules()
         self._timeout_s, self._max_bytes, self._max_redirects = timeout_s, max_bytes, max_redirects
         self._resolver, self._tls = resolver, tls
-        self._held: _Held = WeakKeyDictionary()
+        self._connections: _ConnectionRegistry = WeakKeyDictionary()
 
     async def send(
         self,
@@ -96,24 +76,24 @@ class EgressClient:
         types: Sequence[str] = (),
         host: str = "",
     ) -> EgressResponse:
-        """Send a request and return the answer whatever its status.
+        """Send a request and return the response, whatever its status.
 
-        `url` goes out as it is, escapes included. `follow`: redirects of GET and HEAD are followed, each judged like a
-        first request; what was given in `headers` goes to another origin only where it cannot be a secret. A redirect
-        of another method is returned as the answer. `types` are media types (`text/*`) of which an answer with a status
-        below 300 must be one. `host` is the header `Host` of a server that is known under another name than the one
-        in its address; what stands of it in `headers` is left out.
+        `url` is sent as it is, including percent-encoding. `follow`: redirects of GET and HEAD are followed, each
+        checked like a first request; only `headers` that cannot contain secrets are sent to another origin. A redirect
+        of another method is returned as the response. `types` are the accepted media types (`text/*`) of a response
+        with a status below 300. `host` is the header `Host` of a server with another name than that in its URL; it
+        replaces one in `headers`.
 
         Raises:
-            EgressRefused: the rules do not let it go there; nothing was sent to that place.
-            EgressFailed: no usable answer; `code` says why and `was_sent` whether it may have reached the server.
+            EgressRefused: the rules do not allow it; nothing was sent.
+            EgressFailed: no usable response; `code` says why, and `was_sent` whether it may have reached the server.
             MissingExtra: the HTTP client is not installed.
         """
         transport = await self._transport()
-        from taoloop.tools.egress.redirects import RedirectingRequest  # noqa: PLC0415  # needs httpx2, which is there by now
+        from taoloop.tools.egress.redirects import RedirectingRequest  # noqa: PLC0415  # needs httpx2, which is installed by now
 
         limit_s = self._timeout_s if timeout_s is None else timeout_s
-        exchange = RedirectingRequest(
+        request_chain = RedirectingRequest(
             transport,
             max_bytes=self._max_bytes if max_bytes is None else max_bytes,
             max_redirects=self._max_redirects if follow else None,
@@ -122,40 +102,40 @@ class EgressClient:
         )
         try:
             async with asyncio.timeout(limit_s):
-                return await exchange.run(method, url, headers or {}, body)
+                return await request_chain.run(method, url, headers or {}, body)
         except TimeoutError as error:
             raise EgressFailed(
-                f"{exchange.place} gave no whole answer within {limit_s:g} s.",
+                f"{request_chain.target} sent no complete response within {limit_s:g} s.",
                 code="http_timeout",
                 retryable=True,
-                hint="Try again later, or another address.",
-                was_sent=exchange.was_sent,
+                hint="Try again later, or use another URL.",
+                was_sent=request_chain.was_sent,
             ) from error
 
     async def close(self) -> None:
         """Close the connections of the running loop."""
-        held = self._held.pop(asyncio.get_running_loop(), None)
-        if held is not None:
-            await held[1].aclose()
+        connections = self._connections.pop(asyncio.get_running_loop(), None)
+        if connections is not None:
+            await connections[1].aclose()
 
     async def _transport(self) -> CheckedTransport:
         loop = asyncio.get_running_loop()
-        held = self._held.get(loop)
-        if held is None:
-            make = partial(backend_module().CheckedTransport, self.rules, self._resolver, self._tls)
-            generator = _hold(make, loop, self._held)
-            held = self._held[loop] = (await anext(generator), generator)
-            await generator.asend(finalize(self, _end, loop, generator))
-        return held[0]
+        connections = self._connections.get(loop)
+        if connections is None:
+            make = partial(load_transport().CheckedTransport, self.rules, self._resolver, self._tls)
+            generator = _hold_connections(make, loop, self._connections)
+            connections = self._connections[loop] = (await anext(generator), generator)
+            await generator.asend(finalize(self, _close_later, loop, generator))
+        return connections[0]
 
 
-async def _hold(
-    make: Callable[[], CheckedTransport], loop: asyncio.AbstractEventLoop, held: _Held
+async def _hold_connections(
+    make: Callable[[], CheckedTransport], loop: asyncio.AbstractEventLoop, registry: _ConnectionRegistry
 ) -> AsyncGenerator[CheckedTransport, finalize[Any, Any]]:
-    """The connections of a loop, closed when they are no longer needed or the loop shuts its generators down.
+    """The connections of a loop, closed when they are no longer needed, or when the loop shuts down its generators.
 
-    It knows nothing of the client, which may end before it: the finalizer, which is sent here, sees to that and keeps
-    the connections whole till then.
+    It has no reference to the client, which may be collected before it: the finalizer, which is sent here, closes the
+    connections then.
     """
     transport = make()
     finalizer = None
@@ -166,13 +146,13 @@ async def _hold(
     finally:
         if finalizer is not None:
             finalizer.detach()
-        held.pop(loop, None)
+        registry.pop(loop, None)
         await transport.aclose()
 
 
-def _end(loop: asyncio.AbstractEventLoop, generator: AsyncGenerator[Any, Any]) -> None:
-    """Close the connections of a client that is gone, in their loop if that still runs."""
-    with suppress(RuntimeError):  # the loop is closed, and they with it
+def _close_later(loop: asyncio.AbstractEventLoop, generator: AsyncGenerator[Any, Any]) -> None:
+    """Close the connections of a collected client, in their loop if that is still running."""
+    with suppress(RuntimeError):  # the loop is closed, and so are the connections
         loop.call_soon_threadsafe(lambda: loop.create_task(generator.aclose()))
 
 
@@ -182,27 +162,27 @@ def http_client(
     headers: Mapping[str, str] | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     max_bytes: int = DEFAULT_MAX_BYTES,
-    resolver: Resolver = resolve,
+    resolver: Resolver = resolve_host,
     tls: Callable[[], ssl.SSLContext] | None = None,
     auth: Any = None,
     event_hooks: Any = None,
 ) -> httpx2.AsyncClient:
-    """A client of httpx2 under the same rules, for libraries that take one. It belongs to one event loop; close it.
+    """An httpx2 client under the same rules, for libraries that take one. It belongs to one event loop; close it.
 
-    `max_bytes` bounds every body but that of an event stream which was asked for, counted after decompression;
-    `timeout_s` bounds each wait. Redirects are not followed, for they would take headers along. `auth` and
-    `event_hooks` are those of `httpx2.AsyncClient`.
+    `max_bytes` limits every body after decompression, except that of a requested event stream; `timeout_s` limits each
+    wait. Redirects are not followed, because they would forward headers. `auth` and `event_hooks` are those of
+    `httpx2.AsyncClient`.
 
     Raises:
         MissingExtra: the HTTP client is not installed.
     """
-    backend = backend_module()
-    import httpx2  # noqa: PLC0415  # optional; `backend_module` has said so if it is missing
+    transport_module = load_transport()
+    import httpx2  # noqa: PLC0415  # optional; `load_transport` reports if it is missing
 
-    from taoloop.tools.egress.decompression import ENCODINGS  # noqa: PLC0415  # likewise
+    from taoloop.tools.egress.decompression import ENCODINGS  # noqa: PLC0415  # as above
 
     return httpx2.AsyncClient(
-        transport=backend.CheckedTransport(rules, resolver, tls, max_bytes=max_bytes),
+        transport=transport_module.CheckedTransport(rules, resolver, tls, max_bytes=max_bytes),
         headers={"accept-encoding": ENCODINGS, **(headers or {})},
         timeout=timeout_s,
         trust_env=False,
@@ -212,17 +192,17 @@ def http_client(
     )
 
 
-def backend_module() -> ModuleType:
-    """The module with the transport, which needs the HTTP client.
+def load_transport() -> ModuleType:
+    """Import the module with the transport, which needs the HTTP client.
 
     Raises:
         MissingExtra: it is not installed.
     """
     try:
-        from taoloop.tools.egress import transport as backend  # noqa: PLC0415  # heavy, and optional
+        from taoloop.tools.egress import transport as transport_module  # noqa: PLC0415  # heavy, and optional
     except ImportError as error:
         raise MissingExtra(
-            "httpx2, which carries the requests of tools, is not installed: pip install 'taoloop[web]' "
+            "httpx2, which sends the requests of tools, is not installed: pip install 'taoloop[web]' "
             "(or 'taoloop[openapi]' or 'taoloop[mcp]')."
         ) from error
-    return backend
+    return transport_module

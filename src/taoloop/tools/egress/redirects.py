@@ -1,4 +1,4 @@
-"""One request with its redirects: every hop is judged like a first request, and what comes back is bounded.
+"""One request with its redirects: every hop is checked like a first request, and the response size is limited.
 
 Imported at the first request; it needs httpx2.
 """
@@ -13,37 +13,38 @@ from fnmatch import fnmatchcase
 import httpx2
 
 from taoloop.errors import EgressFailed, EgressRefused
-from taoloop.tools.egress.client import EgressResponse
 from taoloop.tools.egress.decompression import ENCODINGS, decompress, require_known_coding
+from taoloop.tools.egress.response import EgressResponse, media_type_of
 from taoloop.tools.egress.transport import CONNECT_TIMEOUT_S, CheckedTransport
 from taoloop.tools.egress.urls import (
-    media_type,
-    place_of,
+    host_and_port,
+    parse_url,
     port_of,
-    read_url,
-    reason_of,
-    unsendable,
-    without_backslash,
+    refuse_backslash,
+    root_reason,
+    unsendable_request,
 )
 
-_OURS = frozenset(
+_CLIENT_HEADERS = frozenset(
     (
         *("accept-encoding", "connection", "content-length", "host", "keep-alive", "proxy-authorization"),
         *("proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"),
     )
 )
-"""Headers that belong to the client; given ones are left out."""
+"""Headers that the client sets itself; those of the caller are ignored."""
 
-_HARMLESS = frozenset(("accept", "accept-language", "user-agent"))  # go to another origin; all else may be a secret
-_REDIRECTS = (301, 302, 303, 307, 308)
+_FORWARDED_HEADERS = frozenset(
+    ("accept", "accept-language", "user-agent")
+)  # also sent to another origin; any other may contain a secret
+_REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 
 
 class RedirectingRequest:
-    """One request with its redirects, and the answer.
+    """One request with its redirects.
 
-    `host` is what the header `Host` says, if not the host of the address; never at another origin. `place` is the host
-    and port that it is at, `was_sent` whether a server may have got a whole request. None redirects are followed where
-    `max_redirects` is None.
+    `host` is the header `Host` if it differs from the host of the URL; it is never sent to another origin. `target` is
+    the current host and port, `was_sent` whether a server may have received a complete request. If `max_redirects` is
+    None, redirects are not followed.
     """
 
     def __init__(
@@ -57,154 +58,167 @@ class RedirectingRequest:
     ) -> None:
         self._transport, self._max_bytes, self._max_redirects = transport, max_bytes, max_redirects
         self._types, self._host = types, host
-        self.place, self.was_sent = "", False
+        self.target, self.was_sent = "", False
 
     async def run(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> EgressResponse:
-        """Send it, and follow redirects.
+        """Send the request and follow its redirects. The caller limits the time.
 
         Raises:
-            EgressRefused: the rules do not let it go there.
-            EgressFailed: no usable answer.
-            TimeoutError: none of its own; the caller bounds the time.
+            EgressRefused: the rules do not allow it.
+            EgressFailed: there is no usable response.
         """
-        request, hops = self._request(method.upper(), read_url(url), headers, body), 0
+        request, hops = self._build_request(method.upper(), parse_url(url), headers, body), 0
         while True:
             response = await self._send(request)
             try:
-                following = self._following(request, response)
-                if following is None:
-                    return await self._read(request, response, hops)
+                next_url = self._redirect_target(request, response)
+                if next_url is None:
+                    return await self._read_response(request, response, hops)
             finally:
                 await response.aclose()
             hops += 1
             if hops > (self._max_redirects or 0):
                 raise EgressFailed(
-                    f"{self.place} redirects again after {hops - 1} redirects; the last one leads to "
-                    f"{place_of(following)[:200]}.",
+                    f"{self.target} redirects again after {hops - 1} redirects; the last one points to "
+                    f"{host_and_port(next_url)[:200]}.",
                     code="too_many_redirects",
-                    hint="Give the address that the page has in the end, if it is known.",
+                    hint="Use the final URL of the page, if it is known.",
                 )
-            if _origin(following) != _origin(request.url):
+            if _origin(next_url) != _origin(request.url):
                 self._host = ""
-                headers, body = {name: value for name, value in headers.items() if name.lower() in _HARMLESS}, None
-            request = self._request(request.method, following, headers, body)
+                headers, body = (
+                    {name: value for name, value in headers.items() if name.lower() in _FORWARDED_HEADERS},
+                    None,
+                )
+            request = self._build_request(request.method, next_url, headers, body)
 
-    def _request(self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: bytes | None) -> httpx2.Request:
+    def _build_request(
+        self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: bytes | None
+    ) -> httpx2.Request:
         if not (method.isascii() and method.isalpha()):
-            raise unsendable(f"{method[:20]!r} is no method")
-        raw = [_raw(name, value) for name, value in headers.items() if name.lower() not in _OURS]
+            raise unsendable_request(f"{method[:20]!r} is not a method")
+        raw = [_encode_header(name, value) for name, value in headers.items() if name.lower() not in _CLIENT_HEADERS]
         raw.append((b"Accept-Encoding", ENCODINGS.encode()))
         if self._host:
-            raw.append(_raw("Host", self._host))
+            raw.append(_encode_header("Host", self._host))
         if not any(name.lower() == b"user-agent" for name, _ in raw):
             raw.append((b"User-Agent", b"taoloop"))
         request = httpx2.Request(method, url, headers=raw, content=body)
-        request.stream = _Body(body or b"", self)
+        request.stream = _TrackedBody(body or b"", self)
         return request
 
     async def _send(self, request: httpx2.Request) -> httpx2.Response:
-        self.place = place_of(request.url)
+        self.target = host_and_port(request.url)
         try:
             return await self._transport.handle_async_request(request)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise self._failed(error) from error
+            raise self._failure(error) from error
 
-    def _following(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.URL | None:
-        """Where a redirect leads; None where the response is the answer."""
+    def _redirect_target(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.URL | None:
+        """The target of a redirect; None if the response is final.
+
+        Raises:
+            EgressRefused: it must not be followed.
+        """
         location = response.headers.get("location")
-        redirects = response.status_code in _REDIRECTS and location is not None
+        redirects = response.status_code in _REDIRECT_STATUSES and location is not None
         if not redirects or self._max_redirects is None or request.method not in ("GET", "HEAD"):
             return None
         try:
-            url = read_url(str(request.url.join(without_backslash(location or "").strip())))
+            url = parse_url(str(request.url.join(refuse_backslash(location or "").strip())))
         except (httpx2.InvalidURL, ValueError, EgressRefused) as error:
-            why = error.message if isinstance(error, EgressRefused) else f"{str(error)[:200].rstrip('.')}."
+            reason = error.message if isinstance(error, EgressRefused) else f"{str(error)[:200].rstrip('.')}."
             raise EgressRefused(
-                f"{self.place} redirects to what cannot be followed. {why}",
+                f"{self.target} redirects to a URL that cannot be followed. {reason}",
                 code="bad_url",
-                hint="Use another address.",
+                hint="Use another URL.",
             ) from error
         if request.url.scheme == "https" and url.scheme == "http":
             raise EgressRefused(
-                f"{self.place} redirects to {place_of(url)} without encryption; that is not followed.",
-                hint="Give that address itself if it is meant.",
+                f"{self.target} redirects to {host_and_port(url)} without encryption; that is not followed.",
+                hint="Use that URL directly if it is intended.",
             )
         return url
 
-    async def _read(self, request: httpx2.Request, response: httpx2.Response, hops: int) -> EgressResponse:
-        require_known_coding(response.headers, self.place)
-        kind = media_type(response.headers)
-        if self._types and response.status_code < 300 and not any(fnmatchcase(kind, one) for one in self._types):
+    async def _read_response(self, request: httpx2.Request, response: httpx2.Response, hops: int) -> EgressResponse:
+        require_known_coding(response.headers, self.target)
+        kind = media_type_of(response.headers)
+        if (
+            self._types
+            and response.status_code < 300
+            and not any(fnmatchcase(kind, pattern) for pattern in self._types)
+        ):
+            accepted = ", ".join(self._types)
             raise EgressFailed(
-                f"{self.place} answered with {kind[:60] or 'no media type'}; only {', '.join(self._types)} is taken.",
+                f"{self.target} responded with {kind[:60] or 'no media type'}; only {accepted} is accepted.",
                 code="wrong_type",
-                hint="Give the address of another form of it.",
+                hint="Use the URL of another representation.",
             )
-        kept, size, is_cut = [], 0, False
+        pieces_read, size, is_cut = [], 0, False
         try:
-            async with aclosing(decompress(response, self.place)) as pieces:
+            async with aclosing(decompress(response, self.target)) as pieces:
                 async for piece in pieces:
-                    room = self._max_bytes - size
-                    is_cut = len(piece) > room
-                    kept.append(piece[:room] if is_cut else piece)
+                    remaining = self._max_bytes - size
+                    is_cut = len(piece) > remaining
+                    pieces_read.append(piece[:remaining] if is_cut else piece)
                     size += len(piece)
                     if is_cut:
                         break
         except httpx2.HTTPError as error:
-            raise self._failed(error) from error
+            raise self._failure(error) from error
         return EgressResponse(
             status=response.status_code,
             headers={k: v for k, v in response.headers.items() if k not in ("content-encoding", "content-length")},
-            body=kept[0] if len(kept) == 1 else b"".join(kept),
+            body=pieces_read[0] if len(pieces_read) == 1 else b"".join(pieces_read),
             url=str(request.url),
             is_cut=is_cut,
             hops=hops,
         )
 
-    def _failed(self, error: Exception) -> EgressFailed:
-        cause, place = _tls_error(error), self.place
+    def _failure(self, error: Exception) -> EgressFailed:
+        cause, target = _tls_error(error), self.target
         if cause is not None:
-            why = getattr(cause, "verify_message", "") or cause.reason or str(cause)
+            reason = getattr(cause, "verify_message", "") or cause.reason or str(cause)
             return EgressFailed(
-                f"{place} cannot be trusted, or does not speak TLS: {why}.",
+                f"{target} cannot be trusted, or does not speak TLS: {reason}.",
                 code="tls_failed",
-                hint="Check the address; a certificate of one's own must be among those that this machine trusts.",
+                hint="Check the URL; this machine must trust the certificate of a private server.",
                 was_sent=self.was_sent,
             )
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            why = f"no connection within {CONNECT_TIMEOUT_S:g} s" if _is_timeout(error) else reason_of(error)
+            reason = f"no connection within {CONNECT_TIMEOUT_S:g} s" if _is_timeout(error) else root_reason(error)
             return EgressFailed(
-                f"{place} cannot be reached: {why}.",
+                f"{target} cannot be reached: {reason}.",
                 code="connection_failed",
                 retryable=True,
-                hint="Check the address; try again later if it is right.",
+                hint="Check the URL; try again later if it is correct.",
                 was_sent=self.was_sent,
             )
         return EgressFailed(
-            f"{place} broke off, or does not speak HTTP: {reason_of(error)}.",
+            f"{target} closed the connection, or does not speak HTTP: {root_reason(error)}.",
             code="http_broken",
             retryable=not isinstance(error, httpx2.LocalProtocolError | httpx2.DecodingError),
-            hint="Try again later, or another address.",
+            hint="Try again later, or use another URL.",
             was_sent=self.was_sent,
         )
 
 
-class _Body(httpx2.AsyncByteStream):
-    """A body that tells its exchange when it is read, which is once the head of the request is out."""
+class _TrackedBody(httpx2.AsyncByteStream):
+    """A body that records that it is read, which happens once the head of the request has been sent."""
 
-    def __init__(self, body: bytes, exchange: RedirectingRequest) -> None:
-        self._body, self._exchange = body, exchange
+    def __init__(self, body: bytes, request: RedirectingRequest) -> None:
+        self._body, self._request = body, request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        self._exchange.was_sent = True
+        self._request.was_sent = True
         yield self._body
 
 
-def _raw(name: str, value: str) -> tuple[bytes, bytes]:
+def _encode_header(name: str, value: str) -> tuple[bytes, bytes]:
     try:
         return name.encode("ascii"), value.encode("latin-1")
-    except UnicodeEncodeError:  # which holds the value: not to be told
-        raise unsendable(f"the header {name[:60]!r} has characters that HTTP cannot carry") from None
+    except UnicodeEncodeError:  # its message contains the value, which may be secret
+        raise unsendable_request(f"the header {name[:60]!r} has characters that HTTP cannot carry") from None
 
 
 def _origin(url: httpx2.URL) -> tuple[str, bytes, int]:

@@ -1,4 +1,4 @@
-"""The transport under the egress rules: it connects to the very addresses that were judged.
+"""The transport under the egress rules: it connects only to the addresses that the rules have checked.
 
 Imported at the first request; it needs httpx2.
 """
@@ -18,15 +18,16 @@ import httpx2
 from taoloop.errors import EgressFailed, EgressRefused
 from taoloop.tools.egress.addresses import Resolver
 from taoloop.tools.egress.decompression import decompress, require_known_coding
+from taoloop.tools.egress.response import media_type_of
 from taoloop.tools.egress.rules import EgressRules
-from taoloop.tools.egress.urls import media_type, no_user, port_of, reason_of, require_sendable
+from taoloop.tools.egress.urls import port_of, require_sendable, root_reason, userinfo_error
 
 CONNECT_TIMEOUT_S = 10.0
-"""For one address of a host; the next one is tried then."""
+"""The time limit for one address of a host; then the next one is tried."""
 
 
 class CheckedBackend(httpcore2.AsyncNetworkBackend):
-    """Connects to addresses that were judged. The pool above it keeps the name for Host, SNI and certificate."""
+    """Connects to checked addresses. The connection pool still uses the name for Host, SNI and certificate."""
 
     def __init__(self, rules: EgressRules, resolver: Resolver) -> None:
         self._rules, self._resolver, self._inner = rules, resolver, httpcore2.AnyIOBackend()
@@ -39,37 +40,37 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Resolve once, judge every address, connect to the first of them that answers."""
+        """Resolve once, check every address, and connect to the first one that accepts."""
         try:
             async with asyncio.timeout(timeout):
-                found = await self._resolver(host, port)
+                addresses = await self._resolver(host, port)
         except TimeoutError as error:
-            raise httpcore2.ConnectTimeout(f"the host {host} was not found in time") from error
+            raise httpcore2.ConnectTimeout(f"the host {host} was not resolved in time") from error
         except (OSError, UnicodeError) as error:
             raise EgressFailed(
-                f"The host {host} was not found: {reason_of(error)}.",
+                f"The host {host} was not found: {root_reason(error)}.",
                 code="name_not_found",
                 retryable=True,
                 hint="Check the name; try again later if it is right.",
                 was_sent=False,
             ) from error
-        *others, last = self._rules.judge_addresses(host, port, found)
-        within_s = CONNECT_TIMEOUT_S if timeout is None else min(timeout, CONNECT_TIMEOUT_S)
-        for address in others:
+        *first_addresses, last = self._rules.check_addresses(host, port, addresses)
+        timeout_s = CONNECT_TIMEOUT_S if timeout is None else min(timeout, CONNECT_TIMEOUT_S)
+        for address in first_addresses:
             try:
-                return await self._inner.connect_tcp(address, port, within_s, local_address, socket_options)
+                return await self._inner.connect_tcp(address, port, timeout_s, local_address, socket_options)
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                continue  # the next address may answer; the last one's error is told
-        return await self._inner.connect_tcp(last, port, within_s, local_address, socket_options)
+                continue  # the next address may accept; the error of the last one is reported
+        return await self._inner.connect_tcp(last, port, timeout_s, local_address, socket_options)
 
     async def connect_unix_socket(
         self,
         path: str,  # noqa: ARG002  # the method's signature is the library's
-        timeout: float | None = None,  # noqa: ARG002, ASYNC109  # likewise
-        socket_options: Iterable[Any] | None = None,  # noqa: ARG002  # likewise
+        timeout: float | None = None,  # noqa: ARG002, ASYNC109  # as above
+        socket_options: Iterable[Any] | None = None,  # noqa: ARG002  # as above
     ) -> httpcore2.AsyncNetworkStream:
-        """Refuse: a socket of the machine is not on the network."""
-        raise EgressRefused("No request goes to a socket of this machine.")
+        """Refuse: sockets of this machine are not on the network."""
+        raise EgressRefused("Requests to sockets of this machine are not allowed.")
 
     async def sleep(self, seconds: float) -> None:
         """Wait, for the pool."""
@@ -77,7 +78,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests of httpx2 under the rules; with `max_bytes`, bounds what comes back after decompression."""
+    """Sends httpx2 requests under the rules; `max_bytes` limits the size of responses after decompression."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
     ) -> None:
         self._rules, self._max_bytes = rules, max_bytes
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=tls() if tls is not None else trusted(),
+            ssl_context=tls() if tls is not None else system_trust_context(),
             max_connections=100,
             max_keepalive_connections=20,
             keepalive_expiry=30.0,
@@ -97,30 +98,34 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request, if the rules let it; redirects are the caller's."""
+        """Send one request if the rules allow it; redirects are left to the caller."""
         url = request.url
         if url.userinfo:
-            raise no_user()
+            raise userinfo_error()
         try:
             port = port_of(url)
         except ValueError as error:
-            raise EgressRefused(f"This is no usable address: {error}.", code="bad_url") from error
-        host = self._rules.judge_target(url.scheme, url.raw_host.decode("ascii"), port)
+            raise EgressRefused(f"This is not a usable URL: {error}.", code="bad_url") from error
+        host = self._rules.check_target(url.scheme, url.raw_host.decode("ascii"), port)
         require_sendable(request.headers.raw)
         timeout = request.extensions.get("timeout")
-        sent = httpcore2.Request(
+        core_request = httpcore2.Request(
             method=request.method,
             url=httpcore2.URL(scheme=url.raw_scheme, host=host.encode(), port=port, target=url.raw_path),
             headers=request.headers.raw,
             content=request.stream,
-            extensions={} if timeout is None else {"timeout": timeout},  # others could change the name that TLS checks
+            extensions={}
+            if timeout is None
+            else {"timeout": timeout},  # other extensions could change the name that TLS checks
         )
         try:
-            got = await self._pool.handle_async_request(sent)
-        except _FAILURES as error:
-            raise _of_httpx(error) from error
-        stream = _Stream(got.stream)
-        response = httpx2.Response(got.status, headers=got.headers, stream=stream, extensions=got.extensions)
+            core_response = await self._pool.handle_async_request(core_request)
+        except _CORE_ERRORS as error:
+            raise _to_httpx_error(error) from error
+        stream = _ErrorMappingStream(core_response.stream)
+        response = httpx2.Response(
+            core_response.status, headers=core_response.headers, stream=stream, extensions=core_response.extensions
+        )
         if self._max_bytes is None or _is_stream(request, response):
             return response
         try:
@@ -128,17 +133,21 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         except EgressFailed:
             await response.aclose()
             raise
-        headers = [(k, v) for k, v in got.headers if k.lower() not in (b"content-encoding", b"content-length")]
-        bounded = _Bounded(response, self._max_bytes, host)
-        return httpx2.Response(got.status, headers=headers, stream=bounded, extensions=got.extensions)
+        headers = [
+            (k, v) for k, v in core_response.headers if k.lower() not in (b"content-encoding", b"content-length")
+        ]
+        bounded = _BoundedBody(response, self._max_bytes, host)
+        return httpx2.Response(
+            core_response.status, headers=headers, stream=bounded, extensions=core_response.extensions
+        )
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._pool.aclose()
 
 
-class _Stream(httpx2.AsyncByteStream):
-    """The body of an answer as it comes, with the errors of httpx2."""
+class _ErrorMappingStream(httpx2.AsyncByteStream):
+    """The body of a response as it arrives, with its errors as httpx2 errors."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -147,15 +156,15 @@ class _Stream(httpx2.AsyncByteStream):
         try:
             async for piece in self._stream:
                 yield piece
-        except _FAILURES as error:
-            raise _of_httpx(error) from error
+        except _CORE_ERRORS as error:
+            raise _to_httpx_error(error) from error
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    """The decompressed body of an answer, up to a bound."""
+class _BoundedBody(httpx2.AsyncByteStream):
+    """The decompressed body of a response, up to a size limit."""
 
     def __init__(self, response: httpx2.Response, max_bytes: int, host: str) -> None:
         self._response, self._max_bytes, self._host = response, max_bytes, host
@@ -177,17 +186,19 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 @lru_cache(maxsize=1)
-def trusted() -> ssl.SSLContext:
-    """The certificates that this machine trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR` too); read once, some 20 ms.
+def system_trust_context() -> ssl.SSLContext:
+    """A context with the certificates that this machine trusts, including `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+
+    They are read once, which takes about 20 ms.
 
     Raises:
         EgressFailed: they cannot be read.
     """
     try:
         return httpx2.create_ssl_context()
-    except OSError as error:  # errors of TLS too
+    except OSError as error:  # includes TLS errors
         raise EgressFailed(
-            f"The certificates that this machine trusts cannot be read: {reason_of(error)}.",
+            f"The certificates that this machine trusts cannot be read: {root_reason(error)}.",
             code="tls_failed",
             hint="Check the files that SSL_CERT_FILE and SSL_CERT_DIR name.",
             was_sent=False,
@@ -195,20 +206,25 @@ def trusted() -> ssl.SSLContext:
 
 
 def _is_stream(request: httpx2.Request, response: httpx2.Response) -> bool:
-    """Whether an answer is a stream of events that was asked for, which its reader bounds event by event."""
+    """Whether a response is a requested event stream, whose reader limits the size of each event."""
     kind = "text/event-stream"
     return (
         response.status_code == 200
-        and media_type(response.headers) == kind
+        and media_type_of(response.headers) == kind
         and kind in request.headers.get("accept", "")
     )
 
 
-_FAILURES = (httpcore2.TimeoutException, httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.UnsupportedProtocol)
+_CORE_ERRORS = (
+    httpcore2.TimeoutException,
+    httpcore2.NetworkError,
+    httpcore2.ProtocolError,
+    httpcore2.UnsupportedProtocol,
+)
 
 
-def _of_httpx(error: Exception) -> httpx2.TransportError:
-    """The same failure as httpx2 calls it."""
+def _to_httpx_error(error: Exception) -> httpx2.TransportError:
+    """The corresponding httpx2 error."""
     kind = getattr(httpx2, type(error).__name__, httpx2.TransportError)
     failure: httpx2.TransportError = kind(str(error))
     return failure

@@ -1,4 +1,4 @@
-"""Addresses as texts, the way all parts of egress read them, and what is read of an answer's head.
+"""Parsing of URLs and checks of headers, the same for all parts of egress.
 
 Imported at the first request; it needs httpx2.
 """
@@ -11,105 +11,107 @@ from collections.abc import Iterable
 import httpx2
 
 from taoloop.errors import EgressFailed, EgressRefused
-from taoloop.tools.egress.addresses import read_host
-from taoloop.tools.egress.rules import USUAL_PORTS
+from taoloop.tools.egress.addresses import normalise_host
+from taoloop.tools.egress.rules import DEFAULT_PORTS
 
 _NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(rb"(?:[^\x00\s]+(?:[ \t]+[^\x00\s]+)*)?")
 
 
-def read_url(text: str) -> httpx2.URL:
-    """An address of http or https as requests use it: no fragment, its host as it is looked up.
+def parse_url(text: str) -> httpx2.URL:
+    """An http(s) URL as requests use it: without fragment, its host as it is looked up.
 
     Raises:
-        EgressRefused: it is none, has a user in it, or reads differently from program to program.
+        EgressRefused: it is not valid, contains a user, or can be interpreted differently by different programs.
     """
     try:
-        url = httpx2.URL(without_backslash(text).strip())
-        if url.scheme not in USUAL_PORTS:
+        url = httpx2.URL(refuse_backslash(text).strip())
+        if url.scheme not in DEFAULT_PORTS:
             raise ValueError(
                 f"the scheme {url.scheme[:20]!r} is not http or https" if url.scheme else "it has no scheme"
             )
-        host, _ = read_host(url.raw_host.decode("ascii")), port_of(url)
+        host, _ = normalise_host(url.raw_host.decode("ascii")), port_of(url)
         if host is None:
-            raise ValueError(f"{url.host[:60]!r} is no host" if url.host else "it has no host")
+            raise ValueError(f"{url.host[:60]!r} is not a host" if url.host else "it has no host")
         if url.userinfo:
-            raise no_user()
+            raise userinfo_error()
         return url.copy_with(host=host, fragment=None) if host != url.host or url.fragment else url
     except (httpx2.InvalidURL, ValueError, TypeError) as error:
         raise EgressRefused(
-            f"This is no usable address: {str(error)[:200]}.",
+            f"This is not a usable URL: {str(error)[:200]}.",
             code="bad_url",
-            hint="Give a whole address such as https://example.com/page.",
+            hint="Give a complete URL such as https://example.com/page.",
         ) from error
 
 
-def place_of(url: httpx2.URL) -> str:
-    """Host and port of an address, for messages: no path, for it may hold what is secret."""
+def host_and_port(url: httpx2.URL) -> str:
+    """Host and port of a URL, for messages: without the path, which may contain secrets."""
     host = f"[{url.host}]" if ":" in url.host else url.host
-    return f"{host}:{url.port or USUAL_PORTS.get(url.scheme, 0)}"
+    return f"{host}:{url.port or DEFAULT_PORTS.get(url.scheme, 0)}"
 
 
 def port_of(url: httpx2.URL) -> int:
-    """The port of an address, written out or that of its scheme; ValueError for what is no port."""
-    port = url.port if url.port is not None else USUAL_PORTS.get(url.scheme, 0)
-    if not 0 < port < 65536 and url.scheme in USUAL_PORTS:
-        raise ValueError(f"{port} is no port")
+    """The port of a URL, or the default port of its scheme.
+
+    Raises:
+        ValueError: it is not valid.
+    """
+    port = url.port if url.port is not None else DEFAULT_PORTS.get(url.scheme, 0)
+    if not 0 < port < 65536 and url.scheme in DEFAULT_PORTS:
+        raise ValueError(f"{port} is not a port")
     return port
 
 
-def without_backslash(text: str) -> str:
-    """The text of an address; ValueError where a backslash makes programs see different hosts in it."""
+def refuse_backslash(text: str) -> str:
+    """The text of a URL.
+
+    Raises:
+        ValueError: it contains a backslash, so programs may see different hosts in it.
+    """
     if "\\" in text:
-        raise ValueError("it has a backslash, which programs read differently")
+        raise ValueError("it contains a backslash, which programs interpret differently")
     return text
 
 
-def media_type(headers: httpx2.Headers) -> str:
-    """The media type that headers name, in lower case and without parameters; empty if none."""
-    kind: str = headers.get("content-type", "")
-    return kind.partition(";")[0].partition(",")[0].strip().lower()  # a header that came twice is joined by commas
-
-
 def require_sendable(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Refuse headers that HTTP cannot carry, before a library says so with their values, which may be secret.
+    """Refuse headers that HTTP cannot carry, before a library reports them with their values, which may be secret.
 
     Raises:
         EgressFailed: names the header.
     """
     for name, value in headers:
         if not _NAME.fullmatch(name):
-            raise unsendable(f"{name.decode('latin-1')[:60]!r} is no name of a header")
+            raise unsendable_request(f"{name.decode('latin-1')[:60]!r} is not a header name")
         if not _VALUE.fullmatch(value):
-            raise unsendable(
-                f"the header {name.decode('ascii')[:60]!r} begins or ends with white space or has a line break in it"
+            raise unsendable_request(
+                f"the header {name.decode('ascii')[:60]!r} begins or ends with white space, or contains a line break"
             )
 
 
-def unsendable(why: str) -> EgressFailed:
+def unsendable_request(reason: str) -> EgressFailed:
     """The error for a request that HTTP cannot carry."""
     return EgressFailed(
-        f"The request was not sent: {why}.",
+        f"The request was not sent: {reason}.",
         code="http_broken",
-        hint="Whoever set this tool up has to change that.",
+        hint="Only the operator of this tool can change that.",
         was_sent=False,
     )
 
 
-def no_user() -> EgressRefused:
-    """The error for an address with a user in it: it hides the host from readers, and a password from nobody."""
+def userinfo_error() -> EgressRefused:
+    """The error for a URL with a user, which obscures the host and exposes the password."""
     return EgressRefused(
-        "This is no usable address: it has a user or a password in it.",
+        "This is not a usable URL: it contains a user or a password.",
         code="bad_url",
-        hint="Leave out what stands before the @.",
+        hint="Remove the part before the @.",
     )
 
 
-def reason_of(error: BaseException) -> str:
-    """What the system said, from the innermost cause that says something."""
-    said = ""
+def root_reason(error: BaseException) -> str:
+    """The message of the innermost cause that has one."""
+    reason = ""
     inner: BaseException | None = error
     while inner is not None:
-        said = (getattr(inner, "strerror", None) or str(inner) or said)[:200]
+        reason = (getattr(inner, "strerror", None) or str(inner) or reason)[:200]
         inner = inner.__cause__
-    return said.rstrip(".") or type(error).__name__
+    return reason.rstrip(".") or type(error).__name__

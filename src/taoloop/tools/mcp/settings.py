@@ -135,7 +135,7 @@ class McpServer:
 
     def rules(self) -> EgressRules:
         """Where requests to this server may go."""
-        return (self.egress if self.egress is not None else EgressRules()).opened_for(self.url)
+        return (self.egress if self.egress is not None else EgressRules()).allowing(self.url)
 
     @property
     def display_name(self) -> str:

@@ -18,8 +18,9 @@ from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import EgressFailed
-from taoloop.tools.egress.addresses import Resolver, resolve
-from taoloop.tools.egress.client import EgressClient, EgressResponse
+from taoloop.tools.egress.addresses import Resolver, resolve_host
+from taoloop.tools.egress.client import EgressClient
+from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.function import function_tool
 from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
@@ -73,7 +74,7 @@ class Fetched(TypedDict):
 def fetch_tools(
     settings: FetchSettings | None = None,
     *,
-    resolver: Resolver = resolve,
+    resolver: Resolver = resolve_host,
     tls: Callable[[], ssl.SSLContext] | None = None,
 ) -> LoadResult:
     """The tool `fetch` with these settings; a problem instead where its libraries are not installed.

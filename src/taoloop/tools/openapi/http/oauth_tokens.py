@@ -15,7 +15,6 @@ from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import ToolError
 from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document.operation import Scheme
-from taoloop.tools.openapi.http.response import decode
 from taoloop.tools.openapi.http.retry import Clock
 
 RENEWAL_MARGIN_S = 30.0
@@ -91,7 +90,7 @@ class OAuthTokens:
         token = reply.get("access_token")
         if response.status != 200 or not isinstance(token, str) or not token:
             clean = Redactor({"client_secret": secret})
-            text = clean.text(decode(response.body, "")[:_MAX_SHOWN_CHARS])
+            text = clean.text(response.text[:_MAX_SHOWN_CHARS])
             raise ToolError(
                 f"The token server for {scheme.name!r} issued no token: HTTP {response.status}: {text}",
                 code="token_refused",

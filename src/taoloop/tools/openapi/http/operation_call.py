@@ -14,7 +14,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import EgressFailed, InvalidArguments, ToolDefinitionError, ToolError, ToolTimeout
 from taoloop.tools.egress import EgressClient, EgressResponse, EgressRules
-from taoloop.tools.egress.addresses import read_address
+from taoloop.tools.egress.addresses import parse_address
 from taoloop.tools.json_schema import compile_schema, findings, listed
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.http.credentials import Alternative, choose_alternative, oauth_schemes, secrets_of
@@ -107,11 +107,11 @@ def egress_rules_for(source: OpenapiSource, base: str) -> EgressRules:
         parts = urlsplit(base)
         host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        is_named = read_address(host) is None  # allowing an IP address would also allow a private one
+        is_named = parse_address(host) is None  # allowing an IP address would also allow a private one
         ports = tuple(sorted({80, 443, port}))
         rules = EgressRules(allow=(host,) if is_named else (), only_allowed=is_named, ports=ports)
     for url in operator_urls:
-        rules = rules.opened_for(url)
+        rules = rules.allowing(url)
     return rules
 
 

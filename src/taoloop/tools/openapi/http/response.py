@@ -8,7 +8,6 @@ and the beginning of the body.
 from __future__ import annotations
 
 import base64
-import codecs
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -74,14 +73,14 @@ def error_code(status: int | str) -> str:
 
 def success_output(response: EgressResponse, clean: Callable[[str], str]) -> ToolOutput:
     """The output of a successful call: status, informative headers and body. `clean` removes secrets."""
-    kind, charset = media_type(response.headers.get("content-type", ""))
+    kind = response.media_type
     parts = [f'{{"status":{response.status}']
     if headers := {
         name: response.headers[name][:_MAX_HEADER_CHARS] for name in _SHOWN_HEADERS if name in response.headers
     }:
         parts.append(f'"headers":{to_json(headers)}')
     if response.body:
-        parts += _body_members(response, kind, charset)
+        parts += _body_members(response, kind)
     text = ",".join(parts) + "}"
     cleaned = clean(text)
     return ToolOutput(text=cleaned, form="json" if cleaned == text or _is_valid_json(cleaned) else "text")
@@ -97,8 +96,8 @@ def error_output(
 ) -> ToolError:
     """The error of a failed call. `is_repeatable`: a repetition has no further effect."""
     status = response.status
-    kind, charset = media_type(response.headers.get("content-type", ""))
-    body_text = _error_body_text(response, kind, charset)
+    kind = response.media_type
+    body_text = _error_body_text(response, kind)
     documented = _documented_meaning(operation, status)
     hints = [f"The API's document says: {documented}" if documented else "", _ADVICE.get(status, "")]
     if "retry-after" in response.headers:
@@ -115,16 +114,6 @@ def error_output(
         retryable=status in RETRYABLE_STATUSES and (is_repeatable or status in _NOT_PROCESSED),
         hint=clean(" ".join(hint for hint in hints if hint)),
     )
-
-
-def media_type(content_type: str) -> tuple[str, str]:
-    """The media type in lower case and the charset of a `Content-Type`; each may be empty."""
-    kind, *attributes = content_type.split(";")
-    charset = next(
-        (attribute.partition("=")[2] for attribute in attributes if attribute.strip().lower().startswith("charset=")),
-        "",
-    )
-    return kind.strip().lower(), charset.strip().strip("\"'").lower()
 
 
 def is_json(kind: str) -> bool:
@@ -145,23 +134,7 @@ def is_text(kind: str) -> bool:
     )
 
 
-def decode(body: bytes, charset: str) -> str:
-    """The text of a body by its byte order mark, else its charset, else UTF-8. Undecodable bytes are replaced."""
-    for bom, name in (
-        (codecs.BOM_UTF8, "utf-8-sig"),
-        (codecs.BOM_UTF16_LE, "utf-16"),
-        (codecs.BOM_UTF16_BE, "utf-16"),
-    ):
-        if body.startswith(bom):
-            return body.decode(name, "replace")
-    try:
-        codec = codecs.lookup(charset or "utf-8")
-    except LookupError:
-        return body.decode("utf-8", "replace")
-    return body.decode(codec.name if codec._is_text_encoding else "utf-8", "replace")
-
-
-def _body_members(response: EgressResponse, kind: str, charset: str) -> list[str]:
+def _body_members(response: EgressResponse, kind: str) -> list[str]:
     """The members of the observation that represent the body."""
     notes = (
         ['"cut":true', '"note":"The response was too large; this is its beginning. Request less."']
@@ -169,7 +142,7 @@ def _body_members(response: EgressResponse, kind: str, charset: str) -> list[str
         else []
     )
     if is_json(kind) or (not kind or is_text(kind)):
-        text = decode(response.body, charset)
+        text = response.text
         if not response.is_cut and (is_json(kind) or text.lstrip()[:1] in ("{", "[")) and _is_valid_json(text):
             return [f'"body":{text.strip()}']
         if is_json(kind) and not response.is_cut:
@@ -181,13 +154,13 @@ def _body_members(response: EgressResponse, kind: str, charset: str) -> list[str
     return [f'"type":{media_type_json}', f'"bytes":{len(response.body)}', *notes, f'"base64":"{encoded}"']
 
 
-def _error_body_text(response: EgressResponse, kind: str, charset: str) -> str:
+def _error_body_text(response: EgressResponse, kind: str) -> str:
     """The beginning of the body of an error, on one line."""
     if not response.body:
         return ""
     if kind and not is_json(kind) and not is_text(kind):
         return f"({len(response.body):,} bytes of {kind})"
-    text = decode(response.body, charset).strip()
+    text = response.text.strip()
     if _is_valid_json(text):
         return preview(text, "json", MAX_ERROR_BODY_CHARS).text
     return preview(" ".join(text.split()), "text", MAX_ERROR_BODY_CHARS).text
