@@ -5,48 +5,54 @@ TaoError
 │   ├── AgentFileError          an agent file cannot be used; names file, line and field
 │   ├── UnknownName             no tool, model, dialect or strategy has that name
 │   ├── ToolDefinitionError     a function or card cannot become a tool
-│   ├── ToolSourceError         what should give tools is not what it was said to be, or cannot be read
+│   ├── ToolSourceError         a source of tools cannot be read, or is not what it was declared to be
 │   ├── PromptError             a prompt file is missing or has an unknown placeholder
-│   ├── PolicyError             a policy or a rule cannot be kept
+│   ├── PolicyError             a policy or one of its rules is invalid
 │   ├── EnvFileError            a .env file cannot be read
 │   ├── MissingKey              no API key; names the variable to set
 │   └── MissingExtra            an optional dependency is not installed; names the extra
-├── ModelError                  the model's side: it failed, or answered nothing usable
+├── ModelError                  the model's side: it failed, or its answer is unusable
 │   ├── ModelTimeout            no reply in time
-│   ├── ModelUnavailable        the provider is out of order or out of reach, or broke off in the middle of a reply
+│   ├── ModelUnavailable        the provider is down or unreachable, or broke off in the middle of a reply
 │   ├── ModelRateLimited        too many calls for now; not retryable where money or quota is used up
-│   ├── ModelAuthError          the key is missing, wrong, expired, or may not do this; names its variable
+│   ├── ModelAuthError          the key is missing, wrong, expired, or lacks a permission; names its variable
 │   ├── ModelNotFound           no such model, or no such address at the provider
-│   ├── ModelRequestRefused     the provider does not take the request as it is
-│   │   ├── ModelContextOverflow    the prompt is longer than the model takes
-│   │   └── ModelContentRefused     provider or model will not answer this content
-│   ├── ModelReplyUnreadable    what came back is no reply: HTML, no JSON, no choice, not UTF-8, too large
+│   ├── ModelRequestRefused     the provider rejects the request as it is
+│   │   ├── ModelContextOverflow    the prompt is longer than the model's context
+│   │   └── ModelContentRefused     the provider or the model will not answer this content
+│   ├── ModelReplyUnreadable    what came back is not a reply: HTML, no JSON, no choice, not UTF-8, too large
 │   ├── RealCallsForbidden      the switch that forbids real calls is on; nothing was sent
 │   ├── ScriptExhausted         a scripted model was asked for more replies than it has
 │   ├── ScriptUnused            a completed run left scripted replies unused
-│   └── ReplayDiverged          a replay asked for something that the recorded run did not
+│   └── ReplayDiverged          a replay asked for something that the recorded run did not do
 ├── ToolError                   a tool's side; tools raise it, the loop turns it into an observation
 │   ├── InvalidArguments        arguments do not fit the tool's schema, or are too large
 │   ├── InvalidOutput           a result does not fit the tool's schema, or cannot be serialised
 │   ├── ToolTimeout             no result in time; its effect may still happen
-│   │   └── McpLost                 an MCP server went away during a call
-│   ├── McpFailed               an MCP server is away, refuses a call, or gives no usable answer
-│   ├── EgressRefused           the rules for going out do not let a request go there
-│   └── EgressFailed            a request went out, or tried to, and brought no usable answer
-├── JournalError                the place where traces are kept
+│   │   └── McpLost                 the connection to an MCP server ended during a call
+│   ├── HandedOver              the result comes later, from outside; the run waits for it
+│   ├── McpFailed               an MCP server is unreachable, rejects a call, or gives no usable answer
+│   ├── EgressRefused           the egress rules do not allow a request to this address
+│   └── EgressFailed            a request was sent, or tried to be, and brought no usable answer
+├── JournalError                the place where traces are stored
 │   ├── RunNotFound             no run has that id
 │   ├── RunExists               a run with that id exists already
-│   ├── FenceLost               another worker has taken the run; this one must stop
+│   ├── FenceLost               another worker has taken over the run; this one must stop
 │   ├── JournalTooNew           the database was written by a newer taoloop
-│   ├── JournalLocked           another process holds the database
+│   ├── JournalLocked           another process has locked the database
 │   ├── JournalFull             no space is left on the device
 │   └── JournalCorrupt          the file is not a journal, or an event in it cannot be read
 │       └── JournalTampered     a run is not as it was written
 ├── RunNotResumable             the run has nothing left to do
-├── RunHeld                     another process is at work on the run
-├── RunNotAnswered              the run has no answer that a conversation could go on from
-├── Refused                     the gateway begins no run for this key now; says why, and how long to wait
+├── RunHeld                     another process is working on the run
+├── RunNotAnswered              the run has no answer that a conversation could continue from
+├── NotWaiting                  an answer of a person to a call that waits for none
+├── ApprovalStale               an answer of a person to another question than the one that is open
+├── Refused                     the gateway starts no run for this key now; says why, and how long to wait
 └── IllegalEvent                a bug in a driver: the trace cannot take this event
+
+Two more live where they are raised: `OutputError` of the command line (its output cannot be written) and
+`ApiErrorRaised` of the gateway (a request is answered with an HTTP error).
 
 Match on `code`, never on the text. `retryable` is True when the same call, unchanged, may succeed later.
 `hint` says what to do next. Every error survives pickling.
@@ -74,9 +80,9 @@ class TaoError(Exception):
         return _rebuild, (type(self), dict(self.__dict__), self.args)
 
 
-def _text(given: object) -> str:
-    """A text as it is; anything else that a tool's author put in its place (an exception, a number) as a text."""
-    return given if isinstance(given, str) else str(given)
+def _text(value: object) -> str:
+    """`value` as a text: a tool's author may have passed an exception or a number instead."""
+    return value if isinstance(value, str) else str(value)
 
 
 def _rebuild(cls: type[TaoError], fields: dict[str, Any], args: tuple[Any, ...]) -> TaoError:
@@ -121,9 +127,9 @@ class ToolDefinitionError(ConfigError):
 
 
 class ToolSourceError(ConfigError):
-    """What should give tools (a document, a server, a database, a folder) is not what it was said to be.
+    """A source of tools (a document, a server, a database, a folder) is not what it was declared to be.
 
-    `source` names it, `place` the spot in it (may be empty).
+    `source` names it, `place` the position in it (may be empty).
     """
 
     code = "tool_source"
@@ -140,7 +146,7 @@ class PromptError(ConfigError):
 
 
 class PolicyError(ConfigError):
-    """A policy, or a rule of it, cannot be kept: an unknown word, or a rule that can never match."""
+    """A policy, or a rule of it, is invalid: an unknown word, or a rule that can never match."""
 
     code = "policy"
 
@@ -166,8 +172,8 @@ class MissingExtra(ConfigError):
 class ModelError(TaoError):
     """The model failed. The run ends as `model_failed` with this text as its reason.
 
-    `retryable` may be narrower than the class's: what the provider said of this very call counts. `retry_after_s`
-    is how long the provider asked to wait before the next call, in seconds; None where it said nothing.
+    `retryable` may be narrower than the class's: what the provider said about this very call counts. `retry_after_s`
+    is how long the provider asked to wait before the next call, in seconds; None if it did not say.
     """
 
     code = "model_error"
@@ -189,21 +195,21 @@ class ModelTimeout(ModelError):
 
 
 class ModelUnavailable(ModelError):
-    """The provider is out of order (5xx) or out of reach, or the connection broke before the reply was whole."""
+    """The provider is down (5xx) or unreachable, or the connection broke before the reply was complete."""
 
     code = "model_unavailable"
     retryable = True
 
 
 class ModelRateLimited(ModelError):
-    """The provider takes no more calls for now. Where money or quota is used up, `retryable` is False."""
+    """The provider accepts no more calls for now. If money or quota is used up, `retryable` is False."""
 
     code = "model_rate_limited"
     retryable = True
 
 
 class ModelAuthError(ModelError):
-    """The provider does not accept the key (401), or the key may not do this (403). Never shows the key."""
+    """The provider rejects the key (401), or the key lacks a permission (403). Never shows the key."""
 
     code = "model_auth"
 
@@ -233,7 +239,7 @@ class ModelContentRefused(ModelRequestRefused):
 
 
 class ModelReplyUnreadable(ModelError):
-    """What came back is no reply: HTML, no JSON, no choice, not UTF-8, or more than is read."""
+    """What came back is not a reply: HTML, no JSON, no choice, not UTF-8, or too large."""
 
     code = "model_reply_unreadable"
     retryable = True
@@ -267,7 +273,7 @@ class ToolError(TaoError):
     """Raised by a tool to report a failure in its own words; becomes an observation with ok = false.
 
     `code` is the tool's own error code (as its card lists it), `retryable` whether the same call may succeed
-    later, `hint` what the model should try instead. The run goes on.
+    later, `hint` what the model should try instead. The run continues.
     """
 
     code = "tool_error"
@@ -276,14 +282,14 @@ class ToolError(TaoError):
         if code not in ("", None):
             self.code = _text(code)  # type: ignore[misc]  # an instance may narrow the class's code
         if retryable is not None:
-            self.retryable = bool(retryable)  # type: ignore[misc]  # likewise
+            self.retryable = bool(retryable)  # type: ignore[misc]  # as above
         super().__init__(message, hint=hint)
 
 
 class InvalidArguments(ToolError):
-    """The arguments do not fit the tool's input schema or are larger than the tool takes. It was not run.
+    """The arguments do not fit the tool's input schema or are too large for the tool. It was not run.
 
-    A tool of an API says in its `code` what is wrong: `missing_argument`, `unknown_argument` or `invalid_argument`.
+    For a tool of an API, `code` says what is wrong: `missing_argument`, `unknown_argument` or `invalid_argument`.
     """
 
     code = "invalid_arguments"
@@ -328,7 +334,7 @@ class McpLost(ToolTimeout):
 
 
 class McpFailed(ToolError):
-    """An MCP server gave no usable answer to a call, and nothing is in doubt.
+    """An MCP server gave no usable answer to a call, and the outcome of the call is not in doubt.
 
     `code` says why: `server_away` (it cannot be started or reached), `tool_failed` (the tool itself says so),
     `tool_changed` and `tool_gone` (it is no longer what was loaded; nothing was sent), `needs_input`, `server_refused`
@@ -341,7 +347,7 @@ class McpFailed(ToolError):
 class EgressRefused(ToolError):
     """The egress rules do not let a request go to this address; nothing was sent there.
 
-    `code` is `bad_url` for what is no usable address, else `egress_refused`.
+    `code` is `bad_url` if the address is unusable, else `egress_refused`.
     """
 
     code = "egress_refused"
@@ -351,7 +357,7 @@ class EgressFailed(ToolError):
     """A request that the egress rules allow brought no usable answer.
 
     `code` says why: `name_not_found`, `connection_failed`, `tls_failed`, `http_timeout`, `http_broken`, `too_large`,
-    `wrong_type` or `too_many_redirects`. `was_sent` is False where it is certain that nothing reached the server.
+    `wrong_type` or `too_many_redirects`. `was_sent` is False if it is certain that nothing reached the server.
     """
 
     code = "http_failed"
@@ -382,7 +388,7 @@ class RunExists(JournalError):
 
 
 class FenceLost(JournalError):
-    """Another worker has taken this run. Nothing was written; this worker must stop working on it."""
+    """Another worker has taken over this run. Nothing was written; this worker must stop working on it."""
 
     code = "fence_lost"
 
@@ -413,7 +419,7 @@ class JournalCorrupt(JournalError):
 
 
 class JournalTampered(JournalCorrupt):
-    """A run is not as it was written: its hash chain is broken. It can be looked at, and not gone on with."""
+    """A run is not as it was written: its hash chain is broken. It can be read but not resumed."""
 
     code = "journal_tampered"
 
@@ -425,7 +431,7 @@ class RunNotResumable(TaoError):
 
 
 class RunHeld(TaoError):
-    """Another process, or another task of this one, is at work on the run. It was left alone."""
+    """Another process, or another task of this one, is working on the run. It was left alone."""
 
     code = "run_held"
     retryable = True
@@ -437,12 +443,24 @@ class RunNotAnswered(TaoError):
     code = "run_not_answered"
 
 
+class NotWaiting(TaoError):
+    """The call waits for no answer: there is no such call, it has its answer, or its run is not waiting."""
+
+    code = "not_waiting"
+
+
+class ApprovalStale(TaoError):
+    """The answer belongs to another question: the call or the policy has changed, or the time is up."""
+
+    code = "approval_stale"
+
+
 RefusedFor = Literal["requests", "tokens", "runs", "budget"]
-"""What is used up: requests or tokens of the last minute, places for runs, or the money of the day."""
+"""What is used up: the requests or tokens per minute, the places for runs, or the budget of the day."""
 
 
 class Refused(TaoError):
-    """The gateway begins no run now: `why` says what is used up, `retry_after_s` when to ask again."""
+    """The gateway starts no run now: `why` says what is used up, `retry_after_s` when to ask again."""
 
     code = "refused"
     retryable = True

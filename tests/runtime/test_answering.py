@@ -12,10 +12,10 @@ from taoloop import Agent, ApprovalAnswer, MemoryJournal, Result, ScriptedModel,
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Event, Noted, Observed, Resumed
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, InvalidArguments, RunNotFound, RunNotResumable
+from taoloop.errors import ApprovalStale, ConfigError, InvalidArguments, NotWaiting, RunNotFound, RunNotResumable
 from taoloop.journals.base import Journal, Lease
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, add_note, answer_approval, pending_approvals
+from taoloop.runtime.approvals.inbox import add_note, answer_approval, pending_approvals
 from taoloop.testing import FakeClock
 
 YES = ApprovalAnswer(approved=True, by="ann", note="it is owed")

@@ -16,11 +16,11 @@ from taoloop.cli.ui.texts import ui_text
 from taoloop.core.codec import event_line
 from taoloop.core.events import ApprovalGiven, ApprovalRefused
 from taoloop.core.trace import Trace
-from taoloop.errors import TaoError
+from taoloop.errors import NotWaiting, TaoError
 from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.approvals.in_doubt import describe_doubt
-from taoloop.runtime.approvals.inbox import AnswerRecorded, NotWaiting, PendingApproval, outermost_run_id
+from taoloop.runtime.approvals.inbox import AnswerRecorded, PendingApproval, outermost_run_id
 from taoloop.runtime.approvals.questions import unanswered_calls
 from taoloop.runtime.approvals.request import ApprovalRequest
 from taoloop.strategies.in_doubt import plan_unresolved_calls

@@ -19,7 +19,16 @@ from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
-from taoloop.errors import ConfigError, FenceLost, InvalidArguments, RunNotFound, RunNotResumable, TaoError
+from taoloop.errors import (
+    ApprovalStale,
+    ConfigError,
+    FenceLost,
+    InvalidArguments,
+    NotWaiting,
+    RunNotFound,
+    RunNotResumable,
+    TaoError,
+)
 from taoloop.journals.base import Journal
 from taoloop.runtime.approvals.questions import answered_calls, denying_rule, question, seconds_left, unanswered_calls
 from taoloop.runtime.approvals.request import RESERVED_NAMES, ApprovalAnswer, ApprovalRequest, answer_fact
@@ -31,20 +40,6 @@ from taoloop.tools.tool import expected_form
 _ATTEMPTS = 20
 _ALL = 10_000_000
 _NOT_KEPT = "The edited arguments hold a secret, which is not kept, so the run could not make the call."
-
-"""Names that the runtime itself answers and speaks under."""
-
-
-class NotWaiting(TaoError):
-    """The call waits for no answer: there is none of that name, or it has its answer, or its run is not waiting."""
-
-    code = "not_waiting"
-
-
-class ApprovalStale(TaoError):
-    """The answer is to another question than the one that is open: the call or the policy is another, or time is up."""
-
-    code = "approval_stale"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

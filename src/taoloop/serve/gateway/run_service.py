@@ -14,9 +14,19 @@ from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.message import Usage
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
-from taoloop.errors import ConfigError, FenceLost, RunHeld, RunNotAnswered, RunNotFound, RunNotResumable, UnknownName
+from taoloop.errors import (
+    ApprovalStale,
+    ConfigError,
+    FenceLost,
+    NotWaiting,
+    RunHeld,
+    RunNotAnswered,
+    RunNotFound,
+    RunNotResumable,
+    UnknownName,
+)
 from taoloop.runtime.agent_setup import FINDERS, PAGING_TOOL
-from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, pending_approvals
+from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from aiohttp import web
 
-from taoloop.runtime.approvals.inbox import ApprovalStale, NotWaiting, answer_approval, pending_approvals
+from taoloop.errors import ApprovalStale, NotWaiting
+from taoloop.runtime.approvals.inbox import answer_approval, pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
