@@ -45,7 +45,7 @@ def _finding(output: str, **fields: Any) -> Finding:
     ],
 )
 def test_the_one_number(output: str, fields: dict[str, Any], number: str | None) -> None:
-    assert _finding(output, **fields).number() == number
+    assert _finding(output, **fields).extract_number() == number
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_one_number(output: str, fields: dict[str, Any], number: str | None)
     ],
 )
 def test_the_text(output: str, fields: dict[str, Any], text: str | None) -> None:
-    assert _finding(output, **fields).text() == text
+    assert _finding(output, **fields).extract_text() == text
 
 
 @pytest.mark.parametrize(
@@ -73,17 +73,17 @@ def test_the_text(output: str, fields: dict[str, Any], text: str | None) -> None
 )
 def test_an_answer_of_one_number(chinese: bool, answer: str) -> None:
     finding = _finding("12", args={"item": "tea"})
-    assert Speech(chinese=chinese).answer([finding], [finding]) == answer
+    assert Speech(chinese=chinese).compose_answer([finding], [finding]) == answer
 
 
 def test_an_answer_of_several_results_names_each() -> None:
     findings = [_finding("12", args={"item": "tea"}), _finding("many", args={"item": "coffee"})]
-    answer = Speech(chinese=False).answer(findings, findings)
+    answer = Speech(chinese=False).compose_answer(findings, findings)
     assert answer.startswith("tea: 12; coffee: many. Based on: ")
 
 
 def test_a_long_output_is_cut_and_said_to_be() -> None:
     finding = _finding("x" * 5_000, artifact="obs_c")
-    answer = Speech(chinese=False).answer([finding], [finding])
+    answer = Speech(chinese=False).compose_answer([finding], [finding])
     assert len(answer) < 1_500
     assert answer.endswith("Only the first part of the output of t was seen.")

@@ -8,7 +8,7 @@ import pytest
 from tests.models.offline.toolset import card
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.models.offline.arguments import EARLIER, fill, parameters_of
+from taoloop.models.offline.arguments import EARLIER, fill, read_parameters
 from taoloop.models.offline.task_values import tokenize
 
 
@@ -50,7 +50,7 @@ _TRANSFER = {"from_account": "A-1", "to_account": "B-2", "amount": 50}
     ],
 )
 def test_values_go_to_the_parameters_that_fit(text: str, properties: dict[str, Any], args: dict[str, Any]) -> None:
-    filling = fill(tokenize(text), parameters_of(_card(**properties)))
+    filling = fill(tokenize(text), read_parameters(_card(**properties)))
     assert filling is not None
     assert filling.args == args
 
@@ -72,18 +72,18 @@ def test_values_go_to_the_parameters_that_fit(text: str, properties: dict[str, A
     ],
 )
 def test_nothing_is_filled_on_a_guess(text: str, properties: dict[str, Any]) -> None:
-    filling = fill(tokenize(text), parameters_of(_card(**properties)))
+    filling = fill(tokenize(text), read_parameters(_card(**properties)))
     assert filling is None or filling.missing
 
 
 def test_what_is_missing_is_named() -> None:
-    filling = fill(tokenize("order 5"), parameters_of(_card(name="string", count="integer")))
+    filling = fill(tokenize("order 5"), read_parameters(_card(name="string", count="integer")))
     assert filling is not None
     assert filling.missing == ("name",)
 
 
 def test_the_arguments_have_the_order_of_the_card() -> None:
-    filling = fill(tokenize("'x' to a.txt"), parameters_of(card("write_file")))
+    filling = fill(tokenize("'x' to a.txt"), read_parameters(card("write_file")))
     assert filling is not None
     assert list(filling.args) == ["path", "content"]
 
@@ -100,6 +100,6 @@ def test_the_arguments_have_the_order_of_the_card() -> None:
 )
 def test_a_schema_that_leads_nowhere_ends(definition: Any) -> None:
     schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": definition}}
-    (parameter,) = parameters_of(ToolCard(name="x", purpose="p", input_schema=schema))
+    (parameter,) = read_parameters(ToolCard(name="x", purpose="p", input_schema=schema))
     assert parameter.types
     assert fill(tokenize("'a'"), (parameter,)) is not None

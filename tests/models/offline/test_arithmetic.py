@@ -14,8 +14,8 @@ from taoloop.models.offline.arithmetic import (
     Operation,
     Unclear,
     find_calculator,
-    number_digits,
     parse_arithmetic,
+    parse_number,
     render,
 )
 from taoloop.models.offline.task_values import Token, tokenize
@@ -38,7 +38,7 @@ def _known(node: Node) -> Node:
     if isinstance(node, Earlier):
         return Number("7")
     if isinstance(node, Operation):
-        return Operation(node.sign, _known(node.left), _known(node.right))
+        return Operation(node.operator, _known(node.first), _known(node.second))
     return node
 
 
@@ -156,7 +156,7 @@ def test_what_is_unclear_after_a_result(text: str) -> None:
     [("16", "16"), ("16.0", "16"), ("-0.5", "-0.5"), ("1e-05", "1e-05"), ("16 km", None), ("nan", None)],
 )
 def test_the_digits_of_a_number(text: str, digits: str | None) -> None:
-    assert number_digits(text) == digits
+    assert parse_number(text) == digits
 
 
 def test_the_calculator_is_known_by_its_argument() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taoloop.models.offline.task_values import VALUES, concepts_of, is_chinese, stem, tokenize
+from taoloop.models.offline.task_values import VALUES, extract_concepts, is_chinese, stem, tokenize
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_values_are_found_by_kind(text: str, values: list[str]) -> None:
     ],
 )
 def test_the_concepts_of_a_text(text: str, concepts: set[str]) -> None:
-    assert concepts_of(text) == concepts
+    assert extract_concepts(text) == concepts
 
 
 @pytest.mark.parametrize(

@@ -12,38 +12,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.events import Observed
-from taoloop.models.offline.arithmetic import number_digits
-from taoloop.models.offline.task_values import concepts_of
+from taoloop.models.offline.arithmetic import parse_number
+from taoloop.models.offline.task_values import extract_concepts
 
 #: Each sentence in English and in Chinese.
 _TEXTS = {
-    "act": ('For "{what}" the tool {tool} fits.', "“{what}”适合用工具 {tool}。"),
-    "again": (
-        "{tool} knows this value in another spelling; I try that.",
-        "{tool} 中该值的写法不同；改用那种写法再试一次。",
-    ),
+    "act": ('For "{text}" the tool {tool} fits.', "“{text}”适合用工具 {tool}。"),
+    "again": ("{tool} spells this value otherwise; I try that.", "{tool} 中该值的写法不同；改用那种写法再试一次。"),
     "done": ("All parts of the task are answered by observations.", "任务的各部分都已有观察结果。"),
     "result": ("The result is {value}.", "结果是 {value}。"),
     "basis": ("Based on: {calls}.", "依据:{calls}。"),
     "cut": ("Only the first part of the output of {tool} was seen.", "{tool} 的输出只看到前一部分。"),
-    "unfinished": ('Not finished: "{what}" was still open.', "尚未完成：“{what}”。"),
+    "unfinished": ('Not finished: "{text}" was still open.', "尚未完成：“{text}”。"),
     "cannot": ("I cannot do this task: {why} The tools are: {names}.", "我做不了这个任务：{why}现有工具：{names}。"),
     "stopped": ("I cannot finish this task: {why}", "我无法完成这个任务：{why}"),
     "known": ("Known so far: {calls}.", "目前已知：{calls}。"),
     "no_tool": (
-        'no tool explains every word of "{what}"; put names and texts in quotes.',
-        "没有工具能解释“{what}”中的每个词；请用引号标出名称和文本。",
+        'no tool explains every word of "{text}"; put names and texts in quotes.',
+        "没有工具能解释“{text}”中的每个词；请用引号标出名称和文本。",
     ),
     "no_order": (
-        '"{what}" would change something, and it is not a plain order with all values.',
-        "“{what}”会改变某些内容，但它不是一条给出了全部取值的明确指令。",
+        '"{text}" would change something, and it is not a plain order with all values.',
+        "“{text}”会改变某些内容，但它不是一条给出了全部取值的明确指令。",
     ),
-    "several": ('more than one tool fits "{what}".', "有不止一个工具适合“{what}”。"),
-    "missing": ('"{what}" needs a value for {names} of {tool}.', "“{what}”缺少 {tool} 的参数 {names} 的值。"),
-    "no_sum": ('no tool computes "{what}".', "没有工具能计算“{what}”。"),
+    "several": ('more than one tool fits "{text}".', "有不止一个工具适合“{text}”。"),
+    "missing": ('"{text}" needs a value for {names} of {tool}.', "“{text}”缺少 {tool} 的参数 {names} 的值。"),
+    "no_sum": ('no tool computes "{text}".', "没有工具能计算“{text}”。"),
     "twice": ("it asks for the same call twice.", "它要求两次同样的调用。"),
     "failed": ("{call} failed: {message}", "{call} 失败：{message}"),
-    "no_value": ('"{what}" gave no value to go on with.', "“{what}”没有给出可以继续使用的值。"),
+    "no_value": ('"{text}" gave no value that could be used.', "“{text}”没有给出可用的值。"),
     "no_tools": ("I cannot answer without tools, and this run has none.", "没有工具就无法回答，而这次运行没有工具。"),
     "demo": (
         "This is a demo planner, not a language model: it calls tools with the values of the task, and calculates.",
@@ -83,12 +80,17 @@ class Finding:
         return not self.is_lost and self.observed.artifact is None
 
     @property
-    def shown(self) -> str:
+    def call(self) -> str:
+        """The call in one line."""
+        return format_call(self.tool, self.args)
+
+    @property
+    def preview(self) -> str:
         """The output for a person."""
         text = self.observed.output.strip()
         return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} …"
 
-    def number(self) -> str | None:
+    def extract_number(self) -> str | None:
         """The digits of the one number that was asked for; None where there is none, or more than one."""
         text = self.observed.output.strip()
         if not self.is_whole:
@@ -96,18 +98,18 @@ class Finding:
         if self.part:
             match = _TIME.search(text)
             return str(int(match[_PARTS[self.part]])) if match and len(_TIME.findall(text)) == 1 else None
-        if (digits := number_digits(text.removeprefix("result="))) is not None:
+        if (digits := parse_number(text.removeprefix("result="))) is not None:
             return digits
-        leaves = ((name, value) for name, value in _leaves(_parsed(text)) if self.args.get(name) != value)
+        leaves = ((name, value) for name, value in _iter_leaves(_parse_json(text)) if self.args.get(name) != value)
         numbers = [(name, value) for name, value in leaves if type(value) in (int, float)]
-        named = [value for name, value in numbers if concepts_of(name) & self.concepts]
-        values = named or [value for name, value in numbers if name in _RESULTS]
-        return number_digits(json.dumps(values[0])) if len(values) == 1 else None
+        named_values = [value for name, value in numbers if extract_concepts(name) & self.concepts]
+        values = named_values or [value for name, value in numbers if name in _RESULTS]
+        return parse_number(json.dumps(values[0])) if len(values) == 1 else None
 
-    def text(self) -> str | None:
+    def extract_text(self) -> str | None:
         """The output as text for another tool: of a record its one text; None where not all of it is known."""
         output = self.observed.output
-        fields = [value for name, value in _leaves(_parsed(output)) if name in ("content", "text")]
+        fields = [value for name, value in _iter_leaves(_parse_json(output)) if name in ("content", "text")]
         texts = [str(value) for value in fields] or [output.removeprefix("result=")]
         return texts[0] if self.is_whole and len(texts) == 1 else None
 
@@ -120,75 +122,71 @@ class Speech:
 
     def say(self, name: str, **values: object) -> str:
         """The sentence called `name`."""
-        return _TEXTS[name][self._language].format(**{key: short(str(value), 600) for key, value in values.items()})
+        return _TEXTS[name][self._language].format(**{key: shorten(str(value), 600) for key, value in values.items()})
 
-    def answer(self, ends: Sequence[Finding], facts: Sequence[Finding]) -> str:
+    def compose_answer(self, results: Sequence[Finding], facts: Sequence[Finding]) -> str:
         """The results that no later step used, with the calls that they come from."""
-        single = self._single(ends[0]) if len(ends) == 1 else "; ".join(map(_labelled, ends)) + self._stop
-        basis = (
-            self.say("basis", calls=_listed(facts))
-            if len(facts) > 1
-            else f"({call_line(facts[0].tool, facts[0].args)})"
-        )
-        parts = [single, basis]
+        several = "; ".join(map(_label_result, results)) + self._stop
+        parts = [self._describe(results[0]) if len(results) == 1 else several]
+        parts += [self.say("basis", calls=_list_calls(facts)) if len(facts) > 1 else f"({facts[0].call})"]
         parts += [self.say("cut", tool=fact.tool) for fact in facts if fact.observed.artifact is not None]
         return " ".join(parts)
 
-    def known(self, facts: Sequence[Finding]) -> str:
+    def compose_known(self, facts: Sequence[Finding]) -> str:
         """What the calls gave so far."""
-        return self.say("known", calls=_listed(facts)) if facts else ""
+        return self.say("known", calls=_list_calls(facts)) if facts else ""
 
-    def _single(self, end: Finding) -> str:
-        number = _plain_number(end)
-        return end.shown if number is None else self.say("result", value=number)
+    def _describe(self, result: Finding) -> str:
+        number = _find_plain_number(result)
+        return result.preview if number is None else self.say("result", value=number)
 
 
-def call_line(tool: str, args: Mapping[str, Any]) -> str:
+def format_call(tool: str, args: Mapping[str, Any]) -> str:
     """A call in one short line."""
     values = (f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in args.items())
-    return f"{tool}({short(', '.join(values), 120)})"
+    return f"{tool}({shorten(', '.join(values), 120)})"
 
 
-def short(text: str, most: int = _MOST_LINE) -> str:
+def shorten(text: str, most: int = _MOST_LINE) -> str:
     """A text in one line, cut."""
     line = " ".join(text[: most * 4].split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def _listed(facts: Sequence[Finding]) -> str:
-    return "; ".join(f"{call_line(fact.tool, fact.args)} → {short(_unstopped(fact), 80)}" for fact in facts)
+def _list_calls(facts: Sequence[Finding]) -> str:
+    return "; ".join(f"{fact.call} → {shorten(_strip_full_stop(fact), 80)}" for fact in facts)
 
 
-def _labelled(end: Finding) -> str:
-    label = short(", ".join(str(value) for value in end.args.values() if isinstance(value, str | int | float)))
-    return f"{label or end.tool}: {_plain_number(end) or _unstopped(end)}"
+def _label_result(result: Finding) -> str:
+    label = shorten(", ".join(str(value) for value in result.args.values() if isinstance(value, str | int | float)))
+    return f"{label or result.tool}: {_find_plain_number(result) or _strip_full_stop(result)}"
 
 
-def _plain_number(end: Finding) -> str | None:
+def _find_plain_number(result: Finding) -> str | None:
     """The digits of a result that is nothing but a number, or the part of a time that was asked for."""
-    plain = number_digits(end.observed.output.strip().removeprefix("result=")) is not None
-    return end.number() if plain or end.part else None
+    plain = parse_number(result.observed.output.strip().removeprefix("result=")) is not None
+    return result.extract_number() if plain or result.part else None
 
 
-def _unstopped(fact: Finding) -> str:
+def _strip_full_stop(fact: Finding) -> str:
     """The output as a part of a longer sentence: what is said of a lost one has a full stop of its own."""
-    return fact.shown.rstrip(".。") if fact.is_lost else fact.shown
+    return fact.preview.rstrip(".。") if fact.is_lost else fact.preview
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _leaves(content: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def _iter_leaves(content: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """The scalars of a JSON value, each with the name of its field."""
     if isinstance(content, dict):
         for key, value in list(content.items())[:_MOST_LEAVES]:
-            yield from _leaves(value, str(key))
+            yield from _iter_leaves(value, str(key))
     elif isinstance(content, list):
         for value in content[:_MOST_LEAVES]:
-            yield from _leaves(value, name)
+            yield from _iter_leaves(value, name)
     else:
         yield name, content

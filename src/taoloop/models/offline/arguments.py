@@ -15,16 +15,16 @@ from math import prod
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.models.offline.task_values import VALUES, Token, concepts_of, rows_of, zone_of
+from taoloop.models.offline.task_values import VALUES, Token, extract_concepts, find_zone, read_table
 
 #: What a word of a parameter's name says of its values; a parameter without a role takes any name or id.
-_ROLES = rows_of("""
+_ROLES = read_table("""
 path: path file filename folder directory dir document | zone: zone timezone tz | key: key | url: url uri link
 email: email mail | date: date day | id: id code number no sku serial | expression: expression expr formula equation
 text: text content contents body message query question pattern sentence string subject title topic task note
 closed: artifact cursor handle password
 """)
-_SIDES = rows_of("""
+_SIDES = read_table("""
 from: from source src origin base start sender | to: to target dest destination end recipient receiver into quote
 """)
 _FITTING = {("place", "zone"), ("quoted", "text"), ("ref", "text"), ("number", "id"), ("key", "id")}
@@ -50,7 +50,7 @@ class Parameter:
     @cached_property
     def words(self) -> frozenset[str]:
         """The concepts in its name."""
-        return concepts_of(self.name)
+        return extract_concepts(self.name)
 
     @cached_property
     def types(self) -> frozenset[str]:
@@ -69,22 +69,22 @@ class Parameter:
     @cached_property
     def role(self) -> str:
         """What it takes: a value of `_ROLES`, or an empty text."""
-        return _last(self.name, _ROLES)
+        return _find_last_word(self.name, _ROLES)
 
     @cached_property
     def side(self) -> str:
         """`from` or `to` where its name says so."""
-        return _last(self.name, _SIDES)
+        return _find_last_word(self.name, _SIDES)
 
     @cached_property
     def is_number(self) -> bool:
         """Whether it takes numbers, and no texts."""
         return self.types <= {"integer", "number"}
 
-    def points(self, token: Token) -> int:
+    def score(self, token: Token) -> int:
         """How well a value fits; 0 where it does not."""
         if self.choices or self.types & {"boolean", "object", "array"}:
-            return _OWN if _literal(token) in self.choices else 0
+            return _OWN if _literal_text(token) in self.choices else 0
         if self.is_number:
             is_whole = "number" in self.types or token.kind == "ref" or token.value.isdigit()
             return _LIKELY if token.kind in ("number", "ref") and is_whole else 0
@@ -103,8 +103,8 @@ class Parameter:
         if token.kind == "number" and "string" not in self.types:
             return int(token.value) if token.value.isdigit() else float(token.value)
         if token.kind == "place" and self.role == "zone":
-            return zone_of(token.value)
-        return self.choices.get(_literal(token), token.value)
+            return find_zone(token.value)
+        return self.choices.get(_literal_text(token), token.value)
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ class Filling:
 Option = tuple[Parameter | None, int]
 
 
-def parameters_of(card: ToolCard) -> tuple[Parameter, ...]:
+def read_parameters(card: ToolCard) -> tuple[Parameter, ...]:
     """The parameters of a card."""
     return tuple(
-        Parameter(name=name, required=name in card.required, schema=_resolved(schema, card.input_schema))
+        Parameter(name=name, required=name in card.required, schema=_resolve(schema, card.input_schema))
         for name, schema in card.parameters.items()
     )
 
@@ -136,21 +136,21 @@ def parameters_of(card: ToolCard) -> tuple[Parameter, ...]:
 def fill(question: Sequence[Token], parameters: Sequence[Parameter]) -> Filling | None:
     """The arguments for a question; None where a value fits nowhere, or where two ways are equally good."""
     choices = {choice for parameter in parameters for choice in parameter.choices}
-    values = [token for token in question if token.kind in VALUES or _literal(token) in choices]
-    options = [list(_options(token, question, parameters)) for token in values]
+    values = [token for token in question if token.kind in VALUES or _literal_text(token) in choices]
+    options = [list(_find_options(token, question, parameters)) for token in values]
     if prod(map(len, options)) > _MOST_WAYS:
         return None
-    best = _best(list(product(*options)))
+    best = _choose_best(list(product(*options)))
     if best is None:
         return None
     pairs = [(token, parameter) for token, (parameter, _) in zip(values, best, strict=True) if parameter is not None]
     values_of = {parameter.name: parameter.convert(token) for token, parameter in pairs}
     args = {each.name: values_of[each.name] for each in parameters if each.name in values_of}
     missing = tuple(each.name for each in parameters if each.required and each.name not in args)
-    return Filling(args, frozenset(token for token, _ in pairs), _total(best), missing)
+    return Filling(args, frozenset(token for token, _ in pairs), _sum_points(best), missing)
 
 
-def _resolved(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:
+def _resolve(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:
     """A schema behind its references; of several alternatives the first that is not null."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return {}
@@ -159,20 +159,20 @@ def _resolved(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Mapping[s
         target: Any = root
         for part in reference[2:].split("/"):
             target = target.get(part) if isinstance(target, Mapping) else None
-        return _resolved(target, root, depth + 1)
+        return _resolve(target, root, depth + 1)
     for word in ("anyOf", "oneOf", "allOf"):
         options = schema.get(word)
         for option in options if isinstance(options, list | tuple) else ():
             if isinstance(option, Mapping) and option.get("type") != "null":
-                return _resolved(option, root, depth + 1)
+                return _resolve(option, root, depth + 1)
     return schema
 
 
-def _options(token: Token, question: Sequence[Token], parameters: Sequence[Parameter]) -> Iterator[Option]:
+def _find_options(token: Token, question: Sequence[Token], parameters: Sequence[Parameter]) -> Iterator[Option]:
     """The parameters that a value may go to; a name may also be a word of the card."""
-    side, labels = _surroundings(token, question)
+    side, labels = _look_around(token, question)
     for parameter in parameters:
-        points, is_labelled = parameter.points(token), bool(labels & parameter.words)
+        points, is_labelled = parameter.score(token), bool(labels & parameter.words)
         is_aside = side and parameter.side and side != parameter.side
         if points and not is_aside and (parameter.required or is_labelled or not parameter.is_number):
             yield parameter, points + 3 * (side == parameter.side != "") + 2 * is_labelled + parameter.required
@@ -180,34 +180,34 @@ def _options(token: Token, question: Sequence[Token], parameters: Sequence[Param
         yield None, 0
 
 
-def _surroundings(token: Token, question: Sequence[Token]) -> tuple[str, set[str]]:
+def _look_around(token: Token, question: Sequence[Token]) -> tuple[str, set[str]]:
     """`from` or `to` before a value, and the concepts of the words next to it."""
     index = question.index(token)
     before = next((each for each in reversed(question[:index]) if each.kind not in ("stop", "ask", "by")), None)
-    behind = question[index + 1].concept if index + 1 < len(question) else ""
+    following = question[index + 1].concept if index + 1 < len(question) else ""
     side = before.kind if before is not None and before.kind in ("from", "to") else ""
-    return side, {behind, before.concept if before is not None else ""} - {""}
+    return side, {following, before.concept if before is not None else ""} - {""}
 
 
-def _best(ways: Sequence[Sequence[Option]]) -> Sequence[Option] | None:
+def _choose_best(ways: Sequence[Sequence[Option]]) -> Sequence[Option] | None:
     """The way with the most points, if it is the only one, or if only the order of like parameters tells it apart."""
     names = [[parameter.name for parameter, _ in way if parameter is not None] for way in ways]
     ways = [way for way, used in zip(ways, names, strict=True) if len(used) == len(set(used))]
-    most = max(map(_total, ways), default=0)
-    best = [way for way in ways if _total(way) == most]
+    most = max(map(_sum_points, ways), default=0)
+    best = [way for way in ways if _sum_points(way) == most]
     is_alike = all(_ALIKE.fullmatch(parameter.name) for way in best for parameter, _ in way if parameter is not None)
     return best[0] if len(best) == 1 or (best and is_alike) else None
 
 
-def _total(way: Sequence[Option]) -> int:
+def _sum_points(way: Sequence[Option]) -> int:
     return sum(points for _, points in way)
 
 
-def _literal(token: Token) -> str:
+def _literal_text(token: Token) -> str:
     return (token.text if token.kind == "word" else token.value).lower()
 
 
-def _last(name: str, table: Mapping[str, str]) -> str:
+def _find_last_word(name: str, table: Mapping[str, str]) -> str:
     """What a table says of the last word of a name that it knows, or an empty text."""
     parts = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", name).lower().split()
     return next((table[part] for part in reversed(parts) if part in table), "")

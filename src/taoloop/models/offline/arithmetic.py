@@ -53,7 +53,7 @@ class Question:
     #: The tool and its arguments.
     match: Match
     #: The question in the words of the task.
-    what: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class Operation:
     """Two nodes joined by `+`, `-`, `*`, `/` or `**`."""
 
     #: The operator.
-    sign: str
+    operator: str
     #: Its left operand.
-    left: Node
+    first: Node
     #: Its right operand.
-    right: Node
+    second: Node
 
 
 Node = Number | Earlier | Question | Operation
@@ -83,7 +83,7 @@ def parse_arithmetic(
     Raises:
         Unclear: the clause is no arithmetic, or leaves something open.
     """
-    node = _Parser(ask, earlier).clause(_trimmed(tokens[:_MOST_TOKENS]))
+    node = _Parser(ask, earlier).parse_clause(_trim(tokens[:_MOST_TOKENS]))
     if not isinstance(node, Operation) or len(tokens) > _MOST_TOKENS:
         raise Unclear
     return node
@@ -95,20 +95,21 @@ def render(node: Node) -> str:
         return f"({node.digits})" if node.digits.startswith("-") else node.digits
     if not isinstance(node, Operation):
         raise TypeError(node)
-    left, right = render(node.left), render(node.right)
-    if isinstance(node.left, Operation) and (_LEVEL[node.left.sign] < _LEVEL[node.sign] or node.sign == "**"):
-        left = f"({left})"
-    if isinstance(node.right, Operation) and _LEVEL[node.right.sign] <= _LEVEL[node.sign]:
-        right = f"({right})"
-    return f"{left}**{right}" if node.sign == "**" else f"{left} {node.sign} {right}"
+    is_power = node.operator == "**"
+    first, second = render(node.first), render(node.second)
+    if isinstance(node.first, Operation) and (_LEVEL[node.first.operator] < _LEVEL[node.operator] or is_power):
+        first = f"({first})"
+    if isinstance(node.second, Operation) and _LEVEL[node.second.operator] <= _LEVEL[node.operator]:
+        second = f"({second})"
+    return f"{first}**{second}" if is_power else f"{first} {node.operator} {second}"
 
 
-def questions(node: Node) -> Iterator[Question]:
+def iter_questions(node: Node) -> Iterator[Question]:
     """The questions in a node, from left to right."""
     if isinstance(node, Question):
         yield node
     elif isinstance(node, Operation):
-        yield from (*questions(node.left), *questions(node.right))
+        yield from (*iter_questions(node.first), *iter_questions(node.second))
 
 
 def find_calculator(profiles: Sequence[Profile]) -> tuple[Profile, str] | None:
@@ -121,7 +122,7 @@ def find_calculator(profiles: Sequence[Profile]) -> tuple[Profile, str] | None:
     return None
 
 
-def number_digits(text: str) -> str | None:
+def parse_number(text: str) -> str | None:
     """The digits of a text that is one number; `16.0` is 16."""
     return re.sub(r"\.0+$", "", text) if _NUMBER.fullmatch(text) else None
 
@@ -133,57 +134,59 @@ class _Parser:
         self._ask, self._earlier, self._depth = ask, earlier, 0
         self._names = (earlier.names if earlier is not None else frozenset()) | _ANY_NAME
 
-    def clause(self, tokens: Sequence[Token]) -> Node:
+    def parse_clause(self, tokens: Sequence[Token]) -> Node:
         """A command ("add 2 to it"), the rest of an expression ("plus 2"), a list, or an expression."""
         if not tokens:
             raise Unclear
         kind = tokens[0].kind
         if kind.startswith("verb"):
-            return self._command(kind.removeprefix("verb"), tokens[1:])
+            return self._parse_command(kind.removeprefix("verb"), tokens[1:])
         if tokens[-1].kind.startswith("all"):  # 2 和 3 相加
-            return self._fold(tokens[-1].kind.removeprefix("all"), tokens[:-1])
+            return self._parse_list(tokens[-1].kind.removeprefix("all"), tokens[:-1])
         is_negative = tokens[0].text == "-" and len(tokens) > 1 and tokens[1].kind == "number"
-        if _infix(tokens[0]) and not is_negative:
+        if _operator_sign(tokens[0]) and not is_negative:
             tokens = [Token("ref", "", "", tokens[0].start, tokens[0].start), *tokens]
-        return self.expression(tokens)
+        return self.parse_expression(tokens)
 
-    def expression(self, tokens: Sequence[Token]) -> Node:
+    def parse_expression(self, tokens: Sequence[Token]) -> Node:
         """Operands joined by operators, the weakest operators first."""
         self._depth += 1
-        tokens = _trimmed(tokens)
+        tokens = _trim(tokens)
         if self._depth > _DEEPEST or not tokens:
             raise Unclear
         if tokens[0].kind.startswith("all"):
-            return self._fold(tokens[0].kind.removeprefix("all"), tokens[1:])
-        return self._level(tokens, 0)
+            return self._parse_list(tokens[0].kind.removeprefix("all"), tokens[1:])
+        return self._parse_level(tokens, 0)
 
-    def _level(self, tokens: Sequence[Token], level: int) -> Node:
+    def _parse_level(self, tokens: Sequence[Token], level: int) -> Node:
         if level > _POWER:
-            return self._changed(tokens)
-        indices = _operators(tokens, level)
+            return self._parse_function(tokens)
+        indices = _find_operators(tokens, level)
         if not indices:
-            return self._level(tokens, level + 1)
+            return self._parse_level(tokens, level + 1)
         index = indices[0] if level == _POWER else indices[-1]  # powers are read from right to left
-        left, right = tokens[:index], tokens[index + 1 :]
-        if level == _POWER and left[0].text == "-":  # -2 ** 2 is read in two ways
+        first, second = tokens[:index], tokens[index + 1 :]
+        if level == _POWER and first[0].text == "-":  # -2 ** 2 is read in two ways
             raise Unclear
         sides = (level + 1, level) if level == _POWER else (level, level + 1)
-        return Operation(_infix(tokens[index]), self._level(left, sides[0]), self._level(right, sides[1]))
+        return Operation(
+            _operator_sign(tokens[index]), self._parse_level(first, sides[0]), self._parse_level(second, sides[1])
+        )
 
-    def _changed(self, tokens: Sequence[Token]) -> Node:
+    def _parse_function(self, tokens: Sequence[Token]) -> Node:
         """An operand with what is done to it: squared, 的平方, 的 3 次方, or a function before it."""
-        operand = _trimmed(tokens)
+        operand = _trim(tokens)
         if not operand:
             raise Unclear
         first, last = operand[0], operand[-1]
         if last.kind == "post**" and len(operand) > 2 and operand[-2].kind == "number":
-            return Operation("**", self._changed(operand[:-2]), Number(operand[-2].value))
+            return Operation("**", self._parse_function(operand[:-2]), Number(operand[-2].value))
         for kind, token, rest in (("post", last, operand[:-1]), ("pre", first, operand[1:])):
             if match := re.fullmatch(rf"{kind}(\*\*|[*/])([\d.]+)", token.kind):
-                return Operation(match[1], self._changed(rest), Number(match[2]))
-        return self._operand(operand, tokens)
+                return Operation(match[1], self._parse_function(rest), Number(match[2]))
+        return self._parse_operand(operand, tokens)
 
-    def _operand(self, tokens: Sequence[Token], question: Sequence[Token]) -> Node:
+    def _parse_operand(self, tokens: Sequence[Token], question: Sequence[Token]) -> Node:
         first, rest = tokens[0], tokens[1:]
         words = [token for token in tokens if token.kind not in _EDGES]
         if first.kind == "number" and not rest:
@@ -191,59 +194,60 @@ class _Parser:
         if first.text == "-" and len(rest) == 1 and rest[0].kind == "number":
             return Number(f"-{rest[0].value}")
         if first.text in _OPENING and tokens[-1].text in _CLOSING:
-            return self.expression(tokens[1:-1])
+            return self.parse_expression(tokens[1:-1])
         if first.kind == "number" and [token.value for token in rest[:2]] == ["%", "of"]:
-            return Operation("*", Number(f"{Decimal(first.value) / 100:f}"), self._changed(rest[2:]))
+            return Operation("*", Number(f"{Decimal(first.value) / 100:f}"), self._parse_function(rest[2:]))
         if len(words) == 1 and (words[0].kind == "ref" or (self._earlier and words[0].concept in self._names)):
-            return self._refer()
+            return self._earlier_result()
         return self._ask(question)
 
-    def _command(self, sign: str, tokens: Sequence[Token]) -> Node:
-        if sign == "**":
-            return Operation("**", self._changed(tokens), Number("2"))
-        indices = [index for index, token in _top_level(tokens) if token.kind == _CONNECTORS[sign]]
+    def _parse_command(self, operator: str, tokens: Sequence[Token]) -> Node:
+        if operator == "**":
+            return Operation("**", self._parse_function(tokens), Number("2"))
+        indices = [index for index, token in _outside_brackets(tokens) if token.kind == _CONNECTORS[operator]]
         if not indices:
-            if sign in "+*" and self._earlier is None:
-                return self._fold(sign, tokens)
-            return Operation(sign, self._refer(), self._item(tokens))
-        left, right = tokens[: indices[0]], tokens[indices[0] + 1 :]
-        first = self._item(left) if _trimmed(left) else self._refer()
-        second = self._item(right)
-        return Operation(sign, second, first) if sign in "+-" else Operation(sign, first, second)
+            if operator in "+*" and self._earlier is None:
+                return self._parse_list(operator, tokens)
+            return Operation(operator, self._earlier_result(), self._parse_item(tokens))
+        before, after = tokens[: indices[0]], tokens[indices[0] + 1 :]
+        first = self._parse_item(before) if _trim(before) else self._earlier_result()
+        second = self._parse_item(after)
+        return Operation(operator, second, first) if operator in "+-" else Operation(operator, first, second)
 
-    def _fold(self, sign: str, tokens: Sequence[Token]) -> Node:
+    def _parse_list(self, operator: str, tokens: Sequence[Token]) -> Node:
         """Items of a list joined by one sign."""
-        cuts = [index for index, token in _top_level(tokens) if token.kind in ("and", "comma")]
+        cuts = [index for index, token in _outside_brackets(tokens) if token.kind in ("and", "comma")]
         parts = [tokens[start + 1 : end] for start, end in pairwise((-1, *cuts, len(tokens)))]
-        items = [self._item(part) for part in parts if part]
+        items = [self._parse_item(part) for part in parts if part]
         if len(items) < 2:
             raise Unclear
-        return reduce(lambda left, right: Operation(sign, left, right), items)
+        return reduce(lambda first, second: Operation(operator, first, second), items)
 
-    def _item(self, tokens: Sequence[Token]) -> Node:
+    def _parse_item(self, tokens: Sequence[Token]) -> Node:
         """An operand of a command or a list. With an operator in it, it could be read in two ways."""
-        if any(index and (_infix(token) or token.kind.startswith("all")) for index, token in _top_level(tokens)):
+        inner = [token for index, token in _outside_brackets(tokens) if index]
+        if any(_operator_sign(token) or token.kind.startswith("all") for token in inner):
             raise Unclear
-        return self.expression(tokens)
+        return self.parse_expression(tokens)
 
-    def _refer(self) -> Node:
+    def _earlier_result(self) -> Node:
         if self._earlier is None:
             raise Unclear
         return self._earlier
 
 
-def _infix(token: Token) -> str:
+def _operator_sign(token: Token) -> str:
     """The sign of an operator between two operands, or an empty text."""
     return token.kind[2:] if token.kind.startswith("op") else _SIGNS.get(token.text, "") if token.kind == "sign" else ""
 
 
-def _operators(tokens: Sequence[Token], level: int) -> list[int]:
+def _find_operators(tokens: Sequence[Token], level: int) -> list[int]:
     """Where operators join two operands; a minus behind another operator is the sign of a number."""
-    indices = [index for index, token in _top_level(tokens) if index and _LEVEL.get(_infix(token)) == level]
-    return [index for index in indices if not _infix(tokens[index - 1])]
+    levels = ((index, _LEVEL.get(_operator_sign(token))) for index, token in _outside_brackets(tokens) if index)
+    return [index for index, own in levels if own == level and not _operator_sign(tokens[index - 1])]
 
 
-def _top_level(tokens: Sequence[Token]) -> list[tuple[int, Token]]:
+def _outside_brackets(tokens: Sequence[Token]) -> list[tuple[int, Token]]:
     """The tokens outside brackets, with their indices.
 
     Raises:
@@ -263,11 +267,11 @@ def _top_level(tokens: Sequence[Token]) -> list[tuple[int, Token]]:
     return outside
 
 
-def _trimmed(tokens: Sequence[Token]) -> Sequence[Token]:
+def _trim(tokens: Sequence[Token]) -> Sequence[Token]:
     """The tokens without words at either end that say nothing ("What is … now?")."""
     start, end = 0, len(tokens)
     while start < end and (tokens[start].kind in _EDGES or tokens[start].concept in ("@look", "@calc")):
         start += 1
-    while end > start and (tokens[end - 1].kind in ("stop", "ask", "polite") or tokens[end - 1].text == "="):
+    while end > start and (tokens[end - 1].kind in ("stop", "ask", "polite", "first") or tokens[end - 1].text == "="):
         end -= 1
     return tokens[start:end]

@@ -8,7 +8,7 @@ below may stay short: a word that is missing leads to a refusal, never to a wron
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 _WORDS = """
@@ -21,7 +21,7 @@ _WORDS = """
 @delete: delete remove erase 删除 删掉 | @list: list 列出 | @search: search 搜索 | @send: send 发送
 @email: email mail e-mail 邮件 | @convert: convert 换算 转换 | @translate: translate 翻译 | @distance: distance 距离
 @look: look_up lookup find get show tell give say check fetch query see 查询 查找 查 查一下 查看 看看 获取 告诉 显示
-@look: 给出 | @calc: calculate calculator compute evaluate work_out 计算 计算器
+@look: 给出 | @calc: calculate calculator compute evaluate work_out 计算 计算器 算 算一下
 op+: plus 加 加上 | op-: minus 减 减去 | op*: times multiplied_by 乘 乘以 | op/: divided_by 除以 | op**: to_the_power_of
 verb+: add | verb-: subtract | verb*: multiply | verb/: divide | verb**: square
 post**2: squared 平方 | post**3: cubed 立方 | post**: 次方 | pre**2: square_of | pre**3: cube_of
@@ -30,7 +30,7 @@ all+: sum_of total_of 之和 相加 | all*: product_of 之积 相乘 乘积
 ref: it its that this result answer 它 结果 | then: then and_then afterwards finally 然后 再 接着 最后 随后 并 并且
 and: and 和 与 以及 | polite: please can_you could_you will_you would_you 请 请问 请帮我 帮我 请你
 first: first 首先 先 | from: from 从 | to: to into 到 至 | by: by with | take: 将 把
-stop: a an the of in at for on my me us 's now current currently present today final value_of
+stop: a an the of in at for on my me us 's now current currently present today right_now final value_of
 stop: 的 在 里 里面 中 内 上 现在 当前 目前 今天 一下 这 有 给我 我 最终 最终的 得到 件 个 份 台
 ask: is are what what's whats how how_much is_it 是 多少 是多少 等于 等于多少 等于几 什么 是什么 有什么 怎么样 如何 了
 not: not no don't doesn't never without except unless 不 不要 别 没 没有 除了
@@ -82,21 +82,19 @@ class Token:
 def tokenize(task: str) -> list[Token]:
     """The tokens of a task in order."""
     tokens: list[Token] = []
-    for match in _pattern().finditer(task):
+    for match in _token_pattern().finditer(task):
         kind, text, start = match.lastgroup or "other", match[0], match.start()
         if kind == "han":
-            tokens += _chinese_tokens(text, start)
+            tokens += _split_chinese(text, start)
         elif kind in ("word", "phrase"):
             begins = not tokens or tokens[-1].kind in ("end", "then", "first", "comma")
-            word = _word(text, start, may_be_name=not begins)
-            last = tokens[-1] if tokens else None
-            if word.kind == "name" and last is not None and last.kind == "name" and last.end == start - 1:
-                name = f"{last.text} {text}"
-                tokens[-1] = Token("name", name, name, last.start, word.end)
-            else:
-                tokens.append(word)
+            word = _make_word(text, start, may_be_name=not begins)
+            if tokens and (word.kind, tokens[-1].kind, tokens[-1].end) == ("name", "name", start - 1):
+                first = tokens.pop()
+                word = replace(word, text=f"{first.text} {text}", value=f"{first.text} {text}", start=first.start)
+            tokens.append(word)
         else:
-            tokens.append(Token(kind, text, _value(kind, text), start, match.end()))
+            tokens.append(Token(kind, text, _clean_value(kind, text), start, match.end()))
     return tokens
 
 
@@ -105,19 +103,19 @@ def is_chinese(text: str) -> bool:
     return re.search(f"[{_HAN}]", text) is not None and re.search("[\u3040-\u30ff\uac00-\ud7af]", text) is None
 
 
-def zone_of(place: str) -> str:
+def find_zone(city: str) -> str:
     """The IANA time zone of a place that `tokenize` found."""
-    return _places()[place]
+    return _zones_by_place()[city]
 
 
 @lru_cache(maxsize=2_048)
-def concepts_of(text: str) -> frozenset[str]:
+def extract_concepts(text: str) -> frozenset[str]:
     """What a text of a card, or the name of a tool or parameter, is about."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", text).lower()
     return frozenset(token.concept for token in tokenize(words)) - {""}
 
 
-def rows_of(table: str) -> dict[str, str]:
+def read_table(table: str) -> dict[str, str]:
     """The words of a table, each with what stands before the colon of its row; `_` in a word is a space."""
     parts = (part.strip().partition(": ") for line in table.split("\n") for part in line.split(" | "))
     return {word.replace("_", " "): name for name, _, words in parts for word in words.split()}
@@ -131,35 +129,35 @@ def stem(word: str) -> str:
     return word
 
 
-def _word(text: str, start: int, *, may_be_name: bool = False) -> Token:
+def _make_word(text: str, start: int, *, may_be_name: bool = False) -> Token:
     lower = " ".join(text.lower().replace("’", "'").split())
-    known = _words().get(lower)
-    stemmed = _words().get(stem(lower), ("", ""))
+    known = _known_words().get(lower)
+    stemmed = _known_words().get(stem(lower), ("", ""))
     kind, value = known or (stemmed if stemmed[0] == "word" else ("word", stem(lower)))
-    if text in _places():
+    if text in _zones_by_place():
         kind, value = "place", text
     elif may_be_name and known is None and text[0].isupper() and lower != "i":
         kind, value = "name", text
     return Token(kind, text, value, start, start + len(text))
 
 
-def _chinese_tokens(run: str, start: int) -> list[Token]:
+def _split_chinese(run: str, start: int) -> list[Token]:
     """The words of a run of Chinese characters, the longest first; what no list knows stays in one piece."""
     tokens: list[Token] = []
     index = unknown = 0
     while index <= len(run):
         heads = (run[index : index + size] for size in range(_LONGEST_WORD, 0, -1))
-        word = next((head for head in heads if head in _words() or head in _places()), "")
+        word = next((head for head in heads if head in _known_words() or head in _zones_by_place()), "")
         if unknown < index and (word or index == len(run)):
-            tokens.append(_word(run[unknown:index], start + unknown))
+            tokens.append(_make_word(run[unknown:index], start + unknown))
         if word:
-            tokens.append(_word(word, start + index))
+            tokens.append(_make_word(word, start + index))
             unknown = index + len(word)
         index += len(word) or 1
     return tokens
 
 
-def _value(kind: str, text: str) -> str:
+def _clean_value(kind: str, text: str) -> str:
     if kind == "quoted":
         return text[1:-1]
     if kind == "zone":
@@ -168,20 +166,20 @@ def _value(kind: str, text: str) -> str:
 
 
 @cache
-def _words() -> dict[str, tuple[str, str]]:
+def _known_words() -> dict[str, tuple[str, str]]:
     """Kind and value of each known word."""
-    return {word: ("word", name) if name.startswith("@") else (name, word) for word, name in rows_of(_WORDS).items()}
+    return {word: ("word", name) if name.startswith("@") else (name, word) for word, name in read_table(_WORDS).items()}
 
 
 @cache
-def _places() -> dict[str, str]:
-    return rows_of(_PLACES)
+def _zones_by_place() -> dict[str, str]:
+    return read_table(_PLACES)
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
-    phrases = "|".join(word.replace(" ", r"\s+") for word in _words() if " " in word)
-    places = "|".join(name for name in _places() if name.isascii())
+def _token_pattern() -> re.Pattern[str]:
+    phrases = "|".join(word.replace(" ", r"\s+") for word in _known_words() if " " in word)
+    place_names = "|".join(name for name in _zones_by_place() if name.isascii())
     before, after = r"(?<![A-Za-z0-9_.-])", r"(?![A-Za-z0-9_]|\.[A-Za-z0-9])"
     kinds = {
         "quoted": "|".join(_QUOTES),
@@ -194,7 +192,7 @@ def _pattern() -> re.Pattern[str]:
         "id": rf"{before}[A-Za-z]+(?:-[A-Za-z]+)*[_-]?\d[A-Za-z0-9_-]*{after}",
         "number": rf"(?<![A-Za-z0-9_.])(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?{after}",
         "phrase": rf"(?i:(?<![A-Za-z])(?:{phrases})(?![A-Za-z-]))",
-        "place": rf"(?<![A-Za-z])(?:{places})(?![A-Za-z])",
+        "place": rf"(?<![A-Za-z])(?:{place_names})(?![A-Za-z])",
         "word": r"[A-Za-z]+(?:['’](?!s\b)[A-Za-z]+|-[A-Za-z]+)*|['’]s\b",
         "han": f"(?:(?!{_MY_ZONE})[{_HAN}])+",
         "sign": r"\*\*|[-+*/×÷^()（）%=]",

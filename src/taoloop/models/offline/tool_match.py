@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.models.offline.arguments import Filling, Parameter, fill, parameters_of
-from taoloop.models.offline.task_values import Token, concepts_of, stem, tokenize
+from taoloop.models.offline.arguments import Filling, Parameter, fill, read_parameters
+from taoloop.models.offline.task_values import Token, extract_concepts, stem, tokenize
 
 #: Words that ask for anything: a card need not use them.
 _FRAME = {"@look", "@calc"}
@@ -43,17 +43,17 @@ class Profile:
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """Its parameters."""
-        return parameters_of(self.card)
+        return read_parameters(self.card)
 
     @cached_property
     def name_words(self) -> frozenset[str]:
         """The concepts in its name."""
-        return concepts_of(self.card.name)
+        return extract_concepts(self.card.name)
 
     @cached_property
     def purpose_words(self) -> tuple[str, ...]:
         """The concepts in its purpose, in their order."""
-        return _affirmed(self.card.purpose)
+        return _read_concepts(self.card.purpose)
 
     @cached_property
     def subject(self) -> frozenset[str]:
@@ -65,9 +65,9 @@ class Profile:
     def other_words(self) -> frozenset[str]:
         """The concepts of its parameters and of when to use it."""
         texts = [self.card.use_when, *(str(each.schema.get("description", "")) for each in self.parameters)]
-        return frozenset().union(*map(_affirmed, texts), *(each.words for each in self.parameters))
+        return frozenset().union(*map(_read_concepts, texts), *(each.words for each in self.parameters))
 
-    def weight(self, token: Token) -> float:
+    def weigh(self, token: Token) -> float:
         """How much a word speaks for this tool; 0 if the card does not use it."""
         concept, text = token.concept, token.text
         if concept in self.name_words:
@@ -109,7 +109,7 @@ def match_tool(question: Sequence[Token], profiles: Sequence[Profile], *, may_ac
     words = [token.kind for token in question if not (token.kind in _NOISE or token.concept in _FRAME)]
     if asks and words == ["path"]:
         question = [*question, Token("word", "", "@read", 0, 0)]  # "What is in notes.md?"
-    matches = [match for profile in profiles if (match := _match(question, profile)) is not None]
+    matches = [match for profile in profiles if (match := _match_profile(question, profile)) is not None]
     orders = [match for match in matches if may_act and is_order(question, match.profile)]
     allowed = [match for match in matches if match.profile.card.reads_only or match in orders]
     best = sorted((match for match in allowed if not match.filling.missing), key=lambda match: -match.points)
@@ -128,7 +128,7 @@ def is_order(question: Sequence[Token], profile: Profile) -> bool:
     words = [token for token in question if token.kind not in ("polite", "first")]
     if not words or any(token.kind == "ask" for token in words):
         return False
-    if any(behind.kind == "path" and token.value == "of" for token, behind in pairwise(words)):
+    if any(following.kind == "path" and token.value == "of" for token, following in pairwise(words)):
         return False  # the copy of a.txt is not a.txt
     verbs = {token.concept for token in tokenize(profile.card.purpose.lower())[:1]} - {""}
     if words[0].kind == "take":  # 把 a.txt 删除
@@ -136,27 +136,28 @@ def is_order(question: Sequence[Token], profile: Profile) -> bool:
     return words[0].concept in verbs and stem(words[0].text.lower()) == words[0].text.lower()
 
 
-def _match(question: Sequence[Token], profile: Profile) -> Match | None:
+def _match_profile(question: Sequence[Token], profile: Profile) -> Match | None:
     """How a tool fits; None where a word or a value is left over, or nothing speaks for it."""
     filling = fill(question, profile.parameters)
     if filling is None:
         return None
-    acts, points, is_told = not profile.card.reads_only, float(filling.points), False
+    may_change, points, is_on_subject = not profile.card.reads_only, float(filling.points), False
     filled = [each for each in profile.parameters if each.name in filling.args]
     names, roles = frozenset().union(*(each.words for each in filled)), {each.role for each in filled}
+    noise = _NOISE if may_change else _NOISE | {"comma", "and"}
     for token in question:
         if token in filling.tokens:
-            is_told |= token.kind in ("key", "url") and token.kind in roles
+            is_on_subject |= token.kind in ("key", "url") and token.kind in roles
             continue
-        weight = profile.weight(token) if token.concept else 0
-        is_noise = token.kind in _NOISE or token.concept in _FRAME or (token.kind in ("comma", "and") and not acts)
-        if not (weight or is_noise) or (acts and weight == _OF_PARAMETERS and token.concept not in names):
+        weight = profile.weigh(token) if token.concept else 0
+        is_noise = token.kind in noise or token.concept in _FRAME
+        if not (weight or is_noise) or (may_change and weight == _OF_PARAMETERS and token.concept not in names):
             return None
-        is_told |= token.concept in profile.subject or (weight >= _OF_PURPOSE and not token.text.isascii())
+        is_on_subject |= token.concept in profile.subject or (weight >= _OF_PURPOSE and not token.text.isascii())
         points += weight
     concepts = frozenset(token.concept for token in question if token not in filling.tokens) - {""}
     optional = (each for each in profile.parameters if not each.required and each.name not in filling.args)
-    if not is_told or any(concepts & each.words for each in optional) or _is_reversed(question, profile, filling):
+    if not is_on_subject or any(concepts & each.words for each in optional) or _is_reversed(question, profile, filling):
         return None
     points -= _UNUSED * len(profile.name_words - _FRAME - concepts)
     return Match(profile=profile, filling=filling, points=points, concepts=concepts)
@@ -165,19 +166,19 @@ def _match(question: Sequence[Token], profile: Profile) -> Match | None:
 def _is_reversed(question: Sequence[Token], profile: Profile, filling: Filling) -> bool:
     """Whether a number has the unit of the result instead of its own, as for a tool that knows the other direction."""
     numbers = {token for token in filling.tokens if token.kind == "number"}
-    units = [behind.concept for token, behind in pairwise(question) if token in numbers]
+    units = [following.concept for token, following in pairwise(question) if token in numbers]
     concepts = {token.concept for token in question} - {""}
     filled = (each for each in profile.parameters if each.is_number and each.name in filling.args)
     own = frozenset().union(*(each.words for each in filled))
     if units and concepts & own:
         return not set(units) <= own
     order = profile.purpose_words[1:]
-    others = concepts & set(order)
-    return any(order.index(unit) > order.index(other) for unit in units if unit in order for other in others)
+    common = concepts & set(order)
+    return any(order.index(unit) > order.index(concept) for unit in common & set(units) for concept in common)
 
 
 @lru_cache(maxsize=2_048)
-def _affirmed(text: str) -> tuple[str, ...]:
+def _read_concepts(text: str) -> tuple[str, ...]:
     """The concepts of a text in their order, without the parts that say what is not so ("does not know prices")."""
     concepts: list[str] = []
     for part in re.split(r"[.;,:()。；，：（）]", text[:_MOST_CARD_CHARS]):
