@@ -106,8 +106,8 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
         present = agent.toolbox.names
         lacking = [c.name for c in spec.tools if c.name not in present and c.name in builtin and c.name != PAGING_TOOL]
         agent = replace(agent, tools=(*agent.tools, *lacking))
-    named = chosen.model or chosen.fallback or chosen.agent
-    if named is None and _model_spec(agent, env) != spec.model:
+    model_spec = chosen.model or chosen.fallback or chosen.agent
+    if model_spec is None and _model_spec(agent, env) != spec.model:
         agent = replace(agent, model=spec.model, fallback=())
     return agent
 
@@ -132,9 +132,11 @@ def model_notice(before: Agent, after: Agent, env: Mapping[str, str], language: 
 
 def _model_spec(agent: AgentSettings, env: Mapping[str, str]) -> str:
     """The spec of the agent's models, as far as it can be told without making them."""
-    others = agent.fallback if isinstance(agent.fallback, list | tuple) else (agent.fallback,)
+    fallbacks = agent.fallback if isinstance(agent.fallback, list | tuple) else (agent.fallback,)
     first = default_spec(env) if agent.model is None else agent.model
-    specs = [given if isinstance(given, str) else str(getattr(given, "spec", "scripted")) for given in (first, *others)]
+    specs = [
+        model if isinstance(model, str) else str(getattr(model, "spec", "scripted")) for model in (first, *fallbacks)
+    ]
     return join_specs(*specs)
 
 
@@ -152,9 +154,9 @@ def require_extra(model: str) -> None:
             )
 
 
-def merge_limits(limits: Limits, given: Mapping[str, float]) -> Limits:
+def merge_limits(limits: Limits, overrides: Mapping[str, float]) -> Limits:
     """`limits` with those of the command line in their place."""
-    changes: dict[str, Any] = dict(given)
+    changes: dict[str, Any] = dict(overrides)
     return replace(limits, **changes)
 
 
@@ -222,13 +224,13 @@ def named_tools(names: Sequence[str], env: Mapping[str, str]) -> tuple[Tool | Ca
 
     A run knows what it was given, and so can be resumed without naming it again.
     """
-    found: list[Any] = []
+    entries: list[Any] = []
     for name in dict.fromkeys(names):
         if is_tool_file(name):
-            found += tools_named(name, env=env)
+            entries += tools_named(name, env=env)
         else:
-            found += [load_attribute(name, Path.cwd()), named_as(name, Path.cwd())] if ":" in name else [name]
-    return tuple(found)
+            entries += [load_attribute(name, Path.cwd()), named_as(name, Path.cwd())] if ":" in name else [name]
+    return tuple(entries)
 
 
 def print_load_problems(agent: AgentSettings) -> None:
@@ -257,14 +259,14 @@ def _numbered(secrets: Sequence[str]) -> Iterator[tuple[str, str]]:
     return ((f"secret_{number}", value) for number, value in enumerate(secrets, 1))
 
 
-def _path(option: str, given: str) -> Path:
-    if not given.strip():
+def _path(option: str, value: str) -> Path:
+    if not value.strip():
         raise ConfigError(f"{option} is empty.", hint="Name a path, or leave the option away.")
-    return Path(given).expanduser().absolute()
+    return Path(value).expanduser().absolute()
 
 
-def _folder(option: str, given: str) -> Path:
-    path = _path(option, given)
+def _folder(option: str, value: str) -> Path:
+    path = _path(option, value)
     if path.exists() and not path.is_dir():
-        raise ConfigError(f"{option}: {given} is not a folder.", hint="Name a folder; its files are what tools see.")
+        raise ConfigError(f"{option}: {value} is not a folder.", hint="Name a folder; its files are what tools see.")
     return path

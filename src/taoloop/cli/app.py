@@ -141,7 +141,7 @@ def execute(args: list[str]) -> int:
         silence_stdout()
         return 141
     except TaoError as error:
-        return _told(error)
+        return _report_error(error)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             return _unexpected(error)
@@ -159,7 +159,7 @@ def _unexpected(error: Exception) -> int:
     return 1
 
 
-def _told(error: TaoError) -> int:
+def _report_error(error: TaoError) -> int:
     from taoloop.cli.exit_codes import exit_code_for  # noqa: PLC0415  # loads the core; only errors need it here
 
     _debugging()

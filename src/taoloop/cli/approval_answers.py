@@ -33,18 +33,18 @@ async def calls_in_doubt(journal: Journal, run_id: str | None = None) -> list[Pe
 
     A run that cannot be read is left out: `waiting_calls` tells of it.
     """
-    found = []
+    pending = []
     for row in reversed(await journal.runs(limit=_ALL, status="waiting")):
         if run_id is not None and row.run_id != run_id and not row.run_id.startswith(f"{run_id}."):
             continue
         try:
             trace = Trace(row.run_id, await journal.load(row.run_id))
-            asked = doubt_questions(trace)
-            outer = await outermost_run_id(journal, trace) if asked else ""
+            questions = doubt_questions(trace)
+            outer = await outermost_run_id(journal, trace) if questions else ""
         except TaoError:
             continue
-        found += [PendingApproval(request=one, task=trace.task, outer=outer) for one in asked]
-    return found
+        pending += [PendingApproval(request=question, task=trace.task, outer=outer) for question in questions]
+    return pending
 
 
 def doubt_questions(trace: Trace) -> list[ApprovalRequest]:
@@ -79,27 +79,28 @@ def current_user(by: str | None) -> str:
 
 
 def record_answer(
-    path: Path, given: str, add: Callable[[Journal, str], Awaitable[AnswerRecorded]]
+    path: Path, run_prefix: str, add: Callable[[Journal, str], Awaitable[AnswerRecorded]]
 ) -> tuple[AnswerRecorded, str]:
     """Add something to the run that `given` names; gives it with the run to resume: the outermost around it."""
-    run_id = load_run(path, given).run_id  # which also keeps a database from being made by looking for a run
+    run_id = load_run(path, run_prefix).run_id  # which also keeps a database from being made by looking for a run
 
     async def work() -> tuple[AnswerRecorded, str]:
         async with SqliteJournal(path) as journal:
             try:
                 done = await add(journal, run_id)
             except NotWaiting as error:
-                if left := doubt_questions(Trace(run_id, await journal.load(run_id))):
-                    raise NotWaiting(error.message, hint=f"{error.hint} {_in_doubt(left)}") from error
+                if open_questions := doubt_questions(Trace(run_id, await journal.load(run_id))):
+                    raise NotWaiting(error.message, hint=f"{error.hint} {_in_doubt(open_questions)}") from error
                 raise
             return done, await outermost_run_id(journal, done.trace)
 
     return asyncio.run(work())
 
 
-def _in_doubt(left: list[ApprovalRequest]) -> str:
-    calls = ", ".join(one.call_id for one in left)
-    return f"In doubt is whether these happened: {calls}. Say so with `tao settle {left[0].run_id} {left[0].call_id}`."
+def _in_doubt(open_questions: list[ApprovalRequest]) -> str:
+    calls = ", ".join(question.call_id for question in open_questions)
+    first = open_questions[0]
+    return f"It is not known whether these took effect: {calls}. Record it with `tao settle {first.run_id} {first.call_id}`."
 
 
 def print_answer(stream: TextIO, done: AnswerRecorded, outer: str, db: str | None, *, as_json: bool) -> None:
@@ -119,8 +120,8 @@ def print_answer(stream: TextIO, done: AnswerRecorded, outer: str, db: str | Non
                     pass
     stream.flush()
     spoken_in = terminal_language(trace.agent.language, sys.stderr)
-    if left := unanswered_calls(trace):
-        calls = ", ".join(f"{call.requested.tool} ({call.requested.call_id})" for call in left)
+    if unanswered := unanswered_calls(trace):
+        calls = ", ".join(f"{call.requested.tool} ({call.requested.call_id})" for call in unanswered)
         print_stderr(ui_text(spoken_in, "also_waiting", calls=calls))
     print_stderr(ui_text(spoken_in, "go_on", command=resume_command_line(outer, db)))
 

@@ -51,7 +51,7 @@ def query_database(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:
     return asyncio.run(ask())
 
 
-def load_run(path: Path, given: str) -> Trace:
+def load_run(path: Path, run_prefix: str) -> Trace:
     """The run whose id is `given` or begins with it; `last` is the newest.
 
     Raises:
@@ -60,7 +60,7 @@ def load_run(path: Path, given: str) -> Trace:
     """
 
     async def load(journal: Journal) -> Trace:
-        run_id = await find_run(journal, path, given.strip())
+        run_id = await find_run(journal, path, run_prefix.strip())
         return Trace(run_id, await journal.load(run_id))
 
     trace = query_database(path, load)
@@ -137,17 +137,17 @@ def holder_of(path: Path, run_id: str) -> LockHolder | None:
     return query_database(path, find)
 
 
-async def find_run(journal: Journal, path: Path, given: str) -> str:
+async def find_run(journal: Journal, path: Path, run_prefix: str) -> str:
     rows = await journal.runs(limit=_ALL)
-    if any(row.run_id == given for row in rows):
-        return given
-    found = [row.run_id for row in rows if given and row.run_id.startswith(given)]
-    if given == LAST and rows:
+    if any(row.run_id == run_prefix for row in rows):
+        return run_prefix
+    matches = [row.run_id for row in rows if run_prefix and row.run_id.startswith(run_prefix)]
+    if run_prefix == LAST and rows:
         ids = {row.run_id for row in rows}
-        found = [row.run_id for row in rows if row.run_id.rpartition(".")[0] not in ids][:1]
-    if outer := [run_id for run_id in found if all(f"{one}.".startswith(f"{run_id}.") for one in found)]:
+        matches = [row.run_id for row in rows if row.run_id.rpartition(".")[0] not in ids][:1]
+    if outer := [run_id for run_id in matches if all(f"{run}.".startswith(f"{run_id}.") for run in matches)]:
         return outer[0]  # with the runs inside it
-    if not found:
-        raise RunNotFound(f"{path}: there is no run {given!r}.", hint="`tao runs` lists those that exist.")
-    shown = ", ".join(found[:_SHOWN]) + (" …" if len(found) > _SHOWN else "")
-    raise ConfigError(f"{len(found)} runs begin with {given!r}: {shown}.", hint="Give more of the id.")
+    if not matches:
+        raise RunNotFound(f"{path}: there is no run {run_prefix!r}.", hint="`tao runs` lists those that exist.")
+    listing = ", ".join(matches[:_SHOWN]) + (" …" if len(matches) > _SHOWN else "")
+    raise ConfigError(f"{len(matches)} runs begin with {run_prefix!r}: {listing}.", hint="Give more of the id.")

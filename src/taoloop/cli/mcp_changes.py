@@ -23,16 +23,16 @@ def approve(stream: TextIO, sources: Iterable[ToolSource], names: Sequence[str],
     """
     from taoloop.tools.mcp import McpServer  # noqa: PLC0415  # only where somebody asks for it
 
-    servers = {one.settings.name: one.settings for one in sources if isinstance(one.settings, McpServer)}
+    servers = {source.settings.name: source.settings for source in sources if isinstance(source.settings, McpServer)}
     if unknown := [name for name in names if name not in servers]:
         raise ConfigError(f"There is no MCP server called {unknown[0]!r}.", hint=f"There are: {', '.join(servers)}.")
     if not servers:
         raise ConfigError("There is no MCP server here.", hint="Name a tool file that has one: tao tools FILE.yaml")
-    codes = [_one(stream, server, yes=yes) for name, server in servers.items() if not names or name in names]
+    codes = [_approve_server(stream, server, yes=yes) for name, server in servers.items() if not names or name in names]
     return max(codes)
 
 
-def _one(stream: TextIO, server: object, *, yes: bool) -> int:
+def _approve_server(stream: TextIO, server: object, *, yes: bool) -> int:
     from taoloop.tools.mcp import McpServer, approve_changes, pending_changes  # noqa: PLC0415  # likewise
 
     assert isinstance(server, McpServer)  # noqa: S101  # `approve` has seen to it

@@ -59,9 +59,9 @@ def tools_option(text: str) -> Callable[[F], F]:
     return click.option("--tools", metavar="NAME,…", multiple=True, help=text)
 
 
-def split_repeated(given: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def split_repeated(values: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The names of an option that may stand several times, each time with several; None where it was not given."""
-    return names(",".join(given)) if given else None
+    return names(",".join(values)) if values else None
 
 
 def names(text: str | None) -> tuple[str, ...] | None:

@@ -65,26 +65,26 @@ shown, and recorded as a run of its own that `tao runs` lists and `tao show` and
 @options.db_option
 @options.json_option("One object: `tool`, `tier`, `ok`, `error`, `latency_s`, `run_id`, `output`.")
 def command(
-    name: str, tools: tuple[str, ...], args_text: str, yes: bool, db: str | None, as_json: bool, **given: Any
+    name: str, tools: tuple[str, ...], args_text: str, yes: bool, db: str | None, as_json: bool, **arguments: Any
 ) -> int:
     """Check the arguments, ask, and call."""
     env = load_environment()
     with capture_stdout() as stream:
-        named = options.split_repeated(tools) or ((name,) if given["agent"] is None else None)
+        tool_names = options.split_repeated(tools) or ((name,) if arguments["agent"] is None else None)
         try:
-            agent = agent_from_options_unloaded(AgentOptions(tools=named, **given), env)
+            agent = agent_from_options_unloaded(AgentOptions(tools=tool_names, **arguments), env)
             with warn_if_workspace_is_new(agent.workspace):
-                agent, tool = _with_one(agent, None if ":" in name and named == (name,) else name)
+                agent, tool = _with_one(agent, None if ":" in name and tool_names == (name,) else name)
         except UnknownName as error:
-            raise _unknown(error, name, without_file=named == (name,)) from None
+            raise _unknown(error, name, without_file=tool_names == (name,)) from None
         text = (sys.stdin.read() if args_text == "-" else args_text).strip()
         tool.prepare(_object(text))
         try:
             if not yes and sys.stdin.isatty() and sys.stderr.isatty() and not _agreed(tool, text):
                 return exits.OF_STATUS["waiting"]
-            place = database(db, env)
-            make_private(place, expected=place == database(None, {}))
-            return _tell(stream, tool, asyncio.run(_called(agent, tool, text, place)), place, as_json=as_json)
+            db_path = database(db, env)
+            make_private(db_path, expected=db_path == database(None, {}))
+            return _tell(stream, tool, asyncio.run(_called(agent, tool, text, db_path)), db_path, as_json=as_json)
         finally:
             asyncio.run(agent.close())
 
@@ -96,16 +96,16 @@ def _with_one(agent: Agent, name: str | None) -> tuple[Agent, Tool]:
         UnknownName: there is none; what is wrong with the sources is told before.
     """
     entries: list[Any] = list(agent.tools)
-    sources = sorted(sources_in(entries), key=lambda one: _distance(one, name or ""))
-    plain = replace(agent, tools=tuple(one for one in entries if not isinstance(one, ToolSource)))
-    marks: tuple[Any, ...] = tuple(one for one in sources if one.given_as)
+    sources = sorted(sources_in(entries), key=lambda source: _distance(source, name or ""))
+    plain = replace(agent, tools=tuple(entry for entry in entries if not isinstance(entry, ToolSource)))
+    marks: tuple[Any, ...] = tuple(source for source in sources if source.given_as)
     if name is None or name in plain.toolbox:
         tool = plain.toolbox.get(name) if name is not None else next(iter(plain.toolbox))
-        kept: Any = tool if tool.name not in agent.tools else tool.name
-        return replace(agent, tools=(kept, *marks)), tool
+        agent_entry: Any = tool if tool.name not in agent.tools else tool.name
+        return replace(agent, tools=(agent_entry, *marks)), tool
     for source in sources:
-        if found := next((one for one in source.loaded().tools if one.name == name), None):
-            return replace(agent, tools=(found, *marks)), found
+        if match := next((candidate for candidate in source.loaded().tools if candidate.name == name), None):
+            return replace(agent, tools=(match, *marks)), match
     print_load_problems(agent)
     return agent, agent.toolbox.get(name)
 
@@ -128,14 +128,14 @@ def _distance(source: ToolSource, name: str) -> int:
 def _object(text: str) -> dict[str, Any]:
     """The arguments as JSON."""
     try:
-        found = loads(text)
+        parsed = loads(text)
     except NotJsonError as error:
         raise ConfigError(
             f"--args is no JSON: {error}.", hint="Write an object in quotes: --args '{\"id\": 7}'."
         ) from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise ConfigError("--args is no JSON object.", hint="Write one: --args '{\"id\": 7}'.")
-    return found
+    return parsed
 
 
 def _agreed(tool: Tool, args: str) -> bool:
@@ -143,12 +143,12 @@ def _agreed(tool: Tool, args: str) -> bool:
     tier = tool.card.tier
     if tier == "read" and not tool.card.requires_approval:
         return True
-    shown = tier or "no tier: counts as destructive"
-    call = f"{tool.name} [{shown}] {args}"
+    tier_text = tier or "no tier: counts as destructive"
+    call = f"{tool.name} [{tier_text}] {args}"
     return confirm(f"{escape_invisible(call)}\nCall it?")
 
 
-async def _called(agent: Agent, tool: Tool, args: str, place: Path) -> tuple[Result, str]:
+async def _called(agent: Agent, tool: Tool, args: str, db_path: Path) -> tuple[Result, str]:
     """A run that is this call, and the whole output. The arguments go on as they were typed, digits and all."""
     replies: list[Reply] = [{"tool_calls": [{"name": tool.name, "args": args}]}, "The call was made."]
     policy = agent.policy if isinstance(agent.policy, Policy) else Policy(profile=agent.policy)
@@ -168,21 +168,21 @@ async def _called(agent: Agent, tool: Tool, args: str, place: Path) -> tuple[Res
         recover_on_start=False,
         approve=_approver(current_user(None)),
     )
-    async with SqliteJournal(place) as journal:
+    async with SqliteJournal(db_path) as journal:
         run_id = new_run_id(agent.clock.now())
         try:
             result = await replace(run, journal=journal).run(f"Call {tool.name} with {args}", run_id=run_id)
         except asyncio.CancelledError:
-            await _tell_doubt(journal, run_id, place)
+            await _tell_doubt(journal, run_id, db_path)
             raise
-        seen = _observed(result)
-        if seen is None or seen.artifact is None:
-            return result, seen.output if seen is not None else ""
-        whole = await journal.artifact(result.run_id, seen.artifact)
-        return result, whole.body if whole is not None else seen.output
+        observed = _observed(result)
+        if observed is None or observed.artifact is None:
+            return result, observed.output if observed is not None else ""
+        whole = await journal.artifact(result.run_id, observed.artifact)
+        return result, whole.body if whole is not None else observed.output
 
 
-async def _tell_doubt(journal: SqliteJournal, run_id: str, place: Path) -> None:
+async def _tell_doubt(journal: SqliteJournal, run_id: str, db_path: Path) -> None:
     """Say of a call that was stopped under way that nobody knows what became of it."""
     try:
         calls = Trace(run_id, await journal.load(run_id)).calls.values()
@@ -191,7 +191,7 @@ async def _tell_doubt(journal: SqliteJournal, run_id: str, place: Path) -> None:
     for call in calls:
         if call.started_at is not None and call.observed is None:
             known = f"{call.requested.tool} was under way when it was stopped: it may have happened or not."
-            print_stderr(one_line(f"{known} Look before you repeat it. See: tao show {run_id} --db {place}"))
+            print_stderr(one_line(f"{known} Look before you repeat it. See: tao show {run_id} --db {db_path}"))
 
 
 def _approver(name: str) -> Any:
@@ -207,29 +207,29 @@ def _observed(result: Result) -> Observed | None:
     return next((call.observed for call in result.trace.calls.values()), None)
 
 
-def _tell(stream: TextIO, tool: Tool, came: tuple[Result, str], place: Path, *, as_json: bool) -> int:
+def _tell(stream: TextIO, tool: Tool, came: tuple[Result, str], db_path: Path, *, as_json: bool) -> int:
     result, output = came
-    seen = _observed(result)
-    if seen is None:
+    observed = _observed(result)
+    if observed is None:
         print_stderr(
-            one_line(f"{tool.name} gave no outcome: {result.reason} See: tao show {result.run_id} --db {place}")
+            one_line(f"{tool.name} gave no outcome: {result.reason} See: tao show {result.run_id} --db {db_path}")
         )
         return exits.OF_STATUS[result.status] or exits.FOUND
-    fault = seen.error
+    fault = observed.error
     if as_json:
         record = {
             "tool": tool.name,
             "tier": tool.card.tier,
-            "ok": seen.ok,
+            "ok": observed.ok,
             "error": None if fault is None else {"code": fault.code, "message": fault.message, "hint": fault.hint},
-            "latency_s": seen.latency_s,
+            "latency_s": observed.latency_s,
             "run_id": result.run_id,
         }
-        shown = output if seen.ok and seen.form == "json" else json.dumps(output, ensure_ascii=False)
+        output_text = output if observed.ok and observed.form == "json" else json.dumps(output, ensure_ascii=False)
         head = json.dumps(record, ensure_ascii=False)
-        stream.write(f'{head[:-1]}, "output": {shown}}}\n')  # as it came: reading it would change digits
-    elif seen.ok:
+        stream.write(f'{head[:-1]}, "output": {output_text}}}\n')  # as it came: reading it would change digits
+    elif observed.ok:
         stream.write(output + "\n")
     if fault is not None:
         print_stderr(one_line(f"{tool.name} failed: {fault.code}: {fault.message} {fault.hint}"))
-    return exits.OK if seen.ok else exits.FOUND
+    return exits.OK if observed.ok else exits.FOUND

@@ -76,8 +76,8 @@ def _env() -> tuple[Mapping[str, str], Check]:
         env = load_environment()
     except EnvFileError as error:
         return os.environ, Check(name=ENV_FILE, state="fail", text=error.message, hint=error.hint)
-    found = f"{Path.cwd() / ENV_FILE} is read" if Path(ENV_FILE).is_file() else "there is none in this folder"
-    return env, Check(name=ENV_FILE, state="ok", text=found)
+    status = f"{Path.cwd() / ENV_FILE} is read" if Path(ENV_FILE).is_file() else "there is none in this folder"
+    return env, Check(name=ENV_FILE, state="ok", text=status)
 
 
 def _python() -> Iterator[Check]:
@@ -87,15 +87,15 @@ def _python() -> Iterator[Check]:
 
 
 def _packages() -> Iterator[Check]:
-    found, absent = [], []
+    present, absent = [], []
     for line in requires("taoloop") or []:
         name = line.partition(";")[0]
-        for sign in "<>=!~[ ":
-            name = name.partition(sign)[0]
+        for separator in "<>=!~[ ":
+            name = name.partition(separator)[0]
         if "extra ==" in line and name == "taoloop":
             continue
         try:
-            found.append(f"{name} {version(name)}")
+            present.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             absent.append((name, "extra ==" in line))
     broken = [name for name, optional in absent if not optional]
@@ -106,7 +106,7 @@ def _packages() -> Iterator[Check]:
             text=f"missing: {', '.join(broken)}.",
             hint="Install taoloop again.",
         )
-    yield Check(name="packages", state="ok", text=", ".join(dict.fromkeys(found)))
+    yield Check(name="packages", state="ok", text=", ".join(dict.fromkeys(present)))
     if optional := [name for name, optional in absent if optional]:
         yield Check(
             name="extras",

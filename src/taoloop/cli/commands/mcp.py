@@ -88,7 +88,7 @@ reach needs a token, in the variable TAOLOOP_MCP_TOKEN.
 @click.option("--profile", type=click.Choice(PROFILES), help="What may be done unasked (supervised).")
 @click.option("--policy", metavar="FILE", type=click.Path(dir_okay=False), help="Your own rules, as YAML or JSON.")
 @click.option("--at-once", type=click.IntRange(min=1), default=64, metavar="N", help="Calls at the same time (64).")
-def command(sources: tuple[str, ...], http: str | None, allow_host: tuple[str, ...], **given: Any) -> int:
+def command(sources: tuple[str, ...], http: str | None, allow_host: tuple[str, ...], **arguments: Any) -> int:
     """Serve until the host leaves, or a signal stops it."""
     if find_spec("mcp") is None:
         raise MissingExtra(
@@ -99,12 +99,12 @@ def command(sources: tuple[str, ...], http: str | None, allow_host: tuple[str, .
         raise click.UsageError("--allow-host goes with --http HOST:PORT.")
     env = load_environment()
     with capture_stdout() as stream:
-        place = None if http is None else _place(http, allow_host, env)
-        plan = _plan(sources, given, env)
+        address = None if http is None else _listen_address(http, allow_host, env)
+        plan = _plan(sources, arguments, env)
         for problem in plan.problems:
             print_stderr(problem)
         try:
-            return asyncio.run(_serve(plan, place, stream))
+            return asyncio.run(_serve(plan, address, stream))
         finally:
             plan.close()
 
@@ -134,25 +134,25 @@ class _Plan:
             close()
 
 
-def _place(http: str, names: Sequence[str], env: Mapping[str, str]) -> ListenAddress:
+def _listen_address(http: str, names: Sequence[str], env: Mapping[str, str]) -> ListenAddress:
     from taoloop.serve.mcp.http import TOKEN_VARIABLE, parse_address  # noqa: PLC0415  # loads a web server
 
     return parse_address(http, token=env.get(TOKEN_VARIABLE), names=names)
 
 
-def _plan(sources: Sequence[str], given: Mapping[str, Any], env: Mapping[str, str]) -> _Plan:
+def _plan(sources: Sequence[str], arguments: Mapping[str, Any], env: Mapping[str, str]) -> _Plan:
     """What the command line names.
 
     Raises:
         ConfigError: a source cannot be used, or there is nothing to serve.
     """
     chosen = AgentOptions(
-        model=given["model"],
-        workspace=given["workspace"],
-        memory=given["memory"],
-        approve=given["approve"],
-        profile=given["profile"],
-        policy=given["policy"],
+        model=arguments["model"],
+        workspace=arguments["workspace"],
+        memory=arguments["memory"],
+        approve=arguments["approve"],
+        profile=arguments["profile"],
+        policy=arguments["policy"],
     )
     policy = Policy() if chosen.policy is None else load_policy(Path(chosen.policy).expanduser().absolute())
     policy = policy if chosen.profile is None else replace(policy, profile=chosen.profile)  # type: ignore[arg-type]  # a choice of the option
@@ -161,28 +161,28 @@ def _plan(sources: Sequence[str], given: Mapping[str, Any], env: Mapping[str, st
     plan = _Plan(
         policy=policy,
         chosen=chosen,
-        db=database(given["db"], env),
+        db=database(arguments["db"], env),
         env=env,
-        purpose=given["purpose"],
-        at_once=given["at_once"],
+        purpose=arguments["purpose"],
+        at_once=arguments["at_once"],
         workspace=_absolute(chosen.workspace),
         memory=_absolute(chosen.memory),
     )
-    named: list[Any] = []
+    tool_names: list[Any] = []
     for source in dict.fromkeys(sources):
-        _take(plan, source, named)
-    if given["agent"] is not None:
-        plan.agents.append(_agent(plan, given["agent"]))
+        _take(plan, source, tool_names)
+    if arguments["agent"] is not None:
+        plan.agents.append(_agent(plan, arguments["agent"]))
     if not sources and not plan.agents:
         files = WORKSPACE_TOOLS if chosen.workspace is not None else ()
-        named = [*DEFAULT_TOOLS, *files, *(MEMORY_TOOLS if chosen.memory is not None else ())]
-    if named:
-        box = Agent(tools=named, workspace=plan.workspace, memory=plan.memory).toolbox
-        plan.tools += [one for one in box if one.name != PAGING_TOOL]  # it reads runs; a host gets outputs whole
+        tool_names = [*DEFAULT_TOOLS, *files, *(MEMORY_TOOLS if chosen.memory is not None else ())]
+    if tool_names:
+        box = Agent(tools=tool_names, workspace=plan.workspace, memory=plan.memory).toolbox
+        plan.tools += [tool for tool in box if tool.name != PAGING_TOOL]  # it reads runs; a host gets outputs whole
     if not plan.tools and not plan.agents:
         raise ConfigError("There is nothing to serve.", hint="See above what is wrong with the sources.")
     if plan.tools:
-        reject_unmatchable_rules(policy, {one.name: one.card for one in plan.tools})
+        reject_unmatchable_rules(policy, {tool.name: tool.card for tool in plan.tools})
     for agent in plan.agents:
         _check(agent)
     return plan
@@ -198,7 +198,7 @@ def _question_s() -> float:
     return QUESTION_TIMEOUT_S
 
 
-def _take(plan: _Plan, source: str, named: list[Any]) -> None:
+def _take(plan: _Plan, source: str, tool_names: list[Any]) -> None:
     """Put one source where it belongs."""
     if is_tool_file(source):
         if set(read_document(Path(source).expanduser().absolute(), "a tool file").data) - set(FIELDS):
@@ -206,37 +206,37 @@ def _take(plan: _Plan, source: str, named: list[Any]) -> None:
             return
         loaded = load_tools(source, env=plan.env)
         plan.tools += loaded.tools
-        plan.origins.update(dict.fromkeys((one.name for one in loaded.tools), _absolute(source) or source))
+        plan.origins.update(dict.fromkeys((tool.name for tool in loaded.tools), _absolute(source) or source))
         plan.problems += map(str, loaded.problems)
         plan.closing.append(loaded.close)
         plan.secrets.update(loaded.secrets)
     elif ":" in source:
-        found = load_attribute(source, Path.cwd())
-        if isinstance(found, Agent):
+        attribute = load_attribute(source, Path.cwd())
+        if isinstance(attribute, Agent):
             plan.agents.append(_agent(plan, source))
         else:
-            for one in Toolbox([found]):
-                named.append(one)
-                plan.origins[one.name] = source
+            for tool in Toolbox([attribute]):
+                tool_names.append(tool)
+                plan.origins[tool.name] = source
     else:
-        named.append(source)
+        tool_names.append(source)
 
 
 def _agent(plan: _Plan, source: str) -> Agent:
-    named = agent_from_options(replace(plan.chosen, agent=source), plan.env)
-    if named.journal is None:
-        named = replace(named, journal=plan.db)
-    return with_mock_model(named, plan.chosen, plan.env)
+    agent = agent_from_options(replace(plan.chosen, agent=source), plan.env)
+    if agent.journal is None:
+        agent = replace(agent, journal=plan.db)
+    return with_mock_model(agent, plan.chosen, plan.env)
 
 
 def _check(agent: Agent) -> None:
     """Tell what is wrong with an agent before anything is served."""
-    for one in (agent, *inner_agents(agent)):
-        for spec in split_specs(bind(one).spec_for("").model):
+    for checked_agent in (agent, *inner_agents(agent)):
+        for spec in split_specs(bind(checked_agent).spec_for("").model):
             require_extra(spec)
 
 
-async def _serve(plan: _Plan, place: ListenAddress | None, stream: TextIO) -> int:
+async def _serve(plan: _Plan, address: ListenAddress | None, stream: TextIO) -> int:
     from taoloop.serve.mcp.dispatcher import CallDispatcher  # noqa: PLC0415  # loads the SDK
     from taoloop.serve.mcp.server import make_server  # noqa: PLC0415  # likewise
 
@@ -247,12 +247,14 @@ async def _serve(plan: _Plan, place: ListenAddress | None, stream: TextIO) -> in
         server = make_server(await _offers(plan, desk, stack))
         closing = asyncio.create_task(_close_on(stop.event, desk))  # what is under way ends before its host is let go
         try:
-            if place is None:
+            if address is None:
                 await _over_stdio(server, stop.event, stream)
             else:
                 from taoloop.serve.mcp.http import serve_http  # noqa: PLC0415  # loads a web server
 
-                await serve_http(server, place, stop=stop.event, on_ready=lambda url: print_stderr(f"serving at {url}"))
+                await serve_http(
+                    server, address, stop=stop.event, on_ready=lambda url: print_stderr(f"serving at {url}")
+                )
         finally:
             closing.cancel()
             await desk.close()
@@ -270,15 +272,15 @@ async def _offers(plan: _Plan, desk: CallDispatcher, stack: AsyncExitStack) -> l
     """The tools and agents with what they need: their journals stay open as long as the server."""
     from taoloop.serve.mcp.exposed_tools import AgentAsTool, CardTool  # noqa: PLC0415  # loads the SDK
 
-    told: set[Path] = set()
+    reported: set[Path] = set()
 
     async def opened(journal: Journal | str | Path | None) -> Journal:
         if journal is None or isinstance(journal, str | Path):
             path = Path(journal) if journal is not None else plan.db
             make_private(path, expected=path == database(None, {}))
             journal = await stack.enter_async_context(JOURNALS.use(path))
-            if path not in told:
-                told.add(path)
+            if path not in reported:
+                reported.add(path)
                 await _tell_left(journal, path)
         return journal
 
@@ -293,9 +295,9 @@ async def _offers(plan: _Plan, desk: CallDispatcher, stack: AsyncExitStack) -> l
             workspace=plan.workspace,
             memory=plan.memory,
             origins=plan.origins,
-            cards=[one.card for one in plan.tools],
+            cards=[tool.card for tool in plan.tools],
         )
-        offers += [CardTool(tool=one, calls=calls, desk=desk) for one in plan.tools]
+        offers += [CardTool(tool=tool, calls=calls, desk=desk) for tool in plan.tools]
     for agent in plan.agents:
         offers.append(AgentAsTool(agent=agent, journal=await opened(agent.journal), desk=desk, purpose=plan.purpose))
     return offers

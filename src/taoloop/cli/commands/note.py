@@ -35,7 +35,7 @@ def command(run_id: str, text: str, db: str | None, by: str | None, as_json: boo
     path = database(db, load_environment())
     with capture_stdout() as stream:
         done, outer = record_answer(
-            path, run_id, lambda journal, found: add_note(journal, found, text, by=current_user(by))
+            path, run_id, lambda journal, run: add_note(journal, run, text, by=current_user(by))
         )
         if not as_json:
             language = terminal_language(done.trace.agent.language, stream)

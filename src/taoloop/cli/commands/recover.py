@@ -46,18 +46,21 @@ def command(db: str | None, agent: str | None, after: float | None, dry_run: boo
     path, chosen = database(db, env), AgentOptions(agent=agent)
     with capture_stdout() as stream:
         if dry_run:
-            found = query_database(path, lambda journal: orphans(journal, silent_s=after))
-            for trace in found:
+            orphan_runs = query_database(path, lambda journal: orphans(journal, silent_s=after))
+            for trace in orphan_runs:
                 _tell(stream, as_json, trace.run_id, "running", trace.task)
-            count, failed = len(found), 0
+            count, failed = len(orphan_runs), 0
         else:
             query_database(path, lambda journal: journal.runs(limit=1))  # a database that is not there is not made
 
-            def tell(one: Recovered) -> None:
-                _tell(stream, as_json, one.run_id, *outcome(one))
+            def tell(recovered: Recovered) -> None:
+                _tell(stream, as_json, recovered.run_id, *outcome(recovered))
 
             done = asyncio.run(recover_with(path, chosen, env, tell, silent_s=after))
-            count, failed = len(done), sum(one.error is not None and not one.elsewhere for one in done)
+            count, failed = (
+                len(done),
+                sum(recovered.error is not None and not recovered.elsewhere for recovered in done),
+            )
     if not count:
         print_stderr(f"{path}: no run has lost its process.")
     return exits.FOUND if failed else exits.OK
@@ -91,12 +94,12 @@ async def recover_with(
                 await agent.close()
 
 
-def outcome(one: Recovered) -> tuple[str, str]:
+def outcome(recovered: Recovered) -> tuple[str, str]:
     """How a run stands that was to be taken up, and why, for people."""
-    if one.result is not None:
-        return one.result.status, one.result.reason
-    text = one.error.message if one.error is not None else ""
-    return ("elsewhere" if one.elsewhere else "failed"), text
+    if recovered.result is not None:
+        return recovered.result.status, recovered.result.reason
+    text = recovered.error.message if recovered.error is not None else ""
+    return ("elsewhere" if recovered.elsewhere else "failed"), text
 
 
 def _tell(stream: TextIO, as_json: bool, run_id: str, status: str, text: str) -> None:

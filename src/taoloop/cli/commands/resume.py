@@ -25,12 +25,12 @@ _LEFT_OUT = {"words", "resume", "recover", "after", *(option.replace("-", "_") f
 """What describes a new run, and so has no place here."""
 
 
-def _resume(run_id: str, **given: Any) -> int:
+def _resume(run_id: str, **arguments: Any) -> int:
     """Go on with the run."""
     go_on = run.command.callback
     assert go_on is not None  # noqa: S101  # a click command of ours has one
     absent = dict.fromkeys(_LEFT_OUT) | {"words": (), "no_closing_turn": False, "recover": False}
-    code: int = go_on(**absent | given | {"resume": run_id})
+    code: int = go_on(**absent | arguments | {"resume": run_id})
     return code
 
 

@@ -135,7 +135,7 @@ def command(
     after: str | None,
     as_json: bool,
     verbose: bool,
-    **given: Any,
+    **arguments: Any,
 ) -> int:
     """Run a task, or go on with a run."""
     if bool(words) == (resume is not None):
@@ -149,12 +149,12 @@ def command(
         raise click.UsageError("--take-over goes with --resume RUN_ID.")
     if recover and resume is not None:
         raise click.UsageError("--recover goes with a TASK; all that is left: tao recover.")
-    if resume is not None and (fixed := [option for option in _FIXED if given[option.replace("-", "_")]]):
+    if resume is not None and (fixed := [option for option in _FIXED if arguments[option.replace("-", "_")]]):
         raise click.UsageError(f"--resume goes on with the run as it was described; leave --{fixed[0]} away.")
     if len(words) > 1:
         raise click.UsageError(f"The task came as {len(words)} words; quote it: tao run {shlex.quote(' '.join(words))}")
     env = load_environment()
-    chosen = _chosen(given)
+    chosen = _chosen(arguments)
     with capture_stdout() as stream:
         asks = stream.isatty() and sys.stdin.isatty() and not as_json
         if words:
@@ -203,20 +203,20 @@ class Session:
         """Tell on standard error what dead processes left in the database; go on with it first where that is wished."""
         agent, journal = self.agent, self.agent.journal
         self.agent = replace(agent, recover_on_start=False)  # it is done here
-        if not isinstance(journal, str | Path) or not (left := count_orphaned_runs(Path(journal))):
+        if not isinstance(journal, str | Path) or not (orphan_count := count_orphaned_runs(Path(journal))):
             return
         if recover or agent.recover_on_start:
             from taoloop.cli.commands.recover import outcome, recover_with  # noqa: PLC0415  # it is rarely asked for
 
-            def tell(one: Recovered) -> None:
-                status, text = outcome(one)
-                self._say("recovered", run_id=one.run_id, status=status, text=one_line(text))
+            def tell(recovered: Recovered) -> None:
+                status, text = outcome(recovered)
+                self._say("recovered", run_id=recovered.run_id, status=status, text=one_line(text))
 
             asyncio.run(recover_with(Path(journal), AgentOptions(), env, tell, only=agent))
-            left = count_orphaned_runs(Path(journal))
-        if left:
+            orphan_count = count_orphaned_runs(Path(journal))
+        if orphan_count:
             where = "" if Path(journal) == database(None, env) else f" --db {shlex.quote(str(journal))}"
-            self._say("left", n=left, command=f"tao recover{where}")
+            self._say("left", n=orphan_count, command=f"tao recover{where}")
 
     def _say(self, name: str, **values: object) -> None:
         print_stderr(ui_text(terminal_language(self.language, sys.stderr), name, **values))
@@ -245,8 +245,8 @@ class Session:
             view.pen.gap()
             view.pen.line(summary(trace, view.pen.language), "dim")
             stream.flush()
-        told = {"answer_first": answer_command(trace, self._db), "resume": command_line}
-        for name, next_one in told.items():
+        next_commands = {"answer_first": answer_command(trace, self._db), "resume": command_line}
+        for name, next_one in next_commands.items():
             if next_one is not None and isinstance(view, LiveView):
                 view.pen.line(ui_text(view.pen.language, name, command=next_one), "bold")
                 stream.flush()
@@ -258,22 +258,22 @@ class Session:
 
 
 def _new(chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None) -> Session:
-    place = database_of(chosen, env, db) if after is not None else None
-    earlier = load_run(place, after) if place is not None and after is not None else None
+    db_path = database_of(chosen, env, db) if after is not None else None
+    earlier = load_run(db_path, after) if db_path is not None and after is not None else None
     if earlier is None or chosen.agent is not None:
-        named = agent_from_options(chosen, env)
+        configured = agent_from_options(chosen, env)
     else:
-        named = replace(agent_of_run(earlier.agent, chosen, env), journal=place)
-    if db is not None or named.journal is None:
-        named = replace(named, journal=database(db, env))
-    agent = with_mock_model(named, chosen, env)
+        configured = replace(agent_of_run(earlier.agent, chosen, env), journal=db_path)
+    if db is not None or configured.journal is None:
+        configured = replace(configured, journal=database(db, env))
+    agent = with_mock_model(configured, chosen, env)
     with warn_if_workspace_is_new(agent.workspace):
         spec = agent.spec_for(task)  # whatever is wrong with the agent is told before anything is stored
         models = [spec.model, *(bind(inner).spec_for(task).model for inner in inner_agents(agent))]
     for model in models:
-        for one in split_specs(model):
-            require_extra(one)
-    if remark := model_notice(named, agent, env, terminal_language(spec.language, sys.stderr)):
+        for model_spec in split_specs(model):
+            require_extra(model_spec)
+    if remark := model_notice(configured, agent, env, terminal_language(spec.language, sys.stderr)):
         print_stderr(remark)
     if isinstance(agent.journal, str | Path):
         make_private(Path(agent.journal), expected=Path(agent.journal) == database(None, {}))
@@ -282,10 +282,10 @@ def _new(chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None
 
 
 def _resumed(
-    chosen: AgentOptions, env: Mapping[str, str], given: str, db: str | None, asks: bool, take_over: bool
+    chosen: AgentOptions, env: Mapping[str, str], run_prefix: str, db: str | None, asks: bool, take_over: bool
 ) -> Session:
     path = database_of(chosen, env, db)
-    trace = load_run(path, given)
+    trace = load_run(path, run_prefix)
     if trace.status == "completed":
         look = f"Start a new run, or look: tao show {trace.run_id}"
         raise RunNotResumable(f"The run {trace.run_id} is completed.", hint=look)
@@ -297,10 +297,10 @@ def _resumed(
             hint=f"Give it more: {resume_command(trace, db)}",
         )
     language = terminal_language(trace.agent.language, sys.stderr)
-    named = replace(agent_of_run(trace.agent, chosen, env), journal=path)
-    agent = with_mock_model(named, chosen, env)
-    if agent is not named:
-        print_stderr(model_notice(named, agent, env, language))
+    configured = replace(agent_of_run(trace.agent, chosen, env), journal=path)
+    agent = with_mock_model(configured, chosen, env)
+    if agent is not configured:
+        print_stderr(model_notice(configured, agent, env, language))
     if (holder := holder_of(path, trace.run_id)) is not None and asks and not take_over:
         number = "" if holder.process is None else f" ({holder.process})"
         print_stderr(ui_text(language, "held", run_id=trace.run_id, number=number))
@@ -314,9 +314,9 @@ def _resumed(
     return Session(agent, trace, trace.agent.language, db, **ask)
 
 
-def _chosen(given: dict[str, Any]) -> AgentOptions:
+def _chosen(arguments: dict[str, Any]) -> AgentOptions:
     limits = {
-        name: given[option]
+        name: arguments[option]
         for name, option in (
             ("max_steps", "max_steps"),
             ("max_tool_calls", "max_tool_calls"),
@@ -324,38 +324,38 @@ def _chosen(given: dict[str, Any]) -> AgentOptions:
             ("max_cost_usd", "max_cost"),
             ("max_wall_s", "max_time"),
         )
-        if given[option] is not None
+        if arguments[option] is not None
     }
     return AgentOptions(
-        agent=given["agent"],
-        model=given["model"],
-        fallback=given["fallback"] or None,
-        dialect=given["dialect"],
-        strategy=given["strategy"],
-        language=given["lang"],
-        tools=options.split_repeated(given["tools"]),
-        workspace=given["workspace"],
-        memory=given["memory"],
-        output_schema=given["output_schema"],
-        prompts=given["prompts"],
-        closing_turn=False if given["no_closing_turn"] else None,
-        approve=given["approve"],
-        profile=given["profile"],
-        policy=given["policy"],
-        context_tokens=given["context_tokens"],
+        agent=arguments["agent"],
+        model=arguments["model"],
+        fallback=arguments["fallback"] or None,
+        dialect=arguments["dialect"],
+        strategy=arguments["strategy"],
+        language=arguments["lang"],
+        tools=options.split_repeated(arguments["tools"]),
+        workspace=arguments["workspace"],
+        memory=arguments["memory"],
+        output_schema=arguments["output_schema"],
+        prompts=arguments["prompts"],
+        closing_turn=False if arguments["no_closing_turn"] else None,
+        approve=arguments["approve"],
+        profile=arguments["profile"],
+        policy=arguments["policy"],
+        context_tokens=arguments["context_tokens"],
         limits=limits,
     )
 
 
-def _task(given: str) -> str:
-    if given == "-":
-        given = _standard_input()
+def _task(text: str) -> str:
+    if text == "-":
+        text = _standard_input()
     with suppress(UnicodeError):  # arguments as the process was given them, whatever its locale can spell
-        given = os.fsencode(given).decode("utf-8")
-    given = given.strip()
-    if not given:
+        text = os.fsencode(text).decode("utf-8")
+    text = text.strip()
+    if not text:
         raise ConfigError("The task is empty.", hint='Say what the agent should do: tao run "…"')
-    return given
+    return text
 
 
 def _standard_input() -> str:

@@ -67,11 +67,11 @@ other address it needs keys. A changed file is taken up at once, or after SIGHUP
 @click.option("--any-model", is_flag=True, help="Let the one agent answer whatever model a request names.")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="How requests are logged.")
 @click.option("--new-key", metavar="NAME", help="Make an API key, say what goes into the file, and serve nothing.")
-def command(file: str | None, **given: Any) -> int:
+def command(file: str | None, **arguments: Any) -> int:
     """Serve until a signal ends it."""
     _require_extra()
-    if given["new_key"] is not None:
-        return _show_new_key(given["new_key"])
+    if arguments["new_key"] is not None:
+        return _show_new_key(arguments["new_key"])
     if file is None:
         raise click.UsageError("Name a FILE to serve, such as agent.yaml.")
     env = load_environment()
@@ -81,15 +81,15 @@ def command(file: str | None, **given: Any) -> int:
         load_config,
         file,
         env=env,
-        resolve=_resolved(given["resolve"]),
-        host=given["host"],
-        port=given["port"],
-        db=given["db"],
-        any_model=given["any_model"] or None,
-        allow_origins=_allowed(given["allow_origin"]),
+        resolve=_resolved(arguments["resolve"]),
+        host=arguments["host"],
+        port=arguments["port"],
+        db=arguments["db"],
+        any_model=arguments["any_model"] or None,
+        allow_origins=_allowed(arguments["allow_origin"]),
     )
     config = load()
-    if given["check"]:
+    if arguments["check"]:
         from taoloop.serve.gateway.config.config_summary import config_summary  # noqa: PLC0415  # only for this
         from taoloop.serve.gateway.server import require_keys_off_localhost  # noqa: PLC0415  # as above
 
@@ -100,7 +100,7 @@ def command(file: str | None, **given: Any) -> int:
         print_stderr(f"Warning: {warning}")
     path = config.db if config.db is not None else database(None, env)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(config, path, load, given["log_format"], env))
+        return runner.run(_serve(config, path, load, arguments["log_format"], env))
 
 
 async def _serve(
@@ -176,21 +176,21 @@ def _midnight() -> float:
     return now - now % 86_400
 
 
-def _resolved(given: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for one in given:
-        name, sign, place = one.partition("=")
-        if not (name and sign and place):
-            raise click.UsageError(f"--resolve {one!r} is not of the form NAME=HOST:PORT.")
-        found[name] = place
-    return found
+def _resolved(entries: tuple[str, ...]) -> dict[str, str]:
+    overrides = {}
+    for entry in entries:
+        name, separator, address = entry.partition("=")
+        if not (name and separator and address):
+            raise click.UsageError(f"--resolve {entry!r} is not of the form NAME=HOST:PORT.")
+        overrides[name] = address
+    return overrides
 
 
-def _allowed(given: tuple[str, ...]) -> tuple[str, ...]:
+def _allowed(origins: tuple[str, ...]) -> tuple[str, ...]:
     from taoloop.serve.gateway.config.origins import origins_of  # noqa: PLC0415  # the extra is there
 
     try:
-        return origins_of(given)
+        return origins_of(origins)
     except ConfigError as error:
         raise ConfigError(f"--allow-origin: {error.message}", hint=error.hint) from None
 

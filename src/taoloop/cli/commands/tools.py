@@ -81,21 +81,21 @@ def command(
         if approving:
             plain = [name for name in names if not is_tool_file(name)]
             return approve(stream, _sources(names, agent, env), plain, yes=yes)
-        found = _of_document(openapi) if openapi is not None else _found(names, agent, env)
-        for problem in found.problems:
+        result = _of_document(openapi) if openapi is not None else _load_cards(names, agent, env)
+        for problem in result.problems:
             print_stderr(one_line(str(problem)))
-        if found.problems and not found.cards:
+        if result.problems and not result.cards:
             raise ConfigError("There is no tool left.", hint="The lines before this one say what is wrong.")
-        if not found.cards:
+        if not result.cards:
             raise ConfigError("There is no tool to show: none is named.", hint="Begin with `tools: [calculator]`.")
-        findings = {card.name: lint(card) for card in found.cards} if linting else {}
+        findings = {card.name: lint(card) for card in result.cards} if linting else {}
         if as_json:
-            for card in found.cards:
+            for card in result.cards:
                 extra = {"findings": [asdict(f) for f in findings[card.name]]} if linting else {}
                 stream.write(json.dumps(card_record(card) | extra, ensure_ascii=False, default=str) + "\n")
         else:
             console = console_for(stream)
-            for card in found.cards:
+            for card in result.cards:
                 text = findings_text(card, findings[card.name]) if linting else card_text(card)
                 console.print(strip_control_codes(text), soft_wrap=not console.is_terminal)
     return exits.FOUND if any(findings.values()) else exits.OK
@@ -109,36 +109,38 @@ class _Found:
     problems: tuple[LoadProblem, ...] = ()
 
 
-def _found(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> _Found:
+def _load_cards(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> _Found:
     files = [name for name in names if is_tool_file(name)]
     plain = [name for name in names if name not in files]
     if agent is None and not files:
         builtin = tuple(tool.card for tool in builtin_tools(None).values())
-        return _Found(tuple(_one(name, env) for name in plain) if plain else builtin)
+        return _Found(tuple(_single_card(name, env) for name in plain) if plain else builtin)
     tools: list[Tool] = []
     problems: list[LoadProblem] = []
     if agent is not None:
-        made = load_agent(agent, env=env)
-        problems += [problem for source in sources_in(made.tools) for problem in source.untold()]
-        tools += made.toolbox
-        asyncio.run(made.close())
+        loaded_agent = load_agent(agent, env=env)
+        problems += [problem for source in sources_in(loaded_agent.tools) for problem in source.untold()]
+        tools += loaded_agent.toolbox
+        asyncio.run(loaded_agent.close())
     for file in files:
         loaded = load_tools(file, env=env)
         loaded.close()
         tools += loaded.tools
         problems += loaded.problems
     box = Toolbox(tools)
-    cards = tuple(_one(name, env) if ":" in name else box.get(name).card for name in plain) if plain else box.cards
+    cards = (
+        tuple(_single_card(name, env) if ":" in name else box.get(name).card for name in plain) if plain else box.cards
+    )
     return _Found(cards, tuple(problems))
 
 
 def _sources(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> tuple[ToolSource, ...]:
     """The sources that files and an agent name; none of them is loaded."""
-    named = [item for name in names if is_tool_file(name) for item in tools_named(name, env=env)]
-    return sources_in([*(() if agent is None else load_agent(agent, env=env).tools), *named])
+    entries = [item for name in names if is_tool_file(name) for item in tools_named(name, env=env)]
+    return sources_in([*(() if agent is None else load_agent(agent, env=env).tools), *entries])
 
 
-def _one(name: str, env: Mapping[str, str]) -> ToolCard:
+def _single_card(name: str, env: Mapping[str, str]) -> ToolCard:
     """The card of a built-in tool, or of module:attribute."""
     return Agent(tools=named_tools([name], env)).toolbox.cards[0]
 

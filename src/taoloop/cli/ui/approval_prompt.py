@@ -68,8 +68,8 @@ class TerminalApprover:
         self._prompt(self._keys(request, on_offer))
         while True:
             line = await _read_line()
-            said = "later" if line is None else _meant(line, on_offer, in_full=request.grave)
-            match said:
+            answer = "later" if line is None else _parse_answer(line, on_offer, in_full=request.grave)
+            match answer:
                 case "later":
                     return None
                 case "no":
@@ -82,12 +82,12 @@ class TerminalApprover:
                     on_offer = tuple(key for key in on_offer if key != "always")
                     self._prompt(self._keys(request, on_offer))
                 case "one":
-                    self._singly |= {(one.run_id, one.call_id) for one in (request, *request.batch)}
+                    self._singly |= {(approval.run_id, approval.call_id) for approval in (request, *request.batch)}
                     return await self._ask(request)
                 case "values" if request.grave and not await self._in_full():
                     self._prompt(self._keys(request, on_offer))
                 case "yes" | "always" | "values":
-                    scope = {"always": "rule", "values": "values"}.get(said, "call")
+                    scope = {"always": "rule", "values": "values"}.get(answer, "call")
                     return ApprovalAnswer(
                         approved=True,
                         by=self._by,
@@ -97,8 +97,8 @@ class TerminalApprover:
                         batch=bool(request.batch),
                     )
                 case _:
-                    again = "ask_grave" if request.grave else "ask_again"
-                    self._prompt(ui_text(pen.language, again) + (" " if request.grave else ""))
+                    repeat_text = "ask_grave" if request.grave else "ask_again"
+                    self._prompt(ui_text(pen.language, repeat_text) + (" " if request.grave else ""))
 
     async def _ask_what_happened(self, request: ApprovalRequest) -> ApprovalAnswer | None:
         """The other question: of a call without an outcome, whether it happened. No letter of the first is taken."""
@@ -108,19 +108,19 @@ class TerminalApprover:
         names = ("doubt_happened", "doubt_repeat", "doubt_leave", "ask_later")
         self._prompt("   ".join(ui_text(pen.language, name) for name in names))
         while (line := await _read_line()) is not None:
-            said = _meant(line, ("happened", "repeat", "leave", "later"), in_full=False)
-            if said == "later":
+            answer = _parse_answer(line, ("happened", "repeat", "leave", "later"), in_full=False)
+            if answer == "later":
                 return None
-            if said in ("happened", "repeat", "leave"):
+            if answer in ("happened", "repeat", "leave"):
                 note = ""
-                if said == "happened":
+                if answer == "happened":
                     self._prompt(ui_text(pen.language, "doubt_note"))
                     note = (await _read_line() or "").strip()
                 return ApprovalAnswer(
-                    approved=said == "happened",
+                    approved=answer == "happened",
                     by=self._by,
                     note=note,
-                    settle=said,  # type: ignore[arg-type]  # one of the three
+                    settle=answer,  # type: ignore[arg-type]  # one of the three
                 )
             self._prompt(ui_text(pen.language, "ask_again"))
         return None
@@ -149,10 +149,10 @@ class TerminalApprover:
             if not line:
                 return None
             try:
-                given = loads(line)
+                edited = loads(line)
                 if request.card is None:
-                    return (dict(given), decimal_literals(given, (line,))) if isinstance(given, Mapping) else None
-                return validate_edited_args(request.card, given), decimal_literals(given, (line,))
+                    return (dict(edited), decimal_literals(edited, (line,))) if isinstance(edited, Mapping) else None
+                return validate_edited_args(request.card, edited), decimal_literals(edited, (line,))
             except NotJsonError as error:
                 pen.line(f"JSON: {error}", "red")
             except InvalidArguments as error:
@@ -173,7 +173,7 @@ def _on_offer(request: ApprovalRequest) -> tuple[str, ...]:
     return ("yes", "no", *always, "values", "edit", "later")
 
 
-def _meant(line: str, on_offer: tuple[str, ...], *, in_full: bool) -> str:
+def _parse_answer(line: str, on_offer: tuple[str, ...], *, in_full: bool) -> str:
     """What a line says; nothing where it says none of what is on offer."""
     typed = line.strip().lower()
     if in_full and typed == "y":

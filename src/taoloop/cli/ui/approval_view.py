@@ -28,8 +28,8 @@ def show_question(pen: RowWriter, request: ApprovalRequest, *, inner: bool = Fal
     pen.gap()
     title = ui_text(pen.language, "doubt_title" if request.doubt else "ask_title", n=len(calls))
     pen.row("asking", title, style="bold yellow", body="bold")
-    for one in calls:
-        show_call(pen, one, inner=inner)
+    for call in calls:
+        show_call(pen, call, inner=inner)
     if request.doubt:
         pen.row("note", _on_one_line(printable(pen, request.doubt)))
         return
@@ -62,12 +62,12 @@ def show_call(
 ) -> None:
     """One call: the tool, then its arguments, those that say what it acts on first, each with its origin."""
     tier = f" [{request.card.tier}]" if request.card is not None and request.card.tier else ""
-    within = " · " + ui_text(pen.language, "run", run_id=request.run_id) if inner else ""
-    pen.row("ask_tool", f"{_on_one_line(printable(pen, request.tool))}{tier} ({request.call_id}){within}")
+    run_suffix = " · " + ui_text(pen.language, "run", run_id=request.run_id) if inner else ""
+    pen.row("ask_tool", f"{_on_one_line(printable(pen, request.tool))}{tier} ({request.call_id}){run_suffix}")
     args = request.args if edited is None else edited
     for name in sorted(args, key=lambda name: _rank(request, name)):
         changed = edited is not None and (name not in request.args or request.args[name] != args[name])
-        sources = [one for one in request.sources if _root(one.arg) == name]
+        sources = [source for source in request.sources if _root(source.arg) == name]
         _argument(pen, name, args[name], None if changed else sources)
 
 
@@ -83,14 +83,14 @@ def _argument(pen: RowWriter, name: str, value: Any, sources: Iterable[Source] |
     if sources is None:
         pen.line(f"      {ui_text(pen.language, 'badge_edited')}", "green")
         return
-    for one in sources:
-        where = "" if one.arg == name else _on_one_line(printable(pen, one.arg)) + ui_text(pen.language, "colon")
-        place = ""
-        if one.snippet and one.call_id:
-            snippet = _on_one_line(printable(pen, one.snippet))
-            place = ui_text(pen.language, "badge_from", call_id=one.call_id, snippet=snippet)
-        for line in _folded(pen, where + ui_text(pen.language, f"badge_{one.badge}") + place, 6):
-            pen.line(f"      {line}", _STYLES.get(one.badge, "dim"))
+    for source in sources:
+        where = "" if source.arg == name else _on_one_line(printable(pen, source.arg)) + ui_text(pen.language, "colon")
+        origin = ""
+        if source.snippet and source.call_id:
+            snippet = _on_one_line(printable(pen, source.snippet))
+            origin = ui_text(pen.language, "badge_from", call_id=source.call_id, snippet=snippet)
+        for line in _folded(pen, where + ui_text(pen.language, f"badge_{source.badge}") + origin, 6):
+            pen.line(f"      {line}", _STYLES.get(source.badge, "dim"))
 
 
 def printable(pen: RowWriter, text: str) -> str:

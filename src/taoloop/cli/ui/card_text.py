@@ -29,7 +29,7 @@ def card_text(card: ToolCard) -> str:
     if card.avoid_when:
         lines.append(f"  avoid when: {card.avoid_when}")
     lines.append(f"  arguments:  {expected_form(card)}")
-    lines += [f"    {name}: {text}" for name, rule in card.parameters.items() if (text := _told(rule))]
+    lines += [f"    {name}: {text}" for name, rule in card.parameters.items() if (text := _rule_text(rule))]
     if card.roles:
         lines.append(f"  roles:      {', '.join(f'{name} {role}' for name, role in card.roles.items())}")
     if card.ids:
@@ -71,15 +71,15 @@ def _below(text: Any, by: int) -> str:
     return str(text).strip().replace("\n", "\n" + " " * by)
 
 
-def _told(rule: Any) -> str:
+def _rule_text(rule: Any) -> str:
     """What the schema of a parameter says beyond its type; empty: nothing."""
     if not isinstance(rule, Mapping):
         return ""
     parts = [_below(rule["description"], 6)] if rule.get("description") else []
     values = rule.get("enum")
     if isinstance(values, list | tuple) and values:
-        shown = [json.dumps(one, ensure_ascii=False, default=str) for one in values[:_MOST_VALUES]]
-        parts.append(f"(one of {', '.join(shown)}{', …' if len(values) > _MOST_VALUES else ''})")
+        value_texts = [json.dumps(value, ensure_ascii=False, default=str) for value in values[:_MOST_VALUES]]
+        parts.append(f"(one of {', '.join(value_texts)}{', …' if len(values) > _MOST_VALUES else ''})")
     if rule.get("default") not in (None, "", [], {}):
         parts.append(f"(default {json.dumps(rule['default'], ensure_ascii=False, default=str)})")
     return " ".join(parts)

@@ -102,17 +102,17 @@ class RowWriter:
 
     def row(self, name: str, text: str, *, style: str = "", body: str = "", mark: str = "") -> None:
         """A label and a text beside it; `mark` stands before the label (the number of the step)."""
-        shown = ui_text(self.language, name)
+        label = ui_text(self.language, name)
         content = strip_control_codes(text).rstrip("\n")
         if not self.console.is_terminal:
-            head = f"{mark} {shown}" if mark else f"  {shown}"
+            head = f"{mark} {label}" if mark else f"  {label}"
             first, *more = content.split("\n")
             lines = [head + ui_text(self.language, "colon") + first, *(f"    {line}".rstrip() for line in more)]
             self.console.print(Text("\n".join(lines)), soft_wrap=True)
             return
         width = _LABEL_CELLS.get(self.language, 10)
-        name_cell = Text(f"{mark:>2} ", "dim") + Text(shown, style)
-        width = 3 + max(width, cell_len(shown) + 1)
+        name_cell = Text(f"{mark:>2} ", "dim") + Text(label, style)
+        width = 3 + max(width, cell_len(label) + 1)
         if self.console.width < width + _LEAST_CELLS:
             self.console.print(name_cell)
             self.console.print(Padding(Text(content, body, overflow="fold"), (0, 0, 0, 2)))
@@ -218,8 +218,8 @@ class EventWriter:
     def _observed(self, fact: Observed) -> None:
         call = self.trace.calls.get(fact.call_id)
         step = self.trace.steps[-1] if self.trace.steps else None
-        beside = call is not None and step is not None and len(step.calls) > 1
-        name = f"{call.requested.tool} → " if beside and call is not None else ""
+        has_siblings = call is not None and step is not None and len(step.calls) > 1
+        name = f"{call.requested.tool} → " if has_siblings and call is not None else ""
         text = name + self._cut(observation_text(fact))
         if fact.artifact is not None:
             text += "\n" + ui_text(self.pen.language, "kept_as", n=fact.size_chars, ref=fact.artifact)
@@ -244,10 +244,10 @@ class EventWriter:
         if self.whole:
             return text
         head = text[:_PREVIEW_CELLS]  # wide characters take two cells, so fewer of them fit
-        kept, left = truncate(text, _PREVIEW_CELLS * len(head) // max(cell_len(head), 1), _PREVIEW_LINES)
-        if not left:
+        preview, omitted = truncate(text, _PREVIEW_CELLS * len(head) // max(cell_len(head), 1), _PREVIEW_LINES)
+        if not omitted:
             return text
-        return f"{kept}\n{ui_text(self.pen.language, 'more', n=left, run_id=self.trace.run_id)}"
+        return f"{preview}\n{ui_text(self.pen.language, 'more', n=omitted, run_id=self.trace.run_id)}"
 
 
 def write_links(pen: RowWriter, fact: RunStarted) -> None:
@@ -263,14 +263,14 @@ def write_approval(pen: RowWriter, trace: Trace, fact: ApprovalGiven | ApprovalR
     """Who allowed or refused a call, and what they said."""
     tier = trace.calls[fact.call_id].requested.tier
     if fact.by == "operator" and fact.note in (preapproval_note("en", tier), preapproval_note("zh", tier)):
-        said = ui_text(pen.language, "by_ahead", tier=tier)
+        approver = ui_text(pen.language, "by_ahead", tier=tier)
     else:
         who = ui_text(pen.language, "by_user") if fact.by == "user" else ui_text(pen.language, "by", by=fact.by)
-        said = f"{who}: {fact.note}" if fact.note else who
+        approver = f"{who}: {fact.note}" if fact.note else who
     if isinstance(fact, ApprovalGiven):
-        pen.row("approved", said, style="green")
+        pen.row("approved", approver, style="green")
     else:
-        pen.row("refused", said, style="yellow")
+        pen.row("refused", approver, style="yellow")
 
 
 def write_doubt_settled(pen: RowWriter, fact: DoubtSettled) -> None:

@@ -100,25 +100,25 @@ def capture_stdout() -> Iterator[TextIO]:
     ):  # a stand-in, as in a test or a notebook: there is nothing to divide
         yield sys.stdout
         return
-    kept = os.dup(number)
+    saved_fd = os.dup(number)
     encoding = "utf-8" if not os.isatty(number) else sys.stdout.encoding
-    raw = open(kept, "wb", closefd=False)  # noqa: SIM115
-    ours = _Output(raw, encoding=encoding, errors=_PLAIN, newline="\n", line_buffering=os.isatty(kept))
+    raw = open(saved_fd, "wb", closefd=False)  # noqa: SIM115
+    ours = _Output(raw, encoding=encoding, errors=_PLAIN, newline="\n", line_buffering=os.isatty(saved_fd))
     try:
         with suppress(OSError):  # no standard error: then it stays as it is
             os.dup2(2, number)
         with redirect_stdout():
             yield ours
     finally:
-        told = isinstance(sys.exception(), OutputError)
+        is_reported = isinstance(sys.exception(), OutputError)
         with suppress(OSError):
             sys.stdout.flush()
-        os.dup2(kept, number)
+        os.dup2(saved_fd, number)
         try:
-            with suppress(OutputError) if told else nullcontext():
+            with suppress(OutputError) if is_reported else nullcontext():
                 ours.close()  # flushes; a pipe that nobody reads is told to the caller
         finally:
-            os.close(kept)
+            os.close(saved_fd)
 
 
 def print_stderr(text: str) -> None:
@@ -134,8 +134,8 @@ def print_stderr(text: str) -> None:
 
 def _encoding(stream: TextIO) -> str:
     """The encoding of a stream, also while rich stands before it to keep a live view in order."""
-    found: str | None = getattr(stream, "rich_proxied_file", stream).encoding
-    return found or "utf-8"
+    encoding: str | None = getattr(stream, "rich_proxied_file", stream).encoding
+    return encoding or "utf-8"
 
 
 def _folded(line: str) -> str:

@@ -44,8 +44,8 @@ def escape_invisible(text: str) -> str:
 
 def truncate(text: str, max_chars: int, max_lines: int) -> tuple[str, int]:
     """The beginning of `text` within both bounds, and how many characters were left out."""
-    kept = "\n".join(text.split("\n", max_lines)[:max_lines])[:max_chars]
-    return kept, len(text) - len(kept)
+    shortened = "\n".join(text.split("\n", max_lines)[:max_lines])[:max_chars]
+    return shortened, len(text) - len(shortened)
 
 
 def _written(char: str) -> str:

@@ -219,6 +219,6 @@ def ui_text(language: str, name: str, **values: object) -> str:
     """The text called `name` in `language`; English where the language has none."""
     text = (_ZH if language == "zh" else _EN)[name]
     if "|" in text and "n" in values:
-        one, _, many = text.partition("|")
-        text = one if values["n"] == 1 else many
+        singular, _, many = text.partition("|")
+        text = singular if values["n"] == 1 else many
     return text.format(**values) if values else text

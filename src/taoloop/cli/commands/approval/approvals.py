@@ -48,36 +48,36 @@ doubt is answered with `tao settle`; --json has it with "doubt": true.
 def command(run_id: str | None, db: str | None, as_json: bool) -> int:
     """Print what waits."""
     path = database(db, load_environment())
-    found = _found(path, run_id)
+    pending = _load_pending(path, run_id)
     with capture_stdout() as stream:
         if as_json:
-            rows = [_row(one) for one in found]
+            rows = [_row(approval) for approval in pending]
             stream.write(json.dumps(rows, ensure_ascii=False, indent=2, default=str) + "\n")
             return exits.OK
-        _write(stream, path, found, db)
+        _write(stream, path, pending, db)
     return exits.OK
 
 
-def _found(path: Path, given: str | None) -> list[PendingApproval]:
-    run_id = None if given is None else load_run(path, given).run_id
+def _load_pending(path: Path, run_prefix: str | None) -> list[PendingApproval]:
+    run_id = None if run_prefix is None else load_run(path, run_prefix).run_id
 
     def unreadable(broken: str, error: TaoError) -> None:
         print_stderr(ui_text("en", "unreadable_run", run_id=broken, error=one_line(error.message)))
 
     async def ask(journal: Journal) -> list[PendingApproval]:
-        found = await pending_approvals(journal, run_id=run_id, on_error=unreadable)
-        found += await calls_in_doubt(journal, run_id)
-        order = list(dict.fromkeys(one.request.run_id for one in found))
+        pending = await pending_approvals(journal, run_id=run_id, on_error=unreadable)
+        pending += await calls_in_doubt(journal, run_id)
+        order = list(dict.fromkeys(approval.request.run_id for approval in pending))
         for each in order:
             if (flaw := (await journal.verify(each)).first) is not None:
                 print_stderr(ui_text("en", "tampered", run_id=each, flaw=flaw.text))
-        return sorted(found, key=lambda one: order.index(one.request.run_id))
+        return sorted(pending, key=lambda approval: order.index(approval.request.run_id))
 
     return query_database(path, ask)
 
 
-def _row(one: PendingApproval) -> dict[str, Any]:
-    request = one.request
+def _row(approval: PendingApproval) -> dict[str, Any]:
+    request = approval.request
     return {
         "run_id": request.run_id,
         "call_id": request.call_id,
@@ -94,23 +94,23 @@ def _row(one: PendingApproval) -> dict[str, Any]:
         "since": request.since,
         "expires_at": request.expires_at,
         "expired": request.expires_at is not None and time.time() >= request.expires_at,
-        "task": one.task,
-        "resume": one.outer,
+        "task": approval.task,
+        "resume": approval.outer,
     }
 
 
-def _write(stream: TextIO, path: Path, found: list[PendingApproval], db: str | None) -> None:
-    pen = RowWriter(console_for(stream), terminal_language(_language(found), stream))
-    if not found:
+def _write(stream: TextIO, path: Path, pending: list[PendingApproval], db: str | None) -> None:
+    pen = RowWriter(console_for(stream), terminal_language(_language(pending), stream))
+    if not pending:
         print_stderr(ui_text(pen.language, "nothing_waits", path=path))
         return
-    for number, one in enumerate(found):
-        request = one.request
-        if number == 0 or found[number - 1].request.run_id != request.run_id:
+    for number, approval in enumerate(pending):
+        request = approval.request
+        if number == 0 or pending[number - 1].request.run_id != request.run_id:
             if number:
                 pen.line("")
             pen.line(ui_text(pen.language, "run", run_id=request.run_id), "bold")
-            pen.line("   " + ui_text(pen.language, "for_task", task=one_line(one.task)), "dim")
+            pen.line("   " + ui_text(pen.language, "for_task", task=one_line(approval.task)), "dim")
         show_call(pen, request)
         if request.doubt:
             pen.row("in_doubt", one_line(request.doubt))
@@ -124,16 +124,16 @@ def _write(stream: TextIO, path: Path, found: list[PendingApproval], db: str | N
         pen.line("   " + " · ".join(times), "dim")
         if request.grave:
             pen.line("   " + ui_text(pen.language, "grave"), "bold red")
-    place = "" if db is None else f" --db {shlex.quote(db)}"
+    db_option = "" if db is None else f" --db {shlex.quote(db)}"
     pen.line("")
-    if first := next((one.request for one in found if not one.request.doubt), None):
-        pen.line(f"tao approve {first.run_id} {first.call_id}{place}", "dim")
-        pen.line(f"tao deny {first.run_id} {first.call_id}{place} --note …", "dim")
-    if first := next((one.request for one in found if one.request.doubt), None):
-        pen.line(f"tao settle {first.run_id} {first.call_id}{place} --happened|--repeat|--leave", "dim")
-    pen.line(resume_command_line(found[0].outer, db), "dim")
+    if first := next((approval.request for approval in pending if not approval.request.doubt), None):
+        pen.line(f"tao approve {first.run_id} {first.call_id}{db_option}", "dim")
+        pen.line(f"tao deny {first.run_id} {first.call_id}{db_option} --note …", "dim")
+    if first := next((approval.request for approval in pending if approval.request.doubt), None):
+        pen.line(f"tao settle {first.run_id} {first.call_id}{db_option} --happened|--repeat|--leave", "dim")
+    pen.line(resume_command_line(pending[0].outer, db), "dim")
 
 
-def _language(found: list[PendingApproval]) -> str:
+def _language(pending: list[PendingApproval]) -> str:
     """Chinese where the first task that waits is."""
-    return "zh" if found and any("\u4e00" <= sign <= "\u9fff" for sign in found[0].task) else "en"
+    return "zh" if pending and any("\u4e00" <= char <= "\u9fff" for char in pending[0].task) else "en"

@@ -61,23 +61,23 @@ def command(
     scope: ApprovalScope = "rule" if always else "values" if values else "call"
     args = _args(edited)
     digits = None if args is None else decimal_literals(args, (edited or "",))
-    given = ApprovalAnswer(approved=True, by=current_user(by), note=note, args=args, scope=scope, digits=digits)
+    approval = ApprovalAnswer(approved=True, by=current_user(by), note=note, args=args, scope=scope, digits=digits)
     path = database(db, load_environment())
     with capture_stdout() as stream:
         done, outer = record_answer(
-            path, run_id, lambda journal, found: answer_approval(journal, found, call_id, given, digest=digest)
+            path, run_id, lambda journal, run: answer_approval(journal, run, call_id, approval, digest=digest)
         )
         print_answer(stream, done, outer, db, as_json=as_json)
     return exits.OK
 
 
-def _args(given: str | None) -> Mapping[str, Any] | None:
-    if given is None:
+def _args(text: str | None) -> Mapping[str, Any] | None:
+    if text is None:
         return None
     try:
-        found = loads(given)
+        parsed = loads(text)
     except NotJsonError as error:
         raise ConfigError(f"--args is no JSON: {error}.", hint="""Write --args '{"name": "value"}'.""") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f"--args is {given[:80]!r}.", hint="Give a JSON object: all arguments of the call.")
-    return found
+    if not isinstance(parsed, dict):
+        raise ConfigError(f"--args is {text[:80]!r}.", hint="Give a JSON object: all arguments of the call.")
+    return parsed

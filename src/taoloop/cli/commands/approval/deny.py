@@ -31,11 +31,9 @@ _HELP = """Refuse the call CALL_ID of the run RUN_ID. The model sees that, and t
 @options.json_option("The new events as JSON, one per line.")
 def command(run_id: str, call_id: str, db: str | None, by: str | None, note: str, batch: bool, as_json: bool) -> int:
     """Write the refusal down."""
-    given = ApprovalAnswer(approved=False, by=current_user(by), note=note, batch=batch)
+    refusal = ApprovalAnswer(approved=False, by=current_user(by), note=note, batch=batch)
     path = database(db, load_environment())
     with capture_stdout() as stream:
-        done, outer = record_answer(
-            path, run_id, lambda journal, found: answer_approval(journal, found, call_id, given)
-        )
+        done, outer = record_answer(path, run_id, lambda journal, run: answer_approval(journal, run, call_id, refusal))
         print_answer(stream, done, outer, db, as_json=as_json)
     return exits.OK

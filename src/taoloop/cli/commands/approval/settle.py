@@ -44,21 +44,21 @@ Without an answer the command shows what is known.
 @click.option("--by", metavar="NAME", help="Who says so. Default: the user of the system.")
 @click.option("--note", metavar="TEXT", default="", help="What the model is told with it.")
 @options.db_option
-def command(run_id: str, call_id: str, by: str | None, note: str, db: str | None, **given: bool) -> int:
+def command(run_id: str, call_id: str, by: str | None, note: str, db: str | None, **choices: bool) -> int:
     """Write the answer down; the run goes on when it is resumed."""
-    how = _answer(given)
+    how = _answer(choices)
     path = database(db, load_environment())
     trace = load_run(path, run_id)
     call = trace.pending.get(call_id)
     if call is None or not call.attempts:
-        in_doubt = [one for one, view in trace.pending.items() if view.attempts]
+        in_doubt = [call_view for call_view, view in trace.pending.items() if view.attempts]
         raise ConfigError(
             f"Run {trace.run_id}: {call_id} is not in doubt.", hint=f"Calls in doubt: {', '.join(in_doubt) or 'none'}."
         )
-    if (said := call.settled) is not None and said.by != PROBE:
+    if (earlier := call.settled) is not None and earlier.by != PROBE:
         raise ConfigError(
-            f"Run {trace.run_id}: {call_id} has its answer, by {said.by}.",
-            hint=f"Go on with the run: {resume_command(trace, db)}",
+            f"Run {trace.run_id}: {call_id} has its answer, by {earlier.by}.",
+            hint=f"Resume the run: {resume_command(trace, db)}",
         )
     if how is None:
         print_stderr(
@@ -66,15 +66,15 @@ def command(run_id: str, call_id: str, by: str | None, note: str, db: str | None
         )
         return exits.OF_STATUS["waiting"]
     settled = asyncio.run(_settle(path, trace, call_id, how, current_user(by), note))
-    print_stderr(f"Noted. Go on with the run: {resume_command(settled, db)}")
+    print_stderr(f"Noted. Resume the run: {resume_command(settled, db)}")
     return exits.OK
 
 
-def _answer(given: Mapping[str, bool]) -> Settling | None:
-    said: list[Settling] = [how for how in get_args(Settling) if given[how]]
-    if len(said) > 1:
-        raise click.UsageError(f"--{said[0]} and --{said[1]} are two answers; give one of them.")
-    return said[0] if said else None
+def _answer(choices: Mapping[str, bool]) -> Settling | None:
+    outcomes: list[Settling] = [how for how in get_args(Settling) if choices[how]]
+    if len(outcomes) > 1:
+        raise click.UsageError(f"--{outcomes[0]} and --{outcomes[1]} are two answers; give one of them.")
+    return outcomes[0] if outcomes else None
 
 
 async def _settle(path: Path, trace: Trace, call_id: str, how: Settling, by: str, note: str) -> Trace:

@@ -46,7 +46,7 @@ def command(db: str | None, since: datetime | None, by: tuple[str, ...], as_json
     path = database(db, load_environment())
     start = None if since is None else since.replace(tzinfo=UTC).timestamp()
     chosen = tuple(name for name in _COLUMNS if not by or name in by)
-    rows = totals(query_database(path, lambda journal: cost_rows(journal, start)), _place(chosen))
+    rows = totals(query_database(path, lambda journal: cost_rows(journal, start)), _grouping(chosen))
     with capture_stdout() as stream:
         if as_json:
             for row in rows:
@@ -58,12 +58,12 @@ def command(db: str | None, since: datetime | None, by: tuple[str, ...], as_json
     return exits.OK
 
 
-def _place(chosen: tuple[str, ...]) -> Callable[[CostRow], tuple[str, str, str]]:
-    def place(row: CostRow) -> tuple[str, str, str]:
+def _grouping(chosen: tuple[str, ...]) -> Callable[[CostRow], tuple[str, str, str]]:
+    def group_key(row: CostRow) -> tuple[str, str, str]:
         day, key, agent = (getattr(row, name) if name in chosen else "" for name in _COLUMNS)
         return day, key, agent
 
-    return place
+    return group_key
 
 
 def _record(row: CostRow, chosen: tuple[str, ...]) -> dict[str, object]:

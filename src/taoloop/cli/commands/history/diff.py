@@ -69,29 +69,29 @@ _ZH = {
 def command(a: str, b: str, db: str | None, as_json: bool, decisions: bool, thoughts: bool, every: bool) -> int:
     """Compare the runs and print what differs."""
     path = database(db, load_environment())
-    left, right = load_run(path, a), load_run(path, b)
-    found = compare(left, right, decisions_only=decisions, thoughts=thoughts)
+    first, right = load_run(path, a), load_run(path, b)
+    comparison = compare(first, right, decisions_only=decisions, thoughts=thoughts)
     with capture_stdout() as stream:
         if as_json:
-            stream.write(pydantic_core.to_json(_record(left, right, found), fallback=str).decode() + "\n")
+            stream.write(pydantic_core.to_json(_record(first, right, comparison), fallback=str).decode() + "\n")
         else:
             _show(
-                RowWriter(console_for(stream), terminal_language(left.agent.language, stream)),
-                left,
+                RowWriter(console_for(stream), terminal_language(first.agent.language, stream)),
+                first,
                 right,
-                found,
+                comparison,
                 every,
             )
-    return exits.OK if found.same else exits.FOUND
+    return exits.OK if comparison.same else exits.FOUND
 
 
-def _record(a: Trace, b: Trace, found: Comparison) -> dict[str, Any]:
-    runs = {"a": a.run_id, "b": b.run_id, "same": found.same}
-    first = None if found.first is None else asdict(found.first)
-    return {**runs, "first": first, **asdict(found)}
+def _record(a: Trace, b: Trace, comparison: Comparison) -> dict[str, Any]:
+    runs = {"a": a.run_id, "b": b.run_id, "same": comparison.same}
+    first = None if comparison.first is None else asdict(comparison.first)
+    return {**runs, "first": first, **asdict(comparison)}
 
 
-def _show(pen: RowWriter, a: Trace, b: Trace, found: Comparison, every: bool) -> None:
+def _show(pen: RowWriter, a: Trace, b: Trace, comparison: Comparison, every: bool) -> None:
     for name, trace in (("a", a), ("b", b)):
         parts = (name, trace.run_id, trace.status, trace.agent.model, trace.task)
         pen.line(_short(" · ".join(parts)), "dim")
@@ -99,26 +99,26 @@ def _show(pen: RowWriter, a: Trace, b: Trace, found: Comparison, every: bool) ->
         started = side[0].started
         if started is not None and started.forked_from == side[1].run_id:
             pen.line(_text(pen, "forked").split("|")[link].format(at=started.forked_at), "dim")
-    for setting in found.settings:
+    for setting in comparison.settings:
         values = {"a": _short(_plain(pen, setting.a)), "b": _short(_plain(pen, setting.b))}
         pen.line(_text(pen, "setting").format(what=setting.what, **values), "dim")
     pen.gap()
-    _rows(pen, found)
+    _rows(pen, comparison)
     pen.gap()
-    if found.first is None:
-        pen.line(_text(pen, "same").format(n=len(found.steps)), "bold green")
+    if comparison.first is None:
+        pen.line(_text(pen, "same").format(n=len(comparison.steps)), "bold green")
         return
-    pen.line(_headline(pen, found.first), "bold yellow")
-    _sides(pen, found.first)
-    for difference in found.differences[1:] if every else ():
+    pen.line(_headline(pen, comparison.first), "bold yellow")
+    _sides(pen, comparison.first)
+    for difference in comparison.differences[1:] if every else ():
         step = "" if not difference.step else f"{difference.step} "
         pen.line(f"{step}{difference.what}", "yellow")
         _sides(pen, difference)
 
 
-def _rows(pen: RowWriter, found: Comparison) -> None:
+def _rows(pen: RowWriter, comparison: Comparison) -> None:
     """Every step: one line where both decided the same, else one for each run."""
-    for pair in found.steps:
+    for pair in comparison.steps:
         if pair.a == pair.b:
             mark, style = ("=", "dim") if pair.same else ("≠", "bold red")
             pen.line(_short(f"{pair.number:>3} {mark} {pair.a}"), style)
@@ -138,14 +138,14 @@ def _headline(pen: RowWriter, first: Difference) -> str:
 
 def _sides(pen: RowWriter, difference: Difference) -> None:
     """Both sides: short ones in a line each, long ones as a unified diff."""
-    left, right = _plain(pen, difference.a), _plain(pen, difference.b)
-    if left == right:
+    first, right = _plain(pen, difference.a), _plain(pen, difference.b)
+    if first == right:
         pen.line(f"  {_text(pen, 'whole')}", "dim")
-    if max(len(left), len(right)) <= _LONG_CHARS and "\n" not in left + right:
-        pen.line(f"  - a: {left}", "red")
+    if max(len(first), len(right)) <= _LONG_CHARS and "\n" not in first + right:
+        pen.line(f"  - a: {first}", "red")
         pen.line(f"  + b: {right}", "green")
         return
-    sides = _lines(difference.a, left), _lines(difference.b, right)
+    sides = _lines(difference.a, first), _lines(difference.b, right)
     for line in unified_diff(*sides, "a", "b", lineterm="", n=_CONTEXT_LINES):
         style = {"-": "red", "+": "green", "@": "cyan"}.get(line[:1], "")
         pen.line(f"  {line}", style)
@@ -166,7 +166,9 @@ def _lines(value: Any, plain: str) -> list[str]:
 
 def _data(value: Any) -> Any:
     """What JSON does not know: a value of ours as its fields, anything else as a text."""
-    return {name: one for name, one in asdict(value).items() if one is not None} if _has_fields(value) else str(value)
+    return (
+        {name: item for name, item in asdict(value).items() if item is not None} if _has_fields(value) else str(value)
+    )
 
 
 def _has_fields(value: Any) -> bool:

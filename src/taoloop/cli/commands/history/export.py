@@ -62,8 +62,8 @@ def command(run_id: str, db: str | None, form: str | None, output: str | None) -
     return exits.OK
 
 
-async def _stored(journal: Journal, path: Path, given: str) -> tuple[ChainReport, list[ChainedEvent]]:
-    run_id = await stored_id(journal, path, given)
+async def _stored(journal: Journal, path: Path, run_prefix: str) -> tuple[ChainReport, list[ChainedEvent]]:
+    run_id = await stored_id(journal, path, run_prefix)
     return await journal.verify(run_id), await cast("SqliteJournal", journal).linked(run_id)
 
 
@@ -77,7 +77,7 @@ def _rendered(path: Path, form: str, report: ChainReport, rows: list[ChainedEven
         return "".join(f"{to_line(report.run_id, row)}\n" for row in rows)
     try:
         trace = Trace(report.run_id, (Event(row.seq, row.at, decode_fact(row.kind, row.body)) for row in rows))
-        told = report_of(trace, report, [row.link.hex() for row in rows])
+        run_report = report_of(trace, report, [row.link.hex() for row in rows])
     except (JournalCorrupt, IllegalEvent, IndexError) as error:
         why = report.first.text if report.first is not None else " ".join(str(error).split())
         raise JournalCorrupt(
@@ -87,19 +87,21 @@ def _rendered(path: Path, form: str, report: ChainReport, rows: list[ChainedEven
     if form == "html":
         from taoloop.cli.report.html import page  # noqa: PLC0415  # one of them is needed
 
-        return page(told)
+        return page(run_report)
     from taoloop.cli.report.markdown import markdown  # noqa: PLC0415  # likewise
 
-    return markdown(told)
+    return markdown(run_report)
 
 
 def _write(path: Path, text: str) -> None:
     """Write the file whole or not at all, readable by its owner only: a trace is private."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        with os.fdopen(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as stream:
             stream.write(text)
-        beside.replace(path)
+        temporary.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise OutputError(f"{path}: it cannot be written ({error.strerror or error}).") from error

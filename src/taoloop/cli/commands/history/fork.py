@@ -112,18 +112,18 @@ def command(
     db: str | None,
     as_json: bool,
     verbose: bool,
-    **given: Any,
+    **arguments: Any,
 ) -> int:
     """Fork the run, and go on with the fork."""
     env = load_environment()
-    chosen, parsed = _chosen(given), Edits.parse(edits)
+    chosen, parsed = _chosen(arguments), Edits.parse(edits)
     path = database_of(chosen, env, db)
     original = load_run(path, run_id)
     require_whole(path, original)  # else the fork would give an edited history a chain that is whole
     language = original.agent.language
     with capture_stdout() as stream:
-        named = replace(agent_of_run(original.agent, chosen, env), journal=path)
-        agent = with_mock_model(named, chosen, env)
+        configured = replace(agent_of_run(original.agent, chosen, env), journal=path)
+        agent = with_mock_model(configured, chosen, env)
         trace = _forked(path, original, at, parsed, agent, chosen)
         _say(language, "made", run_id=trace.run_id, origin=original.run_id, at=at)
         if parsed.names:
@@ -134,8 +134,8 @@ def command(
         if no_run:
             _say(language, "go_on", command=resume_command(trace, db))
             return exits.OK
-        if agent is not named:
-            print_stderr(model_notice(named, agent, env, terminal_language(language, sys.stderr)))
+        if agent is not agent:
+            print_stderr(model_notice(agent, agent, env, terminal_language(language, sys.stderr)))
         return Session(agent, trace, language, db, limits=trace.limits).run(stream, as_json=as_json, verbose=verbose)
 
 
@@ -160,15 +160,15 @@ def _forked(path: Path, original: Trace, at: int, edits: Edits, agent: Agent, ch
     return asyncio.run(make())
 
 
-def _chosen(given: dict[str, Any]) -> AgentOptions:
+def _chosen(arguments: dict[str, Any]) -> AgentOptions:
     return AgentOptions(
-        agent=given["agent"],
-        model=given["model"],
-        fallback=given["fallback"] or None,
-        workspace=given["workspace"],
-        memory=given["memory"],
-        approve=given["approve"],
-        limits={limit: given[option] for option, limit in _LIMITS.items() if given[option] is not None},
+        agent=arguments["agent"],
+        model=arguments["model"],
+        fallback=arguments["fallback"] or None,
+        workspace=arguments["workspace"],
+        memory=arguments["memory"],
+        approve=arguments["approve"],
+        limits={limit: arguments[option] for option, limit in _LIMITS.items() if arguments[option] is not None},
     )
 
 

@@ -45,8 +45,8 @@ def command(run_id: str, db: str | None, as_json: bool, step: bool) -> int:
     total = 0
     with capture_stdout() as stream:
         pen = RowWriter(console_for(stream), terminal_language(trace.agent.language, stream))
-        seen = Trace(trace.run_id)
-        writer = EventWriter(pen, seen, whole=True)
+        replayed = Trace(trace.run_id)
+        writer = EventWriter(pen, replayed, whole=True)
         try:
             for decided in _each(trace, stepping):
                 total += 1
@@ -58,7 +58,7 @@ def command(run_id: str, db: str | None, as_json: bool, step: bool) -> int:
                     line = {**event_record(trace.run_id, event), "same": decided.same}
                     stream.write(pydantic_core.to_json(line).decode() + "\n")
                 else:
-                    _show(pen, writer, seen, decided)
+                    _show(pen, writer, replayed, decided)
                 stream.flush()
         except ReplayDiverged as error:
             first_difference = first_difference or str(error)
@@ -82,11 +82,11 @@ def _each(trace: Trace, stepping: bool) -> Iterator[ReplayedEvent]:
             input()
 
 
-def _show(pen: RowWriter, writer: EventWriter, seen: Trace, decided: ReplayedEvent) -> None:
+def _show(pen: RowWriter, writer: EventWriter, replayed: Trace, decided: ReplayedEvent) -> None:
     recorded = decided.recorded
     mark = "=" if decided.same else "≠"
     pen.line(f"{recorded.seq:>3} {mark} {recorded.kind}", "dim" if decided.same else "bold red")
-    seen.append(recorded)
+    replayed.append(recorded)
     writer.write(Event(recorded.seq, recorded.at, decided.decided))
     if not decided.same:
-        pen.line(f"    recorded: {event_line(seen.run_id, recorded)}", "red")
+        pen.line(f"    recorded: {event_line(replayed.run_id, recorded)}", "red")

@@ -50,7 +50,7 @@ terminal the header goes to standard error.
 def command(db: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """Print the rows."""
     path = database(db, load_environment())
-    rows, states = query_database(path, lambda journal: _found(journal, limit, status))
+    rows, states = query_database(path, lambda journal: _load_rows(journal, limit, status))
     with capture_stdout() as stream:
         if as_json:
             for row in rows:
@@ -69,7 +69,7 @@ def command(db: str | None, status: str | None, limit: int, as_json: bool) -> in
     return exits.OK
 
 
-async def _found(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], dict[str, str]]:
+async def _load_rows(journal: Journal, limit: int, status: str | None) -> tuple[list[RunRow], dict[str, str]]:
     """The rows, and what to say of those that are `running` with nobody at work on them."""
     rows = await journal.runs(limit=limit, status=status)
     holds = locks_of(journal)
@@ -107,8 +107,8 @@ def _lines(stream: TextIO, rows: list[RunRow], states: Mapping[str, str]) -> Non
 
 def _table(console: Console, rows: list[RunRow], states: Mapping[str, str]) -> None:
     ids = max(len(row.run_id) for row in rows)
-    taken = ids + max(len(_state(row, states)) for row in rows) + len("2026-01-01 00:00:00  events") + 8
-    if console.width < taken + _LEAST_CELLS:  # an id must stay whole: it is what other commands take
+    used_columns = ids + max(len(_state(row, states)) for row in rows) + len("2026-01-01 00:00:00  events") + 8
+    if console.width < used_columns + _LEAST_CELLS:  # an id must stay whole: it is what other commands take
         for row in rows:
             status = Text(_state(row, states), STATUS_STYLES.get(row.status, "yellow"))
             console.print(Text(row.run_id), overflow="fold")
@@ -121,7 +121,7 @@ def _table(console: Console, rows: list[RunRow], states: Mapping[str, str]) -> N
     table.add_column("task", no_wrap=True)
     for row in rows:
         task = Text(one_line(row.task))
-        task.truncate(console.width - taken, overflow="ellipsis")
+        task.truncate(console.width - used_columns, overflow="ellipsis")
         status = Text(_state(row, states), STATUS_STYLES.get(row.status, "yellow"))
         table.add_row(row.run_id, _time(row.started_at), status, str(row.events), task)
     console.print(table)

@@ -102,10 +102,10 @@ def _transcript(trace: Trace, pen: RowWriter) -> None:
             text += "\n" + ui_text(pen.language, "inner", run_id=entry.child)
         pen.row(name, text, style=style, body="red" if name == "error" else "", mark=str(entry.number))
         if entry.kind == "Action" and entry.call_id is not None:
-            _said(trace, pen, trace.calls[entry.call_id])
+            _write_approval(trace, pen, trace.calls[entry.call_id])
 
 
-def _said(trace: Trace, pen: RowWriter, call: CallView) -> None:
+def _write_approval(trace: Trace, pen: RowWriter, call: CallView) -> None:
     """What people said of a call: whether it may run, and whether it happened."""
     if call.approval is not None:
         write_approval(pen, trace, call.approval)
@@ -122,10 +122,10 @@ def _look(entry: Entry, trace: Trace) -> tuple[str, str]:
 
 
 def _events(trace: Trace, pen: RowWriter) -> None:
-    seen = Trace(trace.run_id)
-    writer = EventWriter(pen, seen, whole=True)
+    replayed = Trace(trace.run_id)
+    writer = EventWriter(pen, replayed, whole=True)
     for event in trace.events:
-        seen.append(event)
+        replayed.append(event)
         writer.write(event)
 
 
@@ -151,10 +151,10 @@ def _steps(trace: Trace, pen: RowWriter) -> None:
         args = "" if row["args"] is None else f" {json.dumps(row['args'], ensure_ascii=False, default=str)}"
         pen.row("thought", row["reason_summary"] or "–", style="blue", mark=str(row["step"]))
         pen.row("action", f"{row['action'] or '–'}{args}", style="cyan")
-        if (said := row.get("approval")) is not None:
-            note = f": {said['note']}" if said["note"] else ""
-            name, style = ("approved", "green") if said["allowed"] else ("refused", "yellow")
-            pen.row(name, f"{ui_text(pen.language, 'by', by=said['by'])}{note}", style=style)
+        if (approval := row.get("approval")) is not None:
+            note = f": {approval['note']}" if approval["note"] else ""
+            name, style = ("approved", "green") if approval["allowed"] else ("refused", "yellow")
+            pen.row(name, f"{ui_text(pen.language, 'by', by=approval['by'])}{note}", style=style)
         if row["observation_summary"]:
             pen.row("observation", row["observation_summary"], style="green")
     if trace.finished is not None:

@@ -122,16 +122,18 @@ _SHOWN_CHARS = 160  # of a call that is undone; the one that undoes it is shown 
 @options.memory_option
 @options.db_option
 @options.json_option("The plan, the events of the undo and what came of it as JSON, one object per line.")
-def command(run_id: str, db: str | None, tools: str | None, yes: bool, as_json: bool, **given: Any) -> int:
+def command(run_id: str, db: str | None, tools: str | None, yes: bool, as_json: bool, **arguments: Any) -> int:
     """Show the plan, ask, and carry it out."""
     env = load_environment()
-    chosen = AgentOptions(agent=given["agent"], workspace=given["workspace"], memory=given["memory"])
+    chosen = AgentOptions(agent=arguments["agent"], workspace=arguments["workspace"], memory=arguments["memory"])
     path = database_of(chosen, env, db)
     trace = load_run(path, run_id)
     require_whole(path, trace)
     agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
-    wish = {name: given[name] for name in ("to_step", "skip", "again")} | {"tools": _tools(tools, env)}
-    session = Session(agent, path, trace, wish, _command(trace.run_id, db, tools, given), take_over=given["take_over"])
+    wish = {name: arguments[name] for name in ("to_step", "skip", "again")} | {"tools": _tools(tools, env)}
+    session = Session(
+        agent, path, trace, wish, _command(trace.run_id, db, tools, arguments), take_over=arguments["take_over"]
+    )
     with capture_stdout() as stream:
         return session.go(stream, yes=yes, as_json=as_json)
 
@@ -140,9 +142,9 @@ class Session:
     """One command's work: what is undone, where, and how it is told."""
 
     def __init__(
-        self, agent: Agent, path: Path, trace: Trace, wish: dict[str, Any], again: str, *, take_over: bool
+        self, agent: Agent, path: Path, trace: Trace, wish: dict[str, Any], command_line: str, *, take_over: bool
     ) -> None:
-        self.agent, self.path, self.trace, self.wish, self.again = agent, path, trace, wish, again
+        self.agent, self.path, self.trace, self.wish, self.again = agent, path, trace, wish, command_line
         self.take_over = take_over
 
     def go(self, stream: TextIO, *, yes: bool, as_json: bool) -> int:
@@ -218,21 +220,21 @@ class UndoPrinter:
                 {"kind": "undo_plan", "run_id": plan.run_id, "to_step": plan.to_step, "items": _records(plan.items)}
             )
             return
-        title = self._said("title", run_id=plan.run_id)
-        self._pen.line(title + (self._said("to", step=plan.to_step) if plan.to_step else ""), "bold")
+        title = self._text("title", run_id=plan.run_id)
+        self._pen.line(title + (self._text("to", step=plan.to_step) if plan.to_step else ""), "bold")
         if not plan.items:
-            self._pen.line(self._said("nothing"))
+            self._pen.line(self._text("nothing"))
         if plan.todo:
-            self._pen.line(self._said("will"))
+            self._pen.line(self._text("will"))
             for number, item in enumerate(plan.todo, 1):
                 self._item(item, f"{number:>3}.")
         for name in ("cannot", "unknown", "skipped", "elsewhere"):
-            if found := plan.of(name):
-                self._pen.line(self._said(name), "yellow" if name in ("cannot", "unknown") else "")
-                for item in found:
+            if planned := plan.of(name):
+                self._pen.line(self._text(name), "yellow" if name in ("cannot", "unknown") else "")
+                for item in planned:
                     self._item(item, "  -")
         if before := plan.of("undone"):
-            self._pen.line(self._said("undone", names=", ".join(item.name for item in before)), "dim")
+            self._pen.line(self._text("undone", names=", ".join(item.name for item in before)), "dim")
         self._stream.flush()
 
     def event(self, plan: UndoPlan, event: Event) -> None:
@@ -243,38 +245,38 @@ class UndoPrinter:
             self._stream.flush()
         elif isinstance(event.fact, Observed):
             key = None if entry is None else (entry.run_id, entry.call_id)
-            item = next((one for one in plan.items if (one.run_id, one.call_id) == key), None)
+            item = next((planned for planned in plan.items if (planned.run_id, planned.call_id) == key), None)
             values = {"name": item.name if item else event.fact.call_id, "tool": item.tool if item else ""}
             if event.fact.ok:
-                self._pen.line(self._said("done", **values), "green")
+                self._pen.line(self._text("done", **values), "green")
             else:
-                self._pen.line(self._said("failed", **values, why=one_line(observation_text(event.fact))), "red")
+                self._pen.line(self._text("failed", **values, why=one_line(observation_text(event.fact))), "red")
             self._stream.flush()
 
-    def end(self, done: UndoResult, again: str) -> None:
+    def end(self, done: UndoResult, command_line: str) -> None:
         """Tell what was undone in all, and what is left."""
         if self._as_json:
             record = {"kind": "undo_result", "run_id": done.now.run_id, "complete": done.complete}
-            self._write({**record, "undone": [one.name for one in done.undone], "left": _records(done.left)})
+            self._write({**record, "undone": [call.name for call in done.undone], "left": _records(done.left)})
             return
         if done.complete:
-            self._pen.line(self._said("all"), "bold green")
+            self._pen.line(self._text("all"), "bold green")
             return
-        self._pen.line(self._said("some", n=len(done.undone)), "bold")
-        self._pen.line(self._said("left"), "bold yellow")
+        self._pen.line(self._text("some", n=len(done.undone)), "bold")
+        self._pen.line(self._text("left"), "bold yellow")
         for item in done.left:
             self._item(item, "  -")
         if done.now.todo:
-            print_stderr(self.text("go_on", command=again))
+            print_stderr(self.text("go_on", command=command_line))
 
     def _item(self, item: PlannedUndo, mark: str) -> None:
         """A call and what takes it back, so that nothing in either can hide or pass for a line of ours."""
         args = escape_invisible(input_text(item.args)).replace("\n", "\\n")
-        shown = args if len(args) <= _SHOWN_CHARS else f"{args[: _SHOWN_CHARS - 1]}…"
-        self._pen.line(f"{mark} {self._said('step', step=item.step)} {item.name} {item.tool}")
-        self._block(shown)
+        args_text = args if len(args) <= _SHOWN_CHARS else f"{args[: _SHOWN_CHARS - 1]}…"
+        self._pen.line(f"{mark} {self._text('step', step=item.step)} {item.name} {item.tool}")
+        self._block(args_text)
         if item.call is not None:
-            self._pen.line(f"      {self._said('by')} {item.call.tool}", "cyan")
+            self._pen.line(f"      {self._text('by')} {item.call.tool}", "cyan")
             self._block(escape_invisible(input_text(item.call.args)).replace("\n", "\\n"), "cyan")
         if item.why:
             self._block(one_line(item.why), "dim", bar=" ")
@@ -288,7 +290,7 @@ class UndoPrinter:
         for part in Text(text).wrap(console, max(10, console.width - 8), overflow="fold"):
             self._pen.line(f"      {bar} {part.plain}", style)
 
-    def _said(self, name: str, /, **values: object) -> str:
+    def _text(self, name: str, /, **values: object) -> str:
         return _text(self._pen.language, name, **values)
 
     def _write(self, record: dict[str, Any]) -> None:
@@ -298,8 +300,8 @@ class UndoPrinter:
 
 def _text(language: str, name: str, /, **values: object) -> str:
     text = (_ZH if language == "zh" else _EN)[name]
-    one, _, many = text.partition("|")
-    return strip_control_codes((many or one if values.get("n") != 1 else one).format(**values))
+    singular, _, many = text.partition("|")
+    return strip_control_codes((many or singular if values.get("n") != 1 else singular).format(**values))
 
 
 def _records(items: Sequence[PlannedUndo]) -> list[dict[str, Any]]:
@@ -321,19 +323,19 @@ def _journal(path: Path) -> AbstractAsyncContextManager[Journal]:
     return SqliteJournal(path)
 
 
-def _tools(given: str | None, env: Mapping[str, str]) -> tuple[Tool, ...]:
-    names = options.names(given) or ()
+def _tools(spec: str | None, env: Mapping[str, str]) -> tuple[Tool, ...]:
+    names = options.names(spec) or ()
     if plain := [name for name in names if ":" not in name and not is_tool_file(name)]:
         raise ConfigError(f"--tools: {plain[0]!r} is no tool of yours.", hint="Name it as module:attribute, or a file.")
     return tuple(Toolbox(tool for tool in resolve_sources(named_tools(names, env)) if not isinstance(tool, str)))
 
 
-def _command(run_id: str, db: str | None, tools: str | None, given: dict[str, Any]) -> str:
+def _command(run_id: str, db: str | None, tools: str | None, arguments: dict[str, Any]) -> str:
     """The command as it was called, without what answers its question."""
     parts = ["tao undo", run_id]
-    if given["to_step"]:
-        parts.append(f"--to {given['to_step']}")
-    parts += [f"--skip {shlex.quote(name)}" for name in given["skip"]]
-    named = {"tools": tools, "db": db} | {name: given[name] for name in ("agent", "workspace", "memory")}
-    parts += [f"--{name} {shlex.quote(value)}" for name, value in named.items() if value is not None]
+    if arguments["to_step"]:
+        parts.append(f"--to {arguments['to_step']}")
+    parts += [f"--skip {shlex.quote(name)}" for name in arguments["skip"]]
+    settings = {"tools": tools, "db": db} | {name: arguments[name] for name in ("agent", "workspace", "memory")}
+    parts += [f"--{name} {shlex.quote(value)}" for name, value in settings.items() if value is not None]
     return " ".join(parts)

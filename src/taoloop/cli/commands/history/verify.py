@@ -50,38 +50,38 @@ def command(run_id: str | None, db: str | None, file: str | None, head: str | No
         raise click.UsageError("Name a run, or a file with --file.")
     noted = _noted(head)
     if file is not None:
-        report, links, place = _of_file(Path(file))
+        report, links, location = _of_file(Path(file))
     else:
         path = database(db, load_environment())
         report, links = query_database(path, lambda journal: _of_run(journal, path, cast("str", run_id)))
-        place = str(path)
+        location = str(path)
     if noted:
         report = _against(report, noted, links)
     with capture_stdout() as stream:
         stream.write(f"{_json(report)}\n" if as_json else _text(report))
     if report.first is not None:
-        print_stderr(f"{place}: run {report.run_id} is not as it was written: {report.first.text}.")
+        print_stderr(f"{location}: run {report.run_id} is not as it was written: {report.first.text}.")
         return exits.TAMPERED
     return exits.OK
 
 
-async def _of_run(journal: Journal, path: Path, given: str) -> tuple[ChainReport, list[str]]:
-    run_id = await stored_id(journal, path, given)
+async def _of_run(journal: Journal, path: Path, run_prefix: str) -> tuple[ChainReport, list[str]]:
+    run_id = await stored_id(journal, path, run_prefix)
     links = [row.link.hex() for row in await cast("SqliteJournal", journal).linked(run_id)]
     return await journal.verify(run_id), links
 
 
-async def stored_id(journal: Journal, path: Path, given: str) -> str:
+async def stored_id(journal: Journal, path: Path, run_prefix: str) -> str:
     """The id of the run that is meant, also of one that the list has lost because somebody edited it.
 
     Raises:
         RunNotFound, ConfigError: there is none, or several begin so.
     """
     try:
-        return await find_run(journal, path, given.strip())
+        return await find_run(journal, path, run_prefix.strip())
     except RunNotFound:
-        await journal.verify(given)
-        return given
+        await journal.verify(run_prefix)
+        return run_prefix
 
 
 def _of_file(path: Path) -> tuple[ChainReport, list[str], str]:
@@ -108,14 +108,14 @@ def _noted(head: str | None) -> str:
 
 def _against(report: ChainReport, noted: str, links: list[str]) -> ChainReport:
     """A run may have grown since its head was noted; then that link still stands in it."""
-    if any(one.startswith(noted) for one in links):
+    if any(link.startswith(noted) for link in links):
         return report
     flaw = ChainError(None, "head", f"its chain does not contain the head {noted}: it was written anew, or cut")
     return replace(report, flaws=(*report.flaws, flaw))
 
 
 def _json(report: ChainReport) -> str:
-    found = {
+    record = {
         "run_id": report.run_id,
         "whole": report.whole,
         "events": report.events,
@@ -124,7 +124,7 @@ def _json(report: ChainReport) -> str:
         "first_bad_seq": report.first.seq if report.first is not None else None,
         "flaws": [flaw._asdict() for flaw in report.flaws],
     }
-    return json.dumps(found, ensure_ascii=False)
+    return json.dumps(record, ensure_ascii=False)
 
 
 def _text(report: ChainReport) -> str:
