@@ -100,7 +100,8 @@ def record_answer(
 def _in_doubt(open_questions: list[ApprovalRequest]) -> str:
     calls = ", ".join(question.call_id for question in open_questions)
     first = open_questions[0]
-    return f"It is not known whether these took effect: {calls}. Record it with `tao settle {first.run_id} {first.call_id}`."
+    settle = f"tao settle {first.run_id} {first.call_id}"
+    return f"It is not known whether these took effect: {calls}. Record it with `{settle}`."
 
 
 def print_answer(stream: TextIO, done: AnswerRecorded, outer: str, db: str | None, *, as_json: bool) -> None:
