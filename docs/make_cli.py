@@ -33,7 +33,7 @@ A `.env` file in the current folder is read; variables of the environment win ov
 | `TAOLOOP_DEBUG` | `1`: show the traceback of an error |
 | `NO_COLOR` | set to anything: no colours |
 
-Keys and addresses of providers stand in the [README](../README.md#real-models).
+Keys and addresses of providers are in [models of providers](providers.md#providers).
 
 ## Exit codes
 

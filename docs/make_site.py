@@ -29,7 +29,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("Trust", "信任", ("security", "approvals", "recovery", "undo", "audit", "handles")),
     ("Serve", "服务", ("gateway", "gateway-api", "gateway-config", "gateway-operation")),
-    ("Reference", "参考", ("cli", "errors", "api", "modules", "architecture", "changelog")),
+    ("Reference", "参考", ("cli", "errors", "benchmarks", "api", "modules", "architecture", "changelog")),
 )
 """The sections of the navigation, by reader: English title, Chinese title, pages in order."""
 
