@@ -23,7 +23,7 @@ from taoloop.tools.builtin.catalog import builtin_tools
 SOURCE = ROOT / "src" / "taoloop"
 READMES = ("README.md", "README.zh.md")
 GUIDES = ("docs/guide.md", "docs/guide.zh.md")
-PROVIDER_PAGES = ("docs/providers.md", "docs/providers.zh.md")
+PROVIDER_PAGES = ("docs/providers.md",)
 TESTING = ("docs/testing.md", "docs/testing.zh.md")
 TRUST = [(f"docs/{name}.md", f"docs/{name}.zh.md") for name in ("approvals", "recovery", "undo", "audit", "handles")]
 WORLD = [
