@@ -126,7 +126,7 @@ def test_every_status_is_documented_with_its_exit_code(page: str) -> None:
 @pytest.mark.parametrize("page", PROVIDER_PAGES)
 def test_every_provider_is_documented_with_its_variables(page: str) -> None:
     for provider in PROVIDERS.values():
-        row = rows(page)[provider.name]
+        row = next(line for line in text(page).splitlines() if line.startswith(f"| `{provider.name}`"))
         key = (provider.key_var,) if provider.needs_key else ()
         for name in (*key, provider.base_url_var, provider.model_var, provider.default_model):
             assert f"`{name}`" in row or not name
