@@ -26,6 +26,7 @@ import threading
 import time
 import traceback
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ class World:
     def change(cls, name: str, key: str, *, once: bool = False) -> None:
         """Have the effect. With `once` a second one under the same key is none, as with an idempotent service."""
         FATE.passes("before the effect")
-        with sqlite3.connect(cls.path) as connection:
+        with closing(sqlite3.connect(cls.path)) as connection, connection:
             if not (once and connection.execute("SELECT 1 FROM effect WHERE key = ?", (key,)).fetchone()):
                 connection.execute("INSERT INTO effect VALUES (?, ?)", (name, key))
         connection.close()
@@ -262,7 +263,7 @@ def _end(folder: Path, trace: Trace, whole: bool) -> dict[str, Any]:
 def _life(where: Path, boundaries: list[int]) -> tuple[dict[str, Any], int]:
     """One run, killed at these boundaries of its processes one after the other; what it came to, and its deaths."""
     folder = Path(tempfile.mkdtemp(dir=where))
-    with sqlite3.connect(folder / "world.db") as connection:
+    with closing(sqlite3.connect(folder / "world.db")) as connection, connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE effect (name TEXT, key TEXT)")
     connection.close()

@@ -4,6 +4,7 @@ import json
 import signal
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 from tests.shell import Shell
@@ -175,6 +176,6 @@ def test_secrets_of_the_file_are_in_no_output_and_no_database(shell: Shell) -> N
     done = shell("call", "tell", "--tools", "tools.yaml", "--args", '{"key": "x"}', code=0, ABOUT="hunter2hunter2")
     assert "the key is x" in done.out
     assert "hunter2" not in done.out
-    with sqlite3.connect(shell.folder / "runs.db") as database:
+    with closing(sqlite3.connect(shell.folder / "runs.db")) as database, database:
         assert "hunter2" not in "".join(database.iterdump())
     database.close()

@@ -4,6 +4,7 @@ import os
 import shlex
 import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -159,7 +160,7 @@ def test_a_missing_sdk_is_told_before_the_run(tao: Shell) -> None:
 
 
 def _newer(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA user_version = 999")
     connection.close()
 

@@ -1,6 +1,7 @@
 """`tao fork`: branching a stored run from the command line."""
 
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 from tests.shell import Shell, call
@@ -83,7 +84,7 @@ def test_what_cannot_be_forked_is_told_in_one_line_and_nothing_is_made(tao: Shel
     ):
         assert why in tao("fork", run_id, *options, code=2).one_line
     assert "no run 'nothing'" in tao("fork", "nothing", "--at", "1", code=2).one_line
-    with sqlite3.connect(tao.folder / "runs.db") as connection:
+    with closing(sqlite3.connect(tao.folder / "runs.db")) as connection, connection:
         assert connection.execute("SELECT count(*) FROM run").fetchone() == (1,)
     connection.close()
 

@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+from contextlib import closing
 
 from tests.shell import Shell, call
 
@@ -91,7 +92,7 @@ def test_replay_decides_the_same_without_the_world(tao: Shell) -> None:
 
 def test_a_replay_that_differs_names_the_event(tao: Shell) -> None:
     run_id, _ = stored(tao)
-    with sqlite3.connect(tao.folder / "runs.db") as connection:
+    with closing(sqlite3.connect(tao.folder / "runs.db")) as connection, connection:
         change = "UPDATE event SET body = replace(body, '6*7', '6*8') WHERE kind = 'action_requested'"
         connection.execute(change)
     connection.close()
@@ -103,7 +104,7 @@ def test_a_replay_that_differs_names_the_event(tao: Shell) -> None:
 
 def test_an_event_that_cannot_be_read_is_named(tao: Shell) -> None:
     run_id, _ = stored(tao)
-    with sqlite3.connect(tao.folder / "runs.db") as connection:
+    with closing(sqlite3.connect(tao.folder / "runs.db")) as connection, connection:
         connection.execute("UPDATE event SET body = '{}' WHERE seq = 2")
     connection.close()
     assert f"event 2 of run '{run_id}'" in tao("show", run_id, code=11).one_line

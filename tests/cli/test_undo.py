@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -168,7 +169,7 @@ def test_an_undo_that_is_killed_is_gone_on_with(tao: Shell, name: str) -> None:
 
 
 def attempts(tao: Shell, run_id: str) -> list[tuple[str, int]]:
-    with sqlite3.connect(tao.folder / "runs.db") as database:
+    with closing(sqlite3.connect(tao.folder / "runs.db")) as database, database:
         rows = database.execute(
             "SELECT body FROM event WHERE run_id = ? AND kind = 'action_started' ORDER BY seq", (run_id,)
         ).fetchall()

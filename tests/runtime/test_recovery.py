@@ -207,7 +207,8 @@ def test_agents_go_on_with_the_runs_of_their_name_and_source(tmp_path: Path) -> 
         assert await replace(one, name="another").recover() == []
         assert await replace(one, source="agent.yaml").recover() == []
         assert await recover(path, lambda _: None) == []
-        left = [trace.run_id for trace in await orphans(SqliteJournal(path))]
+        async with SqliteJournal(path) as journal:
+            left = [trace.run_id for trace in await orphans(journal)]
         return left, [done.run_id for done in await recover(path, [replace(one, name="another"), one])]
 
     assert asyncio.run(play()) == (["one"], ["one"])

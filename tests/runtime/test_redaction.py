@@ -11,6 +11,7 @@ import random
 import sqlite3
 import string
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -246,7 +247,7 @@ SECRET = "hunter2-Zq81-blau"
 
 def kept(path: Path) -> str:
     """Everything that stands in the file, the list of runs and the artifacts included."""
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         tables = ("SELECT body FROM event", "SELECT body FROM artifact", "SELECT task FROM run")
         return "\n".join(str(row[0]) for table in tables for row in connection.execute(table))
 
@@ -344,10 +345,12 @@ def test_an_edited_secret_is_not_replaced_by_its_label_after_a_crash(tmp_path: P
         return ApprovalAnswer(approved=True, args={"password_of": "ann", "note": SECRET})
 
     path = tmp_path / "r.db"
+    journal = PowerCut(path)
     with pytest.raises(JournalError):
-        paused(PowerCut(path), approve=edits)  # type: ignore[arg-type]  # a journal is as good as its path
+        paused(journal, approve=edits)  # type: ignore[arg-type]  # a journal is as good as its path
+    asyncio.run(journal.close())
     agent = Agent(model=ScriptedModel(["done"], strict=False), tools=[log_in], journal=path, secrets=[SECRET])
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         [(run_id,)] = connection.execute("SELECT id FROM run")
     trace = agent.resume_sync(run_id).trace
     assert MADE == []

@@ -5,7 +5,7 @@ import logging
 import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -46,7 +46,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "files" / "facts.yaml").write_text("capital: Paris\n")
     (tmp_path / "files" / "handbook").mkdir()
     (tmp_path / "files" / "handbook" / "rest.md").write_text("# Rest\n\nWho works at night rests by day.\n")
-    with sqlite3.connect(tmp_path / "files" / "shop.db") as database:
+    with closing(sqlite3.connect(tmp_path / "files" / "shop.db")) as database, database:
         database.execute("create table orders (id integer primary key, town text)")
         database.execute("insert into orders values (7, 'Bern')")
     database.close()

@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def test_the_same_words_again_are_the_same_note(notes: Notes) -> None:
 
 
 def test_a_note_that_was_deleted_in_the_file_is_found_no_more(notes: Notes) -> None:
-    with sqlite3.connect(notes.path) as database:
+    with closing(sqlite3.connect(notes.path)) as database, database:
         database.execute("DELETE FROM note WHERE text = ?", (BOOK,))
     database.close()
     assert notes.add("Something else.", "", at=0, origin=("r", "c")) == 5
@@ -107,12 +108,12 @@ def test_a_new_file_is_the_owners_only(tmp_path: Path) -> None:
 
 def test_another_file_is_refused_and_not_touched(tmp_path: Path) -> None:
     other, text, newer = tmp_path / "other.db", tmp_path / "text.db", tmp_path / "newer.db"
-    with sqlite3.connect(other) as database:
+    with closing(sqlite3.connect(other)) as database, database:
         database.execute("CREATE TABLE mine (x)")
     database.close()
     text.write_text("This is no database at all, whatever it is called." * 50)
     Notes(newer).find("x", 1)
-    with sqlite3.connect(newer) as database:
+    with closing(sqlite3.connect(newer)) as database, database:
         database.execute("PRAGMA user_version = 99")
     database.close()
     for path, said in ((other, "another kind"), (text, "not a database"), (newer, "newer taoloop"), (tmp_path, "open")):
@@ -165,7 +166,7 @@ def test_several_processes_may_write_at_once(tmp_path: Path) -> None:
     """Also the first ones, which find no file yet."""
     running = [subprocess.Popen([sys.executable, "-c", PROCESS, name], cwd=tmp_path, env=os.environ) for name in "abcd"]
     assert [process.wait(60) for process in running] == [0] * 4
-    with sqlite3.connect(tmp_path / "shared.db") as database:
+    with closing(sqlite3.connect(tmp_path / "shared.db")) as database, database:
         counts = [database.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("note", "note_words")]  # noqa: S608
     database.close()
     assert counts == [100, 100]

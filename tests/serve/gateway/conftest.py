@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,8 @@ def in_thread(main: Callable[[asyncio.Event, Callable[[Any], None]], Any]) -> tu
         raise box["error"]
 
     def stop() -> None:
-        box["loop"].call_soon_threadsafe(box["stop"].set)
+        with suppress(RuntimeError):  # it has ended by itself
+            box["loop"].call_soon_threadsafe(box["stop"].set)
         thread.join(20)
         assert not thread.is_alive(), "the server did not end"
         if "error" in box:

@@ -86,7 +86,7 @@ def test_no_text_takes_long(unit: str) -> None:
     def pieces(chars: int) -> list[Piece]:
         return split(unit * (chars // len(unit)), 1_000, markdown=True)
 
-    assert_linear(pieces, 300_000)
+    assert_linear(pieces, 80_000)
     assert len(pieces(300_000)) <= 300
 
 

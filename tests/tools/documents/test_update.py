@@ -266,7 +266,7 @@ def test_an_index_that_is_no_index_is_refused_and_not_touched(texts: Path, tmp_p
 
 
 def test_a_database_of_something_else_is_refused_and_not_touched(texts: Path, tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "index.db") as other:
+    with closing(sqlite3.connect(tmp_path / "index.db")) as other, other:
         other.execute("CREATE TABLE mine (x)")
     other.close()
     before = (tmp_path / "index.db").read_bytes()
@@ -277,7 +277,7 @@ def test_a_database_of_something_else_is_refused_and_not_touched(texts: Path, tm
 
 def test_a_newer_index_is_refused(texts: Path, tmp_path: Path) -> None:
     look(texts)
-    with sqlite3.connect(tmp_path / "index.db") as newer:
+    with closing(sqlite3.connect(tmp_path / "index.db")) as newer, newer:
         newer.execute("PRAGMA user_version = 99")
     newer.close()
     with pytest.raises(ToolError, match="newer taoloop"):
