@@ -16,50 +16,62 @@ from taoloop.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """Everything about an agent that decides what a run does, as plain data.
-
-    `model` is the spec of the model (`offline`, `openai:NAME` …), `language` the language of the prompts,
-    `instructions` extra text for the system prompt. `closing_turn`: when a limit is reached the model gets one
-    last turn without tools to answer from what there is. `repair_turns`: how often in a row an unreadable reply
-    is sent back for repair before it counts as a step of its own. `policy` says what it may do, `approved_tiers`
-    which tiers the operator allowed ahead of time. `source` and `workspace` say where the agent came from and which
-    folder its file tools see, `memory` which file its memory tools write, `tools_from` which tool files and tools of
-    modules its command named, so that a run can be resumed without naming them again.
-    `context_tokens` is the window of the model that a prompt and its reply must fit into; None: unknown, and the
-    prompt is shortened only once the provider refuses it as too long. `early_reads`: a call that only reads may begin
-    while the reply that asks for it is still being written. `keep_thinking`: a reasoning model's thinking is kept in
-    the trace (never in a prompt).
-    `takes_cut_answers`: what there is of an answer that its provider cut (at the limit of tokens, say) is the answer;
-    else it is asked for again, shorter.
-    `output_schema` is the JSON Schema that the final answer must fit as JSON; None: the answer is a text.
-    """
+    """Everything about an agent that decides what a run does, as plain data: what a trace stores of it."""
 
     name: str = "agent"
+    """What the agent is called in overviews and as a tool of another agent."""
     model: str = "offline"
+    """The spec of the model: `offline`, `openai:NAME` …"""
     dialect: str = "native"
+    """How decisions are written in replies: `native`, `text`, `json` or `fenced`."""
     strategy: str = "react"
+    """Which effect comes next: `react`, or one of its baselines."""
     language: str = "en"
+    """The language of the prompts and of texts for people, `en` or `zh`."""
     instructions: str = ""
+    """Extra text for the system prompt."""
     tools: tuple[ToolCard, ...] = ()
+    """The cards of the tools that the run may use."""
     limits: Limits = Limits()
+    """What the run may use up."""
     prompts: PromptSet = PromptSet(language="en")
+    """The prompt texts."""
     policy: Policy = Policy()
+    """What the agent may do."""
     approved_tiers: tuple[Tier, ...] = ()
+    """The tiers that the operator approved in advance."""
     closing_turn: bool = True
+    """When a limit is reached, the model gets one last turn without tools to answer from what there is."""
     repair_turns: int = 1
+    """How often in a row an unreadable reply is sent back for repair before it counts as a step of its own."""
     temperature: float | None = None
+    """Passed to the provider; None: its default."""
     top_p: float | None = None
+    """Passed to the provider; None: its default."""
     max_output_tokens: int | None = None
+    """The longest reply, in tokens; None: the provider's limit."""
     context_tokens: int | None = None
+    """The window of the model that a prompt and its reply must fit into, in tokens. None: unknown; the prompt is
+    shortened only once the provider rejects it as too long."""
     model_timeout_s: float | None = 120.0
+    """How long one reply may take; None: no limit."""
     early_reads: bool = False
+    """A call that only reads may begin while the reply that asks for it is still being written."""
     keep_thinking: bool = False
+    """A reasoning model's thinking is kept in the trace (never in a prompt)."""
     takes_cut_answers: bool = False
+    """What there is of an answer that its provider cut (at the limit of tokens, for example) is the answer; otherwise
+    it is asked for again, shorter."""
     source: str | None = None
+    """The file that the agent came from, for resuming."""
     workspace: str | None = None
+    """The folder of its file tools, for resuming."""
     memory: str | None = None
+    """The file of its memory tools, for resuming."""
     tools_from: tuple[str, ...] = ()
+    """The tool files and tools of modules that its command named, for resuming."""
     output_schema: Mapping[str, Any] | None = None
+    """The JSON Schema that the final answer must fit as JSON; None: the answer is a text."""
 
     def __post_init__(self) -> None:
         """Refuse a description that no run could be held to, or that no trace could give back.

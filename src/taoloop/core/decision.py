@@ -21,14 +21,14 @@ EXCERPT_CHARS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One action as the model asked for it. `args` is whatever JSON value stood there; the executor judges it.
-
-    `ref` is the provider's own id of the call, if it gave one.
-    """
+    """One action as the model asked for it."""
 
     tool: str
+    """The name of the tool, as the model wrote it."""
     args: Any
+    """Whatever JSON value the model gave; the executor judges it."""
     ref: str | None = None
+    """The provider's own id of the call, if it gave one."""
 
 
 new_call = fast_constructor(Call)
@@ -36,10 +36,12 @@ new_call = fast_constructor(Call)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """The model wants to act. `reason` is its visible thought (may be empty); `calls` has at least one entry."""
+    """The model wants to act."""
 
     calls: tuple[Call, ...]
+    """At least one call."""
     reason: str = ""
+    """The visible thought; may be empty."""
 
 
 new_act = fast_constructor(Act)
@@ -47,24 +49,27 @@ new_act = fast_constructor(Act)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The model is done: `text` is its answer to the task."""
+    """The model is done."""
 
     text: str
+    """The answer to the task."""
     reason: str = ""
+    """The visible thought; may be empty."""
     citations: tuple[str, ...] = ()
+    """The passages that the answer cites, as `doc:ID`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """The reply cannot be read as one decision. `message` says why, in words that the model can act on.
-
-    `code` is stable: empty, no_decision, bad_json, truncated, invented_observation, two_decisions, bad_action,
-    bad_final, stray_text, bad_answer. `excerpt` is the unusable part, at most 200 characters.
-    """
+    """The reply cannot be read as one decision."""
 
     code: str
+    """Stable: `empty`, `no_decision`, `bad_json`, `truncated`, `invented_observation`, `two_decisions`, `bad_action`,
+    `bad_final`, `stray_text`, `bad_answer`."""
     message: str
+    """Why, in words that the model can act on."""
     excerpt: str = ""
+    """The unusable part, at most 200 characters."""
 
 
 Decision = Act | Answer

@@ -12,54 +12,58 @@ from taoloop.core.views.steps import CallView
 
 @dataclass(slots=True, kw_only=True)
 class CallModel:
-    """Ask the model; its reply belongs to `step`."""
+    """Ask the model."""
 
     request: ModelRequest
+    """The question."""
     step: int
+    """The step that the reply belongs to."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RequestCalls:
-    """Judge the calls of a decision: arguments, then policy. No tool is run yet.
-
-    `offered` False: the strategy has no tools, so every call is one of an unknown tool.
-    """
+    """Judge the calls of a decision: arguments, then policy. No tool is run yet."""
 
     act: Act
+    """The decision."""
     step: int
+    """Its step."""
     offered: bool = True
+    """False: the strategy has no tools, so every call is one of an unknown tool."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RunTools:
-    """Run these calls, at the same time. Those above `read` are journalled as started first."""
+    """Run calls, at the same time. Those above `read` are journalled as started first."""
 
     calls: tuple[CallView, ...]
+    """The calls."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ProbeCalls:
-    """These calls are in doubt: ask the probes of their tools, at the same time, whether they happened."""
+    """Ask the probes of the tools, at the same time, whether calls in doubt have happened."""
 
     calls: tuple[CallView, ...]
+    """The calls in doubt."""
 
 
 @dataclass(slots=True, kw_only=True)
 class AskPerson:
-    """These calls need a person's answer before the run can go on.
-
-    Of `calls` it is asked whether they may run, of `doubts` whether they happened.
-    """
+    """A person's answer is needed before the run can continue."""
 
     calls: tuple[CallView, ...]
+    """The calls that may or may not run."""
     doubts: tuple[CallView, ...] = ()
+    """The calls that may or may not have happened."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Record:
-    """Write down these facts, which follow from the trace alone, and ask again."""
+    """Write down facts that follow from the trace alone, and ask for the next effect."""
 
     facts: tuple[Fact, ...]
+    """The facts, in order."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +71,7 @@ class Finish:
     """The run is over."""
 
     fact: Finished
+    """How it ended."""
 
 
 Effect = CallModel | RequestCalls | RunTools | ProbeCalls | AskPerson | Record | Finish

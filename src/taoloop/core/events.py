@@ -33,7 +33,7 @@ Status = Literal[
     "stopped",
     "model_failed",
 ]
-"""How a run ended, or that it waits for a person. `budget_exceeded` comes with the name of the limit."""
+"""How a run ended, or that it waits. `budget_exceeded` comes with the name of the limit."""
 
 ApprovalScope = Literal["call", "rule", "values"]
 
@@ -42,116 +42,139 @@ Badge = Literal["YOURS", "LOOKED UP", "WRITTEN", "LINKS", "UNKNOWN", "FOREIGN"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where the value of one argument came from, as far as the executor can tell.
-
-    `YOURS`: quoted from the task; `LOOKED UP`: in the output of a tool that the operator trusts; `WRITTEN`: content by
-    the model; `LINKS`: content with links that stand in no trusted text; `FOREIGN`: only in untrusted output, of
-    `call_id`, around `snippet`; `UNKNOWN`: nowhere, so made up or decoded. `arg` is the argument, `role` what it is
-    to the call.
-    """
+    """Where the value of one argument came from, as far as the executor can tell."""
 
     arg: str
+    """The path of the argument, such as `to` or `customer.mail`."""
     role: str
+    """What the argument is to the call, by the tool's card."""
     badge: Badge
+    """`YOURS`: quoted from the task. `LOOKED UP`: in the output of a tool that the operator trusts. `WRITTEN`: content
+    by the model. `LINKS`: content with links that no trusted text contains. `FOREIGN`: only in untrusted output.
+    `UNKNOWN`: in no text of the run, so made up or decoded."""
     call_id: str | None = None
+    """The call whose output has the value, for `FOREIGN`."""
     snippet: str = ""
+    """The text around the value in that output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the policy says of one action, with reasons that a person can read.
-
-    `rule` names what decided; `sources` are those of the arguments, for a question or a denial. `reason_codes` has a
-    stable code for each of the reasons, "" for one in the operator's own words; empty where all of them are.
-    """
+    """What the policy says about one action, with reasons that a person can read."""
 
     kind: VerdictKind
+    """Whether the action is allowed, needs a person's answer, or is denied."""
     reasons: tuple[str, ...] = ()
+    """Why, in the run's language."""
     rule: str = ""
+    """What decided: a row of the profile's table, `rule:TITLE` for a rule of the operator, or the name of an exception.
+    """
     sources: tuple[Source, ...] = ()
+    """Where the arguments came from, for a question or a denial."""
     reason_codes: tuple[str, ...] = ()
+    """A stable code for each of the reasons, "" for one in the operator's own words; empty where all of them are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Why an observation is not ok: a stable code, a text, whether the same call may succeed later, what to do."""
+    """Why an observation is not ok."""
 
     code: str
+    """Stable, for programs to match on."""
     message: str
+    """What went wrong, for the model and for people."""
     retryable: bool = False
+    """Whether the same call, unchanged, may succeed later."""
     hint: str = ""
+    """What to do instead; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
-    """One entry of the plan of an undo: `call` takes back what the call `call_id` of the run `run_id` did."""
+    """One entry of the plan of an undo: a call that takes back what an earlier one did."""
 
     run_id: str
+    """The run that made the earlier call."""
     call_id: str
+    """The earlier call."""
     call: Call
+    """What is called to take it back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undoing:
-    """The plan of a run that undoes another one: what it calls, in this order, to take back what `run_id` did.
-
-    Everything after the step `to_step` is taken back, and what runs inside that one did.
-    """
+    """The plan of a run that undoes another one."""
 
     run_id: str
+    """The run whose effects are taken back, with the runs inside it."""
     to_step: int
+    """Everything after this step is taken back."""
     plan: tuple[Undo, ...]
+    """What is called, in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """A run began. `nonce` frames untrusted text in the prompt; `history` are the earlier turns that the model sees.
-
-    `parent` is the run whose tool call this run is, `depth` how many runs stand around it (0 for one of its own).
-    `after` is the run that this one continues as the next turn of a conversation; `history` then comes from there.
-    `tainted`: untrusted text had a part in the task or the history; then `trusted` are the texts that a person did
-    write and that values may be quoted from (without it: the task). `forked_from` is the run that this one was
-    branched off, `forked_at` the step that was decided anew. `undoes`: the run has no model, and carries out this plan.
-    `labels` say for whom and by what way the run was started, such as `{"key": "billing"}`; no rule reads them.
-    """
+    """A run began."""
 
     kind: ClassVar[Literal["run_started"]] = "run_started"
     task: str
+    """What the user asked."""
     agent: AgentSpec
+    """The description of the agent, frozen for the run."""
     nonce: str
+    """Frames untrusted text in the prompt, so that the text cannot close its frame."""
     history: tuple[Message, ...] = ()
+    """The earlier turns of the conversation that the model sees."""
     parent: str | None = None
+    """The run whose tool call this run is."""
     depth: int = 0
+    """How many runs this one is nested in; 0 for a run of its own."""
     after: str | None = None
+    """The run that this one continues as the next turn of a conversation; `history` comes from there."""
     tainted: bool = False
+    """Untrusted text had a part in the task or the history."""
     trusted: tuple[str, ...] = ()
+    """In a tainted run, the texts that a person did write and that values may be quoted from (else: the task)."""
     forked_from: str | None = None
+    """The run that this one was forked from."""
     forked_at: int | None = None
+    """The step that was decided anew in the fork."""
     undoes: Undoing | None = None
+    """The plan that this run carries out, without a model."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """For whom and in what way the run was started, such as `{"key": "billing"}`; no rule reads them."""
     version: int = EVENT_VERSION
+    """The version of the stored form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplied:
-    """The model answered. `decision` is what the dialect read in it; None means that it was unreadable.
-
-    A reply of the purpose `compact` has no decision: its text is a summary. `thinking` is a reasoning model's
-    separate thinking, kept only where the agent asks for it and never shown to a model again.
-    """
+    """The model answered."""
 
     kind: ClassVar[Literal["model_replied"]] = "model_replied"
     step: int
+    """The step that the reply belongs to, from 1."""
     purpose: Purpose
+    """What the model was asked for. A reply to `compact` has no decision: its text is a summary."""
     text: str
+    """The text of the reply."""
     decision: Act | Answer | None
+    """What the dialect read in it; None: it could not be read as a decision."""
     tool_calls: tuple[ToolCallText, ...] = ()
+    """The calls that came through the provider's API, as delivered."""
     finish_reason: str | None = None
+    """Why the reply ended: `stop`, `length`, `tool_calls` …"""
     model: str = ""
+    """The model that answered."""
     usage: Usage = Usage()
+    """The tokens of this reply."""
     cost_usd: float | None = None
+    """What the reply cost; None: the price is unknown."""
     latency_s: float = 0.0
+    """The time from the question to the whole reply."""
     thinking: str = ""
+    """A reasoning model's separate thinking, kept only if the agent asks for it and never shown to a model again."""
 
 
 new_model_replied = fast_constructor(ModelReplied)
@@ -159,68 +182,89 @@ new_model_replied = fast_constructor(ModelReplied)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelErred:
-    """The model gave no reply, and the run goes on: the prompt was too long for it, or a summary failed.
+    """The model gave no reply, and the run continues: the prompt was too long for it, or a summary failed.
 
-    `purpose` is what it was asked for, `code` the error's. Any other error of a model is the end of the run.
+    Any other error of a model ends the run.
     """
 
     kind: ClassVar[Literal["model_erred"]] = "model_erred"
     step: int
+    """The step in which the model was asked."""
     purpose: Purpose
+    """What it was asked for."""
     code: str
+    """The code of the error."""
     message: str
+    """The text of the error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadDropped:
     """A read that began while the reply was still being written, and whose result nobody saw.
 
-    `reason` says why: `not_asked` (the whole reply asks for something else), `rejected` (it could not be read),
-    `no_reply` (there never was one), `stopped`. The call counts against the limit of tool calls.
+    The call counts towards the limit of tool calls.
     """
 
     kind: ClassVar[Literal["read_dropped"]] = "read_dropped"
     step: int
+    """The step of the reply."""
     tool: str
+    """The tool that was called."""
     args: Any
+    """The arguments of the call."""
     reason: Literal["not_asked", "rejected", "no_reply", "stopped"]
+    """`not_asked`: the whole reply asks for something else. `rejected`: the reply could not be read. `no_reply`: it
+    never came to its end. `stopped`: the run was stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRejected:
-    """The reply before this was not believed: `code` and `message` say why, `excerpt` shows the unusable part."""
+    """The reply before this event was not accepted as a decision."""
 
     kind: ClassVar[Literal["reply_rejected"]] = "reply_rejected"
     step: int
+    """The step of the reply."""
     code: str
+    """Stable, as in `Problem`."""
     message: str
+    """What is wrong with it, for the model to correct."""
     excerpt: str = ""
+    """The unusable part, shortened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionRequested:
-    """The model wants this call. `digest` names tool and arguments exactly; `ref` is the provider's id.
-
-    `rule` names the rule of the policy that decided, `policy` the version of the policy. `sources` says for each
-    argument of a call that was asked about or denied where its value came from. `written` are the arguments as the
-    model wrote them, where handles stood in them. `reason_codes` names each of the reasons, as in the verdict.
-    """
+    """The model wants this call, and the policy has judged it."""
 
     kind: ClassVar[Literal["action_requested"]] = "action_requested"
     step: int
+    """The step of the decision."""
     call_id: str
+    """The id of the call in this run: `call_1`, `call_2` …"""
     tool: str
+    """The name of the tool."""
     args: Any
+    """The arguments, validated and with lossless corrections; as the model wrote them where they do not fit."""
     tier: Tier | None
+    """The tier of the tool; None where its card declares none, or there is no such tool."""
     verdict: VerdictKind
+    """What the policy says."""
     digest: str
+    """Names the tool and the arguments exactly (SHA-256)."""
     reasons: tuple[str, ...] = ()
+    """Why the verdict is what it is, in the run's language."""
     ref: str | None = None
+    """The provider's own id of the call."""
     rule: str = ""
+    """The rule of the policy that decided; empty for a call that was refused before the policy was asked."""
     policy: str = ""
+    """The version of the policy, for a call that is asked about or denied."""
     sources: tuple[Source, ...] = ()
+    """Where the value of each argument came from, for a call that was asked about or denied."""
     written: Any = None
+    """The arguments as the model wrote them, if they contained handles."""
     reason_codes: tuple[str, ...] = ()
+    """A stable code for each of the reasons, as in `Verdict`."""
 
 
 new_action_requested = fast_constructor(ActionRequested)
@@ -228,104 +272,124 @@ new_action_requested = fast_constructor(ActionRequested)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
-    """What the task calls for, found out before the model saw anything untrusted.
-
-    `tools` may be called, and each of `calls` may run once without a further question. `by` is `model` (a turn over
-    trusted text only) or the name of the person who said so.
-    """
+    """What the task asks for, determined before the model saw anything untrusted."""
 
     kind: ClassVar[Literal["pinned"]] = "pinned"
     tools: tuple[str, ...]
+    """The tools that may be called."""
     calls: tuple[Call, ...] = ()
+    """Calls that may each run once without a further question."""
     by: str = "model"
+    """`model` (a turn over trusted text only), or the name of the person who said so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalGiven:
-    """A person allowed exactly this call (`digest`). `args` are the arguments that the person put in their place.
-
-    `scope` says what else was allowed: `rule`, further calls of this tool that the same rule asks about in this run;
-    `values`, the values of this call as if they stood in the task. `digits` are decimals in `args` as the person wrote
-    them, by JSON pointer, where a float has other digits (`1.10`); None where they were not written as text.
-    """
+    """A person allowed exactly this call."""
 
     kind: ClassVar[Literal["approval_given"]] = "approval_given"
     call_id: str
+    """The call that is allowed."""
     digest: str
+    """The digest of the call that was shown to the person."""
     by: str
+    """Who allowed it; `operator` for a tier that was approved in advance."""
     args: Mapping[str, Any] | None = None
+    """The arguments that the person put in place of the model's."""
     note: str = ""
+    """What the person remarked."""
     scope: ApprovalScope = "call"
+    """What else is allowed. `rule`: further calls of this tool that the same rule asks about in this run. `values`: the
+    values of this call, as if they were in the task."""
     digits: Mapping[str, str] | None = None
+    """Decimals in `args` as the person wrote them, by JSON pointer, where a float has other digits (`1.10`); None where
+    they were not written as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRefused:
-    """A person refused this call; `note` is the reason, which the model sees."""
+    """A person refused this call."""
 
     kind: ClassVar[Literal["approval_refused"]] = "approval_refused"
     call_id: str
+    """The call that is refused."""
     by: str
+    """Who refused it; `timeout` if nobody answered in time."""
     note: str = ""
+    """The reason, which the model sees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionStarted:
-    """The intent: from here on the world may have been touched. `attempt` counts from 1."""
+    """The intent: from here on the world may have been changed."""
 
     kind: ClassVar[Literal["action_started"]] = "action_started"
     call_id: str
+    """The call that starts."""
     idempotency_key: str
+    """The same for every attempt of this call, and different for every other call."""
     attempt: int = 1
+    """How often the call has been started, from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InDoubt:
-    """`call_id` was started and has no outcome: its effect may or may not have happened. `reason` says why."""
+    """A call was started and has no outcome: its effect may or may not have happened."""
 
     kind: ClassVar[Literal["in_doubt"]] = "in_doubt"
     call_id: str
+    """The call in doubt."""
     reason: str
+    """`no_outcome` (the process ended) or `timeout`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubtSettled:
-    """Whether the effect of a call in doubt happened: found out by the tool's `probe`, or said by a person.
-
-    `happened` None: it could not be found out; then the call ends with an observation that says so.
-    """
+    """Whether the effect of a call in doubt happened."""
 
     kind: ClassVar[Literal["doubt_settled"]] = "doubt_settled"
     call_id: str
+    """The call that was in doubt."""
     happened: bool | None
+    """None: it could not be determined; then the call ends with an observation that says so."""
     by: str
+    """`probe` (the tool's own check), or the person who said so."""
     note: str = ""
+    """What the probe or the person remarked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What came back for `call_id`. `output` is untrusted data: shown to the model, never obeyed.
-
-    `output` is JSON text (`form` json) or plain text, cut to a preview where it was long; then `artifact` names
-    the whole, `size_chars` its length and `output_digest` its SHA-256. `printed` is what the tool wrote to its
-    standard output, cut. `child` is the run that did the call, where the tool is an agent; `usage` is what that run's
-    models used and `cost_usd` what they cost (None: unknown), both of which count for this run too.
-    """
+    """What came back for a call."""
 
     kind: ClassVar[Literal["observed"]] = "observed"
     call_id: str
+    """The call that this is the outcome of."""
     ok: bool
+    """Whether it succeeded."""
     output: str
+    """JSON text or plain text, shortened to a preview if it was long. Untrusted data: shown to the model, never obeyed.
+    """
     form: Literal["json", "text"] = "text"
+    """Whether `output` is JSON or plain text."""
     error: Fault | None = None
+    """Why it did not succeed."""
     artifact: str | None = None
+    """The name of the whole output, if it was shortened."""
     size_chars: int = 0
+    """The length of the whole output."""
     output_digest: str = ""
+    """The SHA-256 of the whole output."""
     latency_s: float = 0.0
+    """The time that the call took."""
     printed: str = ""
+    """What the tool wrote to its standard output, shortened."""
     child: str | None = None
+    """The run that carried out the call, where the tool is an agent."""
     usage: Usage | None = None
+    """The tokens that the child's models used; they count for this run too."""
     cost_usd: float | None = None
+    """What the child cost; None: unknown. It counts for this run too."""
 
 
 new_observed = fast_constructor(Observed)
@@ -333,92 +397,110 @@ new_observed = fast_constructor(Observed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
-    """A limit or a guard ended the deciding: `limit` names it, `status` is how the run will finish.
+    """A limit or a guard ended the deciding.
 
     What follows is at most one last turn of the model without tools, and the finish.
     """
 
     kind: ClassVar[Literal["limit_reached"]] = "limit_reached"
     limit: str
+    """The name of the limit."""
     status: Status
+    """How the run will finish."""
     allowed: int | float
+    """What the limit allows."""
     used: int | float
+    """What was used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compensated:
-    """The effect of `call_id` was undone by `by_call_id`, or could not be (`ok` false)."""
+    """The effect of a call was undone, or could not be."""
 
     kind: ClassVar[Literal["compensated"]] = "compensated"
     call_id: str
+    """The call whose effect was undone."""
     by_call_id: str
+    """The call that undid it."""
     ok: bool
+    """Whether it was undone."""
     note: str = ""
+    """Why it was not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """From here on the prompt shows `summary` in place of the steps up to and including `through_step`.
-
-    With an empty `summary` these steps stay, and only their observations are cut to short previews. `tokens_before`
-    and `tokens_after` are the size of the prompt, estimated. The trace keeps everything.
-    """
+    """From here on the prompt shows a summary in place of old steps. The trace keeps everything."""
 
     kind: ClassVar[Literal["compacted"]] = "compacted"
     through_step: int
+    """The last step that the summary stands for."""
     summary: str
+    """The text; if it is empty the steps stay and only their observations are shortened to previews."""
     tokens_before: int = 0
+    """The size of the prompt before, estimated."""
     tokens_after: int = 0
+    """The size of the prompt after, estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """The run waits and holds no process. `waiting_for` lists call ids that need a person.
-
-    Where such a call is a run inside this one, which waits itself, `tiers` are those of the calls that wait there.
-    """
+    """The run waits and holds no process."""
 
     kind: ClassVar[Literal["paused"]] = "paused"
     reason: str
+    """What it waits for, for people."""
     waiting_for: tuple[str, ...] = ()
+    """The ids of the calls that it waits for."""
     status: Literal["waiting"] = "waiting"
+    """The status of the run meanwhile."""
     tiers: tuple[Tier, ...] = ()
+    """If such a call is a run inside this one that waits itself: the tiers of the calls that wait there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """A process took the run up again, with new limits where they were changed. Reopens a finished run."""
+    """A process resumed the run. Reopens a finished run."""
 
     kind: ClassVar[Literal["resumed"]] = "resumed"
     limits: Limits | None = None
+    """The new limits, if they were changed."""
     approved_tiers: tuple[Tier, ...] | None = None
+    """The tiers approved in advance from here on, if they were changed."""
     reason: str = ""
+    """Why it was resumed, if not by a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """A remark that the model sees in its next turn: by a person, or by the runtime (`guard`)."""
+    """A remark that the model sees in its next turn."""
 
     kind: ClassVar[Literal["noted"]] = "noted"
     by: str
+    """The name of the person, or `guard` for the runtime."""
     text: str
+    """The remark."""
     about: str = ""
+    """What it is about, such as a tool's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """The end of the run. `limit` names the limit that ended it; `reason` is exact and meant for people.
-
-    `error` is the code of the error where the model failed (`model_timeout` …), meant for programs.
-    """
+    """The end of the run."""
 
     kind: ClassVar[Literal["finished"]] = "finished"
     status: Status
+    """How it ended."""
     answer: str | None
+    """The answer; None where there is none."""
     reason: str
+    """Exact, for people."""
     limit: str | None = None
+    """The limit that ended it."""
     citations: tuple[str, ...] = ()
+    """The passages that the answer cites."""
     error: str = ""
+    """The code of the error if the model failed (`model_timeout` …), for programs."""
 
 
 Fact = (
@@ -469,11 +551,14 @@ FACTS: tuple[type[Fact], ...] = (
 
 
 class Event(NamedTuple):
-    """A fact in its place: `seq` counts from 0 within the run, `at` is seconds since the epoch (UTC)."""
+    """A fact in its place within a run."""
 
     seq: int
+    """Counts from 0 within the run."""
     at: float
+    """Seconds since the epoch (UTC)."""
     fact: Fact
+    """What happened."""
 
     @property
     def kind(self) -> str:

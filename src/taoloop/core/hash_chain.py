@@ -30,41 +30,48 @@ _POSITION = struct.Struct(">qd")
 
 
 class ChainedEvent(NamedTuple):
-    """An event as it is stored: `link` is what was kept of the chain, b"" where nothing was."""
+    """An event as it is stored."""
 
     seq: int
+    """Its place in the run, from 0."""
     at: float
+    """Its time, in seconds since the epoch (UTC)."""
     kind: str
+    """The name of its fact."""
     body: bytes
+    """The bytes of its fact."""
     link: bytes = b""
+    """Its stored link of the chain; b"" if none was stored."""
 
 
 class ChainError(NamedTuple):
-    """One thing that is not as it was written. `seq` is the event that it concerns, None for the run as a whole.
-
-    `what` is stable: `changed` (an event was edited, put in place of another or moved), `missing` (an event in the
-    middle), `cut` (the end was taken off or prolonged), `run_row` (the list of runs says something else), `artifact`,
-    `head` (not the head that was noted elsewhere), `unreadable`.
-    """
+    """One thing that is not as it was written."""
 
     seq: int | None
+    """The event that it concerns; None: the run as a whole."""
     what: str
+    """Stable: `changed` (an event was edited, replaced or moved), `missing` (an event in the middle), `cut` (the end
+    was removed or extended), `run_row` (the list of runs says something else), `artifact`, `head` (not the head that
+    was noted elsewhere), `unreadable`."""
     text: str
+    """The same for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainReport:
-    """What a look at the chain of one run found. `head` is the last link in hex, to be noted elsewhere.
-
-    `sealed_later` is how many events, from the first, got their link only when an older database was brought up to
-    date: what happened to them before that, nobody can tell.
-    """
+    """The result of checking the chain of one run."""
 
     run_id: str
+    """The run."""
     events: int
+    """How many events it has."""
     head: str
+    """The last link in hex, to be noted elsewhere."""
     flaws: tuple[ChainError, ...] = ()
+    """What is not as it was written."""
     sealed_later: int = 0
+    """How many events, from the first, got their link only when an older database was upgraded: whether they were
+    changed before that cannot be told."""
 
     @property
     def whole(self) -> bool:

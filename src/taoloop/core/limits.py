@@ -13,29 +13,30 @@ DEFAULT_MAX_CONSECUTIVE_ERRORS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one run may use up. None means no limit.
-
-    `max_steps` counts decisions of the model (a repair turn belongs to its step), 6 by default.
-    `max_tool_calls`: a run that made them all may still answer; it ends when it wants one more.
-    `max_consecutive_errors` counts unreadable replies and failed calls together (those of one decision once, for the
-    model sees them together) and starts again at every call that succeeds, 3 by default; `max_total_errors` counts
-    each of them and never starts again.
-    `max_wall_s` is the time that processes held the run, waiting included; `max_working_s` is the time spent in
-    model calls and tools only.
-    The same action with the same result is told to the model at the `repeat_tell`-th time and ends the run as
-    `repeated_action` at the `repeat_stop`-th; a result that differs starts the count again.
-    """
+    """What one run may use up. None means no limit."""
 
     max_steps: int | None = DEFAULT_MAX_STEPS
+    """Decisions of the model; a repair turn belongs to its step. 6 by default."""
     max_tool_calls: int | None = None
+    """A run that made them all may still answer; it ends when it wants one more."""
     max_tokens: int | None = None
+    """Input and output of all replies together."""
     max_cost_usd: float | None = None
+    """US dollars for all replies; the run ends at the first reply whose price is unknown."""
     max_wall_s: float | None = None
+    """The time that processes held the run, waiting included."""
     max_working_s: float | None = None
+    """The time spent in model calls and tools only."""
     max_consecutive_errors: int | None = DEFAULT_MAX_CONSECUTIVE_ERRORS
+    """Unreadable replies and failed calls in a row, 3 by default. The failed calls of one decision count once, because
+    the model sees them together; every call that succeeds starts the count again."""
     max_total_errors: int | None = None
+    """Unreadable replies and failed calls of the whole run."""
     repeat_tell: int | None = 3
+    """The same action with the same result is reported to the model at this count, 3 by default; a result that differs
+    starts the count again."""
     repeat_stop: int | None = 5
+    """The same action with the same result ends the run as `repeated_action` at this count, 5 by default."""
 
     def __post_init__(self) -> None:
         """Refuse limits that no run could start under."""

@@ -17,11 +17,14 @@ observations on behalf of a model that must not."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallText:
-    """A tool call as the provider delivered it: `arguments` is JSON text, not yet trusted to be JSON."""
+    """A tool call as the provider delivered it."""
 
     name: str
+    """The name of the tool."""
     arguments: str
+    """JSON text, not yet trusted to be JSON."""
     id: str | None = None
+    """The provider's id of the call."""
 
 
 new_tool_call_text = fast_constructor(ToolCallText)
@@ -29,12 +32,16 @@ new_tool_call_text = fast_constructor(ToolCallText)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of a chat. `tool_call_id` ties a tool message to the call that it answers."""
+    """One message of a chat."""
 
     role: Role
+    """Who speaks."""
     content: str
+    """The text."""
     tool_calls: tuple[ToolCallText, ...] = ()
+    """The calls that an assistant message makes."""
     tool_call_id: str | None = None
+    """The call that a tool message answers."""
 
 
 new_message = fast_constructor(Message)
@@ -42,11 +49,14 @@ new_message = fast_constructor(Message)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one call or of a whole run. `cached_tokens` is the part of the input that a cache served."""
+    """Tokens of one call or of a whole run."""
 
     input_tokens: int = 0
+    """Tokens of the prompt."""
     output_tokens: int = 0
+    """Tokens of the reply."""
     cached_tokens: int = 0
+    """The part of the input that a cache served."""
 
     @property
     def total_tokens(self) -> int:
@@ -56,34 +66,37 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """What a model answered. `cost_usd` None means that the price is unknown, which is not zero.
-
-    `thinking` is a reasoning model's separate thinking; it stays off the prompt and off the trace.
-    """
+    """What a model answered."""
 
     text: str = ""
+    """The text of the reply."""
     tool_calls: tuple[ToolCallText, ...] = ()
+    """The calls that came through the provider's API."""
     finish_reason: str | None = None
+    """Why the reply ended (`stop`, `length`, `tool_calls` …); None: the provider did not say."""
     model: str = ""
+    """The model that answered, as the provider names it."""
     usage: Usage = Usage()
+    """The tokens of this reply."""
     cost_usd: float | None = None
+    """What the reply cost. None: the price is unknown, which is not zero."""
     thinking: str = ""
+    """A reasoning model's separate thinking; it stays out of the prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """A piece of a reply that is still being written, for people to watch; a run believes only the whole reply.
-
-    `kind` text: `text` goes on with the reply's text. thinking: the same for a reasoning model's separate thinking.
-    call: `text` goes on with the arguments of the tool call number `index` (from 0), `name` is its tool (known from
-    the call's first piece on); `done` says that its arguments are complete. restart: the provider failed in the
-    middle and the reply begins anew; what was shown of it is void.
-
-    One kind is no piece of a reply. progress: `text` is what the tool `name`, which is at work, says of how far it is.
-    """
+    """A piece of a reply that is still being written, for people to watch; a run believes only the whole reply."""
 
     kind: Literal["text", "thinking", "call", "restart", "progress"]
+    """`text`: continues the reply's text. `thinking`: continues a reasoning model's separate thinking. `call`:
+    continues the arguments of a tool call. `restart`: the provider failed in the middle and the reply begins anew; what
+    was shown of it is void. `progress` is no piece of a reply: a tool at work reports how far it is."""
     text: str = ""
+    """The piece; for `progress` the report."""
     index: int = 0
+    """The number of the tool call, from 0."""
     name: str = ""
+    """The tool of the call, known from the call's first piece on; for `progress` the tool at work."""
     done: bool = False
+    """The arguments of the call are complete."""

@@ -14,31 +14,41 @@ from taoloop.core.trace import Trace
 
 @dataclass(slots=True, kw_only=True)
 class ModelRequest:
-    """One question to a model.
-
-    `messages` is the prompt. `tools` are the cards on offer; `native` says that the provider should get them as
-    tools of its API (otherwise the prompt already holds them). `task`, `trace` and `dialect` let a model that
-    does not read prose (scripted, replay, offline) work from the facts. `turn` counts the replies that the run
-    has had so far. `timeout_s` None means no limit. `reply_schema` is a JSON Schema that the text of the reply must
-    fit; a provider with structured output is asked to keep to it, others have it in the prompt. `on_delta` is called
-    with each piece of the reply by models that can stream; the reply itself is returned whole all the same.
-    """
+    """One question to a model."""
 
     task: str
+    """What the user asked."""
     trace: Trace
+    """The run so far; with `task` and `dialect` it lets a model that does not read prose (scripted, replay, offline)
+    work from the facts."""
     messages: tuple[Message, ...]
+    """The prompt."""
     dialect: str
+    """How the decision is to be written."""
     tools: tuple[ToolCard, ...] = ()
+    """The cards on offer."""
     native: bool = False
+    """The provider gets the tools as tools of its API; otherwise the prompt already contains them."""
     purpose: Purpose = "decide"
+    """What the model is asked for."""
     turn: int = 0
+    """How many replies the run has had so far."""
     temperature: float | None = None
+    """None: the provider's default."""
     top_p: float | None = None
+    """None: the provider's default."""
     max_output_tokens: int | None = None
+    """The longest reply, in tokens; None: the provider's limit."""
     stop: tuple[str, ...] = ()
+    """Texts at which the provider ends the reply."""
     timeout_s: float | None = None
+    """How long the reply may take; None: no limit."""
     reply_schema: Mapping[str, Any] | None = None
+    """A JSON Schema that the text of the reply must fit. A provider with structured output is asked to keep to it,
+    others have it in the prompt."""
     on_delta: Callable[[Delta], None] | None = None
+    """Called with each piece of the reply by models that can stream; the reply itself is returned whole all the same.
+    """
 
 
 new_model_request = fast_constructor(ModelRequest)

@@ -32,31 +32,38 @@ _ARG_TESTS = frozenset({"matches", "in", "min", "max"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule of the operator: where all its conditions hold for a call, `verdict` is the verdict.
+    """One rule of the operator: if all its conditions hold for a call, its verdict applies.
 
-    `tool` is a pattern of names (`*` and `?`), `tier` and `egress` are what the card says. `args` maps the path of an
-    argument (`to`, `customer.mail`) to what it must be: a text is a pattern for the whole value, a mapping takes
-    `matches` (a regular expression for the whole value), `in` (a list), `min` and `max`. `host` and `path` are
-    patterns for the addresses and paths among the arguments. To allow, all of these must fit exactly, each part of a
-    list too; to ask or deny, it is enough that one may be understood so (in other case, with unseen characters, as a
-    text for a number), or cannot be judged (a path that climbs, a text too long to be matched).
-    `calls_over`: the run has made that many calls that this rule speaks of. `total_over`: the sum of a numeric argument
-    over these calls, with this one, is above the number. `tainted`: whether the model has seen untrusted text. `name`
-    and `reason` are for people.
+    To allow, `args`, `host` and `path` must fit exactly, each part of a list too. To ask or deny, it is enough that one
+    of them may be understood so (in other case, with invisible characters, as a text for a number), or cannot be judged
+    (a path with `..`, a text too long to be matched).
     """
 
     verdict: VerdictKind
+    """What applies to the calls that the rule matches."""
     name: str = ""
+    """What the rule is called in reasons."""
     tool: str = "*"
+    """A pattern of tool names (`*` and `?`)."""
     tier: Tier | None = None
+    """The tier on the tool's card; None: any."""
     egress: bool | None = None
+    """Whether the call sends data out; None: either."""
     args: Mapping[str, Any] = field(default_factory=dict)
+    """What arguments must be, by path (`to`, `customer.mail`). A text is a pattern for the whole value; a mapping takes
+    `matches` (a regular expression for the whole value), `in` (a list), `min` and `max`."""
     host: str = ""
+    """A pattern for the hosts of the addresses among the arguments."""
     path: str = ""
+    """A pattern for the paths among the arguments."""
     calls_over: int | None = None
+    """The run has made this many calls that the rule matches."""
     total_over: Mapping[str, float] = field(default_factory=dict)
+    """The sum of a numeric argument over these calls, with this one, is above the number."""
     tainted: bool | None = None
+    """Whether the model has seen untrusted text; None: either."""
     reason: str = ""
+    """Shown to people in place of the rule's name."""
 
     def __post_init__(self) -> None:
         """Refuse a rule that says nothing, or that no call could ever meet.
@@ -122,33 +129,32 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What an agent may do: the table of a profile, with the operator's own rules before it.
-
-    `profile`: `supervised` asks a person where it must (the default); `strict` asks more; `headless` is for nobody
-    there and denies what others would ask; `autonomous` does not ask, and keeps only the hard denials; `read-only`
-    lets nothing above `read` run; `locked` only what a rule allows.
-    `rules` are read in order, and the first whose conditions hold decides.
-    `pin`: how to find out which tools the task calls for: from the words of task and cards (`keywords`), or by asking
-    the model once, over trusted text only (`model`), which also lets exact calls be fixed ahead. `auto` is `model`
-    where a language model answers and the agent has a tool for which it matters, else `keywords`; a run begins with
-    one of these two.
-    `trusted_tools` are patterns of tools whose output counts as trusted. `trusted_fields` maps such a pattern to fields
-    of a JSON output and the kind of id that each holds (`{"search_files": {"id": "file"}}`): where the task gives what
-    was searched for, these ids count as looked up for arguments of the role `ref:file`; all else of the output stays
-    untrusted. `observations`: `shown` puts what tools gave before the model, framed as data; with `handles` the model
-    sees only names for it (`$obs3`) and its declared shape, and the executor fills in the values (`core.handles`).
-    `allowed_hosts` are patterns of hosts that reads may send data to. `approval_timeout_s`: a question that
-    nobody answered for so long is refused (None: it waits).
-    """
+    """What an agent may do: the table of a profile, preceded by the operator's own rules."""
 
     profile: Profile = "supervised"
+    """`supervised` (the default) asks a person where it must; `strict` asks more; `headless` is for unattended runs and
+    denies what others would ask; `autonomous` does not ask, and keeps only the hard denials; `read-only` lets nothing
+    above `read` run; `locked` only what a rule allows."""
     rules: tuple[Rule, ...] = ()
+    """The operator's rules, in order: the first whose conditions hold decides."""
     pin: Pin = "auto"
+    """How to find out which tools the task asks for: from the words of task and cards (`keywords`), or by asking the
+    model once, over trusted text only (`model`), which also lets exact calls be fixed in advance. `auto` is `model` if
+    a language model answers and the agent has a tool for which it matters, else `keywords`; a run starts with one of
+    these two."""
     observations: Observations = "shown"
+    """`shown` puts the outputs of tools before the model, framed as data. With `handles` the model sees only names for
+    them (`$obs3`) and their declared shape, and the executor fills in the values (`taoloop.core.handles`)."""
     trusted_tools: tuple[str, ...] = ()
+    """Patterns of tools whose output counts as trusted."""
     trusted_fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Maps such a pattern to fields of a JSON output and the kind of id that each holds (`{"search_files": {"id":
+    "file"}}`). If the task contains what was searched for, these ids count as looked up for arguments of the role
+    `ref:file`; all else in the output stays untrusted."""
     allowed_hosts: tuple[str, ...] = ()
+    """Patterns of hosts that reads may send data to."""
     approval_timeout_s: float | None = None
+    """A question that nobody answers within this time is refused; None: it waits."""
 
     def __post_init__(self) -> None:
         """Refuse a policy that nobody could keep.

@@ -29,10 +29,12 @@ _BORDERS = (("\n\n", 0.7), ("\n", 0.5), (" ", 0.8))  # a border counts if it kee
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The view of an output; `cut` is True if something was left out."""
+    """The view of an output."""
 
     text: str
+    """What is shown."""
     cut: bool
+    """Whether something was left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,12 @@ from taoloop.errors import PromptError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSet:
-    """The prompt texts of one language by name; `$name` placeholders as in `string.Template`."""
+    """The prompt texts of one language."""
 
     language: str
+    """The language, such as `en`."""
     texts: Mapping[str, str] = field(default_factory=dict)
+    """The texts by name, with `$name` placeholders as in `string.Template`."""
 
     def narrowed(
         self, dialect: str, strategy: str, *, output: bool = False, pin: bool = False, handles: bool = False

@@ -19,10 +19,12 @@ class PointerError(LookupError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """One place where a text was found: its first character, and the text around it on one line."""
+    """One place where a text was found."""
 
     start: int
+    """The position of its first character."""
     context: str
+    """The text around it, on one line."""
 
 
 def suggest_names(approximate: str, known: Iterable[str], *, at_most: int = 5) -> tuple[str, ...]:

@@ -11,18 +11,20 @@ from taoloop.core.trace import Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterceptionCounts:
-    """Counts of actions above `draft` (an undeclared tier is one of them).
-
-    `wanted` by the model; of these `denied` by the policy, `asked` of a person, `refused` by a person (or by time),
-    still `open`, and `started`: the world may have been touched.
-    """
+    """Counts of actions above `draft`; those of an undeclared tier are among them."""
 
     wanted: int = 0
+    """What the model asked for."""
     denied: int = 0
+    """Of these, denied by the policy."""
     asked: int = 0
+    """Put before a person."""
     refused: int = 0
+    """Refused by a person, or because nobody answered in time."""
     open: int = 0
+    """Still waiting for an answer."""
     started: int = 0
+    """Started: the world may have been changed."""
 
     @property
     def intercepted(self) -> int:

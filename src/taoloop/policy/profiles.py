@@ -30,22 +30,26 @@ Row = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFeatures:
-    """What is known of one call.
-
-    `pinned`: the task calls for the tool; `fixed`: that was said in so many words, not only by keywords. `endorsed`:
-    every target, id and value stands in a trusted text; `exact`: every content too. `aimed`: its targets stand there.
-    `known_places`: so do its addresses, or their hosts are allowed.
-    """
+    """What is known about one call."""
 
     tier: Tier | None
+    """The tier of the tool; None: not declared."""
     out: bool
+    """Whether the call sends data out."""
     tainted: bool
+    """Whether the model has seen untrusted text."""
     pinned: bool = False
+    """The task asks for the tool."""
     fixed: bool = False
+    """That was stated explicitly, not only derived from keywords."""
     endorsed: bool = False
+    """Every target, id and value appears in a trusted text."""
     exact: bool = False
+    """Every content does, too."""
     aimed: bool = False
+    """The targets of the call appear in a trusted text."""
     known_places: bool = False
+    """So do its addresses, or their hosts are allowed."""
 
 
 def risk_class(call: CallFeatures) -> Row:

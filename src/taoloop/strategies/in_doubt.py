@@ -35,11 +35,14 @@ _MIN_TIME_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """What is to be done about calls without an outcome: facts to record, calls to probe, calls to ask about."""
+    """What is to be done about calls without an outcome."""
 
     facts: tuple[Fact, ...] = ()
+    """What to record."""
     probe: tuple[CallView, ...] = ()
+    """Calls whose tools are asked whether they happened."""
     ask: tuple[CallView, ...] = ()
+    """Calls about which a person is asked."""
 
 
 def plan_unresolved_calls(trace: Trace, pending: Sequence[CallView]) -> Unresolved:

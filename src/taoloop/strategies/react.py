@@ -47,14 +47,14 @@ _WITHOUT_TOOLS = ("close", *_SIDE_PURPOSES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopStrategy:
-    """Think, act, observe, until there is an answer or a limit is reached.
-
-    `acts`: tools are on offer. `reasons`: the prompt asks for a thought before each decision.
-    """
+    """Think, act, observe, until there is an answer or a limit is reached."""
 
     name: str
+    """The name that agents choose it by."""
     acts: bool
+    """Tools are on offer."""
     reasons: bool
+    """The prompt asks for a thought before each decision."""
 
     def next(self, agent: AgentSpec, trace: Trace) -> Effect:
         """The next effect. Every branch is decided by the trace's phase alone."""

@@ -44,6 +44,7 @@ class SingleCallStrategy:
     """Make the call that the task gives, and finish with what came of it."""
 
     name: str = "given"
+    """The name that is stored with the run."""
 
     def next(self, agent: AgentSpec, trace: Trace) -> Effect:
         """The next effect."""

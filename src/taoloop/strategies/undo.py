@@ -73,6 +73,7 @@ class UndoStrategy:
     """
 
     name: str = "undo"
+    """The name that is stored with the run."""
 
     def next(self, agent: AgentSpec, trace: Trace) -> Effect:
         """The next effect."""

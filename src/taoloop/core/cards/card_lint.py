@@ -61,12 +61,16 @@ _DESCRIPTION_KEYS = ("description", "enum", "const", "format", "pattern", "examp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing to improve in a card: a stable code, the field, what is wrong and what to do."""
+    """One thing to improve in a card."""
 
     code: str
+    """Stable."""
     field: str
+    """The field of the card."""
     message: str
+    """What is wrong."""
     advice: str
+    """What to do."""
 
 
 def lint(card: ToolCard) -> tuple[Finding, ...]:

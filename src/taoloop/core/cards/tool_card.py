@@ -37,77 +37,90 @@ DEFAULT_MAX_PREVIEW_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCard:
-    """One error that a tool can report: its code, whether the same call may succeed later, what to do instead."""
+    """One error that a tool can report."""
 
     code: str
+    """The code of the error, stable."""
     retryable: bool = False
+    """Whether the same call may succeed later."""
     advice: str = ""
+    """What to do instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleCard:
-    """One call that works: its arguments, and the output where it is known."""
+    """One call that works."""
 
     args: Mapping[str, Any]
+    """The arguments."""
     output: Any = None
+    """The output, where it is known."""
     note: str = ""
+    """A remark for the reader."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCard:
-    """The contract of one tool: what the model is told, and what the executor holds the tool to.
-
-    `input_schema` and `output_schema` are JSON Schema 2020-12; without an output schema any result is taken.
-    `tier` None means that nobody declared it: the linter says so, and the executor treats every call as one
-    that may have changed the world (never repeated on a guess after a crash).
-    `max_input_bytes` bounds the arguments as JSON in UTF-8 (64 KB by default), `max_preview_chars` what the
-    model sees of one result; the whole is kept as an artifact.
-    `approval` `required`: no call runs without a person's yes, whatever its tier and the policy's profile; only a rule
-    of the operator that allows exactly this tool lifts it.
-    `idempotent`: a repeated call under the same idempotency key has no second effect.
-    `parallel`: may run at the same time as other calls of the same decision; None means "if it only reads".
-    `compensation` names the tool that undoes a call, `compensation_args` which of its parameters gets what:
-    `args.NAME` of the call that is undone, `output` or `output.NAME` of its result, or `call_id`.
-    `egress`: whether a call sends data out of the operator's reach; the names of arguments mean that it does where
-    one of them is given. None: a call that changes something may, and so may one that takes an address.
-    `roles` says what each argument is to the call: `target` (whom or what it acts on, and the default), `ref:KIND`
-    (an id of that kind), `value`, `content` (text that others will read) or `minor` (nothing depends on it).
-    `ids` names fields of the output that hold ids which the service behind the tool makes itself, so that nobody who
-    only writes data there can choose them, and the kind of each (`{"id": "file"}`). Where the task gives everything
-    that was looked up, they count as looked up for arguments of the role `ref:file`; all else of an output stays
-    untrusted. It is the word of whoever writes the card, never that of a server.
-    `reversible`: whether a call can be undone; None: if there is a compensation.
-    `probes`: the tool can tell whether a call that lost its outcome had happened. `transactional`: its handler
-    writes in the journal's own transaction, so that no call can lose its outcome.
-    `performed_by` `caller`: whoever asked for the run does what is called for, and the run waits for the result.
-    `listed` False: the prompt does not tell of the tool; a model finds it with `find_tool`, and calls it all the same.
-    """
+    """The contract of one tool: what the model reads about it, and what the executor holds the tool to."""
 
     name: str
+    """The name that the model calls it by."""
     purpose: str
+    """What a call does, in one sentence."""
     use_when: str = ""
+    """When to use the tool."""
     avoid_when: str = ""
+    """When not to use it, and what it cannot do."""
     input_schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    """The arguments, as a JSON Schema (2020-12) of an object."""
     output_schema: Mapping[str, Any] | None = None
+    """The result, as a JSON Schema (2020-12); None: any result is accepted."""
     errors: tuple[ErrorCard, ...] = ()
+    """The errors that the tool reports."""
     examples: tuple[ExampleCard, ...] = ()
+    """Calls that work, for the model."""
     tier: Tier | None = None
+    """What a call can do to the world. None: nobody declared it; the linter says so, and the executor treats every call
+    as one that may have changed the world (never repeated on a guess after a crash)."""
     timeout_s: float = DEFAULT_TIMEOUT_S
+    """How long a call may take; 30 s by default."""
     max_input_bytes: int = DEFAULT_MAX_INPUT_BYTES
+    """The bound of the arguments as JSON in UTF-8; 64 KB by default."""
     max_preview_chars: int = DEFAULT_MAX_PREVIEW_CHARS
+    """How much of one result the model sees, 4,000 characters by default; the whole is kept as an artifact."""
     idempotent: bool = False
+    """A repeated call under the same idempotency key has no second effect."""
     parallel: bool | None = None
+    """Calls may run at the same time as other calls of the same decision; None: if the tool only reads."""
     compensation: str | None = None
+    """The tool that undoes a call."""
     compensation_args: Mapping[str, str] = field(default_factory=dict)
+    """What each parameter of the compensation gets: `args.NAME` of the call that is undone, `output` or `output.NAME`
+    of its result, or `call_id`."""
     egress: bool | tuple[str, ...] | None = None
+    """Whether a call sends data out of the operator's reach. Names of arguments: it does if one of them is given. None:
+    a call that changes something may, and so may one that takes an address."""
     roles: Mapping[str, str] = field(default_factory=dict)
+    """What each argument is to the call: `target` (whom or what it acts on, and the default), `ref:KIND` (an id of that
+    kind), `value`, `content` (text that others will read) or `minor` (nothing depends on it)."""
     ids: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the output with ids that the service itself makes, so that nobody who only writes data there can choose
+    them, and the kind of each (`{"id": "file"}`). If the task contains everything that was looked up, they count as
+    looked up for arguments of the role `ref:file`; all else in an output stays untrusted. The author of the card
+    vouches for this, never a server."""
     reversible: bool | None = None
+    """Whether a call can be undone; None: if there is a compensation."""
     probes: bool = False
+    """The tool can tell whether a call that lost its outcome had happened."""
     transactional: bool = False
+    """The handler writes in the journal's own transaction, so that no call can lose its outcome."""
     listed: bool = True
+    """False: the prompt does not list the tool; a model finds it with `find_tool`, and can call it all the same."""
     approval: Approval | None = None
+    """`required`: no call runs without a person's approval, whatever the tier and the policy's profile; only a rule of
+    the operator that allows exactly this tool lifts that."""
     performed_by: Performer = "agent"
+    """`caller`: the client that started the run carries out the calls, and the run waits for the results."""
 
     def __post_init__(self) -> None:
         """Refuse a card that no executor could hold a tool to.

@@ -28,38 +28,44 @@ _COMPARED_APART = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One thing that differs, with both sides as plain data; None where a side has nothing.
-
-    `step` is 0 before the first step and None at the end. `part` says what kind of thing it is, `what` which one.
-    """
+    """One thing that differs, with both sides as plain data; None where a side has nothing."""
 
     step: int | None
+    """The number of the step: 0 before the first step, None at the end."""
     part: Part
+    """What kind of thing it is."""
     what: str
+    """Which one."""
     a: Any
+    """The first run's side."""
     b: Any
+    """The second run's side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPair:
-    """The step of one number in both runs, in a line each; None where a run has no such step."""
+    """The step of one number in both runs, in a line each."""
 
     number: int
+    """The number of the step, from 1."""
     a: str | None
+    """The first run's step; None where it has no such step."""
     b: str | None
+    """The second run's step; None where it has no such step."""
     same: bool
+    """Whether nothing differs that was compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two runs compared: all differences in their order, every step, and what else was set differently.
-
-    `settings` (model, limits …) differ without being a divergence: the same decisions may come of them.
-    """
+    """Two runs compared."""
 
     differences: tuple[Difference, ...]
+    """All differences in order."""
     steps: tuple[StepPair, ...]
+    """Every step of the two runs."""
     settings: tuple[Difference, ...]
+    """What else was set differently (model, limits …), without being a divergence: the same decisions may follow."""
 
     @property
     def first(self) -> Difference | None:

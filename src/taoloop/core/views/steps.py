@@ -43,21 +43,26 @@ class View(Protocol):
 
 @dataclass(slots=True, eq=False)
 class CallView:
-    """One action with all that happened to it.
-
-    `attempts` counts how often it was started, `timeouts` how many attempts gave no outcome in time, `waited` how many
-    ended because a run inside waits. `doubt` and `settled` are about the last attempt.
-    """
+    """One action with all that happened to it."""
 
     requested: ActionRequested
+    """What the model asked for, and the policy's verdict."""
     approval: ApprovalGiven | ApprovalRefused | None = None
+    """A person's answer."""
     attempts: int = 0
+    """How often the call was started."""
     timeouts: int = 0
+    """How many attempts gave no outcome in time."""
     waited: int = 0
+    """How many attempts ended because a run inside the call waits."""
     started_at: float | None = None
+    """When the last attempt began, in seconds since the epoch."""
     doubt: InDoubt | None = None
+    """That the last attempt has no outcome."""
     settled: DoubtSettled | None = None
+    """Whether the last attempt had happened after all."""
     observed: Observed | None = None
+    """The outcome."""
 
     def record_start(self, fact: ActionStarted, at: float) -> None:
         """Take in that an attempt began: what was in doubt of the one before is over."""

@@ -22,10 +22,12 @@ _RECORD_FIELDS = ("run_id", "seq", "at", "kind", _HASH_FIELD)
 
 
 class ExportFile(NamedTuple):
-    """What a file of lines holds."""
+    """What a file of lines contains."""
 
     run_id: str
+    """The run."""
     rows: list[ChainedEvent]
+    """Its events."""
 
 
 def to_line(run_id: str, row: ChainedEvent) -> str:

@@ -26,20 +26,24 @@ PARSER = "parser"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry of the transcript. An action has a tool and its input; an observation a tool, ok and its output.
-
-    `content` is the thought, the action's input as the model sees it, the output, or the final answer. `child` is
-    the run that an observation comes from, where the tool is an agent. `call_id` is that of an action or an outcome.
-    """
+    """One entry of the transcript."""
 
     number: int
+    """Counts from 0."""
     kind: Literal["Thought", "Action", "Observation", "Final"]
+    """What the entry is."""
     content: str
+    """The thought, the action's input as the model sees it, the output, or the final answer."""
     tool: str | None = None
+    """The tool of an action or observation."""
     args: Any = None
+    """The input of an action, as data."""
     ok: bool | None = None
+    """Whether an observation is a success."""
     child: str | None = None
+    """The run that an observation comes from, where the tool is an agent."""
     call_id: str | None = None
+    """The call of an action or observation."""
 
     def __str__(self) -> str:
         """One line of the printed transcript (more where the content has more)."""

@@ -30,18 +30,20 @@ from taoloop.policy.intent.vocabulary import (
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One act that is asked for.
-
-    `direct` are the kinds of things that stand as its object, `further` the first kind behind a preposition; `words`
-    are the stems of all that stands there. `to_user`: whoever asks is to be told or given something.
-    """
+    """One act that a text asks for."""
 
     act: str
+    """The verb, as a stem, or the Chinese word."""
     direct: frozenset[str] = frozenset()
+    """The kinds of things that are its object."""
     further: frozenset[str] = frozenset()
+    """The first kind after a preposition."""
     words: frozenset[str] = frozenset()
+    """The stems of everything that follows the verb."""
     to_user: bool = False
+    """The author of the text is to be told or given something."""
     is_chinese: bool = False
+    """Whether it was found in Chinese."""
 
 
 _QUOTED = lazy_pattern(
