@@ -23,7 +23,7 @@ from taoloop.tools.builtin.catalog import builtin_tools
 SOURCE = ROOT / "src" / "taoloop"
 READMES = ("README.md", "README.zh.md")
 GUIDES = ("docs/guide.md", "docs/guide.zh.md")
-PROVIDER_PAGES = ("docs/providers.md",)
+PROVIDER_PAGES = ("docs/providers.md", "docs/providers.zh.md")
 TESTING = ("docs/testing.md", "docs/testing.zh.md")
 TRUST = [(f"docs/{name}.md", f"docs/{name}.zh.md") for name in ("approvals", "recovery", "undo", "audit", "handles")]
 WORLD = [
@@ -39,7 +39,7 @@ WORLD = [
         "gateway-operation",
     )
 ]
-BOTH = [READMES, GUIDES, TESTING, *TRUST, *WORLD]
+BOTH = [READMES, GUIDES, TESTING, PROVIDER_PAGES, *TRUST, *WORLD]
 
 
 def text(page: str) -> str:
