@@ -312,14 +312,20 @@ def test_a_clock_that_went_back_before_the_pause_counts_from_the_request() -> No
 
 def test_waiting_for_somebody_elses_question_does_not_cost_time() -> None:
     """Runs inside ask one after the other; the second question's time begins when it is put."""
+    clock = FakeClock()
 
-    async def approve(_: ApprovalRequest) -> bool:
-        await asyncio.sleep(0.03)
+    def approve(_: ApprovalRequest) -> bool:
+        clock.advance(70)
         return True
 
-    policy = Policy(approval_timeout_s=0.05)
     inner = [
-        Agent(name=name, model=ScriptedModel([paying(1), "ok"]), tools=[pay], policy=policy).as_tool(purpose="Pay.")
+        Agent(
+            name=name,
+            model=ScriptedModel([paying(1), "ok"]),
+            tools=[pay],
+            policy=Policy(approval_timeout_s=60),
+            clock=clock,
+        ).as_tool(purpose="Pay.")
         for name in ("one", "two")
     ]
     both = calls(("one", {"task": "x"}), ("two", {"task": "x"}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -147,8 +147,19 @@ def test_a_probe_that_finds_nothing_has_the_call_run_again_under_its_key() -> No
     assert [fact.output for fact in facts(result, Observed)] == ["transferred 5"]
 
 
+RELEASED = threading.Event()
+
+
+@pytest.fixture(autouse=True)
+def _released() -> Iterator[None]:
+    """Lets a probe that hangs go at the end of its test."""
+    RELEASED.clear()
+    yield
+    RELEASED.set()
+
+
 def hang(amount: int) -> None:
-    time.sleep(20)
+    RELEASED.wait(60)
 
 
 async def hang_too(amount: int) -> None:
@@ -491,14 +502,20 @@ def test_what_an_approver_does_to_a_question_about_a_doubt_changes_nothing() -> 
 
 def test_an_async_call_that_was_told_to_stop_may_go_on_in_a_thread() -> None:
     world: list[str] = []
+    probed = threading.Event()
 
-    @tool(tier="draft", timeout_s=0.1, probe=lambda: "end" in world)
+    def has_ended() -> bool:
+        ended = "end" in world
+        probed.set()
+        return ended
+
+    @tool(tier="draft", timeout_s=0.1, probe=has_ended)
     async def transfer(amount: int) -> str:
         """Transfer."""
 
         def work() -> str:
             world.append("begin")
-            time.sleep(0.4)
+            probed.wait(60)
             world.append("end")
             return "done"
 

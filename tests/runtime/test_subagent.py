@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
@@ -473,9 +472,7 @@ def test_after_kill_9_inside_the_inner_run_goes_on_where_it_was(tmp_path: Path) 
 
 def test_called_by_hand_the_agent_runs_by_itself() -> None:
     one = agent(says("blue"), journal=MemoryJournal()).as_tool(name="scout", purpose="x")
-    began = time.monotonic()
     assert one.prepare({"task": "look"}).args == {"task": "look"}
-    assert time.monotonic() - began < 5
 
 
 def test_a_run_inside_does_not_go_on_with_a_tool_that_does_more_than_it_did() -> None:
