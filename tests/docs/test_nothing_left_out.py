@@ -24,6 +24,7 @@ SOURCE = ROOT / "src" / "taoloop"
 READMES = ("README.md", "README.zh.md")
 GUIDES = ("docs/guide.md", "docs/guide.zh.md")
 PROVIDER_PAGES = ("docs/providers.md", "docs/providers.zh.md")
+ERROR_PAGES = ("docs/errors.md", "docs/errors.zh.md")
 TESTING = ("docs/testing.md", "docs/testing.zh.md")
 TRUST = [(f"docs/{name}.md", f"docs/{name}.zh.md") for name in ("approvals", "recovery", "undo", "audit", "handles")]
 WORLD = [
@@ -39,7 +40,7 @@ WORLD = [
         "gateway-operation",
     )
 ]
-BOTH = [READMES, GUIDES, TESTING, PROVIDER_PAGES, *TRUST, *WORLD]
+BOTH = [READMES, GUIDES, TESTING, PROVIDER_PAGES, ERROR_PAGES, *TRUST, *WORLD]
 
 
 def text(page: str) -> str:
@@ -78,15 +79,21 @@ def test_every_module_is_in_the_list_of_modules() -> None:
     assert listed == {path.stem for path in SOURCE.rglob("*.py")} - {"__init__"}
 
 
+@pytest.mark.parametrize(("page", "retryable"), zip(ERROR_PAGES, (("no", "yes"), ("否", "是")), strict=True))
 @pytest.mark.parametrize("error", error_classes())
-def test_every_error_is_documented(error: type[TaoError]) -> None:
-    row = rows("docs/errors.md")[error.__name__]
-    assert f"| `{error.code}` | {'yes' if error.retryable else 'no'} |" in row
+def test_every_error_is_documented(error: type[TaoError], page: str, retryable: tuple[str, str]) -> None:
+    row = rows(page)[error.__name__]
+    assert f"| `{error.code}` | {retryable[error.retryable]} |" in row
 
 
-def test_every_error_class_in_the_page_exists() -> None:
-    listed = {name for name in rows("docs/errors.md") if name[0].isupper()}
+@pytest.mark.parametrize("page", ERROR_PAGES)
+def test_every_error_class_in_the_page_exists(page: str) -> None:
+    listed = {name for name in rows(page) if name[0].isupper()}
     assert listed == {error.__name__ for error in error_classes()}
+
+
+def test_both_pages_of_errors_have_the_same_codes() -> None:
+    assert list(rows(ERROR_PAGES[0])) == list(rows(ERROR_PAGES[1]))
 
 
 def test_every_built_in_tool_is_documented_with_its_tier() -> None:
