@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.runtime.engine.redaction import RedactedStream
+from taoloop.runtime.engine.redacted_stream import RedactedStream
 
 HARMLESS = [
     *(

@@ -28,7 +28,8 @@ from taoloop.journals.base import Artifact, Lease
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.scripted import ScriptedModel
 from taoloop.runtime.approvals.inbox import add_note, answer_approval
-from taoloop.runtime.engine.redaction import LogRedaction, RedactedDeltas, RedactedStream, redact_artifact
+from taoloop.runtime.engine.redacted_stream import RedactedDeltas, RedactedStream
+from taoloop.runtime.engine.redaction import LogRedaction, redact_artifact
 
 _RANDOM = random.Random(20_261_121)  # noqa: S311  # planted, not used
 _ALNUM = string.ascii_letters + string.digits

@@ -1,4 +1,4 @@
-"""How many high-risk actions a run wanted, and what became of them: the interception rate of evaluations. Pure."""
+"""How many high-risk actions a run asked for, and what became of them: the interception rate of evaluations. Pure."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class InterceptionCounts:
 
     @property
     def intercepted(self) -> int:
-        """Those that did not run because the policy or a person said no, or nobody has said yes yet."""
+        """Those that did not run because the policy or a person refused them, or nobody has answered yet."""
         return self.denied + self.refused + self.open
 
     @property
     def rate(self) -> float | None:
-        """The share of the wanted actions that was intercepted; None where none was wanted."""
+        """The share of the wanted actions that was intercepted; None if none was wanted."""
         return self.intercepted / self.wanted if self.wanted else None
 
     def __add__(self, other: InterceptionCounts) -> InterceptionCounts:
@@ -49,7 +49,7 @@ class InterceptionCounts:
 
 
 def interceptions(trace: Trace) -> InterceptionCounts:
-    """The counts of one run. Calls that never were ones (unknown tools, arguments that do not fit) are left out."""
+    """The counts of one run. Calls that were never valid (unknown tools, arguments that do not fit) are left out."""
     counts = InterceptionCounts()
     for call in trace.calls.values():
         requested = call.requested

@@ -1,8 +1,8 @@
 """The verdict on one call: the operator's rules, then budgets, then the table of the profile. Pure.
 
-The order is always the same: rules of the operator (the first that speaks of the call decides), what the operator or a
-person allowed ahead, and the table of the profile, which tells apart what the model decided before and after it had
-seen untrusted text.
+The order is always the same: rules of the operator (the first that matches the call decides), what the operator or a
+person approved in advance, and the table of the profile, which distinguishes what the model decided before and after it
+had seen untrusted text.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ def judge(
     rules: tuple[CodeRule, ...] = (),
     filled: bool = False,
 ) -> Verdict:
-    """The verdict on `action`, a call of the tool of `card`, as the next thing in the run of `trace`.
+    """The verdict on `action`, a call of the tool of `card`, as the next step of the run of `trace`.
 
-    `policy` is the run's own unless another one is given; `rules` are rules in Python, asked before those of the
-    policy. `filled`: values of the call came in by handles, from outputs that the model itself has not seen; then the
-    call is judged as tainted whatever the model has seen. The arguments must have been validated before. Nothing is
-    changed, and the same trace gives the same verdict: a policy can be tried without a runner.
+    `policy` is the run's own unless another one is passed; `rules` are rules in Python, asked before those of the
+    policy. `filled`: values of the call came in by handles, from outputs that the model itself has not seen; the call
+    is then judged as tainted even if the model has seen nothing untrusted. The arguments must have been validated
+    before. Nothing is changed, and the same trace gives the same verdict: a policy can be tried without a runner.
 
-    A call of a tool that needs a person's yes (`approval`) is never allowed: what would allow it asks instead, or
-    denies where nobody is there (`headless`). Only a rule of the policy that allows exactly this tool, by its whole
-    name, lifts that.
+    A call of a tool that requires a person's approval (`approval`) is never simply allowed: what would allow it asks
+    instead, or denies if nobody can be asked (`headless`). Only a rule of the policy that allows exactly this tool, by
+    its full name, lifts that.
     """
     policy = policy if policy is not None else trace.agent.policy
     verdict = _judge_by_tier(trace, action, card, policy, rules, filled=filled)
@@ -91,7 +91,7 @@ def judge(
 
 
 def _is_lifted(trace: Trace, policy: Policy, card: ToolCard, args: Any, filled: bool) -> bool:
-    """Whether a rule of the operator allows exactly this tool: a pattern that covers it does not mean it."""
+    """Whether a rule of the operator allows exactly this tool; a pattern that happens to cover it does not count."""
     deciding = deciding_rule(trace, policy, card, args, filled=filled) if policy.rules else None
     return deciding is not None and deciding.verdict == "allow" and deciding.tool == card.name
 
@@ -99,7 +99,7 @@ def _is_lifted(trace: Trace, policy: Policy, card: ToolCard, args: Any, filled: 
 def _require_person(
     trace: Trace, policy: Policy, action: Action, card: ToolCard, verdict: Verdict, *, filled: bool
 ) -> Verdict:
-    """The verdict on a call that needs a person's yes and that nothing denies."""
+    """The verdict on a call that requires a person's approval and that nothing denies."""
     name = "approval_required"
     if verdict.kind == "ask":
         first = reason_text(trace.agent.language, name, tool=card.name)
@@ -114,7 +114,7 @@ def _require_person(
 def _judge_by_tier(
     trace: Trace, action: Action, card: ToolCard, policy: Policy, rules: tuple[CodeRule, ...], *, filled: bool
 ) -> Verdict:
-    """The verdict by rules and table, whether or not the tool itself asks for more."""
+    """The verdict by rules and table, whether or not the tool itself requires more."""
     args = action.args
     for rule in rules:
         if (verdict := _apply_code_rule(rule, trace, action, card)) is not None:
@@ -138,7 +138,7 @@ def _judge_by_tier(
 
 
 def _apply_code_rule(rule: CodeRule, trace: Trace, action: Action, card: ToolCard) -> Verdict | None:
-    """What a rule in Python says; one that breaks, or says something else, denies."""
+    """The verdict of a rule in Python; a rule that raises, or returns anything else, denies."""
     title = getattr(rule, "__name__", type(rule).__name__)
     try:
         verdict = rule(trace, action, card)
@@ -153,7 +153,7 @@ def _apply_code_rule(rule: CodeRule, trace: Trace, action: Action, card: ToolCar
 
 
 def _describe(start: str, value: object, render: Callable[[object], str]) -> str:
-    """What an operator's object says of itself, if it can."""
+    """The description that an operator's object gives of itself, if it can."""
     try:
         return f"{start}{render(value)}"[:_MAX_ERROR_CHARS]
     except Exception:  # noqa: BLE001  # as above
@@ -215,12 +215,12 @@ def _is_aim(role: str) -> bool:
 
 
 def _names_something(value: Any) -> bool:
-    """False for what names nothing, however deep: to act on nothing in particular may be to act on everything."""
+    """False for a value that names nothing, however deep: a call on nothing in particular may act on everything."""
     return any(part is not None and part != "" for _, part in leaves(value))
 
 
 def _goes_to_known_hosts(labels: Provenance, policy: Policy, card: ToolCard, args: Any) -> bool:
-    """Whether every place that a read goes to is named by the task, or its host allowed; and all else it sends too."""
+    """Whether the task names every destination of a read, or its host is allowed; and everything else that is sent."""
     arguments = args.items() if isinstance(args, Mapping) else ()
     for name, value in arguments:
         if card.role(name) == "minor" and name in card.parameters:
@@ -244,7 +244,7 @@ def _is_known_destination(labels: Provenance, policy: Policy, card: ToolCard, na
 
 
 def is_high_risk(card: ToolCard | None, sources: tuple[Source, ...]) -> bool:
-    """Whether a question is about a call hard to undo whose target nobody named: there is no default for it."""
+    """Whether a call is hard to undo and its target appears nowhere in the task: such a question has no default."""
     destructive = card is None or card.tier in ("destructive", None)
     return destructive and any(
         source.badge in ("FOREIGN", "UNKNOWN") and (source.role == "target" or source.role.startswith("ref:"))

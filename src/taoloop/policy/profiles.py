@@ -1,4 +1,4 @@
-"""The tables of the profiles: what each says of a call, from what is known about it. Pure.
+"""The tables of the profiles: the verdict of each on a call, from what is known about it. Pure.
 
 The columns `supervised`, `strict` and `headless` were measured against a model that obeys every injection (AgentDojo,
 suite v1.2.2, 949 pairs; see `benchmarks/security`).
@@ -53,7 +53,7 @@ class CallFeatures:
 
 
 def risk_class(call: CallFeatures) -> Row:
-    """Which row of the tables a call belongs to."""
+    """The row of the tables that a call belongs to."""
     if call.tier in ("read", "draft"):
         if not call.out or (not call.tainted and call.tier == "read"):
             return "read" if call.tier == "read" else "draft"
@@ -82,10 +82,10 @@ _ASKS: dict[Profile, VerdictKind] = {
 
 
 def needs_intent(policy: Policy, card: ToolCard) -> bool:
-    """Whether a verdict on calls of this tool can depend on what the task calls for.
+    """Whether a verdict on calls of this tool can depend on what the task asks for.
 
-    A read is never pinned; one that sends data out may be fixed ahead, where such reads are not free. Where a rule of
-    the operator decides every call of the tool nothing else does.
+    A read is never pinned; one that sends data out may be fixed in advance where such reads are not free. If a rule of
+    the operator decides every call of the tool, nothing else matters.
     """
     if policy.profile in ("read-only", "locked"):
         return False
@@ -95,7 +95,7 @@ def needs_intent(policy: Policy, card: ToolCard) -> bool:
 
 
 def _decides_all(rule: Rule, card: ToolCard) -> bool:
-    """Whether a rule speaks of every call of a tool, whatever its arguments."""
+    """Whether a rule matches every call of a tool, with any arguments."""
     conditions = (rule.args, rule.host, rule.path, rule.total_over)
     return (
         fnmatchcase(card.name, rule.tool)
@@ -108,7 +108,7 @@ def _decides_all(rule: Rule, card: ToolCard) -> bool:
 
 
 def profile_verdict(profile: Profile, row: Row) -> VerdictKind:
-    """What the table of a profile says of a row."""
+    """The verdict of a profile's table for a row."""
     if profile == "locked":
         return "deny"
     if profile == "read-only":

@@ -1,4 +1,25 @@
-"""Where text of a run came from: what a person wrote, and whether the model has seen anything else; a view."""
+"""Where text of a run came from: what a person wrote, and whether the model has seen anything else. A view.
+
+The problem: a model that has read a mail, a page or a row of a database may be following instructions in it, and
+nobody can tell that from the call that it then asks for. Reading the call more closely does not help, and neither does
+a model that looks for injections, because the attacker can try until it misses one.
+
+The idea: do not judge the model, judge where each value came from. The view is folded over the events of a run. It
+keeps the texts that a person or the operator wrote (`words`: task, user turns, notes, instructions, values that a
+person vouched for) and the ids and outputs of tools that the operator trusts. Everything else that comes back from the
+world sets `tainted`, once and for good: summaries and notes of the model inherit what it has seen. From then on a value
+counts only if it appears in a trusted text, by typed equality (`value_match`): an address equals an address, a number
+a number, never by resemblance.
+
+The invariant: only `run_started`, notes by people, approvals and outputs of trusted tools can make a value trusted, and
+nothing that a tool, a server or the model wrote can. After the first untrusted output, every value of a call with
+effects that runs without a question was written by a person or vouched for by the operator. Whatever was not
+understood (a cut output, an unknown card, a key that no schema names) stays untrusted.
+
+Tested in tests/policy/test_provenance.py (what taints, what is trusted), test_value_match.py (equality, and time
+proportional to the text), test_judge.py (the verdicts that follow), and against a model that obeys every injection in
+tests/security and benchmarks/security.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operator's own rules: which of them speaks of a call, and what has been used of its budget. Pure."""
+"""The operator's own rules: which of them matches a call, and what has been used of its budget. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CAMEL_CASE = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Budgets:
-    """What the calls of a run have used of each rule that counts. A refused call gives back what it took."""
+    """What the calls of a run have used of each rule that counts. A refused call gives its share back."""
 
     def __init__(self, policy: Policy, cards: Mapping[str, ToolCard]) -> None:
         self._rules = [rule for rule in policy.rules if rule.calls_over is not None or rule.total_over]
@@ -40,7 +40,7 @@ class Budgets:
         self._counted: dict[str, tuple[ActionRequested, Any]] = {}
 
     def fold(self, event: Event) -> None:
-        """Take in the next event."""
+        """Process the next event."""
         match event.fact:
             case ActionRequested() as fact if fact.verdict != "deny":
                 self._counted[fact.call_id] = fact, fact.args
@@ -69,7 +69,7 @@ class Budgets:
                         self._totals[key] = self._totals.get(key, Fraction()) + delta * _exact(amount)
 
     def exceeded(self, rule: Rule, args: Any) -> bool:
-        """Whether this call would go beyond what the rule allows; True for a rule that counts nothing."""
+        """Whether this call would exceed what the rule allows; True for a rule that counts nothing."""
         if rule.calls_over is None and not rule.total_over:
             return True
         number = next(index for index, candidate in enumerate(self._rules) if candidate is rule or candidate == rule)
@@ -84,14 +84,14 @@ class Budgets:
 
 
 def _exact(amount: float) -> Fraction:
-    """A number as it is written, so that 0.1 three times is 0.3."""
+    """A number as it is written, so that three times 0.1 is 0.3."""
     return Fraction(repr(float(amount)))
 
 
 def deciding_rule(trace: Trace, policy: Policy, card: ToolCard, args: Any, *, filled: bool = False) -> Rule | None:
-    """The first rule whose conditions all hold for a call; None where the profile's table decides.
+    """The first rule whose conditions all hold for a call; None if the profile's table decides.
 
-    `filled`: values came in by handles, so the call counts as tainted whatever the model has seen.
+    `filled`: values came in by handles, so the call counts as tainted even if the model has seen nothing untrusted.
     """
     for rule in policy.rules:
         tainted = (filled or sources_of(trace).tainted) if rule.tainted is not None else None
@@ -168,7 +168,7 @@ def reject_unmatchable_rules(policy: Policy, cards: Mapping[str, ToolCard]) -> N
 
 
 def value_at(args: Any, path: str) -> Any:
-    """The value at a path such as `customer.mail` or `items[0].price`; None where there is none."""
+    """The value at a path such as `customer.mail` or `items[0].price`; None if there is none."""
     for step in re.findall(r"[^.\[\]]+", path):
         if isinstance(args, Mapping):
             args = args.get(step)
@@ -180,9 +180,9 @@ def value_at(args: Any, path: str) -> Any:
 
 
 def amount_at(args: Any, path: str) -> float:
-    """The size of the number at a path, whatever its sign; 0 where nothing is given.
+    """The absolute value of the number at a path; 0 if the argument is missing.
 
-    What is no number there counts as endless, so that a sum over it is always too high.
+    Anything that is not a number counts as infinite, so that a sum over it is always too high.
     """
     value = value_at(args, path)
     if value is None:
@@ -197,9 +197,9 @@ def amount_at(args: Any, path: str) -> float:
 
 
 def _passes_test(value: Any, test: Any, *, strict: bool) -> bool:
-    """Whether a value meets a test. `strict` is how a rule that allows reads it: exactly so, and every part of a list.
+    """Whether a value meets a test. `strict` is how a rule that allows reads it: exactly, and every part of a list.
 
-    A rule that asks or denies takes a value for what it may be understood as, and where it cannot tell, it holds.
+    A rule that asks or denies considers what the value may be understood as, and holds if that is unclear.
     """
     if isinstance(value, list | tuple):
         return bool(value) and (all if strict else any)(_passes_test(part, test, strict=strict) for part in value)
@@ -215,7 +215,7 @@ def _passes_test(value: Any, test: Any, *, strict: bool) -> bool:
 
 
 def _forms(value: Any) -> tuple[str, str]:
-    """A value as it is, and as a lax reader takes it: nothing unseen in it, and in its compatibility form."""
+    """A value as it is, and as a lax reader takes it: without invisible characters, in its compatibility form."""
     text = value if isinstance(value, str) else _plain_text(value)
     return text, text if text.isascii() else unicodedata.normalize("NFKC", strip_invisible(text))
 
@@ -261,7 +261,7 @@ def _matches(value: Any, pattern: str, *, strict: bool) -> bool:
 
 
 def _hosts_in(card: ToolCard, args: Any) -> list[str]:
-    """The hosts of all addresses among the arguments; an empty text for one that cannot be told."""
+    """The hosts of all addresses among the arguments; an empty text for a host that is disputed."""
     hosts = []
     for path, value in leaves(args):
         if not isinstance(value, str) or not value.strip():
@@ -295,7 +295,7 @@ def _host_fits(pattern: str, hosts: list[str], *, strict: bool) -> bool:
 
 
 def _path_fits(pattern: str, paths: list[str], *, strict: bool) -> bool:
-    """At least one, and to allow none that does not fit. A path that climbs (`..`) is none that could be judged."""
+    """Whether paths fit a pattern: to allow, there is one and all of them do. A path with `..` cannot be judged."""
     if strict:
         return bool(paths) and all(
             fnmatchcase(path, pattern) and not _climbs_up(path) and not has_invisible(path) for path in paths

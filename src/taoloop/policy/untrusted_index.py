@@ -1,7 +1,7 @@
-"""What untrusted outputs said, by word: to show a person where a value came from. A view of the trace.
+"""An index of untrusted outputs by word: shows a person where a value came from. A view of the trace.
 
-It is read only for questions and denials; no verdict depends on it, for what stands in no untrusted output may still
-come from one, decoded or reworded.
+It is used only for questions and denials. No verdict depends on it: a value that appears in no untrusted output may
+still come from one, decoded or reworded.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _MIN_PORTION, _PORTION_DIVISOR = (
 
 
 class UntrustedIndex:
-    """Where the words of untrusted outputs stand.
+    """Where the words of untrusted outputs appear.
 
-    An index tells, which each output is read into once. The outputs that nobody asked about yet are read in portions, a
-    few with each question; the others are searched as they are until their turn comes. So no question pays for all that
-    was read before it, and the answer is that of the whole index at any time.
+    Each output is added to the index once, in portions: a few with each question. Until its turn comes an output is
+    searched as it is. So no question pays for everything that was read before it, and the answer is always that of the
+    complete index.
     """
 
     def __init__(self) -> None:
@@ -40,12 +40,12 @@ class UntrustedIndex:
         self._indexed = 0
 
     def fold(self, event: Event) -> None:
-        """Take in the next event."""
+        """Process the next event."""
         if isinstance(event.fact, Observed):
             self._outputs.append(event.fact)
 
     def find(self, value: Any) -> tuple[str, str] | None:
-        """The call whose output has this value, and the text around it; None where none has."""
+        """The call whose output contains this value, and the text around it; None if no output does."""
         phrase = normalise_text(
             value if isinstance(value, str) else f"{value:.15g}" if isinstance(value, float) else str(value)
         )
@@ -65,7 +65,7 @@ class UntrustedIndex:
         return None
 
     def read_portion(self) -> None:
-        """Read the next portion into the index: a part of what is left, so that in the end all of it is."""
+        """Add the next portion of the outputs to the index; in the end all of them are in it."""
         remaining = len(self._outputs) - self._indexed
         for index in range(
             self._indexed, self._indexed + min(remaining, max(_MIN_PORTION, remaining // _PORTION_DIVISOR))
@@ -79,7 +79,7 @@ class UntrustedIndex:
             self._indexed = index + 1
 
     def _outputs_with_any(self, words: Sequence[str]) -> Iterator[int]:
-        """The outputs that have one of these words, in their order; of each word the first few."""
+        """The outputs that contain one of these words, in order; for each word the first few."""
         counts = {word: len(self._positions.get(word, ())) for word in words}
         yield from sorted({index for word in words for index in self._positions.get(word, ())})
         for index in range(self._indexed, len(self._outputs)):
@@ -102,7 +102,7 @@ class UntrustedIndex:
 
 
 def _folded(text: str) -> str:
-    """A text in which every word of its plain form stands."""
+    """The text in a form that contains every word of its normalised form."""
     return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
 
 

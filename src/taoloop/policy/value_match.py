@@ -1,10 +1,11 @@
-r"""Whether a value stands in a text that a person wrote: by typed equality, never by resemblance.
+r"""Whether a value appears in a text that a person wrote: by typed equality, never by resemblance.
 
-An address equals an address, a number a number, a date a date; any other text must stand there as a whole phrase. Text
-is compared in its compatibility form (Unicode NFKC), without regard to case; a value with invisible characters equals
-nothing. Chinese, Japanese and Korean, which have no spaces, need two characters; an address or a number may stand
-between them. Every pattern here takes time in proportion to the text, whoever wrote that; one that begins with a digit
-or a capital looks at what stands before it only then (`\d(?<!\d\d)`), for `re` skips from one such sign to the next.
+An address equals an address, a number a number, a date a date; any other text must appear as a whole phrase. Texts are
+compared in their compatibility form (Unicode NFKC), ignoring case; a value with invisible characters equals nothing.
+Chinese, Japanese and Korean have no spaces, so a phrase needs two characters there, and an address or a number may
+directly follow them. Every pattern here takes time proportional to the text, whoever wrote it; one that begins with a
+digit or a capital looks at the preceding character only then (`\d(?<!\d\d)`), because `re` skips from one such
+character to the next.
 """
 
 from __future__ import annotations
@@ -76,19 +77,19 @@ def normalise_text(text: str) -> str:
 
 
 def has_invisible(text: str) -> bool:
-    """Whether a text has characters that nobody sees, or none that anybody could compare. Line breaks are seen."""
+    """Whether a text has invisible characters, or ones that cannot be compared. Line breaks are visible."""
     if text.isascii():
         return _CONTROL.search(text) is not None
     return any(unicodedata.category(char) in _INVISIBLE_CATEGORIES and char not in "\t\n\r" for char in text)
 
 
 def strip_invisible(text: str) -> str:
-    """The text without the characters that nobody sees."""
+    """The text without its invisible characters."""
     return "".join(char for char in text if char in "\t\n\r" or unicodedata.category(char) not in _INVISIBLE_CATEGORIES)
 
 
 class _Text:
-    """A text in its compatibility form, with what is made of it once that is needed."""
+    """A text in its compatibility form, with what is derived from it on demand."""
 
     __slots__ = ("_nonword_pieces", "whole")
 
@@ -98,16 +99,16 @@ class _Text:
 
     @property
     def marked(self) -> str:
-        """The pieces of it that are no mere words."""
+        """The parts of the text that are not mere words."""
         if self._nonword_pieces is None:
             self._nonword_pieces = _nonword_pieces(self.whole)
         return self._nonword_pieces
 
 
 class TrustedText:
-    """What stands in trusted texts, ready to be compared with values.
+    """The content of trusted texts, ready to be compared with values.
 
-    Each kind of value is looked for in a text only once something of that kind is compared, and then once.
+    A kind of value is extracted from a text only when something of that kind is compared, and then once.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
@@ -122,12 +123,12 @@ class TrustedText:
             self.add(text)
 
     def add(self, text: str) -> None:
-        """Take in one more trusted text."""
+        """Add one more trusted text."""
         self._texts.append(_Text(text))
 
     @property
     def urls(self) -> set[str]:
-        """The addresses of pages."""
+        """The addresses of web pages."""
         return self._values("url")
 
     def _values(self, kind: str) -> set[Any]:
@@ -139,7 +140,7 @@ class TrustedText:
         return values
 
     def has(self, value: Any, role: str = "value") -> bool:
-        """Whether `value` stands here; of a list or an object, whether all of it does. Nothing at all always does."""
+        """Whether `value` appears here; for a list or an object, whether all of it does. An empty value always does."""
         if value is None or value in ("", [], {}):
             return True
         if isinstance(value, bool):
@@ -155,7 +156,7 @@ class TrustedText:
         return False
 
     def has_address(self, value: Any) -> bool:
-        """Whether an address of a page stands here, exactly."""
+        """Whether the address of a web page appears here, exactly."""
         return (
             isinstance(value, str)
             and not has_invisible(value)
@@ -191,7 +192,7 @@ class TrustedText:
         return (int(match[2]), int(match[3])) in self._values("time")
 
     def has_phrase(self, value: str) -> bool:
-        """Whether a text stands here as it is, from the beginning of a word to the end of one."""
+        """Whether a text appears here as it is, from the start of a word to the end of one."""
         phrase = normalise_text(value).strip(" \"'“”‘’`")
         if not phrase or phrase in _STOP_WORDS or not any(char.isalnum() for char in phrase):
             return False
@@ -200,7 +201,7 @@ class TrustedText:
         return any(_has_phrase(phrase, text) for text in self._texts_with(phrase))
 
     def _texts_with(self, phrase: str) -> Iterable[str]:
-        """The texts, in plain form, in which a phrase may stand: of many, those that have its rarest word."""
+        """The texts, normalised, that may contain a phrase: of many, those that contain its rarest word."""
         for index in range(len(self._normalised), len(self._texts)):
             self._normalised.append(normalise_text(self._texts[index].whole))
         if len(self._normalised) <= _INDEX_THRESHOLD:
@@ -225,7 +226,7 @@ def _has_phrase(phrase: str, text: str) -> bool:
 
 
 def _is_border(text: str, index: int, step: int, inner: str) -> bool:
-    """Whether a phrase may begin or end before the sign at this place: no word, file name or path goes on there."""
+    """Whether a phrase may begin or end at the character at this index: no word, file name or path continues there."""
     outer = text[index] if 0 <= index < len(text) else ""
     if not outer or _CJK.match(outer) or _CJK.match(inner):
         return True
@@ -247,7 +248,7 @@ def _is_word_char(char: str) -> bool:
 
 
 def atoms(text: str) -> list[str]:
-    """The words of a text, and its addresses whole: what an index of untrusted text is made of."""
+    """The words of a text, and its addresses as a whole: what an index of untrusted text is made of."""
     folded = normalise_text(text)
     word = _ASCII_WORD if folded.isascii() else _WORD_OR_PAIR
     words, begin = list[str](), 0
@@ -272,10 +273,10 @@ _HOST = lazy_pattern(r"((?:[\w-]+\.)*[\w-]+|\[[0-9a-fA-F:.]+\])\.?(?::\d*)?")
 
 
 def host_of(value: str) -> str | None:
-    """The host of an address, in lower case and its ASCII form; None for what is no address.
+    """The host of an address, in lower case and its ASCII form; None for a text that is no address.
 
-    Empty for an address of which programs understand different hosts: with a user's name, a backslash, an escape or
-    a break in the place of the host, or half a scheme.
+    Empty for an address that programs understand differently: with a user name, a backslash, an escape or a break in
+    the host, or half a scheme.
     """
     text = unicodedata.normalize("NFKC", value).replace("\u3002", ".").strip()
     if " " in text:
@@ -290,7 +291,7 @@ def host_of(value: str) -> str | None:
 
 
 def ascii_host(host: str) -> str:
-    """A host's name, or a pattern of names, in the form that is looked up; empty where that is disputed."""
+    """The name of a host, or a pattern of names, in the form that is looked up; empty if that is disputed."""
     lower = host.lower().removesuffix(".")
     if lower.isascii():
         return lower
@@ -305,12 +306,12 @@ def ascii_host(host: str) -> str:
 
 
 def links_in(text: str) -> set[str]:
-    """The addresses of pages in a text."""
+    """The addresses of web pages in a text."""
     return {_url(match.group()) for match in URL.finditer(unicodedata.normalize("NFKC", text))}
 
 
 def date_of(text: str) -> date | None:
-    """A date as `YYYY-MM-DD`, None for any other text."""
+    """A date as `YYYY-MM-DD`; None for any other text."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -318,7 +319,7 @@ def date_of(text: str) -> date | None:
 
 
 def _url(text: str) -> str:
-    """An address without `https://` and what punctuation follows it, its host in lower case."""
+    """An address without `https://` and without trailing punctuation, its host in lower case."""
     text = text.rstrip(_TRAILING_PUNCTUATION)
     scheme, separator, rest = text.partition("://")
     rest = rest if separator else scheme
@@ -328,7 +329,7 @@ def _url(text: str) -> str:
 
 
 def _url_forms(text: str) -> set[str]:
-    """The addresses that an address in a text stands for: who did not write `https` may be answered by either."""
+    """The addresses that an address in a text stands for: without `https` it may mean either scheme."""
     url = _url(text)
     if text.lower().startswith("https://"):
         return {url}
@@ -341,7 +342,7 @@ def _compact(text: str) -> str:
 
 
 def _number(text: str) -> Decimal | None:
-    """A number as people write it; None for digits that begin with a zero, for these are a code."""
+    """A number as people write it; None for digits with a leading zero, which are a code."""
     if len(text) > _MAX_DIGITS or not _WHOLE_NUMBER.fullmatch(text):
         return None
     digits = text.lstrip("-+")
@@ -407,15 +408,15 @@ def _times(text: _Text) -> Iterator[tuple[int, int]]:
 
 
 def _nonword_pieces(text: str) -> str:
-    """The pieces of a text between its white space that are no mere words or codes, each on a line.
+    """The parts of a text between its white space that are not mere words or codes, each on a line.
 
-    Every address or number without a space in it, and whatever stands directly before and after it, is among them.
+    Every address or number without a space in it, with whatever directly precedes and follows it, is among them.
     """
     return "\n".join(piece for piece in text.split() if not (piece.isidentifier() and piece.isascii()))
 
 
 def _with_cjk_removed(text: str) -> tuple[str, ...]:
-    """The text, and where it has Chinese also with that left out: no space sets an address off from it."""
+    """The text, and if it contains Chinese also without it: no space separates an address from Chinese."""
     spaced = _CJK_RUN.sub(" ", text)
     return (text,) if spaced == text else (text, spaced)
 

@@ -33,7 +33,8 @@ from taoloop.runtime.approvals.request import ApprovalAnswer, Approver, answer_f
 from taoloop.runtime.child_run import BudgetShare, ParentRun
 from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.engine.early_reads import EarlyReads
-from taoloop.runtime.engine.redaction import RealArguments, RedactedDeltas
+from taoloop.runtime.engine.redacted_stream import RedactedDeltas
+from taoloop.runtime.engine.redaction import RealArguments
 from taoloop.runtime.engine.time_limit import within
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation
 from taoloop.strategies import Strategy

@@ -1,1 +1,1 @@
-"""What the task calls for."""
+"""What the task asks for."""

@@ -1,8 +1,8 @@
-"""The requests in a text: which acts somebody asks for, and what of. Quoted, forbidden and past acts are none.
+"""The requests in a text: which acts it asks for, and on what. Quoted, forbidden and past acts are not requests.
 
-No grammar, but what a grammar would need most: where a request can begin, who is to act, what a "not" reaches, and what
-stands behind the verb. Where it is in doubt an act counts: a pin allows nothing by itself. Time is in proportion to the
-text.
+This is no grammar, but covers what a grammar would be needed for most: where a request can begin, who is to act, how
+far a "not" reaches, and what follows the verb. In doubt an act counts: a pin allows nothing by itself. The time is
+proportional to the length of the text.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _SENTENCE_END = lazy_pattern(r"[.;!?\n。；！？]")
 
 
 def without_quotes(text: str) -> str:
-    """The text in the form in which it is read, with a hole for everything that is quoted."""
+    """The text in the form in which it is read, with a placeholder for everything that is quoted."""
     text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'").casefold()
     bare = _QUOTED.sub(_QUOTE_MARK, text)
     return bare if re.search(r"\w", bare) else text  # all of it in quotes: then it is the task
@@ -112,7 +112,7 @@ def requests_of(text: str) -> list[Request]:
 
 @dataclass(slots=True)
 class _RequestReader:
-    """One text on its way."""
+    """One text while it is read."""
 
     tokens: list[str]
     stems: list[tuple[str, str]] = field(init=False)
@@ -137,7 +137,7 @@ class _RequestReader:
         return [request for request in requests if not (request.to_user and request.act in _SPEECH_ONLY)]
 
     def _nominal_after(self, verb_index: int) -> int | None:
-        """The noun of an act that a light verb is followed by."""
+        """The noun of an act that follows a light verb."""
         for index in range(verb_index + 1, min(verb_index + 6, len(self.tokens))):
             if self.tokens[index] in _SENTENCE_ENDS or self.tokens[index] in _PREPOSITIONS:
                 return None
@@ -146,7 +146,7 @@ class _RequestReader:
         return None
 
     def _is_requested(self, index: int, sentence: int) -> bool:
-        """Whether the verb at this place is asked for."""
+        """Whether the text asks for the verb at this position."""
         (word, ending), before = self.stems[index], self.tokens[max(sentence, index - _REACH_WORDS) : index]
         if ending == "s" or _is_forbidden_in_chinese("".join(raw_word for raw_word in before if raw_word >= "\u3400")):
             return False
@@ -178,7 +178,7 @@ class _RequestReader:
         return last in _CLAUSE_STARTS or last in ",\u25a1()、" or last.endswith("ly") or last.isdigit()
 
     def _request_at(self, verb_index: int, act: str, sentence: int) -> Request:
-        """What stands behind the verb, and before it where it is passive."""
+        """The request of a verb: what follows it, and what precedes it if it is passive."""
         direct, further, words = set[str](), set[str](), set[str]()
         to_user = (
             verb_index + 1 < len(self.tokens) and self.tokens[verb_index + 1] in _FIRST_PERSON and act in _USER_DIRECTED
@@ -211,7 +211,7 @@ class _RequestReader:
         return self.tokens[index - 1] in ("and", "or", "then", ",", "to", "please")
 
     def _is_lone_pronoun(self, index: int) -> bool:
-        """Whether a word such as `that` stands for a thing by itself."""
+        """Whether a word such as `that` is a pronoun by itself."""
         raw_word = self.tokens[index]
         following = self.tokens[index + 1] if index + 1 < len(self.tokens) else "."
         return (
@@ -222,7 +222,7 @@ class _RequestReader:
         )
 
     def _antecedent_kinds(self, sentence: int, verb_index: int) -> set[str]:
-        """The kinds of things that a pronoun may stand for."""
+        """The kinds of things that a pronoun may refer to."""
         return self._kinds(sentence, verb_index) or self._kinds(0, verb_index)
 
     def _kinds(self, start: int, end: int) -> set[str]:
@@ -247,7 +247,7 @@ def is_forbidden(before: Sequence[str], *, is_gerund: bool = False) -> bool:
 
 
 def _continues_list(words_before: Sequence[str]) -> bool:
-    """Whether a comma goes on with a list of verbs: do not delete, move or rename."""
+    """Whether a comma continues a list of verbs: do not delete, move or rename."""
     return (
         len(words_before) >= 2
         and (words_before[-2] in _NEGATIONS or words_before[-2] in (",", "or", "and"))
@@ -256,7 +256,7 @@ def _continues_list(words_before: Sequence[str]) -> bool:
 
 
 def _is_done_by_another(before: Sequence[str]) -> bool:
-    """Whether somebody else does it, or whoever asks will do it, or asks how: I will book, they send, how do I pay."""
+    """Whether somebody else does it, the author does it, or asks how: I will book, they send, how do I pay."""
     for index in range(len(before) - 1, -1, -1):
         word = before[index]
         if word in _BREAKS or word in (",", "and"):
@@ -272,7 +272,7 @@ def _is_done_by_another(before: Sequence[str]) -> bool:
 
 
 def mentions_outright(text: str, name: str) -> bool:
-    """Whether a text has this word, or the name of a tool, and does not forbid it there."""
+    """Whether a text contains this word, or the name of a tool, and does not forbid it there."""
     folded_text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").casefold()
     pattern = rf"(?<!\w){re.escape(name)}(?!\w)" if name.isascii() else re.escape(name)
     if name.isalpha() and name.isascii():
@@ -340,7 +340,7 @@ def _union(many: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 def _is_asked_in_chinese(clause: str, match: re.Match[str]) -> bool:
-    """Whether the act at this place of a clause is asked for."""
+    """Whether a clause asks for the act at this position."""
     before = clause[max(0, match.start() - _REACH_CHARS) : match.start()]
     after = clause[match.end() : match.end() + _REACH_CHARS]
     if _is_forbidden_in_chinese(before):

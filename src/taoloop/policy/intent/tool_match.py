@@ -1,8 +1,8 @@
-"""Which tools a task calls for, judged by its words and those of the card alone.
+"""Which tools a task asks for, judged by its words and those of the card alone.
 
 A tool is pinned if the task asks for its act (send, pay, delete …, in English or Chinese) on the kind of thing that the
-tool acts on, or names the tool itself. What is quoted, forbidden, past, or somebody else's doing is no request. That
-bounds what a hijacked run can do unasked, and nothing else: a pin by itself allows no call.
+tool acts on, or names the tool itself. What is quoted, forbidden, past, or done by somebody else is not a request. That
+limits what a hijacked run can do without a question, and nothing else: a pin by itself allows no call.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _VERB_SYNONYMS = {"new": "create"}
 
 
 class TaskIntent:
-    """The words of a task, against which cards are held."""
+    """The words of a task, with which cards are compared."""
 
     def __init__(self) -> None:
         self._unread: list[str] = []
@@ -49,11 +49,11 @@ class TaskIntent:
         self._requests: list[Request] = []
 
     def add(self, text: str) -> None:
-        """Take in one more text of the task."""
+        """Add one more text of the task."""
         self._unread.append(text)
 
     def calls_for(self, card: ToolCard) -> bool:
-        """Whether the task calls for this tool."""
+        """Whether the task asks for this tool."""
         for text in self._unread:
             self._texts.append(text)
             self._requests += requests_of(text)
@@ -134,7 +134,7 @@ class _ToolAct:
 
 @lru_cache(maxsize=4096)
 def _tool_act(name: str, purpose: str) -> _ToolAct:
-    """The act of a tool: the verb in its name, else the first one of its purpose, with all that means the same."""
+    """The act of a tool: the verb in its name, else the first one of its purpose, with all its synonyms."""
     words = [stem(word) for word in name_words(name) if word.isalpha()]
     verbs = [word for word in words if word in VERBS or word in _VERB_SYNONYMS]
     verb = next((word for word in verbs if word not in AMBIGUOUS_VERBS), verbs[0] if verbs else "")
@@ -178,7 +178,7 @@ def _tool_act(name: str, purpose: str) -> _ToolAct:
 
 
 def _nouns(words: list[str], verb: str) -> tuple[list[str], frozenset[str]]:
-    """The words of a name beside its verb, and the kinds of the last one before a preposition."""
+    """The words of a name other than its verb, and the kinds of the last one before a preposition."""
     rest = list(words)
     if verb in rest:
         rest.remove(verb)

@@ -1,7 +1,7 @@
 """The words of acts and of what they are done to, in English and Chinese.
 
-A lexicon and nothing else: no tool and no task is known here. An act has several words ("cancel", "call off", "取消"),
-and a thing belongs to a kind ("mail", "邮件"); what is in neither list agrees with everything.
+A lexicon and nothing else: it knows no tool and no task. An act has several words ("cancel", "call off", "取消"), and a
+thing belongs to a kind ("mail", "邮件"); a word in neither list agrees with everything.
 """
 
 from __future__ import annotations

@@ -1,30 +1,25 @@
-"""Redaction where a run touches the world: real arguments, log records, artifacts, and replies on their way."""
+"""Redaction where a run touches the world: the redactor of an agent, real arguments, artifacts and log records."""
 
 from __future__ import annotations
 
 import logging
 import os
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from taoloop.core.cards.tool_search import CALL_TOOL
 from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, ApprovalGiven, Fact, ModelReplied
-from taoloop.core.message import Delta
 from taoloop.core.redaction.encodings import secrets_of
-from taoloop.core.redaction.redactor import MAX_WORD_CHARS, Redactor
+from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.views.steps import CallView
 from taoloop.journals.base import Artifact
 from taoloop.tools.tool import Tool
 
-_LOG = logging.getLogger("taoloop")
 _PLAIN = frozenset(vars(logging.makeLogRecord({})))
-_HELD = 16_384  # characters of a private key that is being written, at most
-_LONG = 512  # characters held; what is longer is not looked at again with each piece
-_CONTEXT = 200  # characters before a word that may announce it as a secret
 
 
 def redactor_for(
@@ -170,122 +165,3 @@ def guard_logs(redactor: Redactor) -> None:
     logger = logging.getLogger("taoloop")
     if LOGS not in logger.filters:
         logger.addFilter(LOGS)
-
-
-class RedactedStream:
-    """The text of a reply that comes in pieces, without secrets: a piece is held back while it may become one.
-
-    Held are the word that is being written (unless no secret begins like that), what a name announced and is not at
-    its end yet, the rest of a line that holds a secret, and a private key to its end. Chinese needs no blank to end a
-    word. What is looked at again is bounded, however long a line is, and a long part of it only after it has grown by
-    a quarter.
-    """
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._line = ""  # what is held, with some of what was given out before it
-        self._given = 0  # how much of it was given out; this part is clean
-        self._edge = 0  # where its last whole word ends
-        self._holds = False  # the line holds a secret
-        self._look_at = 0  # how much must be held before the line is looked at again
-
-    def feed(self, piece: str) -> str:
-        """What may be shown now."""
-        self._line += piece
-        if (border := _last_border(piece)) is not None:
-            self._edge = len(self._line) - len(piece) + border
-        out = ""
-        if "\n" in piece and not self._in_key():
-            out += self._give(self._line.rindex("\n") + 1)
-            self._holds = False
-        held = len(self._line) - self._given
-        if held < self._look_at:
-            return out
-        if not self._holds:
-            self._holds = "-----" in self._line or self._redactor.text(self._line) != self._line
-        if held > (_HELD if self._holds else MAX_WORD_CHARS) and self._edge <= self._given:
-            self._edge = len(self._line) - _CONTEXT  # one endless word, longer than any token
-        if held > _HELD:
-            out += self._give(self._edge)
-            self._holds = False
-        elif not self._holds and not self._redactor.may_begin(self._word()):
-            self._edge = len(self._line)
-        edge = self._given if self._holds else min(self._edge, self._redactor.partial_secret_at(self._line))
-        held = len(self._line) - self._given
-        self._look_at = 0 if held < _LONG else min(held + held // 4, _HELD + 1)  # else long lines take square time
-        if edge > self._given:
-            self._look_at = 0
-            out += self._line[self._given : edge]
-            dropped = max(0, edge - _CONTEXT)
-            self._line, self._edge = self._line[dropped:], self._edge - dropped
-            self._given = edge - dropped
-        return out
-
-    def _word(self) -> str:
-        """The word that is being written, from its first letter on."""
-        border = _last_border(self._line[-MAX_WORD_CHARS:])
-        return self._line[-MAX_WORD_CHARS:][border or 0 :]
-
-    def end(self) -> str:
-        """What was held back; the next piece begins a new reply."""
-        out, self._holds = self._give(len(self._line)), False
-        return out
-
-    def _give(self, end: int) -> str:
-        """What was not given out yet of the line up to `end`, without secrets; the line then begins there."""
-        text, given = self._line[:end], self._line[: self._given]
-        self._line, self._given, self._edge = self._line[end:], 0, max(0, self._edge - end)
-        self._look_at = 0
-        clean = self._redactor.text(text)
-        return clean[len(given) :] if clean.startswith(given) else self._redactor.text(text[len(given) :])
-
-    def _in_key(self) -> bool:
-        begun = self._line.rfind("-----BEGIN")
-        return 0 <= len(self._line) - begun < _HELD and begun >= 0 and self._line.find("-----END", begun) < 0
-
-
-def _last_border(piece: str) -> int | None:
-    """Where the last whole word ends: behind a blank, or behind a sign that is in no vendor's secret."""
-    for at in range(len(piece) - 1, -1, -1):
-        if piece[at].isspace() or piece[at] > "\x7f":
-            return at + 1
-    return None
-
-
-class RedactedDeltas:
-    """Stands before a listener to the pieces of one reply; `end` gives it what was held back to the last."""
-
-    def __init__(self, redactor: Redactor, listener: Callable[[Delta], None]) -> None:
-        self._redactor, self._listener = redactor, listener
-        self._streams: dict[tuple[str, int, str], RedactedStream] = {}
-        self._failed = False
-
-    def __call__(self, delta: Delta) -> None:
-        """Take one piece and hand on what may be shown of it. What the listener raises is the caller's."""
-        if delta.kind == "restart":
-            self._streams.clear()
-            self._tell(delta)
-            return
-        place = (delta.kind, delta.index, delta.name)
-        stream = self._streams.setdefault(place, RedactedStream(self._redactor))
-        text = stream.feed(delta.text)
-        if delta.done:
-            text += stream.end()
-        if text or delta.done or not delta.text:
-            self._tell(replace(delta, text=text))
-
-    def end(self) -> None:
-        """The reply is whole, or given up."""
-        streams, self._streams = self._streams, {}
-        for (kind, index, name), stream in streams.items():
-            if self._failed or not (rest := stream.end()):
-                continue
-            try:
-                self._tell(Delta(kind=cast("Any", kind), text=rest, index=index, name=name))
-            except Exception:  # noqa: BLE001  # who listens must not end what happens
-                _LOG.exception("a listener to the pieces of a reply failed at its end")
-
-    def _tell(self, delta: Delta) -> None:
-        self._failed = True  # unless it comes back
-        self._listener(delta)
-        self._failed = False
