@@ -25,6 +25,7 @@ READMES = ("README.md", "README.zh.md")
 GUIDES = ("docs/guide.md", "docs/guide.zh.md")
 PROVIDER_PAGES = ("docs/providers.md", "docs/providers.zh.md")
 ERROR_PAGES = ("docs/errors.md", "docs/errors.zh.md")
+TOOL_PAGES = ("docs/tools.md", "docs/tools.zh.md")
 TESTING = ("docs/testing.md", "docs/testing.zh.md")
 TRUST = [(f"docs/{name}.md", f"docs/{name}.zh.md") for name in ("approvals", "recovery", "undo", "audit", "handles")]
 WORLD = [
@@ -40,7 +41,7 @@ WORLD = [
         "gateway-operation",
     )
 ]
-BOTH = [READMES, GUIDES, TESTING, PROVIDER_PAGES, ERROR_PAGES, *TRUST, *WORLD]
+BOTH = [READMES, GUIDES, TESTING, PROVIDER_PAGES, ERROR_PAGES, TOOL_PAGES, *TRUST, *WORLD]
 
 
 def text(page: str) -> str:
@@ -96,18 +97,21 @@ def test_both_pages_of_errors_have_the_same_codes() -> None:
     assert list(rows(ERROR_PAGES[0])) == list(rows(ERROR_PAGES[1]))
 
 
-def test_every_built_in_tool_is_documented_with_its_tier() -> None:
+@pytest.mark.parametrize("page", TOOL_PAGES)
+def test_every_built_in_tool_is_documented_with_its_tier(page: str) -> None:
     for name, tool in builtin_tools(None).items():
-        assert f"| {tool.card.tier} |" in rows("docs/tools.md")[name]
+        assert f"| {tool.card.tier} |" in rows(page)[name]
 
 
-def test_every_field_of_a_card_is_documented() -> None:
-    assert {field.name for field in fields(ToolCard)} <= set(rows("docs/tools.md"))
+@pytest.mark.parametrize("page", TOOL_PAGES)
+def test_every_field_of_a_card_is_documented(page: str) -> None:
+    assert {field.name for field in fields(ToolCard)} <= set(rows(page))
 
 
-def test_every_lint_code_is_documented() -> None:
+@pytest.mark.parametrize("page", TOOL_PAGES)
+def test_every_lint_code_is_documented(page: str) -> None:
     codes = set(re.findall(r'code="(\w+)"', (SOURCE / "core" / "cards" / "card_lint.py").read_text(encoding="utf-8")))
-    assert codes <= set(rows("docs/tools.md"))
+    assert codes <= set(rows(page))
 
 
 @pytest.mark.parametrize("page", GUIDES)
@@ -160,7 +164,7 @@ def test_both_languages_have_the_same_headings_and_kinds_of_blocks(english: str,
     assert kinds[0] == kinds[1]
 
 
-@pytest.mark.parametrize("pages", [GUIDES, TESTING])
+@pytest.mark.parametrize("pages", [GUIDES, TESTING, PROVIDER_PAGES, TOOL_PAGES])
 def test_both_languages_of_a_guide_have_the_same_blocks(pages: tuple[str, str]) -> None:
     english, chinese = ([block.text for block in blocks(page)] for page in pages)
     assert english == chinese
