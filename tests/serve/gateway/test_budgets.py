@@ -12,7 +12,7 @@ from taoloop import Agent
 from taoloop.serve.gateway.config.api_keys import new_key
 from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.model import ApiKey
-from taoloop.serve.gateway.unpriced_budgets import unenforceable_budgets
+from taoloop.serve.gateway.quotas import unenforceable_budgets
 
 KEY = replace(new_key("shop")[1], usd_per_day=5.0)
 OPENAI = {"OPENAI_API_KEY": "x"}

@@ -107,7 +107,7 @@ def test_a_chinese_question_is_insisted_on_in_chinese() -> None:
     with upstream("是红色的。", LOOK) as server, gateway(config_of(agent(server))) as running:
         chat = client(running).chat.completions
         chat.create(model="assistant", messages=ask("天是什么颜色？"), tools=[CLIENT_TOOL], tool_choice="required")
-        assert "至少调用以下工具之一：look_outside" in server.asked[0]["messages"][0]["content"]
+        assert "先调用以下工具中的至少一个：look_outside" in server.asked[0]["messages"][0]["content"]
         assert "现在请根据已知的内容调用以下工具之一：look_outside" in str(server.asked[1]["messages"][-1]["content"])
 
 

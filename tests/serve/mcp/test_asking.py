@@ -16,7 +16,7 @@ from taoloop.core.policy import Policy, Rule
 from taoloop.runtime.approvals.request import ApprovalRequest
 from taoloop.serve.mcp import call_results as results
 from taoloop.serve.mcp import dispatcher as desk
-from taoloop.serve.mcp.elicitation import SCHEMA, can_ask, parse_answer, question_text
+from taoloop.serve.mcp.elicitation import can_ask, form_schema, parse_answer, question_text
 
 from .conftest import CANCELLED, DECLINED, NO, YES, Served, said, serve, until_statuses
 
@@ -343,12 +343,19 @@ def test_no_value_can_pass_for_a_line_of_the_question() -> None:
     assert question_text(request(text="任务")).count("任务") == 1
 
 
+def test_a_question_of_a_chinese_run_is_chinese() -> None:
+    lines = question_text(request(text="x"), "zh").split("\n")
+    assert (lines[0], lines[-1]) == ("批准这次调用吗？", "需人工审批的原因：why not")
+    assert form_schema("zh")["properties"]["allow"]["title"] == "批准"
+    assert parse_answer(types.ElicitResult(action="accept", content={"allow": False}), "zh").note == "未获批准"
+
+
 def test_a_value_is_shown_whole() -> None:
     assert question_text(request(text="a" * 50_000 + "; rm -rf /")).count("a; rm -rf /") == 1
 
 
 def test_a_question_allows_nothing_by_default() -> None:
-    assert SCHEMA["properties"]["allow"]["default"] is False
+    assert form_schema()["properties"]["allow"]["default"] is False
     for content in (None, {}, {"allow": "true"}, {"allow": 1}, {"allow": False, "note": "no"}):
         given: Any = types.ElicitResult(action="accept", content=content)  # type: ignore[arg-type]
         assert parse_answer(given).approved is False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +15,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.runtime.approvals.inbox import answer_approval
 from taoloop.runtime.approvals.request import ApprovalAnswer
+from taoloop.serve.texts import TEXTS
 
 if TYPE_CHECKING:
     from taoloop.core.redaction.redactor import Redactor
@@ -81,29 +82,6 @@ _RUN = re.compile(r"\((?:run|运行) (\d{8}-\d{6}-[0-9a-f]{8})(?:(?:, code |，�
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 _MARKUP = re.compile(r"[\[\]<>`]")
 
-_TEXTS = {
-    "en": {
-        "head": "This needs your approval before it is done:",
-        "doubt": "Nobody knows whether this happened. Whoever runs the server must look it up (`tao settle`):",
-        "why": " (because: {reasons})",
-        "and": "; ",
-        "how": "Answer `yes` to allow it, or `no` and a reason to refuse it; anything else you write refuses it, "
-        "and the agent reads what you wrote.",
-        "run": "(run {run}, code {code})",
-        "other": "Your answer was not used: it was for something else than what waits now, or too short for what is "
-        "hard to undo (write the whole word `yes`).",
-    },
-    "zh": {
-        "head": "执行以下操作之前需要你的批准：",
-        "doubt": "以下操作是否已生效尚不清楚，须由服务器的运维者核实后告知（`tao settle`）：",
-        "why": "（原因：{reasons}）",
-        "and": "；",
-        "how": "回复“同意”即允许执行；回复“拒绝”并说明理由即不执行；写别的内容也视为拒绝，智能体会读到你写的话。",
-        "run": "(运行 {run}，代码 {code})",
-        "other": "你的答复未予采用：它针对的不是现在等待的操作，或者对难以撤销的操作来说过于简短（请写“同意”）。",
-    },
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalReply:
@@ -145,23 +123,20 @@ def matches_question(reply: ApprovalReply, trace: Trace, waiting: Sequence[Pendi
     return reply.turn == resume_count(trace) if reply.turn is not None else reply.code == question_code(waiting)
 
 
-def unused_reply_text(language: str) -> str:
-    """What a client is told whose answer was to another question."""
-    return _TEXTS.get(language, _TEXTS["en"])["other"]
+def waiting_text(run_id: str, waiting: Sequence[PendingApproval], in_doubt: Sequence[CallView], language: str) -> str:
+    """What waits, and where: the content of an answer. `parse_waiting_run` finds the run in it again.
 
-
-def waiting_text(run_id: str, waiting: Sequence[PendingApproval], doubts: Sequence[CallView], language: str) -> str:
-    """What waits and where: the content of an answer. `meant_run` finds the run in it again.
-
-    Values are shown whole, and as code: a chat window must not load a picture that a model put into one.
+    Values are shown whole, and as code: a chat client must not load a picture that a model put into one.
     """
-    texts = _TEXTS.get(language, _TEXTS["en"])
     lines = []
     if waiting:
-        lines += [texts["head"], *(_approval_line(approval, texts) for approval in waiting), "", texts["how"]]
-    if doubts:
-        lines += [texts["doubt"], *(f"- {_quoted_call(call.requested.tool, call.args)}" for call in doubts)]
-    return "\n".join([*lines, "", texts["run"].format(run=run_id, code=question_code(waiting))])
+        lines.append(TEXTS.text(language, "approval_head"))
+        lines += [_approval_line(approval, language) for approval in waiting]
+        lines += ["", TEXTS.text(language, "approval_how")]
+    if in_doubt:
+        lines.append(TEXTS.text(language, "approval_in_doubt"))
+        lines += [f"- {_quoted_call(call.requested.tool, call.args)}" for call in in_doubt]
+    return "\n".join([*lines, "", TEXTS.text(language, "approval_run", run=run_id, code=question_code(waiting))])
 
 
 def parse_waiting_run(content: str) -> tuple[str, str] | None:
@@ -202,11 +177,13 @@ async def answer_all(
         await answer_approval(journal, request.run_id, request.call_id, answer, digest=digest, redactor=redactor)
 
 
-def _approval_line(approval: PendingApproval, texts: Mapping[str, str]) -> str:
-    reasons, why = _MARKUP.sub(r"\\\g<0>", _escape_invisible(texts["and"].join(approval.request.reasons))), texts["why"]
-    return f"- {_quoted_call(approval.request.tool, approval.request.args)}" + (
-        why.format(reasons=reasons) if reasons else ""
-    )
+def _approval_line(approval: PendingApproval, language: str) -> str:
+    line = f"- {_quoted_call(approval.request.tool, approval.request.args)}"
+    joined = TEXTS.text(language, "separator").join(approval.request.reasons)
+    if not joined:
+        return line
+    reasons = _MARKUP.sub(r"\\\g<0>", _escape_invisible(joined))
+    return line + TEXTS.text(language, "approval_because", reasons=reasons)
 
 
 def _quoted_call(tool: str, args: Any) -> str:

@@ -23,17 +23,6 @@ from taoloop.tools.tool import Tool, ToolContext
 
 _FORMS = "`tool_choice` can be `auto`, `none`, `required`, a function of `tools`, or `allowed_tools`"
 
-_MUST = {
-    "en": "Before you answer in words, call at least one of these tools: {names}. Whoever asked performs them and "
-    "needs the call; an answer in words alone is of no use.",
-    "zh": "在用文字回答之前，至少调用以下工具之一：{names}。"
-    "这些工具由提问者执行，提问者需要的是这个调用；只有文字的回答没有用处。",
-}
-_NOW = {
-    "en": "Call one of these tools now, with what is known so far: {names}. Do not answer in words.",
-    "zh": "现在请根据已知的内容调用以下工具之一：{names}。不要用文字回答。",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolChoice:
@@ -64,16 +53,6 @@ def apply_tool_choice(choice: str | Mapping[str, Any] | None, tools: Sequence[Cl
             if isinstance(listed, list) and allowed.get("mode") in ("auto", "required"):
                 return _require_tools(_select_tools(listed, tools), must_call=allowed["mode"] == "required")
     raise invalid(f"{_FORMS}.", "tool_choice", "unsupported_value")
-
-
-def must_call_text(names: Sequence[str], language: str) -> str:
-    """What an agent is told that must call one of these tools."""
-    return _MUST.get(language, _MUST["en"]).format(names=", ".join(names))
-
-
-def call_now_text(names: Sequence[str], language: str) -> str:
-    """What an agent is told that answered in words all the same."""
-    return _NOW.get(language, _NOW["en"]).format(names=", ".join(names))
 
 
 def _require_tools(tools: Sequence[ClientTool], *, must_call: bool) -> ToolChoice:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from taoloop.core.events import ModelReplied, Observed
 from taoloop.core.message import Usage
-from taoloop.errors import Refused, RefusedFor
+from taoloop.errors import ConfigError, Refused, RefusedFor
+from taoloop.models.pricing import is_priced
+from taoloop.models.providers import PROVIDERS, endpoint
+from taoloop.models.registry import is_provider
+from taoloop.models.wrappers.build import split_specs
 from taoloop.models.wrappers.sliding_window import SlidingWindow
+from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import Clock, SystemClock
-from taoloop.serve.gateway.config.model import ApiKey, ServerLimits
+from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServerLimits
+from taoloop.serve.texts import TEXTS
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 
     from taoloop.core.events import Event
     from taoloop.journals.costs import CostRow
+    from taoloop.runtime.agent import Agent
 
 _DAY_S = 86_400
 
@@ -193,3 +201,26 @@ class QuotaUse:
     ) -> None:
         """Leave."""
         self.leave()
+
+
+def unenforceable_budgets(config: GatewayConfig, language: str = "en") -> Iterator[str]:
+    """A warning for each model that a key with a budget may use, and whose price is unknown: it costs nothing of it."""
+    for name, served in config.agents.items():
+        keys = [key.name for key in config.keys if key.usd_per_day is not None and name in (key.agents or (name,))]
+        if keys:
+            for spec in _unpriced_models(served.agent):
+                yield TEXTS.text(language, "unknown_price", model=spec, agent=name, keys=", ".join(keys))
+
+
+def _unpriced_models(agent: Agent) -> Iterator[str]:
+    env = os.environ if agent.env is None else agent.env
+    for spec in split_specs(bind(agent).model.spec):
+        kind, _, name = spec.partition(":")
+        if not is_provider(spec) or kind not in PROVIDERS:
+            continue
+        try:
+            target = endpoint(kind, name, env)
+        except ConfigError:  # a model that its user made, under the name of a provider
+            continue
+        if not target.kind.free and not is_priced(target.address, target.model):
+            yield spec

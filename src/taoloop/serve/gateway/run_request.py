@@ -14,6 +14,7 @@ from taoloop.serve.gateway.client_tools import apply_tool_choice, parse_call_id
 from taoloop.serve.gateway.config.model import ApiKey, ServedAgent
 from taoloop.serve.gateway.errors import DENIED, ApiError, ApiErrorRaised, invalid, invalid_field, missing
 from taoloop.serve.gateway.schema.chat import ChatMessage, ChatRequest, ClientTool
+from taoloop.serve.texts import TEXTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +91,9 @@ class RunRequest:
 
 
 def continue_message(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a run is told that begins with results of tools, in the language of the user's last words."""
-    last_words = next((str(message.get("content")) for message in reversed(messages) if message["role"] == "user"), "")
-    return {"role": "user", "content": "请继续。" if language_of(last_words) == "zh" else "Go on."}
+    """The message that makes a run of tool results, in the language of the user's last message."""
+    users = (str(message.get("content")) for message in reversed(messages) if message["role"] == "user")
+    return {"role": "user", "content": TEXTS.text(language_of(next(users, "")), "continue")}
 
 
 def chat_run_request(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> RunRequest:

@@ -32,17 +32,16 @@ from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.chat_approval import answer_all, matches_question, unused_reply_text
+from taoloop.serve.gateway.chat_approval import answer_all, matches_question
 from taoloop.serve.gateway.client_tools import (
     bind_client_tools,
-    call_now_text,
     client_tools_of,
-    must_call_text,
     open_client_calls,
 )
 from taoloop.serve.gateway.errors import SERVER, ApiError, ApiErrorRaised, invalid
 from taoloop.serve.gateway.higress.json_response import rewrite_as_json
 from taoloop.serve.gateway.run_response import LIMIT_STATUSES, RunResponse, build_response
+from taoloop.serve.texts import TEXTS
 
 if TYPE_CHECKING:
     from taoloop.core.agent_spec import AgentSpec
@@ -101,7 +100,7 @@ class Service:
                 return await build_response(self.journal, result, one_call=request.one_call)
         except _StaleApprovalReply as error:
             response = await build_response(self.journal, Result.of(error.trace))
-            notice = unused_reply_text(error.trace.agent.language)
+            notice = TEXTS.text(error.trace.agent.language, "approval_unused")
             return replace(response, content=f"{notice}\n\n{response.content}")
         except (NotWaiting, ApprovalStale, RunHeld, FenceLost, RunNotResumable, UnknownName, ConfigError) as error:
             if request.run is None:
@@ -225,11 +224,12 @@ class Service:
         """The agent's description with the settings of this request."""
         spec = self._with_time_limit(agent.spec_for(request.task), keep=agent is request.served.agent)
         changes: dict[str, Any] = {}
-        names = [tool.function.name for tool in request.tools]
-        must_call = must_call_text(names, spec.language) if request.must_call else ""
-        if request.system or must_call:
-            parts = (spec.instructions, request.system, must_call)
-            changes["instructions"] = "\n\n".join(part for part in parts if part)
+        instructions = [spec.instructions, request.system]
+        if request.must_call:
+            names = ", ".join(tool.function.name for tool in request.tools)
+            instructions.append(TEXTS.text(spec.language, "must_call_tool", names=names))
+        if any(instructions[1:]):
+            changes["instructions"] = "\n\n".join(filter(None, instructions))
         sampling = {"temperature": request.temperature, "top_p": request.top_p}
         changes |= {name: value for name, value in sampling.items() if value is not None}
         if request.token_limit is not None:
@@ -255,7 +255,7 @@ async def _force_tool_call(
 ) -> RunResponse:
     """The call that the client asked for, where the agent answered in words: a further run is told to make it."""
     names = [tool.function.name for tool in request.tools]
-    task = call_now_text(names, result.trace.agent.language)
+    task = TEXTS.text(result.trace.agent.language, "call_tool_now", names=", ".join(names))
     retry = replace(request, task=task, history=(), after=result.run_id, run=None, tool_results={}, fallback=None)
     retried = await service.start(retry, new_run_id(time.time()), on_event, None)
     response = await build_response(service.journal, retried, one_call=request.one_call)

@@ -19,9 +19,8 @@ from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.http.bad_connections import GatewayRunner, QuietConnectionLog
 from taoloop.serve.gateway.observe.metrics import Metrics
 from taoloop.serve.gateway.observe.run_recorder import RunAccounts
-from taoloop.serve.gateway.quotas import Quotas
+from taoloop.serve.gateway.quotas import Quotas, unenforceable_budgets
 from taoloop.serve.gateway.snapshot import ConfigSnapshot
-from taoloop.serve.gateway.unpriced_budgets import unenforceable_budgets
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal

@@ -1,7 +1,7 @@
-"""The desk behind the server: it drives the runs that calls become, some at a time, and carries their questions.
+"""Dispatches calls: each becomes a run, so many at a time, and its questions go to the person at the host.
 
-A run is driven in a task of its own, so that a cancellation by the host reaches it once, as a stop, and what it did is
-written down before the request ends.
+A run has a task of its own, so that a cancellation by the host reaches it once, as a stop, and what it did is recorded
+before the request ends.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from taoloop.runtime.result import Result
 from taoloop.runtime.runner import Listener
 from taoloop.serve.mcp import call_results as results
 from taoloop.serve.mcp.elicitation import (
-    BY,
     MAX_QUESTIONS,
-    TOO_MANY,
     ElicitationApprover,
     can_ask,
     is_modern,
     parse_answer,
     question_form,
+    refusal,
     refuse,
 )
+from taoloop.serve.texts import TEXTS
 
 MAX_CONCURRENT = 64
-"""How many runs go on at the same time; further calls wait for their turn."""
+"""How many runs are active at the same time; further calls wait for a slot."""
 
 MAX_WAITING = 1_024
-"""How many calls may wait for their turn; one more is refused."""
+"""How many calls may wait for a slot; one more is refused."""
 
 MAX_OPEN = 256
 """How many calls may wait for the answer to a question; one more is refused."""
@@ -52,29 +52,34 @@ QUESTION_TIMEOUT_S = 600.0
 """How long a question stays open."""
 
 STOP_TIMEOUT_S = 10.0
-"""How long a run that was told to stop may take to write that down."""
+"""How long a run that is stopped may take to record that."""
 
 _LOG = logging.getLogger("taoloop")
-_INTERNAL_ERROR = "The server failed while it served this call ({}); what it wrote down stands in its journal."
-_QUESTION_CLOSED = "The question was answered already, or its time is over. Make the call anew."
+_INTERNAL_ERROR = "The server failed while it served this call ({}); what it recorded is in its journal."
+_QUESTION_CLOSED = "The question was answered already, or its time is over. Make the call again."
 
 Ctx = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult
 
 
 class CallTask(Protocol):
-    """What one call asks for, as a run that can be begun, gone on with, and told about."""
+    """What one call asks for, as a run that can be started and resumed."""
+
+    @property
+    def language(self) -> str:
+        """The language of the run: that of its questions, and of notes that its model reads."""
+        ...
 
     async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
-        """Begin the run, and drive it until it ends or waits."""
+        """Start the run, and drive it until it ends or waits."""
         ...
 
     async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
-        """Go on with the run, which waits."""
+        """Resume the run, which waits."""
         ...
 
     async def result_for_host(self, result: Result) -> types.CallToolResult:
-        """What came of it."""
+        """The result of the call, as MCP has it."""
         ...
 
     async def abandon(self, run_id: str) -> None:
@@ -83,7 +88,7 @@ class CallTask(Protocol):
 
 
 class CallDispatcher:
-    """Serves calls. One desk per server; it is closed when the server ends."""
+    """Serves calls. One dispatcher per server; it is closed when the server ends."""
 
     def __init__(
         self, *, at_once: int = MAX_CONCURRENT, question_s: float = QUESTION_TIMEOUT_S, clock: Clock | None = None
@@ -97,12 +102,12 @@ class CallDispatcher:
         self._closed = False
 
     async def serve(self, ctx: Ctx, params: types.CallToolRequestParams, call: CallTask) -> Answer:
-        """Do the work of one call; the result, or the questions that the person at the host has to answer first."""
+        """The result of one call, or the questions that the person at the host has to answer first."""
         try:
-            async with _Progress(ctx) as progress:
+            async with _Progress(ctx, call.language) as progress:
                 if params.request_state is None:
                     return await self._start(ctx, call, progress.listener)
-                run_id, answers = self._parse_state(params)
+                run_id, answers = self._parse_state(params, call.language)
                 return await self._continue(ctx, call, run_id, answers, progress.listener)
         except TaoError as error:
             return results.error_result(error)
@@ -117,9 +122,9 @@ class CallDispatcher:
         elicitor = ElicitationApprover()
         approver: Approver = elicitor
         if not can_ask(ctx):
-            approver = refuse
+            approver = partial(refuse, language=call.language)
         elif len(self._open) + self._open_elicitations >= MAX_OPEN:
-            approver = partial(refuse, why=TOO_MANY)
+            approver = partial(refuse, reason="too_many", language=call.language)
         result = await self._drive(lambda: call.start(run_id, approver, listener))
         return await self._result_or_questions(ctx, call, result, elicitor, listener)
 
@@ -159,13 +164,14 @@ class CallDispatcher:
         timer = asyncio.get_running_loop().call_later(self._question_s, self._expire, run_id)
         self._open[run_id] = (call, timer)
         requests: dict[str, types.InputRequest] = {
-            name: types.ElicitRequest(params=question_form(elicitor.open[key])) for name, key in names.items()
+            name: types.ElicitRequest(params=question_form(elicitor.open[key], call.language))
+            for name, key in names.items()
         }
         state = json.dumps({"run": run_id, "questions": names})  # sealed on its way, and bound to exactly this call
         return types.InputRequiredResult(input_requests=requests, request_state=state)
 
-    def _parse_state(self, params: types.CallToolRequestParams) -> tuple[str, dict[str, ApprovalAnswer]]:
-        """The run that a host goes on with, and the answers that it brings. Each state counts once."""
+    def _parse_state(self, params: types.CallToolRequestParams, language: str) -> tuple[str, dict[str, ApprovalAnswer]]:
+        """The run that a host continues, and the answers that it brings. Each state counts once."""
         try:
             state = json.loads(params.request_state or "")
             run_id, names = str(state["run"]), dict(state["questions"])
@@ -174,7 +180,8 @@ class CallDispatcher:
             raise MCPError(code=types.INVALID_PARAMS, message=_QUESTION_CLOSED) from None
         timer.cancel()
         responses = params.input_responses or {}
-        return run_id, {names[name]: parse_answer(response) for name, response in responses.items() if name in names}
+        answers = {name: parse_answer(response, language) for name, response in responses.items() if name in names}
+        return run_id, {names[name]: answer for name, answer in answers.items()}
 
     def _expire(self, run_id: str) -> None:
         if (pending := self._open.pop(run_id, None)) is not None:
@@ -201,7 +208,7 @@ class CallDispatcher:
         self._open_elicitations += 1
         try:
             for key, request in elicitor.open.items():
-                answers[key] = await self._ask(ctx, request)
+                answers[key] = await self._ask(ctx, request, call.language)
             answered = True
         finally:
             self._open_elicitations -= 1
@@ -209,19 +216,18 @@ class CallDispatcher:
                 self._abandon_later(call, run_id)
         return answers
 
-    async def _ask(self, ctx: Ctx, request: ApprovalRequest) -> ApprovalAnswer:
-        form = question_form(request)
+    async def _ask(self, ctx: Ctx, request: ApprovalRequest, language: str) -> ApprovalAnswer:
+        form = question_form(request, language)
         try:
             async with asyncio.timeout(self._question_s):
                 response = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
-                return parse_answer(response)
+                return parse_answer(response, language)
         except TimeoutError:
-            why = f"nobody answered within {self._question_s:g} s"
+            return refusal(TEXTS.text(language, "no_answer_in_time", seconds=self._question_s))
         except MCPError as error:
-            why = f"the client did not ask: {error.error.message}"
+            return refusal(TEXTS.text(language, "client_refused", message=error.error.message[:500]))
         except ValueError:  # pydantic's
-            why = "the client sent something else than an answer"
-        return ApprovalAnswer(approved=False, by=BY, note=why[:500], batch=True)
+            return refusal(TEXTS.text(language, "no_answer"))
 
     # Runs
 
@@ -271,15 +277,15 @@ class CallDispatcher:
 
 
 class _Progress:
-    """Tells the host how far a call has come, where it asked for that: one notification per thing that happened."""
+    """Tells the host how far a call has come, where it asked for that: one notification for each thing that happens."""
 
-    def __init__(self, ctx: Ctx) -> None:
-        self._ctx, self._count = ctx, 0
+    def __init__(self, ctx: Ctx, language: str) -> None:
+        self._ctx, self._language, self._count = ctx, language, 0
         self._news: asyncio.Queue[str | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> _Progress:
-        self._task = asyncio.create_task(self._tell())
+        self._task = asyncio.create_task(self._send())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -293,21 +299,24 @@ class _Progress:
     def listener(self, event: Event) -> None:
         match event.fact:
             case ModelReplied(step=step, purpose="decide", decision=Act(calls=calls)):
-                self._news.put_nowait(f"step {step}: {', '.join(call.tool for call in calls)}")
+                self._report("progress_calls", step=step, tools=", ".join(call.tool for call in calls))
             case ModelReplied(step=step):
-                self._news.put_nowait(f"step {step}")
+                self._report("progress_step", step=step)
             case ActionRequested(verdict="ask", tool=tool):
-                self._news.put_nowait(f"{tool}: a person decides")
+                self._report("progress_asks", tool=tool)
             case Observed(call_id=call_id, ok=ok):
-                self._news.put_nowait(f"{call_id}: {'done' if ok else 'failed'}")
+                self._report("progress_done" if ok else "progress_failed", call_id=call_id)
             case _:
                 pass
 
-    async def _tell(self) -> None:
+    def _report(self, name: str, **values: object) -> None:
+        self._news.put_nowait(TEXTS.text(self._language, name, **values))
+
+    async def _send(self) -> None:
         while (text := await self._news.get()) is not None:
             self._count += 1
             try:
                 await self._ctx.session.report_progress(self._count, None, text[:200])
             except Exception:  # noqa: BLE001  # a host that cannot be told is served all the same
-                _LOG.debug("progress could not be told", exc_info=True)
+                _LOG.debug("progress could not be sent", exc_info=True)
                 return

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
@@ -16,6 +17,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from taoloop.core.events import Source
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
+from taoloop.serve.texts import TEXTS
 
 BY = "mcp"
 """Who answers, in the trace: the host, which says that a person did."""
@@ -24,25 +26,15 @@ MAX_QUESTIONS = 16
 """How many questions one result may carry; the rest is asked in the next round."""
 
 _MAX_NOTE_CHARS = 2_000
-_BADGES = {
-    "YOURS": "quoted from the task",
-    "LOOKED UP": "from a trusted tool",
-    "WRITTEN": "written by the model",
-    "LINKS": "holds links that stand in no trusted text",
-    "UNKNOWN": "no known source",
-    "FOREIGN": "only in untrusted output",
-}
 _RANK = {"target": 0, "value": 2, "content": 3, "minor": 4}
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "allow": {"type": "boolean", "title": "Allow", "description": "Whether this may be done.", "default": False},
-        "note": {"type": "string", "title": "Note", "description": "If not: why, for the model to read."},
-    },
-    "required": ["allow"],
-}
-"""What a person is asked to fill in. Nothing is allowed by default."""
+
+def form_schema(language: str = "en") -> dict[str, Any]:
+    """What a person is asked to fill in. Nothing is approved by default."""
+    text = partial(TEXTS.text, language)
+    allow = {"type": "boolean", "title": text("form_allow"), "description": text("form_allow_help"), "default": False}
+    note = {"type": "string", "title": text("form_note"), "description": text("form_note_help")}
+    return {"type": "object", "properties": {"allow": allow, "note": note}, "required": ["allow"]}
 
 
 def is_modern(ctx: ServerRequestContext[Any, Any]) -> bool:
@@ -81,62 +73,69 @@ class ElicitationApprover:
         return answer
 
 
-NO_FORMS = "this MCP client shows no questions (elicitation)"
-TOO_MANY = "too many other calls wait for an answer; it can be made again when some of them are answered"
-
-
-def refuse(request: ApprovalRequest, why: str = NO_FORMS) -> ApprovalAnswer | None:
+def refuse(
+    request: ApprovalRequest, reason: Literal["no_forms", "too_many"] = "no_forms", language: str = "en"
+) -> ApprovalAnswer | None:
     """The answer where nobody can be asked, with what has to be done so that such a call is made."""
     if request.doubt:
         return None
-    tier = (request.card.tier if request.card is not None else None) or "destructive"
-    remedy = f"--approve {tier}, or a rule in --policy FILE"
     if request.card is not None and request.card.requires_approval:
-        remedy = "a rule in --policy FILE that allows exactly this tool"
-    note = f"nobody could be asked, for {why}. Who runs `tao mcp` can allow calls of {request.tool!r}: {remedy}"
-    return ApprovalAnswer(approved=False, by=BY, note=note, batch=True)
+        remedy = TEXTS.text(language, "remedy_rule")
+    else:
+        tier = (request.card.tier if request.card is not None else None) or "destructive"
+        remedy = TEXTS.text(language, "remedy", tier=tier)
+    why = TEXTS.text(language, reason)
+    return refusal(TEXTS.text(language, "refused_unasked", reason=why, tool=request.tool, remedy=remedy))
 
 
-def question_form(request: ApprovalRequest) -> types.ElicitRequestFormParams:
+def refusal(note: str) -> ApprovalAnswer:
+    """A no to all calls of the question; the model reads the note."""
+    return ApprovalAnswer(approved=False, by=BY, note=note[:_MAX_NOTE_CHARS], batch=True)
+
+
+def question_form(request: ApprovalRequest, language: str = "en") -> types.ElicitRequestFormParams:
     """The question as a form."""
-    return types.ElicitRequestFormParams(message=question_text(request), requested_schema=SCHEMA)
+    message = question_text(request, language)
+    return types.ElicitRequestFormParams(message=message, requested_schema=form_schema(language))
 
 
-def parse_answer(response: object) -> ApprovalAnswer:
+def parse_answer(response: object, language: str = "en") -> ApprovalAnswer:
     """What a host sent back: only a form that was submitted with `allow` true is a yes."""
     if not isinstance(response, types.ElicitResult):
-        return ApprovalAnswer(approved=False, by=BY, note="the client sent something else than an answer", batch=True)
+        return refusal(TEXTS.text(language, "no_answer"))
     content = response.content or {}
     if response.action == "accept" and content.get("allow") is True:
         return ApprovalAnswer(approved=True, by=BY, batch=True)
     note = content.get("note")
-    reason = note if isinstance(note, str) and note.strip() else f"the person said {response.action}"
-    if response.action == "accept" and reason != note:
-        reason = "the person did not allow it"
-    return ApprovalAnswer(approved=False, by=BY, note=reason[:_MAX_NOTE_CHARS], batch=True)
+    if isinstance(note, str) and note.strip():
+        return refusal(note)
+    if response.action == "accept":
+        return refusal(TEXTS.text(language, "person_refused"))
+    return refusal(TEXTS.text(language, "person_said", action=response.action))
 
 
-def question_text(request: ApprovalRequest) -> str:
-    """The question for a person: what it does to whom first, each value whole and with its origin, and why it is asked.
+def question_text(request: ApprovalRequest, language: str = "en") -> str:
+    """The question for a person: each call with its target first, values whole and with their origin, and the reasons.
 
     Nothing in a value can pass for a line of ours: values are JSON, and so on one line each.
     """
     calls = (request, *request.batch)
-    lines = ["Allow this call?" if len(calls) == 1 else f"Allow these {len(calls)} calls?"]
+    lines = [TEXTS.text(language, "question_one" if len(calls) == 1 else "question_many", n=len(calls))]
     if request.grave:
-        lines.append("It is hard to undo, and nobody named what it acts on.")
+        lines.append(TEXTS.text(language, "question_grave"))
     for call in calls:
-        lines += _call_lines(call)
-    lines.append("Asked because: " + "; ".join(_one_line(reason) for reason in request.reasons))
+        lines += _call_lines(call, language)
+    reasons = TEXTS.text(language, "separator").join(_one_line(reason) for reason in request.reasons)
+    lines.append(TEXTS.text(language, "question_reasons", reasons=reasons))
     return "\n".join(lines)
 
 
-def _call_lines(request: ApprovalRequest) -> list[str]:
-    tier = (request.card.tier if request.card is not None else None) or "no tier: counts as destructive"
+def _call_lines(request: ApprovalRequest, language: str) -> list[str]:
+    tier = (request.card.tier if request.card is not None else None) or TEXTS.text(language, "question_no_tier")
     lines = [f"{_one_line(request.tool)} [{tier}]"]
     for name in sorted(request.args, key=lambda name: _rank(request, name)):
         sources = [source for source in request.sources if source.arg.partition(".")[0].partition("[")[0] == name]
-        lines.append(f"  {_one_line(name)} = {_printable_json(request.args[name])}{_origin(sources)}")
+        lines.append(f"  {_one_line(name)} = {_printable_json(request.args[name])}{_origin(sources, language)}")
     return lines
 
 
@@ -145,9 +144,10 @@ def _rank(request: ApprovalRequest, name: str) -> int:
     return _RANK.get(role, 1)
 
 
-def _origin(sources: list[Source]) -> str:
-    badges = dict.fromkeys(source.badge for source in sources)
-    return f"   ({'; '.join(_BADGES[badge] for badge in badges)})" if badges else ""
+def _origin(sources: list[Source], language: str) -> str:
+    badges = dict.fromkeys(TEXTS.text(language, f"badge_{source.badge}") for source in sources)
+    joined = TEXTS.text(language, "separator").join(badges)
+    return TEXTS.text(language, "question_origin", badges=joined) if badges else ""
 
 
 def _printable_json(value: object) -> str:

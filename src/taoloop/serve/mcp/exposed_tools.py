@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import mcp_types as types
@@ -28,6 +28,8 @@ from taoloop.runtime.subagent import egress_without_approval, tier_of
 from taoloop.runtime.tool_call_run import ToolCallRuns
 from taoloop.serve.mcp import call_results as results
 from taoloop.serve.mcp.dispatcher import Answer, CallDispatcher
+from taoloop.serve.mcp.elicitation import refusal
+from taoloop.serve.texts import TEXTS
 from taoloop.tools.tool import Tool, require_name
 
 MAX_TASK_CHARS = 100_000
@@ -80,6 +82,10 @@ class _Call:
     calls: ToolCallRuns
     args: Mapping[str, Any]
 
+    @property
+    def language(self) -> str:
+        return self.calls.language
+
     async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         return await self.calls.start(self.tool, self.args, run_id=run_id, approver=approver, listener=listener)
 
@@ -92,11 +98,11 @@ class _Call:
     async def abandon(self, run_id: str) -> None:
         """Say no, so that nobody allows later what nobody waits for any more."""
         if Trace(run_id, await self.calls.journal.load(run_id)).status == "waiting":
-            await self.calls.resume(self.tool, run_id, approver=_too_late)
+            await self.calls.resume(self.tool, run_id, approver=partial(_refuse_abandoned, self.language))
 
 
-def _too_late(request: ApprovalRequest) -> ApprovalAnswer | None:
-    return None if request.doubt else ApprovalAnswer(approved=False, by="mcp", note="the caller is gone", batch=True)
+def _refuse_abandoned(language: str, request: ApprovalRequest) -> ApprovalAnswer | None:
+    return None if request.doubt else refusal(TEXTS.text(language, "caller_gone"))
 
 
 def listed_tool(card: ToolCard) -> types.Tool:
@@ -230,6 +236,10 @@ class _Run:
     agent: Agent
     journal: Journal
     task: str
+
+    @property
+    def language(self) -> str:
+        return self.agent.spec_for(self.task).language
 
     async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
         started = RunStarted(

@@ -1,10 +1,11 @@
-"""What a configuration was understood to say, as text: for `tao serve --check`. No key and no secret is in it."""
+"""A summary of a configuration, as text for people: for `tao serve --check`. No key and no secret is in it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from taoloop.core.cards.tool_search import listed_cards
@@ -20,114 +21,120 @@ from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.tool_source import sources_in
 from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent
 from taoloop.serve.gateway.higress.endpoint import FixedUrlModel
-from taoloop.serve.gateway.unpriced_budgets import unenforceable_budgets
+from taoloop.serve.gateway.quotas import unenforceable_budgets
+from taoloop.serve.texts import TEXTS
 from taoloop.tools.openapi.http.operation_call import OperationCaller
 from taoloop.tools.openapi.http.request import server_of
 from taoloop.tools.tool import Tool
 
-_USUAL_DB = "the user's own database (`tao doctor` names it)"
-_FORMS = {
-    "own": "the gateway's own form",
-    "agent": "an agent file",
-    "higress": "an ai-agent file",
-    "flat": "an ai-agent file in its short form",
-}
 _ADDED = (PAGING_TOOL, *FINDERS)
 _LIMITS = ("max_steps", "max_tool_calls", "max_tokens", "max_cost_usd", "max_wall_s", "max_working_s")
 
+Text = Callable[..., str]
+"""Gives the text of a name, with its values filled in."""
 
-def config_summary(config: GatewayConfig) -> str:
-    """The form, the agents with their models and tools, the bounds, the names of the keys, and every warning.
 
-    Tools are loaded for it, so it may connect to servers and databases.
+def config_summary(config: GatewayConfig, language: str = "en") -> str:
+    """The form, the agents with their models and tools, the limits, the names of the keys, and every warning.
+
+    Tools are loaded for it, so it may connect to servers and databases. Names of fields and warnings of the file itself
+    are the same in every language (`language` is "en" or "zh").
 
     Raises:
-        ConfigError: an agent cannot be made, or a source of its tools cannot be as its file says.
+        ConfigError: an agent cannot be made, or the settings of one of its tool sources are wrong.
     """
-    problems = [*_problems(config)]
-    lines = [f"{config.path}: {_FORMS[config.form]}", f"listens on: {config.host}:{config.port}"]
-    lines.append(f"runs are kept in: {config.db if config.db is not None else _USUAL_DB}")
+    text = partial(TEXTS.text, language)
+    problems = [*_problems(config, text)]
+    lines = [f"{config.path}: {text(f'form_{config.form}')}", text("listens", address=f"{config.host}:{config.port}")]
+    lines.append(text("database", path=text("default_database") if config.db is None else config.db))
     if config.allow_origins:
-        lines.append(f"pages that may call it from a browser: {', '.join(config.allow_origins)}")
-    lines += _bounds(config)
-    lines += _keys(config.keys)
+        lines.append(text("pages", origins=", ".join(config.allow_origins)))
+    limits = ((field.name, getattr(config.limits, field.name)) for field in fields(config.limits))
+    lines.append(text("server_limits", limits=_pairs(limits)))
+    lines += _keys(config.keys, text)
     for served in config.agents.values():
-        lines += ["", *_agent(served)]
+        lines += ["", *_agent(served, text)]
     if config.any_model:
-        first = next(iter(config.agents))
-        lines += ["", f"A request whose `model` is no agent's name is answered by {first}."]
-    warnings = [*config.warnings, *problems, *unused_overrides(config), *unenforceable_budgets(config)]
-    lines += ["", "warnings:", *(f"  {warning}" for warning in warnings)] if warnings else ["", "warnings: none"]
+        lines += ["", text("default_agent", agent=next(iter(config.agents)))]
+    warnings = [
+        *config.warnings,
+        *problems,
+        *(text("unused_override", file=config.path.name, name=name) for name in config.services.unused()),
+        *unenforceable_budgets(config, language),
+    ]
+    lines += ["", text("warnings" if warnings else "no_warnings"), *(f"  {warning}" for warning in warnings)]
     return Redactor(config.secrets, patterns=False).text("\n".join(lines)) + "\n"
 
 
-def _bounds(config: GatewayConfig) -> Iterator[str]:
-    bounds = ((field.name, getattr(config.limits, field.name)) for field in fields(config.limits))
-    yield "limits of the server: " + _pairs(bounds)
-
-
-def _keys(keys: tuple[ApiKey, ...]) -> Iterator[str]:
+def _keys(keys: tuple[ApiKey, ...], text: Text) -> Iterator[str]:
     if not keys:
-        yield "keys: none; the server only starts on an address of this machine"
+        yield text("no_keys")
         return
-    yield "keys:"
+    yield text("keys")
     for key in keys:
-        bounds = ("requests_per_minute", "tokens_per_minute", "usd_per_day")
-        limits = _pairs((name, getattr(key, name)) for name in bounds)
-        approves = "" if key.may_approve else ", may not approve"
-        yield f"  {key.name}: {', '.join(key.agents) or 'every agent'}, {limits or 'no limits'}{approves}"
+        names = ("requests_per_minute", "tokens_per_minute", "usd_per_day")
+        limits = _pairs((name, getattr(key, name)) for name in names) or text("no_limits")
+        line = text("key", name=key.name, agents=", ".join(key.agents) or text("every_agent"), limits=limits)
+        yield line + ("" if key.may_approve else text("may_not_approve"))
 
 
-def _agent(served: ServedAgent) -> Iterator[str]:
+def _agent(served: ServedAgent, text: Text) -> Iterator[str]:
     agent = served.agent
     spec = agent.spec_for("")
-    yield f"agent {served.name}" + (f": {served.description}" if served.description else "")
-    yield from (f"  {line}" for line in _models(agent, spec.model))
-    language = "that of the task" if agent.language == AUTO else agent.language
-    yield f"  dialect: {spec.dialect}, language: {language}, policy: {spec.policy.profile}"
+    if served.description:
+        yield text("agent_described", name=served.name, description=served.description)
+    else:
+        yield text("agent", name=served.name)
+    yield from _models(agent, spec.model, text)
+    language = text("task_language") if agent.language == AUTO else agent.language
+    yield text("agent_settings", dialect=spec.dialect, language=language, policy=spec.policy.profile)
     limits = _pairs((name, getattr(spec.limits, name)) for name in _LIMITS)
     calls = _pairs((name, getattr(spec, name)) for name in ("model_timeout_s", "max_output_tokens"))
-    yield "  limits: " + ", ".join(part for part in (limits, calls) if part)
+    yield text("agent_limits", limits=", ".join(part for part in (limits, calls) if part))
     if served.reshape is not None:
-        title = (served.reshape.schema or {}).get("title", "its schema") if served.reshape.schema else "any JSON object"
-        yield f"  answers are turned into JSON: {title}"
+        schema = served.reshape.schema
+        title = schema.get("title") or text("its_schema") if schema else text("any_object")
+        yield text("json_answer", schema=title)
     if bind(agent).output_validator is not None:
-        yield "  answers fit a JSON Schema"
+        yield text("schema_answer")
     listed = {card.name for card in listed_cards(agent.toolbox.cards)}
-    own = [tool for tool in agent.toolbox if tool.name not in _ADDED]
-    yield "  tools:" if own else "  tools: none"
-    for tool in own:
-        yield f"    {tool.name} ({_tier(tool)}){_goes_to(tool)}" + (
-            "" if tool.name in listed else ", found by a search"
-        )
+    tools = [tool for tool in agent.toolbox if tool.name not in _ADDED]
+    yield text("tools" if tools else "no_tools")
+    for tool in tools:
+        suffix = "" if tool.name in listed else text("found_by_search")
+        yield f"    {tool.name} ({_tier(tool, text)}){_server(tool, text)}{suffix}"
 
 
-def _models(agent: Agent, spec: str) -> Iterator[str]:
+def _models(agent: Agent, spec: str, text: Text) -> Iterator[str]:
     model: Any = agent.model
     if isinstance(model, FixedUrlModel):
-        yield f"model: {model.model} at {shown_address(model.endpoint.url)}"
+        yield text("model_at", model=model.model, address=shown_address(model.endpoint.url))
         return
     env = os.environ if agent.env is None else agent.env
     for number, model_spec in enumerate(split_specs(spec)):
-        yield ("model: " if number == 0 else "else: ") + model_spec + _address(model_spec, env)
+        name = "fallback" if number else "model"
+        address = _address(model_spec, env)
+        yield text(f"{name}_at", model=model_spec, address=address) if address else text(name, model=model_spec)
 
 
 def _address(spec: str, env: Mapping[str, str]) -> str:
+    """Where calls of a model go; empty where that is not known."""
     kind, _, name = spec.partition(":")
     if not is_provider(spec) or kind not in PROVIDERS:
         return ""
     try:
-        return f" at {shown_address(endpoint(kind, name, env).address)}"
+        return shown_address(endpoint(kind, name, env).address)
     except ConfigError:  # a model that its user made, under the name of a provider
         return ""
 
 
-def _tier(tool: Tool) -> str:
-    asks = ", asks each time" if tool.card.requires_approval else ""
-    return f"{tool.card.tier or 'tier not declared'}{asks}"
+def _tier(tool: Tool, text: Text) -> str:
+    tier = tool.card.tier or text("undeclared_tier")
+    return tier + (text("asks_each_time") if tool.card.requires_approval else "")
 
 
-def _goes_to(tool: Tool) -> str:
+def _server(tool: Tool, text: Text) -> str:
+    """Method and address of a tool from an OpenAPI document; empty for any other."""
     caller = tool.handler
     if not isinstance(caller, OperationCaller):
         return ""
@@ -135,22 +142,16 @@ def _goes_to(tool: Tool) -> str:
     try:
         server = shown_address(server_of(operation, caller.api.source))
     except ToolDefinitionError:
-        return f" {operation.method} {operation.path}, which is on no known server"
+        return " " + text("unknown_server", method=operation.method, path=operation.path)
     return f" {operation.method} {server}{operation.path}"
 
 
-def unused_overrides(config: GatewayConfig) -> Iterator[str]:
-    """The names that are sent elsewhere and stand for nothing, once the tools are loaded."""
-    for name in config.services.unused():
-        yield f"{config.path.name}: {name}: no model and no OpenAPI tool is at this host, so nothing is sent elsewhere."
-
-
-def _problems(config: GatewayConfig) -> Iterator[str]:
+def _problems(config: GatewayConfig, text: Text) -> Iterator[str]:
     for served in config.agents.values():
         for source in sources_in(served.agent.tools):
-            source.untold()  # they are told here, and not in the log too
+            source.untold()  # they are reported here, and not in the log too
             for problem in source.loaded().problems:
-                yield f"agent {served.name}: {problem}"
+                yield text("problem", agent=served.name, problem=problem)
 
 
 def _pairs(pairs: Any) -> str:

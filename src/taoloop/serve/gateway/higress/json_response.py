@@ -17,6 +17,7 @@ from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
 from taoloop.serve.gateway.config.section import ConfigSection
+from taoloop.serve.texts import TEXTS
 from taoloop.tools.openapi.document.document import parse_values
 
 if TYPE_CHECKING:
@@ -45,14 +46,6 @@ def read_schema(section: ConfigSection, name: str) -> dict[str, Any] | None:
         return OutputValidator(value).schema
 
 
-_TASKS = {
-    "en": "Write the answer below as JSON. Keep to what it says: add nothing, and leave out nothing that has a place."
-    "\n\nQuestion: {question}\n\nAnswer: {answer}",
-    "zh": "请把下面的回答写成 JSON。只写其中说到的内容：不添加，也不遗漏有对应字段的内容。"
-    "\n\n问题：{question}\n\n回答：{answer}",
-}
-
-
 async def rewrite_as_json(
     served: ServedAgent, journal: Journal, result: Result, on_event: Listener | None = None
 ) -> Result:
@@ -78,7 +71,7 @@ async def rewrite_as_json(
         journal=journal,
         secrets=served.agent.secrets,
     )
-    task = _TASKS.get(language, _TASKS["en"]).format(question=outer.task, answer=result.answer)
+    task = TEXTS.text(language, "rewrite_as_json", question=outer.task, answer=result.answer)
     labels = outer.started.labels if outer.started is not None else {}
     started = RunStarted(
         task=task,

@@ -95,3 +95,20 @@ default: quiet
         assert line in text, line
     assert "tao-0123456789" not in text
     assert "sk-0123456789abcdef" not in text
+
+
+def test_it_is_chinese_where_that_is_asked_for() -> None:
+    path = CONFIGS / "04_orders_post.yaml"
+    text = config_summary(load_config(path, env={}, resolve={"orders.dns": "127.0.0.1:7"}), "zh")
+    for line in (
+        "04_orders_post.yaml: ai-agent 文件",
+        "监听地址：127.0.0.1:8080",
+        "密钥：无，服务器只能在本机地址上启动",
+        "  模型：demo-chat，地址 https://llm.example.com/v1/chat/completions",
+        "  输出方言：fenced，语言：en，策略模式：supervised",
+        "  限制：max_steps 6, max_tool_calls 5, model_timeout_s 60, max_output_tokens 1200",
+        "    create_refund (destructive，每次都需人工审批) POST http://127.0.0.1:7/v1/refunds",
+        "由 04_orders_post 回答。",
+        "警告：无",
+    ):
+        assert line in text, text
