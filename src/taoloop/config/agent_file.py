@@ -135,12 +135,12 @@ def read_schema(path: Path) -> dict[str, Any]:
 def _agent_in(path: Path) -> Agent:
     """The agent in a file; its tools may be agents of other files, but not of one that is being read."""
     real = path.resolve()
-    around = _reading.get()
-    if real in around:
+    outer = _reading.get()
+    if real in outer:
         raise ConfigError(  # it gets its place from the file that names the agent
             f"The agent {path.name} would be a tool of itself.", hint="Take it out of the tools of an inner agent."
         )
-    token = _reading.set((*around, real))
+    token = _reading.set((*outer, real))
     try:
         return _agent_of(read_document(path))
     finally:
@@ -148,47 +148,47 @@ def _agent_in(path: Path) -> Agent:
 
 
 def _agent_at(source: str) -> Agent:
-    found = load_attribute(source, Path.cwd())
-    if callable(found) and not isinstance(found, Agent | Tool | type):
+    loaded = load_attribute(source, Path.cwd())
+    if callable(loaded) and not isinstance(loaded, Agent | Tool | type):
         with error_context(source):
-            found = found()
-    if not isinstance(found, Agent):
+            loaded = loaded()
+    if not isinstance(loaded, Agent):
         raise AgentFileError(
-            f"it is of the type {type(found).__name__!r}, not an Agent.",
+            f"it is of the type {type(loaded).__name__!r}, not an Agent.",
             path=source,
             hint="Name an Agent, or a function without arguments that returns one.",
         )
-    return found
+    return loaded
 
 
 def _agent_of(document: ConfigDocument) -> Agent:
-    given: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, value in document.data.items():
-        place = (name,)
+        field_path = (name,)
         if name not in FIELDS:
-            raise document.unknown(place, tuple(FIELDS))
+            raise document.unknown(field_path, tuple(FIELDS))
         if value is None and name in _OPTIONAL:
             continue
-        expect_type(document, place, value, FIELDS[name])
-        given[_FIELD_OF.get(name, name)] = _READERS.get(name, _as_it_is)(document, value)
+        expect_type(document, field_path, value, FIELDS[name])
+        settings[_FIELD_OF.get(name, name)] = _READERS.get(name, _as_it_is)(document, value)
     if "db" in document.data and "journal" in document.data:
         raise document.error(("db",), "`journal` stands here too and means the same.", hint="Remove one of the two.")
     with error_location(document, ("context_tokens",)):  # which must have room for a reply
-        AgentSpec(**{name: given[name] for name in ("max_output_tokens", "context_tokens") if name in given})
-    if "max_steps" in given:
-        given["limits"] = _with_max_steps(document, given.pop("max_steps"), given.get("limits", Limits()))
-    sources = sources_in(given.get("tools", ()))
-    given["secrets"] = {name: value for source in sources for name, value in source.secrets.items()}
-    return Agent(**{"name": document.path.stem, **given})
+        AgentSpec(**{name: settings[name] for name in ("max_output_tokens", "context_tokens") if name in settings})
+    if "max_steps" in settings:
+        settings["limits"] = _with_max_steps(document, settings.pop("max_steps"), settings.get("limits", Limits()))
+    sources = sources_in(settings.get("tools", ()))
+    settings["secrets"] = {name: value for source in sources for name, value in source.secrets.items()}
+    return Agent(**{"name": document.path.stem, **settings})
 
 
 def _with_max_steps(document: ConfigDocument, max_steps: int, limits: Limits) -> Limits:
-    place = ("max_steps",)
+    field_path = ("max_steps",)
     if "max_steps" in (document.data.get("limits") or {}):
         raise document.error(
-            place, "`limits.max_steps` stands here too and means the same.", hint="Remove one of the two."
+            field_path, "`limits.max_steps` stands here too and means the same.", hint="Remove one of the two."
         )
-    with error_location(document, place):
+    with error_location(document, field_path):
         return replace(limits, max_steps=max_steps)
 
 
@@ -207,64 +207,66 @@ def _memory(document: ConfigDocument, value: str) -> Path:
     return path
 
 
-def _model(document: ConfigDocument, given: str) -> str:
-    return join_specs(*(_model_at(document, ("model",), spec) for spec in split_specs(given)))
+def _model(document: ConfigDocument, spec: str) -> str:
+    return join_specs(*(_model_at(document, ("model",), single) for single in split_specs(spec)))
 
 
-def _fallback(document: ConfigDocument, given: str | list[Any]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        return tuple(_model_at(document, ("fallback",), spec) for spec in split_specs(given))
-    for index, entry in enumerate(given):
+def _fallback(document: ConfigDocument, specs: str | list[Any]) -> tuple[str, ...]:
+    if isinstance(specs, str):
+        return tuple(_model_at(document, ("fallback",), spec) for spec in split_specs(specs))
+    for index, entry in enumerate(specs):
         expect_type(document, ("fallback", index), entry, TEXT)
-    return tuple(_model_at(document, ("fallback", index), spec) for index, spec in enumerate(given))
+    return tuple(_model_at(document, ("fallback", index), spec) for index, spec in enumerate(specs))
 
 
-def _model_at(document: ConfigDocument, place: FieldPath, spec: str) -> str:
+def _model_at(document: ConfigDocument, field_path: FieldPath, spec: str) -> str:
     kind, _, rest = spec.partition(":")
     if kind not in model_kinds():
-        raise document.error(place, f"There is no model called {spec!r}.", hint=f"Known: {', '.join(model_kinds())}.")
+        raise document.error(
+            field_path, f"There is no model called {spec!r}.", hint=f"Known: {', '.join(model_kinds())}."
+        )
     return f"{kind}:{_path(document, rest)}" if rest and kind in _FILE_MODELS else spec
 
 
 def _settings(name: str, kind: type[Retry] | type[Rate]) -> Callable[[ConfigDocument, Any], Any]:
     known = tuple(field.name for field in fields(kind))
 
-    def read(document: ConfigDocument, given: dict[str, Any]) -> Retry | Rate:
-        for key, value in given.items():
+    def read_field(document: ConfigDocument, settings: dict[str, Any]) -> Retry | Rate:
+        for key, value in settings.items():
             if key not in known:
                 raise document.unknown((name, key), known)
             with error_location(document, (name, key)):
                 kind(**{key: value})
-        return kind(**given)
+        return kind(**settings)
 
-    return read
+    return read_field
 
 
 def _judged(name: str) -> Callable[[ConfigDocument, Any], Any]:
     """A field that the spec itself judges: told here with its line, and for an inner agent before any run."""
 
-    def read(document: ConfigDocument, value: Any) -> Any:
+    def read_field(document: ConfigDocument, value: Any) -> Any:
         with error_location(document, (name,)):
             AgentSpec(**{name: value})
         return value
 
-    return read
+    return read_field
 
 
-def _named(field: str, get: Callable[[str], object]) -> Callable[[ConfigDocument, Any], Any]:
-    def read(document: ConfigDocument, value: str) -> str:
+def _named_field(field: str, get: Callable[[str], object]) -> Callable[[ConfigDocument, Any], Any]:
+    def read_field(document: ConfigDocument, value: str) -> str:
         with error_location(document, (field,)):
             get(value)
         return value
 
-    return read
+    return read_field
 
 
 def _tiers(document: ConfigDocument, tiers: list[Any]) -> tuple[Any, ...]:
     for index, tier in enumerate(tiers):
         if tier not in TIERS:
-            place = ("approved_tiers", index)
-            raise document.error(place, f"one of {', '.join(TIERS)} is expected, not {tier!r}.")
+            field_path = ("approved_tiers", index)
+            raise document.error(field_path, f"one of {', '.join(TIERS)} is expected, not {tier!r}.")
     return tuple(tiers)
 
 
@@ -275,31 +277,31 @@ def _language(document: ConfigDocument, value: str) -> str:
     return value
 
 
-def _limits(document: ConfigDocument, given: dict[str, Any]) -> Limits:
+def _limits(document: ConfigDocument, settings: dict[str, Any]) -> Limits:
     known = tuple(field.name for field in fields(Limits))
-    for name, value in given.items():
-        place = ("limits", name)
+    for name, value in settings.items():
+        field_path = ("limits", name)
         if name not in known:
-            raise document.unknown(place, known)
+            raise document.unknown(field_path, known)
         if value is not None:
-            expect_type(document, place, value, NUMBER if name in _FRACTIONS else COUNT)
-            with error_location(document, place):
+            expect_type(document, field_path, value, NUMBER if name in _FRACTIONS else COUNT)
+            with error_location(document, field_path):
                 Limits(**{name: value})
-    return Limits(**given)
+    return Limits(**settings)
 
 
-def _tools(document: ConfigDocument, given: list[Any]) -> tuple[Any, ...]:
-    for index, entry in enumerate(given):
-        if isinstance(entry, str) and entry in given[:index]:
-            place = ("tools", index)
-            raise document.error(place, f"{entry!r} stands here a second time.", hint="Remove one of the two.")
-    return tuple(entry.item for entry in ToolReader(document).entries(("tools",), given))
+def _tools(document: ConfigDocument, entries: list[Any]) -> tuple[Any, ...]:
+    for index, entry in enumerate(entries):
+        if isinstance(entry, str) and entry in entries[:index]:
+            field_path = ("tools", index)
+            raise document.error(field_path, f"{entry!r} stands here a second time.", hint="Remove one of the two.")
+    return tuple(entry.item for entry in ToolReader(document).entries(("tools",), entries))
 
 
-def _output_schema(document: ConfigDocument, given: dict[str, Any] | str) -> dict[str, Any]:
+def _output_schema(document: ConfigDocument, value: dict[str, Any] | str) -> dict[str, Any]:
     """A JSON Schema in the file itself or in one of its own."""
     with error_location(document, ("output_schema",)):
-        return read_schema(_path(document, given)) if isinstance(given, str) else OutputValidator(given).schema
+        return read_schema(_path(document, value)) if isinstance(value, str) else OutputValidator(value).schema
 
 
 def _policy(document: ConfigDocument, value: Any) -> Policy:
@@ -314,8 +316,8 @@ _READERS: dict[str, Callable[[ConfigDocument, Any], Any]] = {
     "fallback": _fallback,
     "retry": _settings("retry", Retry),
     "rate": _settings("rate", Rate),
-    "dialect": _named("dialect", get_dialect),
-    "strategy": _named("strategy", get_strategy),
+    "dialect": _named_field("dialect", get_dialect),
+    "strategy": _named_field("strategy", get_strategy),
     "language": _language,
     "limits": _limits,
     **{name: _judged(name) for name in _JUDGED},

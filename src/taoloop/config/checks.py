@@ -22,7 +22,7 @@ LIST: Kind = ((list,), "a list")
 MAPPING: Kind = ((dict,), "a mapping")
 
 
-def expect_type(document: ConfigDocument, place: FieldPath, value: Any, kind: Kind) -> None:
+def expect_type(document: ConfigDocument, field_path: FieldPath, value: Any, kind: Kind) -> None:
     """Refuse a value of another kind.
 
     Raises:
@@ -32,7 +32,7 @@ def expect_type(document: ConfigDocument, place: FieldPath, value: Any, kind: Ki
     is_blank = kind is PATH and isinstance(value, str) and not value.strip()
     if isinstance(value, types) and not (isinstance(value, bool) and bool not in types) and not is_blank:
         return
-    raise document.error(place, f"{expected} is expected, not {describe_value(value)}.")
+    raise document.error(field_path, f"{expected} is expected, not {describe_value(value)}.")
 
 
 def describe_value(value: Any) -> str:
@@ -44,13 +44,13 @@ def describe_value(value: Any) -> str:
 
 
 @contextmanager
-def error_location(document: ConfigDocument, place: FieldPath) -> Iterator[None]:
+def error_location(document: ConfigDocument, field_path: FieldPath) -> Iterator[None]:
     """Give an error that knows no place the line of `place`."""
     try:
         yield
     except AgentFileError as error:
         if error.path == str(document.path):
             raise
-        raise document.error(place, str(error.args[0])) from error
+        raise document.error(field_path, str(error.args[0])) from error
     except ConfigError as error:
-        raise document.error(place, error.message, hint=error.hint) from error
+        raise document.error(field_path, error.message, hint=error.hint) from error

@@ -20,7 +20,7 @@ _MAX_BYTES = 1024 * 1024
 Stamp = tuple[int, int] | None
 """When a file was last changed, and its size; None where there is none."""
 
-_read: ContextVar[dict[Path, Stamp] | None] = ContextVar("_read", default=None)
+_tracked: ContextVar[dict[Path, Stamp] | None] = ContextVar("_read", default=None)
 
 
 def file_stamp(path: Path) -> Stamp:
@@ -35,14 +35,14 @@ def file_stamp(path: Path) -> Stamp:
 @contextmanager
 def track_files() -> Iterator[dict[Path, Stamp]]:
     """The files that are read as documents meanwhile, as they were before; those that cannot be read among them."""
-    around, found = _read.get(), dict[Path, Stamp]()
-    token = _read.set(found)
+    outer, tracked = _tracked.get(), dict[Path, Stamp]()
+    token = _tracked.set(tracked)
     try:
-        yield found
+        yield tracked
     finally:
-        _read.reset(token)
-        if around is not None:
-            around.update(found)
+        _tracked.reset(token)
+        if outer is not None:
+            outer.update(tracked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +57,36 @@ class ConfigDocument:
     lines: dict[FieldPath, int] = field(repr=False)
     base: FieldPath = ()
 
-    def under(self, place: FieldPath) -> ConfigDocument:
+    def under(self, field_path: FieldPath) -> ConfigDocument:
         """The mapping at `place` as a document of its own."""
         data: Any = self.data
-        for part in place:
+        for part in field_path:
             data = data[part]
-        size = len(place)
-        lines = {inner[size:]: line for inner, line in self.lines.items() if inner[:size] == place}
-        return ConfigDocument(self.path, data, lines, (*self.base, *place))
+        size = len(field_path)
+        lines = {inner[size:]: line for inner, line in self.lines.items() if inner[:size] == field_path}
+        return ConfigDocument(self.path, data, lines, (*self.base, *field_path))
 
-    def error(self, place: FieldPath, message: str, *, hint: str = "") -> AgentFileError:
+    def error(self, field_path: FieldPath, message: str, *, hint: str = "") -> AgentFileError:
         """An error that names the file, the line and the field at `place`."""
-        return self.location(place).error(message, hint=hint)
+        return self.location(field_path).error(message, hint=hint)
 
-    def location(self, place: FieldPath) -> SourceLocation:
+    def location(self, field_path: FieldPath) -> SourceLocation:
         """The file, the field at `place`, and the line of that field or of the nearest one around it."""
-        near = place
+        near = field_path
         while near not in self.lines and near:
             near = near[:-1]
-        return SourceLocation(path=self.path, line=self.lines.get(near, 0), field=self.name_of(place))
+        return SourceLocation(path=self.path, line=self.lines.get(near, 0), field=self.name_of(field_path))
 
-    def name_of(self, place: FieldPath) -> str:
+    def name_of(self, field_path: FieldPath) -> str:
         """A place as it is written in messages."""
-        return field_name((*self.base, *place))
+        return field_name((*self.base, *field_path))
 
-    def unknown(self, place: FieldPath, known: tuple[str, ...]) -> AgentFileError:
+    def unknown(self, field_path: FieldPath, known: tuple[str, ...]) -> AgentFileError:
         """The error for a key that nothing reads."""
-        near = suggest_names(str(place[-1]), known, at_most=1)
+        near = suggest_names(str(field_path[-1]), known, at_most=1)
         listed = f"Known: {', '.join(known)}."
         hint = f"Did you mean {near[0]!r}? {listed}" if near else listed
-        return self.error(place, "there is no such field.", hint=hint)
+        return self.error(field_path, "there is no such field.", hint=hint)
 
 
 def kind_name(value: object) -> str:
@@ -108,10 +108,10 @@ def kind_name(value: object) -> str:
             return f"a {type(value).__name__}"
 
 
-def field_name(place: FieldPath) -> str:
+def field_name(field_path: FieldPath) -> str:
     """`tools[2].card` for `("tools", 2, "card")`."""
     text = ""
-    for part in place:
+    for part in field_path:
         name = part if isinstance(part, int) or part.isprintable() else repr(part)[1:-1]
         text += f"[{part}]" if isinstance(part, int) else f".{name}" if text else str(name)
     return text
@@ -123,7 +123,7 @@ def read_document(path: Path, what: str = "an agent file", begins: str = "tools:
     Raises:
         AgentFileError: it is missing, cannot be read, is not YAML or JSON, has a key twice, or is no mapping.
     """
-    if (noted := _read.get()) is not None:
+    if (noted := _tracked.get()) is not None:
         noted.setdefault(path, file_stamp(path))
     text = _text(path, what)
     is_json = path.suffix.lower() == ".json"
@@ -137,9 +137,9 @@ def read_document(path: Path, what: str = "an agent file", begins: str = "tools:
     if not is_json:
         data = document.value
     if not isinstance(data, dict):
-        found = "empty" if data is None else kind_name(data)
+        what_it_is = "empty" if data is None else kind_name(data)
         raise AgentFileError(
-            f"{what} is a mapping of fields, but this is {found}.",
+            f"{what} is a mapping of fields, but this is {what_it_is}.",
             path=str(path),
             line=document.lines[()],
             hint=f"Begin with, for example, `{begins}`.",

@@ -24,8 +24,8 @@ class EnvValues:
         self._document, self._env = document, env
         self.secrets: dict[str, str] = {}
 
-    def text(self, place: FieldPath, given: str, *, is_plain: bool = False) -> str:
-        """`given` with its references filled in. `is_plain`: nothing that stands here is a secret, such as a path.
+    def text(self, field_path: FieldPath, value: str, *, is_plain: bool = False) -> str:
+        """`value` with its references filled in. `is_plain`: nothing that stands here is a secret, such as a path.
 
         Everything else that comes from a variable counts as one, but for the path of something that is there, and an
         address without credentials.
@@ -34,14 +34,14 @@ class EnvValues:
             AgentFileError: a variable is missing, or a reference is malformed; names it and the line.
         """
 
-        def value(found: re.Match[str]) -> str:
-            if found["inner"] is None:
+        def replacement(match: re.Match[str]) -> str:
+            if match["inner"] is None:
                 return "${"
-            name, has_default, default = found["inner"].partition(":-")
-            if not found["end"] or not _NAME.fullmatch(name):
+            name, has_default, default = match["inner"].partition(":-")
+            if not match["end"] or not _NAME.fullmatch(name):
                 raise self._document.error(
-                    place,
-                    f"{found[0][:60]!r} is not of the form ${{NAME}} or ${{NAME:-default}}.",
+                    field_path,
+                    f"{match[0][:60]!r} is not of the form ${{NAME}} or ${{NAME:-default}}.",
                     hint="Write $${ for the two signs themselves.",
                 )
             known = self._env.get(name, "")
@@ -53,12 +53,12 @@ class EnvValues:
                 return default
             state = "is empty" if name in self._env else "is not set"
             raise self._document.error(
-                place,
+                field_path,
                 f"the environment variable {name} {state}.",
                 hint=f"Set it (for `tao` also in a file .env), or write ${{{name}:-default}}.",
             )
 
-        return _REFERENCE.sub(value, given)
+        return _REFERENCE.sub(replacement, value)
 
 
 def _is_plain(value: str) -> bool:

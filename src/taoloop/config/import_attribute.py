@@ -25,18 +25,18 @@ def load_attribute(source: str, folder: Path) -> Any:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     with error_context(source):
-        found: Any = importlib.import_module(module_name)
+        target: Any = importlib.import_module(module_name)
     for part in attribute.split("."):
         try:
-            found = getattr(found, part)
+            target = getattr(target, part)
         except AttributeError as error:
-            names = ", ".join(name for name in vars(found) if not name.startswith("_"))[:200]
+            names = ", ".join(name for name in vars(target) if not name.startswith("_"))[:200]
             raise AgentFileError(
                 f"the module {module_name!r} has no attribute {attribute!r}.",
                 path=getattr(sys.modules[module_name], "__file__", None) or source,
                 hint=f"It has: {names}." if names else "",
             ) from error
-    return found
+    return target
 
 
 def _instead(source: str) -> str:
@@ -70,8 +70,8 @@ def error_context(source: str) -> Iterator[None]:
 
 def _raised(source: str, error: BaseException) -> AgentFileError:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
-    inside = [f for f in frames if f.filename != __file__ and not f.filename.endswith("importlib/__init__.py")]
-    path, line = (inside[-1].filename, inside[-1].lineno or 0) if inside else (source, 0)
+    inner_frames = [f for f in frames if f.filename != __file__ and not f.filename.endswith("importlib/__init__.py")]
+    path, line = (inner_frames[-1].filename, inner_frames[-1].lineno or 0) if inner_frames else (source, 0)
     if isinstance(error, SyntaxError) and error.filename:
         path, line = error.filename, error.lineno or 0
     text = str(error.msg if isinstance(error, SyntaxError) else error)[:300]

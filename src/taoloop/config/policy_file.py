@@ -11,8 +11,8 @@ from taoloop.core.policy import PROFILES, Policy, Rule
 from taoloop.errors import PolicyError
 from taoloop.tools.yaml12 import FieldPath
 
-_POLICY = tuple(one.name for one in fields(Policy))
-_RULE = tuple(one.name for one in fields(Rule))
+_POLICY = tuple(field.name for field in fields(Policy))
+_RULE = tuple(field.name for field in fields(Rule))
 _EXAMPLE = "profile: supervised"
 
 
@@ -26,7 +26,7 @@ def load_policy(path: Path) -> Policy:
     return policy_in(document, (), document.data)
 
 
-def policy_in(document: ConfigDocument, place: FieldPath, value: Any) -> Policy:
+def policy_in(document: ConfigDocument, field_path: FieldPath, value: Any) -> Policy:
     """The policy at one place of a document: a mapping of its fields, or the name of a profile.
 
     Raises:
@@ -36,17 +36,17 @@ def policy_in(document: ConfigDocument, place: FieldPath, value: Any) -> Policy:
         value = {"profile": value}
     if not isinstance(value, dict):
         raise document.error(
-            place, f"a policy is a mapping or the name of a profile, not {kind_name(value)}.", hint=_profiles()
+            field_path, f"a policy is a mapping or the name of a profile, not {kind_name(value)}.", hint=_profiles()
         )
-    given: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, part in value.items():
         if name not in _POLICY:
-            raise document.unknown((*place, name), _POLICY)
-        given[name] = _field(document, (*place, name), name, part)
+            raise document.unknown((*field_path, name), _POLICY)
+        settings[name] = _field(document, (*field_path, name), name, part)
     try:
-        return Policy(**given)
+        return Policy(**settings)
     except PolicyError as error:
-        raise document.error(_place_of(place, given, error), error.message, hint=error.hint) from error
+        raise document.error(_place_of(field_path, settings, error), error.message, hint=error.hint) from error
 
 
 def _hidden(rules: tuple[Rule, ...]) -> int | None:
@@ -59,47 +59,49 @@ def _hidden(rules: tuple[Rule, ...]) -> int | None:
     return None
 
 
-def _field(document: ConfigDocument, place: FieldPath, name: str, value: Any) -> Any:
+def _field(document: ConfigDocument, field_path: FieldPath, name: str, value: Any) -> Any:
     if name == "rules":
         if not isinstance(value, list):
-            raise document.error(place, f"a list of rules is expected, not {kind_name(value)}.")
-        return tuple(_rule(document, (*place, number), rule) for number, rule in enumerate(value))
+            raise document.error(field_path, f"a list of rules is expected, not {kind_name(value)}.")
+        return tuple(_rule(document, (*field_path, number), rule) for number, rule in enumerate(value))
     if name == "trusted_fields" and not isinstance(value, dict):
-        raise document.error(place, f"a mapping from tools to fields is expected, not {kind_name(value)}.")
+        raise document.error(field_path, f"a mapping from tools to fields is expected, not {kind_name(value)}.")
     if name in ("trusted_tools", "allowed_hosts"):
         if not isinstance(value, list):
-            raise document.error(place, f"a list of patterns is expected, not {kind_name(value)}.")
+            raise document.error(field_path, f"a list of patterns is expected, not {kind_name(value)}.")
         return tuple(value)
     return value
 
 
-def _rule(document: ConfigDocument, place: FieldPath, value: Any) -> Rule:
+def _rule(document: ConfigDocument, field_path: FieldPath, value: Any) -> Rule:
     if not isinstance(value, dict):
-        raise document.error(place, f"a rule is a mapping, not {kind_name(value)}.", hint="Begin with `verdict: deny`.")
+        raise document.error(
+            field_path, f"a rule is a mapping, not {kind_name(value)}.", hint="Begin with `verdict: deny`."
+        )
     for name in value:
         if name not in _RULE:
-            raise document.unknown((*place, name), _RULE)
+            raise document.unknown((*field_path, name), _RULE)
     if "verdict" not in value:
-        raise document.error(place, "the rule says no verdict.", hint="Add `verdict: allow`, `ask` or `deny`.")
+        raise document.error(field_path, "the rule says no verdict.", hint="Add `verdict: allow`, `ask` or `deny`.")
     try:
         return Rule(**value)
     except PolicyError as error:
-        named = next((name for name in value if f" has {name}" in error.message), None)
+        field_name = next((name for name in value if f" has {name}" in error.message), None)
         inner = (
-            next((part for part in value["args"] if f" has {named}.{part} " in error.message), None)
-            if (named == "args" and isinstance(value["args"], dict))
+            next((part for part in value["args"] if f" has {field_name}.{part} " in error.message), None)
+            if (field_name == "args" and isinstance(value["args"], dict))
             else None
         )
-        where = (*place, *(part for part in (named, inner) if part is not None))
+        where = (*field_path, *(part for part in (field_name, inner) if part is not None))
         raise document.error(where, error.message, hint=error.hint) from error
 
 
-def _place_of(place: FieldPath, given: dict[str, Any], error: PolicyError) -> FieldPath:
-    named = next((name for name in given if f" {name} = " in error.message), None)
-    if named is not None:
-        return (*place, named)
-    number = _hidden(given.get("rules", ()))
-    return place if number is None else (*place, "rules", number)
+def _place_of(field_path: FieldPath, settings: dict[str, Any], error: PolicyError) -> FieldPath:
+    field_name = next((name for name in settings if f" {name} = " in error.message), None)
+    if field_name is not None:
+        return (*field_path, field_name)
+    number = _hidden(settings.get("rules", ()))
+    return field_path if number is None else (*field_path, "rules", number)
 
 
 def _profiles() -> str:

@@ -44,41 +44,41 @@ class SettingsLoader:
         self, document: ConfigDocument, env: EnvValues, *, plain: Sequence[type] = (), presets: Sequence[Any] = ()
     ) -> None:
         self.document, self.env = document, env
-        self._plain, self._presets = tuple(plain), {type(one): one for one in presets}
+        self._plain, self._presets = tuple(plain), {type(preset): preset for preset in presets}
 
-    def filled(self, kind: type[T], place: FieldPath, given: Any, *, paths: Sequence[str] = ()) -> T:
+    def filled(self, kind: type[T], field_path: FieldPath, mapping: Any, *, paths: Sequence[str] = ()) -> T:
         """An instance of a settings class. `paths` are fields annotated as texts that may be paths beside the file.
 
         Raises:
             AgentFileError: a field is unknown, missing, or of the wrong kind, or the class refuses it.
         """
-        if not isinstance(given, dict):
-            raise self._wrong(place, "a mapping", given)
+        if not isinstance(mapping, dict):
+            raise self._wrong(field_path, "a mapping", mapping)
         hints = fields_of(kind)
         values: dict[str, Any] = {}
         is_plain = kind in self._plain
-        for name, value in given.items():
+        for name, value in mapping.items():
             if name not in hints:
-                raise self.document.unknown((*place, str(name)), tuple(hints))
-            inner = (*place, name)
+                raise self.document.unknown((*field_path, str(name)), tuple(hints))
+            inner = (*field_path, name)
             values[name] = self._value(hints[name], inner, value, is_plain=is_plain)
             if name in paths and isinstance(values[name], str):
                 values[name] = self._path_in(values[name])
         for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # a settings class is a dataclass
             if field.name in hints and field.name not in values:
-                self._preset(values, field, hints[field.name], place)
+                self._preset(values, field, hints[field.name], field_path)
         try:
             return kind(**values)
         except AgentFileError:
             raise
         except ConfigError as error:
-            named = next((word for word in _WORD.findall(error.message) if word in hints), None)
-            where = (*place, named) if named is not None and named in given else place
+            field_name = next((word for word in _WORD.findall(error.message) if word in hints), None)
+            where = (*field_path, field_name) if field_name is not None and field_name in mapping else field_path
             clean = Redactor(self.env.secrets, patterns=False).text
             message = clean(error.message).removeprefix(f"{where[-1]}: ")  # the place says it already
             raise self.document.error(where, message, hint=clean(error.hint)) from None
 
-    def _preset(self, values: dict[str, Any], field: dataclasses.Field[Any], hint: Any, place: FieldPath) -> None:
+    def _preset(self, values: dict[str, Any], field: dataclasses.Field[Any], hint: Any, field_path: FieldPath) -> None:
         """A field that is not given: what the file says for all of its kind, else the default of the class."""
         arms = _arms(hint)
         for kind, preset in self._presets.items():
@@ -86,20 +86,20 @@ class SettingsLoader:
                 values[field.name] = preset
                 return
         if is_needed(field):
-            raise self.document.error(place, f"the field `{field.name}` is missing.")
+            raise self.document.error(field_path, f"the field `{field.name}` is missing.")
 
     def _path_in(self, text: str) -> str:
         """A path beside the file, also in the address of an SQLite file; other addresses, and documents, stay."""
-        if found := _SQLITE.fullmatch(text):
-            return found["scheme"] + (self.document.path.parent / Path(found["path"])).absolute().as_posix()
+        if match := _SQLITE.fullmatch(text):
+            return match["scheme"] + (self.document.path.parent / Path(match["path"])).absolute().as_posix()
         if not text.strip() or "://" in text or "\n" in text or text.lstrip().startswith(("{", "[")):
             return text
         return str(self.document.path.parent / Path(text).expanduser())
 
-    def _value(self, hint: Any, place: FieldPath, value: Any, *, is_plain: bool) -> Any:
-        arms, given = _arms(hint), value
+    def _value(self, hint: Any, field_path: FieldPath, value: Any, *, is_plain: bool) -> Any:
+        arms, raw_value = _arms(hint), value
         if isinstance(value, str) and has_reference(value):
-            text = self.env.text(place, value, is_plain=is_plain or Path in arms)
+            text = self.env.text(field_path, value, is_plain=is_plain or Path in arms)
             value = text if str in arms or Path in arms or _literals(arms) else _scalar(text, arms)
         if value is None and type(None) in arms:
             return None
@@ -107,18 +107,20 @@ class SettingsLoader:
             arms = (str,) if str in arms and "://" in value else (Path,)
         fitting = next((arm for arm in arms if _accepts(arm, value)), None)
         if fitting is None:
-            raise self._wrong(place, describe_type(hint), given)  # as the file has it: the value may be a secret
-        return self._as(fitting, place, value, is_plain=is_plain)
+            raise self._wrong(
+                field_path, describe_type(hint), raw_value
+            )  # as the file has it: the value may be a secret
+        return self._as(fitting, field_path, value, is_plain=is_plain)
 
-    def _as(self, hint: Any, place: FieldPath, value: Any, *, is_plain: bool) -> Any:
+    def _as(self, hint: Any, field_path: FieldPath, value: Any, *, is_plain: bool) -> Any:
         """A value of the right kind as this one type."""
         origin, args = typing.get_origin(hint), typing.get_args(hint)
         if is_plugin_type(hint):
             try:
                 return load_attribute(value, self.document.path.parent)
             except ConfigError as error:
-                self.broken = (place, error)
-                with error_location(self.document, place):
+                self.broken = (field_path, error)
+                with error_location(self.document, field_path):
                     raise
         if hint is Path:
             return self.document.path.parent / Path(value).expanduser()
@@ -126,47 +128,47 @@ class SettingsLoader:
             return float(value)
         if dataclasses.is_dataclass(hint) and isinstance(hint, type):
             preset = self._presets.get(hint)
-            return self.filled(hint, place, value) if preset is None else self._over(preset, place, value)
+            return self.filled(hint, field_path, value) if preset is None else self._over(preset, field_path, value)
         if origin in _LISTS or hint in _LISTS:
             inner = args[0] if args else Any
-            items = [self._value(inner, (*place, n), one, is_plain=is_plain) for n, one in enumerate(value)]
+            items = [self._value(inner, (*field_path, n), item, is_plain=is_plain) for n, item in enumerate(value)]
             return origin(items) if origin in (list, set, frozenset) else tuple(items)
         if isinstance(value, dict):
             key_kind, inner = args or (str, Any)
             return {
-                self._key(key_kind, (*place, str(key)), key): self._value(
-                    inner, (*place, str(key)), one, is_plain=is_plain
+                self._key(key_kind, (*field_path, str(key)), key): self._value(
+                    inner, (*field_path, str(key)), item, is_plain=is_plain
                 )
-                for key, one in value.items()
+                for key, item in value.items()
             }
         if isinstance(value, list):  # of a field that takes anything
-            return [self._value(Any, (*place, n), one, is_plain=is_plain) for n, one in enumerate(value)]
+            return [self._value(Any, (*field_path, n), item, is_plain=is_plain) for n, item in enumerate(value)]
         return value
 
-    def _over(self, preset: Any, place: FieldPath, value: Any) -> Any:
+    def _over(self, preset: Any, field_path: FieldPath, value: Any) -> Any:
         """What stands here in place of the settings for all; lists of what is denied add up."""
-        return apply_defaults(preset, self.filled(type(preset), place, value), value)
+        return apply_defaults(preset, self.filled(type(preset), field_path, value), value)
 
-    def _key(self, kind: Any, place: FieldPath, key: Any) -> str:
+    def _key(self, kind: Any, field_path: FieldPath, key: Any) -> str:
         if kind not in (str, Any):
-            self._value(kind, place, key, is_plain=True)
+            self._value(kind, field_path, key, is_plain=True)
         return str(key)
 
-    def _wrong(self, place: FieldPath, what: str, value: Any) -> AgentFileError:
+    def _wrong(self, field_path: FieldPath, what: str, value: Any) -> AgentFileError:
         hint = ""
         if what.startswith("a text") and isinstance(value, int | float | bool):
             hint = "Put it in quotes."
         elif what.endswith("a list") and isinstance(value, str):
             hint = "Put it in brackets."
-        return self.document.error(place, f"{what} is expected, not {describe_value(value)}.", hint=hint)
+        return self.document.error(field_path, f"{what} is expected, not {describe_value(value)}.", hint=hint)
 
 
-def apply_defaults(preset: Any, own: T, given: Collection[str]) -> T:
+def apply_defaults(preset: Any, own: T, names: Collection[str]) -> T:
     """`own` settings, of which `given` names the fields that stand in a file, with what holds for all in the others."""
     known = {field.name for field in dataclasses.fields(own)}  # type: ignore[arg-type]  # a settings class
     common = {field.name: getattr(preset, field.name) for field in dataclasses.fields(preset) if field.name in known}
-    changes = {name: value for name, value in common.items() if name not in given}
-    if "deny" in given and "deny" in common:
+    changes = {name: value for name, value in common.items() if name not in names}
+    if "deny" in names and "deny" in common:
         changes["deny"] = tuple(dict.fromkeys((*common["deny"], *getattr(own, "deny"))))  # noqa: B009  # T is any class
     return dataclasses.replace(own, **changes)  # type: ignore[type-var]  # a settings class
 
@@ -175,7 +177,7 @@ def fields_of(kind: type) -> dict[str, Any]:
     """The fields of a settings class that a file can give, with their types; functions and the like are none."""
     hints = typing.get_type_hints(kind)
     fields = dataclasses.fields(kind)
-    return {one.name: hints[one.name] for one in fields if one.init and _is_data(hints[one.name])}
+    return {field.name: hints[field.name] for field in fields if field.init and _is_data(hints[field.name])}
 
 
 def is_needed(field: dataclasses.Field[Any]) -> bool:
@@ -193,10 +195,10 @@ def describe_type(hint: Any) -> str:
     literals = _literals(_arms(hint))
     if literals:
         return f"one of {', '.join(map(str, literals))}"
-    return " or ".join(dict.fromkeys(_named(arm) for arm in _arms(hint) if arm is not type(None)))
+    return " or ".join(dict.fromkeys(_describe_arm(arm) for arm in _arms(hint) if arm is not type(None)))
 
 
-def _named(arm: Any) -> str:
+def _describe_arm(arm: Any) -> str:
     if arm in _SCALARS:
         return _SCALARS[arm]
     if _is_list(arm):

@@ -56,8 +56,8 @@ class SourceKind:
 
     def settings_class(self) -> type[Any]:
         """The class of the settings."""
-        found: type[Any] = getattr(importlib.import_module(self.module), self.settings)
-        return found
+        settings_class: type[Any] = getattr(importlib.import_module(self.module), self.settings)
+        return settings_class
 
     def load(self, settings: Any) -> LoadResult:
         """Load the tools of one source."""
@@ -110,13 +110,13 @@ class ToolEntry:
     """One entry of a list of tools: where it stands, and the tool, the name of a built-in one, or the source."""
 
     document: ConfigDocument
-    place: FieldPath
+    field_path: FieldPath
     item: Tool | str | ToolSource
 
     @property
     def where(self) -> str:
         """The file and the line."""
-        return f"{self.document.path.name}:{self.document.lines.get(self.place, 0)}"
+        return f"{self.document.path.name}:{self.document.lines.get(self.field_path, 0)}"
 
 
 class ToolReader:
@@ -132,181 +132,185 @@ class ToolReader:
         self.document, self._egress, self._spares_others = document, egress, spares_others
         self._builtin = tuple(builtin_tools(None))
 
-    def entries(self, place: FieldPath, given: Any) -> tuple[ToolEntry, ...]:
+    def entries(self, field_path: FieldPath, value: Any) -> tuple[ToolEntry, ...]:
         """Every entry, checked, nothing loaded yet but code.
 
         Raises:
             AgentFileError: an entry is none; names the file, the line and the field.
         """
-        expect_type(self.document, place, given, LIST)
-        return tuple(entry for n, one in enumerate(given) for entry in self._read((*place, n), one))
+        expect_type(self.document, field_path, value, LIST)
+        return tuple(entry for n, item in enumerate(value) for entry in self._read_entry((*field_path, n), item))
 
-    def _read(self, place: FieldPath, given: Any) -> Sequence[ToolEntry]:
-        if isinstance(given, dict) and "file" in given:
-            return self._file(place, given)
-        return (ToolEntry(self.document, place, self._one(place, given)),)
+    def _read_entry(self, field_path: FieldPath, value: Any) -> Sequence[ToolEntry]:
+        if isinstance(value, dict) and "file" in value:
+            return self._file(field_path, value)
+        return (ToolEntry(self.document, field_path, self._read_tool(field_path, value)),)
 
-    def _one(self, place: FieldPath, given: Any) -> Tool | str | ToolSource:
-        if isinstance(given, str):
-            return self._by_name(place, given)
-        if not isinstance(given, dict):
-            raise self.document.error(place, f"a tool is expected, not {describe_value(given)}.", hint=_FORMS_HINT)
-        if "agent" in given:
-            return self._agent(place, given)
-        form = next((key for key in ("function", "card", "lookup", *SOURCE_KINDS) if key in given), "")
+    def _read_tool(self, field_path: FieldPath, value: Any) -> Tool | str | ToolSource:
+        if isinstance(value, str):
+            return self._by_name(field_path, value)
+        if not isinstance(value, dict):
+            raise self.document.error(field_path, f"a tool is expected, not {describe_value(value)}.", hint=_FORMS_HINT)
+        if "agent" in value:
+            return self._agent(field_path, value)
+        form = next((key for key in ("function", "card", "lookup", *SOURCE_KINDS) if key in value), "")
         allowed = ("function", "card") if form in ("function", "card") else (form,)
-        for name in given:
+        for name in value:
             if name not in allowed:
-                raise self._astray((*place, str(name)), form)
+                raise self._astray((*field_path, str(name)), form)
         if not form:
-            raise self.document.error(place, "this names no tool.", hint=_FORMS_HINT)
+            raise self.document.error(field_path, "this names no tool.", hint=_FORMS_HINT)
         if form in SOURCE_KINDS:
-            return self._source((*place, form), form, given[form])
-        return self._table((*place, "lookup"), given["lookup"]) if form == "lookup" else self._function(place, given)
+            return self._source((*field_path, form), form, value[form])
+        return (
+            self._table((*field_path, "lookup"), value["lookup"])
+            if form == "lookup"
+            else self._function(field_path, value)
+        )
 
-    def _astray(self, place: FieldPath, form: str) -> AgentFileError:
+    def _astray(self, field_path: FieldPath, form: str) -> AgentFileError:
         """The error for a key beside the one that names the `form`, which may belong beneath it or to another entry."""
-        name = str(place[-1])
+        name = str(field_path[-1])
         if form in SOURCE_KINDS and name in fields_of(SOURCE_KINDS[form].settings_class()):
             hint = f"It is a setting of `{form}`: put `{form}:` on a line of its own, and its settings indented below."
         elif form and name in _KEYS:
             hint = f"One entry names one thing: begin another with `- {name}:`."
         else:
-            return self.document.unknown(place, _KEYS)
-        return self.document.error(place, f"there is no such field beside `{form}`.", hint=hint)
+            return self.document.unknown(field_path, _KEYS)
+        return self.document.error(field_path, f"there is no such field beside `{form}`.", hint=hint)
 
-    def _source(self, place: FieldPath, key: str, given: Any) -> ToolSource:
+    def _source(self, field_path: FieldPath, key: str, value: Any) -> ToolSource:
         form = SOURCE_KINDS[key]
         kind = form.settings_class()
-        if isinstance(given, str) and form.short:
-            given = {form.short: given}
-        given = {} if given is None else given
-        if not isinstance(given, dict):
-            needed = ", ".join(f"{one.name}: …" for one in dataclasses.fields(kind) if is_needed(one))
+        if isinstance(value, str) and form.short:
+            value = {form.short: value}
+        value = {} if value is None else value
+        if not isinstance(value, dict):
+            needed = ", ".join(f"{field.name}: …" for field in dataclasses.fields(kind) if is_needed(field))
             hint = f"Write its settings: `{key}: {{{needed}}}`."
-            raise self.document.error(place, f"a mapping is expected, not {describe_value(given)}.", hint=hint)
+            raise self.document.error(field_path, f"a mapping is expected, not {describe_value(value)}.", hint=hint)
         env = self._variables()
         presets = () if self._egress is None else (self._egress,)
         plain = (EgressRules, kind) if form.has_rules else (EgressRules,)
         filler = SettingsLoader(self.document, env, plain=plain, presets=presets)
         try:
-            settings = filler.filled(kind, place, given, paths=form.paths)
+            settings = filler.filled(kind, field_path, value, paths=form.paths)
         except AgentFileError:
             if filler.broken is None or not self._spares_others:
                 raise
             return self._gone(*filler.broken)
         if form.has_rules and self._egress is not None:
-            settings = apply_defaults(self._egress, settings, given)
-        if form.folder and "command" in given:
-            settings = self._beside(form, settings, given)
+            settings = apply_defaults(self._egress, settings, value)
+        if form.folder and "command" in value:
+            settings = self._program_beside_file(form, settings, value)
         return ToolSource(
-            self.document.location(place),
+            self.document.location(field_path),
             partial(form.load, settings),
             secrets=env.secrets,
             settings=settings,
             let_go=partial(form.let_go, settings) if form.closer else None,
         )
 
-    def _beside(self, form: SourceKind, settings: Any, given: dict[str, Any]) -> Any:
+    def _program_beside_file(self, form: SourceKind, settings: Any, fields: dict[str, Any]) -> Any:
         """The settings with a program that is started beside the file, and found there if a path names it."""
         folder = self.document.path.parent
         program = Path(settings.command).expanduser()
         command = str(folder / program) if len(program.parts) > 1 else settings.command
-        own = {} if form.folder in given else {form.folder: folder}
+        own = {} if form.folder in fields else {form.folder: folder}
         return replace(settings, command=command, **own)
 
-    def _file(self, place: FieldPath, given: dict[str, Any]) -> Sequence[ToolEntry]:
+    def _file(self, field_path: FieldPath, fields: dict[str, Any]) -> Sequence[ToolEntry]:
         """The tools of a tool file, in the place of its name."""
         from taoloop.config.tool_file import entries_in  # noqa: PLC0415  # it imports this module
 
-        for name in given:
+        for name in fields:
             if name != "file":
-                raise self.document.unknown((*place, str(name)), ("file",))
-        inner = (*place, "file")
+                raise self.document.unknown((*field_path, str(name)), ("file",))
+        inner = (*field_path, "file")
         with error_location(self.document, inner):
-            return entries_in(self.path(inner, given["file"]))
+            return entries_in(self.path(inner, fields["file"]))
 
-    def _by_name(self, place: FieldPath, name: str) -> Tool | str | ToolSource:
+    def _by_name(self, field_path: FieldPath, name: str) -> Tool | str | ToolSource:
         if ":" in name:
             head, _, rest = name.partition(":")
             if head in _KEYS and Path(rest).suffix.lower() in SUFFIXES:
-                raise self.document.error(place, f"{name!r} is one text.", hint="Put a blank after the colon.")
-            return self._code(place, name)
+                raise self.document.error(field_path, f"{name!r} is one text.", hint="Put a blank after the colon.")
+            return self._code(field_path, name)
         if name in SOURCE_KINDS and name not in self._builtin:
-            return self._source(place, name, {})
+            return self._source(field_path, name, {})
         if name not in self._builtin:
-            offered = tuple(one for one in self._builtin if one not in UNDOING)
+            offered = tuple(name_ for name_ in self._builtin if name_ not in UNDOING)
             hint = f"Built in: {', '.join(offered)}. A tool of your own is written module:attribute."
             if near := suggest_names(name, (*offered, *SOURCE_KINDS), at_most=1):
                 hint = f"Did you mean {near[0]!r}? {hint}"
             if Path(name).suffix.lower() in SUFFIXES:
                 hint = f"The tools of another tool file are written `file: {name}`."
-            raise self.document.error(place, f"There is no tool called {name!r}.", hint=hint)
+            raise self.document.error(field_path, f"There is no tool called {name!r}.", hint=hint)
         return name
 
-    def _code(self, place: FieldPath, source: str) -> Tool | ToolSource:
-        with error_location(self.document, place):
+    def _code(self, field_path: FieldPath, source: str) -> Tool | ToolSource:
+        with error_location(self.document, field_path):
             try:
                 return next(iter(Toolbox([load_attribute(source, self.document.path.parent)])))
             except ConfigError as error:
                 if not self._spares_others:
                     raise
-                return self._gone(place, error)
+                return self._gone(field_path, error)
 
-    def _gone(self, place: FieldPath, error: ConfigError) -> ToolSource:
+    def _gone(self, field_path: FieldPath, error: ConfigError) -> ToolSource:
         """A source whose code cannot be loaded, so that it has no tools and one problem."""
-        where, line = self.document.path.name, self.document.lines.get(place, 0)
-        field = self.document.name_of(place)
+        where, line = self.document.path.name, self.document.lines.get(field_path, 0)
+        field = self.document.name_of(field_path)
         problem = LoadProblem(source=f"{where}:{line}", place=field, message=error.message, hint=error.hint)
-        return ToolSource(self.document.location(place), lambda: LoadResult(problems=(problem,)), secrets={})
+        return ToolSource(self.document.location(field_path), lambda: LoadResult(problems=(problem,)), secrets={})
 
-    def _function(self, place: FieldPath, given: dict[str, Any]) -> Tool | ToolSource:
-        if "function" not in given:
+    def _function(self, field_path: FieldPath, fields: dict[str, Any]) -> Tool | ToolSource:
+        if "function" not in fields:
             hint = "Write `function: module:attribute` beside the card."
-            raise self.document.error(place, "the code is not named.", hint=hint)
-        expect_type(self.document, (*place, "function"), given["function"], TEXT)
-        found = self._code((*place, "function"), given["function"])
-        if "card" not in given or isinstance(found, ToolSource):
-            return found
-        expect_type(self.document, (*place, "card"), given["card"], MAPPING)
-        with error_location(self.document, (*place, "card")):
-            return tool_from_card(card_from_mapping(given["card"], "the card"), found.handler)
+            raise self.document.error(field_path, "the code is not named.", hint=hint)
+        expect_type(self.document, (*field_path, "function"), fields["function"], TEXT)
+        function = self._code((*field_path, "function"), fields["function"])
+        if "card" not in fields or isinstance(function, ToolSource):
+            return function
+        expect_type(self.document, (*field_path, "card"), fields["card"], MAPPING)
+        with error_location(self.document, (*field_path, "card")):
+            return tool_from_card(card_from_mapping(fields["card"], "the card"), function.handler)
 
-    def _table(self, place: FieldPath, options: Any) -> Tool:
-        expect_type(self.document, place, options, MAPPING)
+    def _table(self, field_path: FieldPath, options: Any) -> Tool:
+        expect_type(self.document, field_path, options, MAPPING)
         for name in options:
             if name != "table":
-                raise self.document.unknown((*place, str(name)), ("table",))
-        inner = (*place, "table")
+                raise self.document.unknown((*field_path, str(name)), ("table",))
+        inner = (*field_path, "table")
         with error_location(self.document, inner):
             return lookup_tool(self.path(inner, options.get("table")))
 
-    def _agent(self, place: FieldPath, given: dict[str, Any]) -> Tool:
+    def _agent(self, field_path: FieldPath, fields: dict[str, Any]) -> Tool:
         """Another agent as a tool: of a file beside this one, or of a module."""
         from taoloop.config.agent_file import load_agent  # noqa: PLC0415  # it imports this module
 
-        for name, value in given.items():
+        for name, value in fields.items():
             if name not in AGENT_FORM:
-                raise self.document.unknown((*place, str(name)), tuple(AGENT_FORM))
-            expect_type(self.document, (*place, name), value, AGENT_FORM[name])
-        if not given.get("purpose", "").strip():
-            raise self.document.error(place, "the purpose is missing: the model must know when this agent helps.")
-        source = given["agent"]
+                raise self.document.unknown((*field_path, str(name)), tuple(AGENT_FORM))
+            expect_type(self.document, (*field_path, name), value, AGENT_FORM[name])
+        if not fields.get("purpose", "").strip():
+            raise self.document.error(field_path, "the purpose is missing: the model must know when this agent helps.")
+        source = fields["agent"]
         if Path(source).suffix.lower() in SUFFIXES:
-            source = str(self.path((*place, "agent"), source))
-        with error_location(self.document, (*place, "agent")):
+            source = str(self.path((*field_path, "agent"), source))
+        with error_location(self.document, (*field_path, "agent")):
             agent = load_agent(source)
-        with error_location(self.document, place):
-            return agent.as_tool(**{name: value for name, value in given.items() if name != "agent"})
+        with error_location(self.document, field_path):
+            return agent.as_tool(**{name: value for name, value in fields.items() if name != "agent"})
 
-    def path(self, place: FieldPath, given: Any) -> Path:
+    def path(self, field_path: FieldPath, value: Any) -> Path:
         """A path as the file names it: with variables, and beside the file.
 
         Raises:
             AgentFileError: it is none, or a variable is missing.
         """
-        expect_type(self.document, place, given, PATH)
-        filled = self._variables().text(place, given, is_plain=True)
+        expect_type(self.document, field_path, value, PATH)
+        filled = self._variables().text(field_path, value, is_plain=True)
         return self.document.path.parent / Path(filled).expanduser()
 
     def _variables(self) -> EnvValues:
@@ -315,15 +319,15 @@ class ToolReader:
 
 def variables() -> Mapping[str, str]:
     """The variables that references in a file are filled in from."""
-    found = ENVIRONMENT.get()
-    return os.environ if found is None else found
+    environment = ENVIRONMENT.get()
+    return os.environ if environment is None else environment
 
 
-def egress_in(document: ConfigDocument, given: Any) -> EgressRules:
+def egress_in(document: ConfigDocument, value: Any) -> EgressRules:
     """The rules under `egress` at the top of a file.
 
     Raises:
         AgentFileError: they are none; names the file, the line and the field.
     """
     filler = SettingsLoader(document, EnvValues(document, variables()), plain=(EgressRules,))
-    return filler.filled(EgressRules, ("egress",), given)
+    return filler.filled(EgressRules, ("egress",), value)

@@ -68,16 +68,16 @@ def load_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> Loa
     entries = read_tools(path, env=env)
     tools: dict[str, Tool] = {}
     problems: list[LoadProblem] = []
-    places: dict[str, str] = {}
+    origins: dict[str, str] = {}
     builtin = builtin_tools(None)
     sources = tuple(entry.item for entry in entries if isinstance(entry.item, ToolSource))
     load_concurrently(sources)
     for entry in entries:
-        found = _tools_of(entry, builtin)
-        problems += found.problems
-        with error_location(entry.document, entry.place):
-            places = merge_origins(places, ((one.name, entry.where) for one in found.tools))
-        tools |= {one.name: one for one in found.tools}
+        loaded = _tools_of(entry, builtin)
+        problems += loaded.problems
+        with error_location(entry.document, entry.field_path):
+            origins = merge_origins(origins, ((tool.name, entry.where) for tool in loaded.tools))
+        tools |= {tool.name: tool for tool in loaded.tools}
     return LoadedFile(
         tools=tuple(tools.values()),
         problems=tuple(problems),
@@ -99,9 +99,9 @@ def tools_named(path: Path | str, *, env: Mapping[str, str] | None = None) -> tu
     return (*(entry.item for entry in entries), named_as(str(path), path))
 
 
-def named_as(given: str, place: Path) -> ToolSource:
+def named_as(spec: str, file_path: Path) -> ToolSource:
     """A source without tools, beside those that a command line named as `given`: runs remember the name."""
-    return ToolSource(SourceLocation(path=place, line=1, field=""), LoadResult, secrets={}, given_as=given)
+    return ToolSource(SourceLocation(path=file_path, line=1, field=""), LoadResult, secrets={}, given_as=spec)
 
 
 def read_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> tuple[ToolEntry, ...]:
@@ -124,10 +124,10 @@ def entries_in(path: Path) -> tuple[ToolEntry, ...]:
         AgentFileError: it cannot be used.
         ConfigError: it names itself.
     """
-    real, around = path.resolve(), _reading.get()
-    if real in around:
+    real, outer = path.resolve(), _reading.get()
+    if real in outer:
         raise ConfigError(f"The tool file {path.name} names itself.", hint="Take it out of the list of its tools.")
-    token = _reading.set((*around, real))
+    token = _reading.set((*outer, real))
     try:
         return _entries(read_document(path, "a tool file"))
     finally:
@@ -157,10 +157,10 @@ def _with_places(document: ConfigDocument, entries: Sequence[ToolEntry]) -> tupl
     with error_location(document, (next(iter(own)),)):
         builtin = builtin_tools(**paths)
     bound = []
-    for one in entries:
-        with error_location(document, one.place):
-            item = offered_tool(one.item, builtin) if isinstance(one.item, str) else one.item
-        bound.append(ToolEntry(one.document, one.place, item))
+    for entry in entries:
+        with error_location(document, entry.field_path):
+            item = offered_tool(entry.item, builtin) if isinstance(entry.item, str) else entry.item
+        bound.append(ToolEntry(entry.document, entry.field_path, item))
     return tuple(bound)
 
 
@@ -173,8 +173,8 @@ def _tools_of(entry: ToolEntry, builtin: Mapping[str, Tool]) -> LoadResult:
     try:
         return LoadResult(tools=(offered_tool(entry.item, builtin),))
     except (ConfigError, UnknownName) as error:
-        told = entry.document.error(entry.place, error.message, hint=error.hint)
-        where = f"{entry.document.path.name}:{told.line}"
+        located_error = entry.document.error(entry.field_path, error.message, hint=error.hint)
+        where = f"{entry.document.path.name}:{located_error.line}"
         return LoadResult(
-            problems=(LoadProblem(source=where, place=told.field, message=error.message, hint=error.hint),)
+            problems=(LoadProblem(source=where, place=located_error.field, message=error.message, hint=error.hint),)
         )
