@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.scripting import call
 
-from taoloop import Agent, Limits, ScriptedModel, SqliteJournal, ToolError, Trace, tool
+from taoloop import Agent, Limits, ScriptedModel, ToolError, Trace, tool
 from taoloop.core.codec import event_line
 from taoloop.core.events import ActionRequested, Finished
 from taoloop.errors import ConfigError
@@ -139,7 +139,7 @@ def test_runs_are_read_from_json_lines_and_from_a_database(trace: Trace, tmp_pat
     assert_same_decisions(str(lines))
     assert recorded_run(lines).run_id == trace.run_id
     database = tmp_path / "runs.db"
-    stored = shop(journal=SqliteJournal(database)).run_sync("Get tea.")
+    stored = shop(journal=database).run_sync("Get tea.")
     assert_same_decisions(recorded_run(database, stored.run_id), shop())
 
 

@@ -131,6 +131,7 @@ def test_a_journal_that_is_locked_is_an_error_and_the_server_lives_on(tmp_path: 
         assert str(tmp_path) not in str(told.value)
         assert chat.create(model="assistant", messages=ask("Hi.")).choices[0].message.content == "Hello."
         assert running_now(running) == (0, 0)
+    asyncio.run(journal.close())
 
 
 def test_a_journal_that_fails_in_the_middle_of_a_stream_ends_it_with_an_error(tmp_path: Path) -> None:
@@ -151,6 +152,7 @@ def test_a_journal_that_fails_in_the_middle_of_a_stream_ends_it_with_an_error(tm
         assert b'data: {"error":' in rest
         assert b"data: [DONE]" in rest
         assert running_now(running) == (0, 0)
+    asyncio.run(journal.close())
 
 
 class Torn(MemoryJournal):

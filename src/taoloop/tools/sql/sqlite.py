@@ -79,14 +79,16 @@ class Sqlite(Server):
             connection = sqlite3.connect(
                 uri, uri=True, timeout=patience_s, isolation_level=None, check_same_thread=False
             )
-            connection.text_factory = _text
-            connection.execute("PRAGMA trusted_schema=0")
-            connection.execute("PRAGMA query_only=1" if mode == "ro" else "PRAGMA foreign_keys=1")
-            connection.execute(
-                "SELECT 1 FROM sqlite_master LIMIT 1"
-            ).fetchall()  # the first look at the file: is it one?
-            for limit, value in _LIMITS.items():
-                connection.setlimit(limit, value)
+            try:
+                connection.text_factory = _text
+                connection.execute("PRAGMA trusted_schema=0")
+                connection.execute("PRAGMA query_only=1" if mode == "ro" else "PRAGMA foreign_keys=1")
+                connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # fails where it is no database
+                for limit, value in _LIMITS.items():
+                    connection.setlimit(limit, value)
+            except BaseException:
+                connection.close()
+                raise
             return connection
 
         return make_engine(sa.make_url("sqlite://"), creator=connect)
