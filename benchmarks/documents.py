@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from taoloop.tools.documents import DocumentFolder
-from taoloop.tools.documents.tool import Documents
+from taoloop.tools.documents.tool import DocumentSearch
 
 TARGET_MS = 10.0
 PASSAGES = 10_000
@@ -67,7 +67,7 @@ def write(folder: Path, chance: random.Random, english: list[str], chinese: list
         (folder / f"{number:04}.txt").write_text("\n\n".join(paragraphs), encoding="utf-8")
 
 
-def measure(documents: Documents, questions: list[str], warm: bool) -> dict[str, float]:
+def measure(documents: DocumentSearch, questions: list[str], warm: bool) -> dict[str, float]:
     """Median and 99th percentile in milliseconds."""
     if warm:
         for question in questions:
@@ -89,12 +89,12 @@ def main() -> int:
         folder.mkdir()
         write(folder, chance, english, chinese)
         settings = DocumentFolder(path=folder, index=Path(place) / "index.db", passage_chars=600, refresh_s=0)
-        documents = Documents(settings)
+        documents = DocumentSearch(settings)
         begun = time.perf_counter()
-        problems = documents.look()
+        problems = documents.refresh()
         index_s = time.perf_counter() - begun
         begun = time.perf_counter()
-        documents.look()
+        documents.refresh()
         again_ms = (time.perf_counter() - begun) * 1_000
         with documents.index.open() as database:
             count = database.execute("SELECT count(*) FROM passage").fetchone()[0]

@@ -14,14 +14,14 @@ from taoloop.testing.fake_embedder import FakeEmbedder
 from taoloop.tools.documents.embedding import (
     EXACT_BELOW,
     cosine,
-    nearest_signs,
+    embed_texts,
+    nearest_by_signs,
     reciprocal_rank_fusion,
     sign_bits,
-    vectors_of,
 )
 from taoloop.tools.documents.index import Index
-from taoloop.tools.documents.index_update import update
-from taoloop.tools.documents.search import Search, _telling
+from taoloop.tools.documents.index_update import update_index
+from taoloop.tools.documents.search import PassageSearch, _select_words
 
 LINES = {
     "tea": "Ann drinks green tea, never coffee.",
@@ -33,14 +33,14 @@ LINES = {
 
 
 @pytest.fixture(scope="module")
-def search(tmp_path_factory: pytest.TempPathFactory) -> Search:
+def search(tmp_path_factory: pytest.TempPathFactory) -> PassageSearch:
     root = tmp_path_factory.mktemp("search") / "documents"
     root.mkdir()
     for name, line in LINES.items():
         (root / f"{name}.txt").write_text(line, encoding="utf-8")
     index = Index(folder_of(root))
-    update(index)
-    return Search(index)
+    update_index(index)
+    return PassageSearch(index)
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def search(tmp_path_factory: pytest.TempPathFactory) -> Search:
         ('"green" AND (tea OR NEAR', "tea"),
     ],
 )
-def test_a_passage_is_found_by_its_words_in_both_languages(search: Search, query: str, name: str) -> None:
-    assert [hit.passage.file for hit in search.find(query, 3)][:1] == [f"{name}.txt"]
+def test_a_passage_is_found_by_its_words_in_both_languages(search: PassageSearch, query: str, name: str) -> None:
+    assert [hit.passage.file for hit in search.search(query, 3)][:1] == [f"{name}.txt"]
 
 
 @pytest.mark.parametrize("query", ["北京", "zebra", "?!", "%", '"', "*", "  ", "", "\0", "OR", "NOT", "\U0001f600"])
-def test_what_is_not_there_is_not_found(search: Search, query: str) -> None:
-    assert search.find(query, 5) == []
+def test_what_is_not_there_is_not_found(search: PassageSearch, query: str) -> None:
+    assert search.search(query, 5) == []
 
 
 SYNTAX = """" ' * ( ) AND OR NOT NEAR( words: ^ - + ;-- { } \\ passage_words tea 书 红楼梦 C++ 😀 ß İ ก็"""
@@ -83,18 +83,18 @@ QUERIES = st.one_of(
 
 @given(query=QUERIES)
 @examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text_is_a_query(search: Search, query: str) -> None:
+def test_any_text_is_a_query(search: PassageSearch, query: str) -> None:
     """Nothing in a query is syntax: quotes, operators, NUL, half characters."""
-    hits = search.find(query, 3)
+    hits = search.search(query, 3)
     assert len(hits) <= 3
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_query_of_any_length_is_taken(search: Search) -> None:
-    assert search.find("tea " * 50_000, 3)[0].passage.file == "tea.txt"
-    assert search.find("红楼梦" * 50_000, 3)[0].passage.file == "book.txt"
-    search.find(" ".join(f"word{number}" for number in range(50_000)), 3)
+def test_a_query_of_any_length_is_taken(search: PassageSearch) -> None:
+    assert search.search("tea " * 50_000, 3)[0].passage.file == "tea.txt"
+    assert search.search("红楼梦" * 50_000, 3)[0].passage.file == "book.txt"
+    search.search(" ".join(f"word{number}" for number in range(50_000)), 3)
 
 
 def test_rare_words_decide_and_common_ones_say_little(tmp_path: Path) -> None:
@@ -105,20 +105,21 @@ def test_rare_words_decide_and_common_ones_say_little(tmp_path: Path) -> None:
     (root / "garden.txt").write_text("the garden wall is high")
     (root / "both.txt").write_text("the report about the garden wall")
     index = Index(folder_of(root))
-    update(index)
+    update_index(index)
     found = [
-        hit.passage.file for hit in Search(index).find("what does the report of the house say about the garden wall", 2)
+        hit.passage.file
+        for hit in PassageSearch(index).search("what does the report of the house say about the garden wall", 2)
     ]
     assert sorted(found) == ["both.txt", "garden.txt"]
-    assert {hit.passage.file for hit in Search(index).find("garden report", 2)} == {"both.txt", "garden.txt"}
-    assert len(Search(index).find("the", 20)) == 20
+    assert {hit.passage.file for hit in PassageSearch(index).search("garden report", 2)} == {"both.txt", "garden.txt"}
+    assert len(PassageSearch(index).search("the", 20)) == 20
 
 
 def test_the_commonest_words_are_left_out_unless_a_short_question_needs_them() -> None:
     counts = {"the": 9_000, "notice": 2_000, "period": 2_400, "zebra": 3, "unknown": 0}
-    assert _telling(counts, 10_000) == (["zebra", "notice"], ["period"])
-    assert _telling({"the": 9_000}, 10_000) == (["the"], [])
-    assert _telling({}, 10_000) == ([], [])
+    assert _select_words(counts, 10_000) == (["zebra", "notice"], ["period"])
+    assert _select_words({"the": 9_000}, 10_000) == (["the"], [])
+    assert _select_words({}, 10_000) == ([], [])
 
 
 def test_words_of_every_question_do_not_decide(tmp_path: Path) -> None:
@@ -129,10 +130,10 @@ def test_words_of_every_question_do_not_decide(tmp_path: Path) -> None:
     (root / "c.txt").write_text("什么是什么，怎么是怎么。", encoding="utf-8")
     (root / "d.txt").write_text("发票每月寄出一次。", encoding="utf-8")
     index = Index(folder_of(root))
-    update(index)
-    assert [hit.passage.file for hit in Search(index).find("how do I get what is an invoice", 5)] == ["b.txt"]
-    assert [hit.passage.file for hit in Search(index).find("发票是什么？怎么寄", 5)] == ["d.txt"]
-    assert [hit.passage.file for hit in Search(index).find("what do I do", 5)] == ["a.txt"]
+    update_index(index)
+    assert [hit.passage.file for hit in PassageSearch(index).search("how do I get what is an invoice", 5)] == ["b.txt"]
+    assert [hit.passage.file for hit in PassageSearch(index).search("发票是什么？怎么寄", 5)] == ["d.txt"]
+    assert [hit.passage.file for hit in PassageSearch(index).search("what do I do", 5)] == ["a.txt"]
 
 
 def test_where_words_are_too_common_passages_with_all_of_them_come_first(tmp_path: Path) -> None:
@@ -143,8 +144,8 @@ def test_where_words_are_too_common_passages_with_all_of_them_come_first(tmp_pat
     blocks[1_500] = "alpha beta " + "z " * 45
     (root / "all.txt").write_text("\n\n".join(blocks))
     index = Index(folder_of(root, passage_chars=100))
-    update(index)
-    assert "alpha beta" in Search(index).find("alpha beta", 1)[0].passage.text
+    update_index(index)
+    assert "alpha beta" in PassageSearch(index).search("alpha beta", 1)[0].passage.text
 
 
 def test_a_search_sees_what_changed_since_the_last(tmp_path: Path) -> None:
@@ -152,12 +153,12 @@ def test_a_search_sees_what_changed_since_the_last(tmp_path: Path) -> None:
     root.mkdir()
     (root / "a.txt").write_text("alpha")
     index = Index(folder_of(root))
-    update(index)
-    search = Search(index)
-    assert search.find("beta", 1) == []
+    update_index(index)
+    search = PassageSearch(index)
+    assert search.search("beta", 1) == []
     (root / "b.txt").write_text("beta")
-    update(index)
-    assert search.find("beta", 1)[0].passage.file == "b.txt"
+    update_index(index)
+    assert search.search("beta", 1)[0].passage.file == "b.txt"
 
 
 def test_an_embedding_model_finds_what_no_word_finds(tmp_path: Path) -> None:
@@ -167,20 +168,20 @@ def test_an_embedding_model_finds_what_no_word_finds(tmp_path: Path) -> None:
         (root / f"{name}.txt").write_text(line, encoding="utf-8")
     embedder = FakeEmbedder(256, {"beverage": "tea", "vessel": "ship"})
     index = Index(folder_of(root, embedder=embedder))
-    update(index)
-    assert Search(index).find("beverage", 1) == []
-    assert Search(index, embedder).find("beverage", 1)[0].passage.file == "tea.txt"
-    both = [hit.passage.file for hit in Search(index, embedder).find("vessel coffee", 2)]
+    update_index(index)
+    assert PassageSearch(index).search("beverage", 1) == []
+    assert PassageSearch(index, embedder).search("beverage", 1)[0].passage.file == "tea.txt"
+    both = [hit.passage.file for hit in PassageSearch(index, embedder).search("vessel coffee", 2)]
     assert sorted(both) == ["ship.txt", "tea.txt"]
 
 
 def test_many_vectors_are_compared_by_their_signs_first() -> None:
     embedder = FakeEmbedder(256)
     texts = [f"passage number{number} about topic{number % 50}" for number in range(EXACT_BELOW + 500)]
-    vectors = vectors_of(embedder, texts)
+    vectors = embed_texts(embedder, texts)
     known = {number: sign_bits(vector) for number, vector in enumerate(vectors)}
-    wanted = vectors_of(embedder, ["number1234 topic34"])[0]
-    near = nearest_signs(sign_bits(wanted), known)
+    wanted = embed_texts(embedder, ["number1234 topic34"])[0]
+    near = nearest_by_signs(sign_bits(wanted), known)
     assert len(near) < 500
     assert max(near, key=lambda number: cosine(wanted, vectors[number])) == 1234
 
@@ -194,16 +195,16 @@ def test_the_vectors_of_another_model_are_not_compared(tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("The notice period is three months.")
     mine = folder_of(tmp_path / "texts", embedder=FakeEmbedder(name="mine", synonyms={"resignation": "notice"}))
-    update(Index(mine))
+    update_index(Index(mine))
     theirs = FakeEmbedder(name="theirs", synonyms={"resignation": "notice"})
-    assert Search(Index(mine), mine.embedder).find("resignation", 1)
-    assert not Search(Index(mine), theirs).find("resignation", 1)
+    assert PassageSearch(Index(mine), mine.embedder).search("resignation", 1)
+    assert not PassageSearch(Index(mine), theirs).search("resignation", 1)
 
 
 def test_a_soft_hyphen_in_a_word_hides_nothing(tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("The con\u00adtract ends.", encoding="utf-8")
     index = Index(folder_of(tmp_path / "texts"))
-    update(index)
-    assert Search(index).find("contract", 1)
-    assert Search(index).find("con\u00adtract", 1)
+    update_index(index)
+    assert PassageSearch(index).search("contract", 1)
+    assert PassageSearch(index).search("con\u00adtract", 1)

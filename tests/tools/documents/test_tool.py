@@ -17,7 +17,7 @@ from taoloop.core.cards.card_lint import lint
 from taoloop.errors import ConfigError, InvalidArguments, ToolError, ToolSourceError
 from taoloop.testing.fake_embedder import FakeEmbedder
 from taoloop.tools.documents import DocumentFolder, document_tools
-from taoloop.tools.documents.tool import Documents, load
+from taoloop.tools.documents.tool import DocumentSearch, load_document_tools
 from taoloop.tools.tool import Tool, ToolContext
 
 
@@ -92,8 +92,8 @@ def test_arguments_are_judged_first(texts: Path, args: dict[str, Any]) -> None:
 
 def test_a_search_sees_new_files_after_a_while(texts: Path) -> None:
     now = [0.0]
-    documents = Documents(folder_of(texts, refresh_s=30), clock=lambda: now[0])
-    documents.look()
+    documents = DocumentSearch(folder_of(texts, refresh_s=30), clock=lambda: now[0])
+    documents.refresh()
     (texts / "new.txt").write_text("zebra")
     assert documents.find("zebra", 1) == []
     now[0] = 31.0
@@ -102,8 +102,8 @@ def test_a_search_sees_new_files_after_a_while(texts: Path) -> None:
 
 def test_a_folder_that_goes_away_is_still_searched(texts: Path, tmp_path: Path) -> None:
     now = [0.0]
-    documents = Documents(folder_of(texts, refresh_s=30), clock=lambda: now[0])
-    documents.look()
+    documents = DocumentSearch(folder_of(texts, refresh_s=30), clock=lambda: now[0])
+    documents.refresh()
     texts.rename(tmp_path / "elsewhere")
     now[0] = 31.0
     assert documents.find("notice period", 1)[0]["file"] == "handbook.md"
@@ -120,9 +120,9 @@ def test_bad_documents_are_problems_and_the_tools_are_there(root: Path) -> None:
 def test_a_folder_that_is_none_is_refused(tmp_path: Path, texts: Path) -> None:
     with pytest.raises(ToolSourceError, match="there is no such folder"):
         document_tools(folder_of(tmp_path / "nothing"))
-    with pytest.raises(ToolSourceError, match="this is no folder"):
+    with pytest.raises(ToolSourceError, match="this is not a folder"):
         document_tools(folder_of(texts / "handbook.md"))
-    with pytest.raises(ToolSourceError, match="this folder cannot be looked for: File name too long"):
+    with pytest.raises(ToolSourceError, match="this folder cannot be accessed: File name too long"):
         document_tools(DocumentFolder(path=tmp_path / ("x" * 300), index=tmp_path / "index.db"))
 
 
@@ -150,7 +150,7 @@ def test_an_index_that_another_program_writes_is_searched_as_it_is(texts: Path, 
     other = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")
-        loaded = load(Documents(folder_of(texts), busy_s=0.05))
+        loaded = load_document_tools(DocumentSearch(folder_of(texts), busy_s=0.05))
         assert any("locked" in problem.message for problem in loaded.problems)
         assert run(loaded.tools[0], query="notice period")[0]["file"] == "handbook.md"
     finally:
@@ -218,8 +218,8 @@ print(loaded.tools[0]("notice period")[0]["file"])
 
 
 def test_a_deleted_index_is_made_anew_by_the_next_search(texts: Path, tmp_path: Path) -> None:
-    documents = Documents(folder_of(texts, refresh_s=0))
-    documents.look()
+    documents = DocumentSearch(folder_of(texts, refresh_s=0))
+    documents.refresh()
     assert documents.find("notice period", 1)
     for path in tmp_path.glob("index.db*"):
         path.unlink()
@@ -229,8 +229,8 @@ def test_a_deleted_index_is_made_anew_by_the_next_search(texts: Path, tmp_path: 
 
 def test_what_is_excluded_is_not_shown_though_another_has_read_it(texts: Path) -> None:
     document_tools(folder_of(texts))
-    everything = Documents(folder_of(texts))
-    fewer = Documents(folder_of(texts, exclude=("handbook.md",)))
+    everything = DocumentSearch(folder_of(texts))
+    fewer = DocumentSearch(folder_of(texts, exclude=("handbook.md",)))
     (found,) = everything.find("notice period", 1)
     assert fewer.find("notice period", 5) == []
     with pytest.raises(ToolError) as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -252,3 +254,19 @@ def test_a_tainted_run_fetches_what_the_task_names_and_not_what_a_page_names(sit
 def test_settings_that_cannot_be_kept_name_the_field(field: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=field):
         FetchSettings(**{field: value})
+
+
+def test_pages_do_not_take_the_threads_in_which_names_are_looked_up(site: Site) -> None:
+    site.routes["/x"] = page("<p>x", "text/html")
+    prepared = tool(site).prepare({"url": site.at("127.0.0.1", "/x")})
+
+    async def read() -> Any:
+        busy, loop = threading.Event(), asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        waiting = loop.run_in_executor(None, busy.wait, 60)
+        fetched = await tool(site).handler(**prepared.values)
+        busy.set()
+        await waiting
+        return fetched
+
+    assert asyncio.run(read())["text"] == "x"

@@ -1,7 +1,7 @@
-"""Cutting a text into passages: at headings, paragraphs and sentences, each with its place in the text.
+"""Splitting a text into passages at headings, paragraphs and sentences.
 
-Nothing is rewritten: a passage is `text[start:end]`. Passages do not overlap, and together they hold every character
-of the text that is no space.
+Nothing is rewritten: a passage is `text[start:end]`. Passages do not overlap, and together they contain every character
+of the text except white space.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_SLACK = 1.2  # a passage may be this much longer than wanted before it is cut
+_MAX_OVERRUN = 1.2  # how much longer than requested a passage may be
 _MAX_HEADING_CHARS = 200
-_END = r"(?>\r\n|\r|\n)"  # of a line
-_BLANK = re.compile(rf"{_END}(?:[ \t]*{_END})+")
-_LINE = re.compile(rf"[^\r\n]*(?:{_END}|\Z)")
+_LINE_END = r"(?>\r\n|\r|\n)"
+_BLANK = re.compile(rf"{_LINE_END}(?:[ \t]*{_LINE_END})+")
+_LINE = re.compile(rf"[^\r\n]*(?:{_LINE_END}|\Z)")
 _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)")
 _SETEXT = re.compile(r" {0,3}(=+|-{2,})[ \t]*[\r\n]*\Z")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`\r\n]*(?:[\r\n]|\Z))|~{3,})")  # ```such``` is code within a line
@@ -24,74 +24,77 @@ _NEW_LINE = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A passage: `text[start:end]`, and the headings that it stands under, the outermost first."""
+class Chunk:
+    """The span of a passage: `text[start:end]`."""
 
     start: int
+    """Where it begins."""
     end: int
+    """Where it ends."""
     heading: tuple[str, ...] = ()
+    """The headings above it, the outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """What stands under one heading, as blocks that are better not cut."""
+    """The text under one heading, as blocks that are kept whole if possible."""
 
     heading: tuple[str, ...]
     blocks: list[tuple[int, int]]
 
 
-def split(text: str, chars: int, *, markdown: bool = False) -> list[Piece]:
-    """The passages of a text, of about `chars` characters and at most a fifth more, in order."""
-    sections = _markdown(text) if markdown else [_Section((), list(_paragraphs(text, 0, len(text))))]
-    pieces: list[Piece] = []
+def split_text(text: str, chars: int, *, markdown: bool = False) -> list[Chunk]:
+    """The passages of a text in their order, of about `chars` characters and at most a fifth more."""
+    sections = _parse_markdown(text) if markdown else [_Section((), list(_paragraphs(text, 0, len(text))))]
+    pieces: list[Chunk] = []
     for section in sections:
-        for whole in _packed(text, section.blocks, chars):
-            start, end = _trimmed(text, *whole)
+        for span in _merge_blocks(text, section.blocks, chars):
+            start, end = _strip_span(text, *span)
             if start < end:
-                pieces.append(Piece(start, end, section.heading))
+                pieces.append(Chunk(start, end, section.heading))
     return pieces
 
 
 def line_starts(text: str) -> list[int]:
-    """Where the lines of a text begin: for the line of an offset, `bisect_right(line_starts(text), offset)`."""
-    return [0, *(found.end() for found in _NEW_LINE.finditer(text))]
+    """The offsets of the lines of a text; `bisect_right(line_starts(text), offset)` is the line of an offset."""
+    return [0, *(match.end() for match in _NEW_LINE.finditer(text))]
 
 
-def _packed(text: str, blocks: list[tuple[int, int]], chars: int) -> Iterator[tuple[int, int]]:
-    """Neighbouring blocks together while they are short enough, and what is too long in parts."""
-    most = int(chars * _SLACK)
-    held: tuple[int, int] | None = None
+def _merge_blocks(text: str, blocks: list[tuple[int, int]], chars: int) -> Iterator[tuple[int, int]]:
+    """Merge neighbouring blocks while they are short enough, and cut those that are too long."""
+    max_chars = int(chars * _MAX_OVERRUN)
+    current: tuple[int, int] | None = None
     for start, end in blocks:
-        if held is not None and end - held[0] <= chars:
-            held = (held[0], end)
+        if current is not None and end - current[0] <= chars:
+            current = (current[0], end)
             continue
-        if held is not None and end - held[0] <= most and (end - start) * 4 < chars:
-            held = (held[0], end)  # a short rest
+        if current is not None and end - current[0] <= max_chars and (end - start) * 4 < chars:
+            current = (current[0], end)  # a short remainder
             continue
-        if held is not None:
-            yield held
-        held = (start, end)
-        while held[1] - held[0] > most:
-            cut = _cut(text, held[0], chars)
-            yield (held[0], cut)
-            held = (cut, held[1])
-    if held is not None:
-        yield held
+        if current is not None:
+            yield current
+        current = (start, end)
+        while current[1] - current[0] > max_chars:
+            cut = _cut_position(text, current[0], chars)
+            yield (current[0], cut)
+            current = (cut, current[1])
+    if current is not None:
+        yield current
 
 
-def _cut(text: str, start: int, chars: int) -> int:
-    """Where to cut a long block: behind the last sentence, else the last space, of the second half; else hard."""
-    low, high = start + chars // 2, start + chars
+def _cut_position(text: str, start: int, chars: int) -> int:
+    """Where to cut a long block: after the last sentence or space of its second half, else at the limit."""
+    earliest, latest = start + chars // 2, start + chars
     for pattern in (_SENTENCE, _SPACE):
         last = 0
-        for found in pattern.finditer(text, low, min(high + 1, len(text))):
-            last = found.end() if found.end() <= high else last
-        if last > low:
+        for match in pattern.finditer(text, earliest, min(latest + 1, len(text))):
+            last = match.end() if match.end() <= latest else last
+        if last > earliest:
             return last
-    return high
+    return latest
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _strip_span(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -100,7 +103,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _paragraphs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """What stands between blank lines."""
+    """The blocks between blank lines."""
     for gap in _BLANK.finditer(text, start, end):
         if gap.start() > start:
             yield start, gap.start()
@@ -109,74 +112,78 @@ def _paragraphs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _markdown(text: str) -> list[_Section]:
-    """The sections of a Markdown text; a heading without text of its own stays with what comes below it."""
+def _parse_markdown(text: str) -> list[_Section]:
+    """The sections of a Markdown text; a heading without text joins the section below it."""
     sections: list[_Section] = []
-    section, bare = _Section((), []), True  # bare: nothing but headings so far
-    stack: list[tuple[int, str]] = []  # level and title of the headings that are open
-    for kind, start, end, level in _stretches(text):
+    section, has_only_headings = _Section((), []), True
+    stack: list[tuple[int, str]] = []  # level and title of the current headings
+    for kind, start, end, level in _scan_markdown(text):
         if kind == "heading":
-            if not bare:
+            if not has_only_headings:
                 sections.append(section)
                 section = _Section((), [])
-            stack = [one for one in stack if one[0] < level] + [(level, _title(text[start:end]))]
+            stack = [heading for heading in stack if heading[0] < level] + [(level, _heading_title(text[start:end]))]
             section = _Section(tuple(title for _, title in stack if title), section.blocks)
             section.blocks.append((start, end))
-            bare = True
+            has_only_headings = True
         elif text[start:end].strip():
             section.blocks.extend([(start, end)] if kind == "code" else _paragraphs(text, start, end))
-            bare = False
+            has_only_headings = False
     return [*sections, section]
 
 
-def _stretches(text: str) -> Iterator[tuple[str, int, int, int]]:
-    """Headings, code blocks and the prose between them, in order: kind, start, end, and the level of a heading."""
-    here = 0  # where the present stretch of prose begins
-    fence, opened = "", 0
-    fresh = True  # nothing but an edge or a blank line stands above this line
-    previous: tuple[int, int] | None = None  # a line that an underline makes a heading
+def _scan_markdown(text: str) -> Iterator[tuple[str, int, int, int]]:
+    """Headings, code blocks and prose in their order: kind, start, end, and the level of a heading."""
+    prose_start = 0  # where the current prose begins
+    fence, fence_start = "", 0
+    is_paragraph_start = True  # after a blank line, a heading, a code block or the beginning
+    previous: tuple[int, int] | None = None  # the line before, which an underline would make a heading
     for start, end in _lines(text, _front_matter(text)):
         line = text[start:end]
         if fence:
-            if (mark := _FENCE.match(line)) and mark[1].startswith(fence) and not line[mark.end() :].strip():
-                yield "code", opened, end, 0
-                fence, here, fresh, previous = "", end, True, None
-        elif mark := _FENCE.match(line):
-            yield "prose", here, start, 0
-            fence, opened = mark[1], start
-        elif head := _ATX.match(line):
-            yield "prose", here, start, 0
-            yield "heading", start, end, len(head[1])
-            here, fresh, previous = end, True, None
-        elif previous is not None and (under := _SETEXT.match(line)):
-            yield "prose", here, previous[0], 0
-            yield "heading", previous[0], end, 1 if under[1][0] == "=" else 2
-            here, fresh, previous = end, True, None
+            if (
+                (fence_match := _FENCE.match(line))
+                and fence_match[1].startswith(fence)
+                and not line[fence_match.end() :].strip()
+            ):
+                yield "code", fence_start, end, 0
+                fence, prose_start, is_paragraph_start, previous = "", end, True, None
+        elif fence_match := _FENCE.match(line):
+            yield "prose", prose_start, start, 0
+            fence, fence_start = fence_match[1], start
+        elif heading_match := _ATX.match(line):
+            yield "prose", prose_start, start, 0
+            yield "heading", start, end, len(heading_match[1])
+            prose_start, is_paragraph_start, previous = end, True, None
+        elif previous is not None and (underline_match := _SETEXT.match(line)):
+            yield "prose", prose_start, previous[0], 0
+            yield "heading", previous[0], end, 1 if underline_match[1][0] == "=" else 2
+            prose_start, is_paragraph_start, previous = end, True, None
         else:
-            blank = not line.strip()
-            previous = (start, end) if fresh and not blank and "|" not in line else None
-            fresh = blank
-    yield ("code", opened, len(text), 0) if fence else ("prose", here, len(text), 0)
+            is_blank = not line.strip()
+            previous = (start, end) if is_paragraph_start and not is_blank and "|" not in line else None
+            is_paragraph_start = is_blank
+    yield ("code", fence_start, len(text), 0) if fence else ("prose", prose_start, len(text), 0)
 
 
 def _lines(text: str, start: int) -> Iterator[tuple[int, int]]:
     while start < len(text):
-        found = _LINE.match(text, start)
-        end = found.end() if found else len(text)
+        match = _LINE.match(text, start)
+        end = match.end() if match else len(text)
         yield start, end
         start = end
 
 
 def _front_matter(text: str) -> int:
-    """Where the text behind a block of settings between two `---` begins; the block itself is prose."""
-    found = re.match(r"---[ \t]*\r?\n(?![ \t]*\r?\n)(?:(?!---)[^\n]*\n){0,200}?---[ \t]*(?:\r?\n|\Z)", text)
-    return found.end() if found else 0
+    """The offset after a front matter between two `---` lines; the front matter itself is prose."""
+    match = re.match(r"---[ \t]*\r?\n(?![ \t]*\r?\n)(?:(?!---)[^\n]*\n){0,200}?---[ \t]*(?:\r?\n|\Z)", text)
+    return match.end() if match else 0
 
 
-def _title(lines: str) -> str:
-    """The words of a heading, without its marks."""
-    words = lines.strip().lstrip("#").strip() if _ATX.match(lines) else _NEW_LINE.split(lines, maxsplit=1)[0].strip()
-    open_end = words.rstrip("#")
-    if open_end != words and (not open_end or open_end[-1].isspace()):
-        words = open_end
-    return " ".join(words.split())[:_MAX_HEADING_CHARS]
+def _heading_title(lines: str) -> str:
+    """The text of a heading, without its markup."""
+    title = lines.strip().lstrip("#").strip() if _ATX.match(lines) else _NEW_LINE.split(lines, maxsplit=1)[0].strip()
+    open_end = title.rstrip("#")
+    if open_end != title and (not open_end or open_end[-1].isspace()):
+        title = open_end
+    return " ".join(title.split())[:_MAX_HEADING_CHARS]

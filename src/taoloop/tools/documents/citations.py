@@ -1,4 +1,4 @@
-"""From a citation back to the file: the passage as it stands there now, and where."""
+"""From a citation back to the file: the cited passage as it is there now, and where."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taoloop.errors import ToolError
-from taoloop.tools.documents.index import Index, IndexedPassage, passages
-from taoloop.tools.documents.isolated_parser import ForeignError, IsolatedParser
+from taoloop.tools.documents.index import Index, IndexedPassage, find_passages
 from taoloop.tools.documents.readers import ID_LENGTH, read_document
 from taoloop.tools.documents.settings import DocumentFolder
+from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory
 
 _CITATION = re.compile(rf"\s*[\[【(（]?\s*(?:doc\s*[:：]\s*)?([0-9a-z]{{{ID_LENGTH}}})\s*[\]】)）]?\s*", re.IGNORECASE)
@@ -19,24 +19,33 @@ _CITATION = re.compile(rf"\s*[\[【(（]?\s*(?:doc\s*[:：]\s*)?([0-9a-z]{{{ID_L
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedPassage:
-    """Where a passage stands. `line` and `page` count from 1, 0 where there is none; `heading` the outermost first.
-
-    For text and Markdown, `path.read_bytes().decode(encoding, "replace")[start:end]` is `text`. For HTML and PDF,
-    `start` and `end` count in the text that is extracted, of the page for a PDF, whose `encoding` is empty.
-    """
+    """A cited passage, and where it is."""
 
     path: Path
+    """The absolute path of its file."""
     file: str
+    """The path of its file in the folder."""
     line: int
+    """The line of the file, from 1; 0 if there is none, or it is unknown."""
     page: int
+    """The page of a PDF, from 1; otherwise 0."""
     heading: tuple[str, ...]
+    """The headings above it, the outermost first."""
     start: int
+    """Where it begins.
+
+    For text and Markdown, `path.read_bytes().decode(encoding, "replace")[start:end]` is `text`. For HTML and PDF it
+    counts in the extracted text; for PDF in that of the page.
+    """
     end: int
+    """Where it ends, in the same characters."""
     encoding: str
+    """The encoding of the file; empty for a PDF."""
     text: str
+    """Its text."""
 
     def __str__(self) -> str:
-        """File and place, as editors take it: `guide.md:12`, `report.pdf, page 3`."""
+        """File and position, as editors accept it: `guide.md:12`, `report.pdf, page 3`."""
         if self.page:
             return f"{self.path}, page {self.page}"
         return f"{self.path}:{self.line}" if self.line else str(self.path)
@@ -46,70 +55,72 @@ def locate(folder: DocumentFolder, citation: str) -> CitedPassage:
     """Read the cited passage (`[doc:ID]`, `doc:ID` or `ID`) from its file.
 
     Raises:
-        ToolError: `no_passage`: nothing has that id. `document_changed`: the file has it no more.
-            `document_unreadable`: the file cannot be read. `documents_unusable`: the index cannot.
+        ToolError: `no_passage`: no passage has that id. `document_changed`: the file no longer contains it.
+            `document_unreadable`: the file cannot be read. `documents_unusable`: the index cannot be used.
         ConfigError: the folder cannot be opened.
     """
     index = Index(folder)
-    known = indexed_passage(index, citation)
-    parts = tuple(known.file.split("/"))
-    beneath = ConfinedDirectory(folder.folder)
+    indexed = indexed_passage(index, citation)
+    parts = tuple(indexed.file.split("/"))
+    directory = ConfinedDirectory(folder.folder)
     try:
-        with beneath.regular_file(parts) as (fd, _), os.fdopen(os.dup(fd), "rb") as file:
+        with directory.regular_file(parts) as (fd, _), os.fdopen(os.dup(fd), "rb") as file:
             data = file.read(folder.max_file_bytes)
-        with IsolatedParser(folder.max_file_s, folder.max_memory_bytes) as foreign:
-            document = read_document(known.file, data, folder, foreign)
+        with IsolatedParser(folder.max_file_s, folder.max_memory_bytes) as parser:
+            document = read_document(indexed.file, data, folder, parser)
     except FileNotFoundError:
-        raise _changed(known, "the file is gone") from None
+        raise _changed_error(indexed, "the file is gone") from None
     except OSError as error:
-        raise _unreadable(known, str(error.strerror or error)) from error
-    except ForeignError as error:
-        raise _unreadable(known, error.message) from error
+        raise _unreadable_error(indexed, str(error.strerror or error)) from error
+    except UnreadableFileError as error:
+        raise _unreadable_error(indexed, error.message) from error
     finally:
-        beneath.close()
-    for one in document.passages:
-        if one.id == known.id:
+        directory.close()
+    for passage in document.passages:
+        if passage.id == indexed.id:
             return CitedPassage(
-                path=folder.folder / known.file,
-                file=known.file,
-                line=one.line,
-                page=one.page,
-                heading=one.heading,
-                start=one.start,
-                end=one.end,
+                path=folder.folder / indexed.file,
+                file=indexed.file,
+                line=passage.line,
+                page=passage.page,
+                heading=passage.heading,
+                start=passage.start,
+                end=passage.end,
                 encoding=document.encoding,
-                text=one.text,
+                text=passage.text,
             )
-    raise _changed(known, "the file has changed and holds this passage no more")
+    raise _changed_error(indexed, "the file has changed and no longer contains this passage")
 
 
 def indexed_passage(index: Index, citation: str) -> IndexedPassage:
-    """The passage that a citation names, as the index has it.
+    """The passage that a citation names, from the index.
 
     Raises:
-        ToolError: `no_passage`, or the index cannot be used.
+        ToolError: `no_passage`: no passage has that id. `documents_unusable`: the index cannot be used.
     """
-    named = _CITATION.fullmatch(citation)
-    if named is not None:
+    match = _CITATION.fullmatch(citation)
+    if match is not None:
         with index.open() as database:
-            found = passages(database, "WHERE passage.id = ?", (named[1].lower(),))
-        if found:
-            return found[0]
-    raise no_passage(citation)
+            matches = find_passages(database, "WHERE passage.id = ?", (match[1].lower(),))
+        if matches:
+            return matches[0]
+    raise no_passage_error(citation)
 
 
-def no_passage(citation: str) -> ToolError:
-    """The error for an id that no passage has."""
+def no_passage_error(citation: str) -> ToolError:
+    """The error for a citation without a passage."""
     return ToolError(
         f"No passage has the id {citation[:60]!r}.",
         code="no_passage",
-        hint="Use an id that a search gave; the document may have changed since.",
+        hint="Use an id from a search result; the document may have changed since.",
     )
 
 
-def _changed(known: IndexedPassage, why: str) -> ToolError:
-    return ToolError(f"{known.file}: {why}.", code="document_changed", hint="Search again.")
+def _changed_error(indexed: IndexedPassage, reason: str) -> ToolError:
+    return ToolError(f"{indexed.file}: {reason}.", code="document_changed", hint="Search again.")
 
 
-def _unreadable(known: IndexedPassage, why: str) -> ToolError:
-    return ToolError(f"{known.file}: it cannot be read: {why}.", code="document_unreadable", hint="Look at the file.")
+def _unreadable_error(indexed: IndexedPassage, reason: str) -> ToolError:
+    return ToolError(
+        f"{indexed.file}: it cannot be read: {reason}.", code="document_unreadable", hint="Check the file."
+    )

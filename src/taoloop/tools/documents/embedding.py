@@ -1,7 +1,7 @@
-"""Embedding models as plug-ins, and how their order of passages joins that of the words.
+"""Embedding models as plug-ins, and the ranking of passages by their vectors.
 
-A vector is stored as 32-bit floats, and beside it the signs of its numbers as one whole number. To find the nearest of
-many vectors, the signs are compared first (an XOR of two integers), and only the best of them by their angle.
+A vector is stored as 32-bit floats, together with the signs of its components as one integer. To find the nearest of
+many vectors, the signs are compared first (the XOR of two integers), and only the best candidates by their angle.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from typing import Protocol, runtime_checkable
 from taoloop.errors import ToolError
 
 EXACT_BELOW = 2_000
-"""Up to so many vectors, each is compared by its angle; above it, only those whose signs are nearest."""
+"""Up to this number, all vectors are compared by angle; above it, only those with the most similar signs."""
 
 CANDIDATES = 200
-_RANK_OFFSET = 60  # of reciprocal rank fusion, as in Cormack, Clarke and Büttcher (2009)
-_LARGEST = 16_384  # numbers in a vector
+"""How many vectors are compared by angle then."""
+
+_RANK_OFFSET = 60  # the constant of reciprocal rank fusion, as in Cormack, Clarke and Büttcher (2009)
+_MAX_DIMENSIONS = 16_384  # of a vector
 
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into vectors: a model of yours, local or behind an API. It may block.
+    """Turns texts into vectors: your own model, local or behind an API. It may block.
 
-    `name` tells one model from another: vectors of another name are made anew. All vectors have the same length.
+    `name` identifies the model: vectors of another model are computed again. All vectors have the same length.
     """
 
     @property
@@ -41,54 +43,58 @@ class Embedder(Protocol):
         ...
 
 
-def vectors_of(embedder: Embedder, texts: Sequence[str]) -> list[array[float]]:
-    """The vectors of some texts, each of length 1.
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> list[array[float]]:
+    """The unit vectors of some texts.
 
     Raises:
-        ToolError: `embedding_failed`: the model raised, or gave something else than one vector per text.
+        ToolError: `embedding_failed`: the model raised an error, or did not return one vector per text.
     """
     try:
-        found = [array("f", vector) for vector in embedder.embed(texts)]
-    except Exception as error:  # a plug-in's; whatever it is, the words alone still find passages
-        raise _failed(embedder, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
-    if len(found) != len(texts):
-        raise _failed(embedder, f"it gave {len(found)} vectors for {len(texts)} texts")
-    if len({len(vector) for vector in found}) > 1 or not all(0 < len(vector) <= _LARGEST for vector in found):
-        raise _failed(embedder, "its vectors are empty, too long or of different lengths")
-    return [_unit(embedder, vector) for vector in found]
+        vectors = [array("f", vector) for vector in embedder.embed(texts)]
+    except Exception as error:  # any error of a plug-in; search by words still works
+        raise _embedding_error(embedder, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+    if len(vectors) != len(texts):
+        raise _embedding_error(embedder, f"it returned {len(vectors)} vectors for {len(texts)} texts")
+    if len({len(vector) for vector in vectors}) > 1 or not all(
+        0 < len(vector) <= _MAX_DIMENSIONS for vector in vectors
+    ):
+        raise _embedding_error(embedder, "its vectors are empty, too long or of different lengths")
+    return [_normalise_vector(embedder, vector) for vector in vectors]
 
 
 def to_blob(vector: array[float]) -> bytes:
-    """A vector as it is stored: little-endian on every machine."""
-    return _swapped(vector).tobytes()
+    """A vector in the form in which it is stored, little-endian on every machine."""
+    return _little_endian(vector).tobytes()
 
 
 def from_blob(blob: bytes) -> array[float]:
     """A stored vector."""
-    return _swapped(array("f", blob))
+    return _little_endian(array("f", blob))
 
 
 def sign_bits(vector: Sequence[float]) -> int:
-    """One bit per number: whether it is above zero."""
+    """One bit per component: whether it is above zero."""
     return int("".join("1" if number > 0 else "0" for number in vector), 2)
 
 
-def nearest_signs(wanted: int, known: Mapping[int, int]) -> list[int]:
-    """The numbers of the passages whose signs differ least from those that are wanted."""
-    if len(known) <= EXACT_BELOW:
-        return list(known)
-    return heapq.nsmallest(CANDIDATES, known, key=lambda number: (known[number] ^ wanted).bit_count())
+def nearest_by_signs(query_bits: int, bits_by_number: Mapping[int, int]) -> list[int]:
+    """The numbers of the passages whose signs differ least from those of the query."""
+    if len(bits_by_number) <= EXACT_BELOW:
+        return list(bits_by_number)
+    return heapq.nsmallest(
+        CANDIDATES, bits_by_number, key=lambda number: (bits_by_number[number] ^ query_bits).bit_count()
+    )
 
 
-def cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    """How near two vectors of length 1 are, from -1 to 1."""
-    return math.fsum(map(mul, one, other))
+def cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    """The cosine similarity of two unit vectors, from -1 to 1."""
+    return math.fsum(map(mul, first, second))
 
 
 def reciprocal_rank_fusion(orders: Iterable[Sequence[int]]) -> dict[int, float]:
-    """Several orders of passages as one: each gives a passage 1 / (60 + its rank), and the sums decide.
+    """Merge several rankings of passages: each adds 1 / (60 + rank) to a passage, and the sums decide.
 
-    Only ranks count, so that scores of different kinds need no common scale. The best comes first.
+    Only ranks count, so scores of different kinds need no common scale. The best passage is first.
     """
     scores: dict[int, float] = {}
     for order in orders:
@@ -97,24 +103,24 @@ def reciprocal_rank_fusion(orders: Iterable[Sequence[int]]) -> dict[int, float]:
     return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _unit(embedder: Embedder, vector: array[float]) -> array[float]:
+def _normalise_vector(embedder: Embedder, vector: array[float]) -> array[float]:
     length = math.sqrt(sum(map(mul, vector, vector)))
     if not math.isfinite(length):
-        raise _failed(embedder, "a vector has numbers that are not finite")
+        raise _embedding_error(embedder, "a vector has components that are not finite")
     return array("f", (number / length for number in vector)) if length else vector
 
 
-def _swapped(vector: array[float]) -> array[float]:
+def _little_endian(vector: array[float]) -> array[float]:
     if sys.byteorder == "big":
         vector = vector[:]
         vector.byteswap()
     return vector
 
 
-def _failed(embedder: Embedder, why: str) -> ToolError:
+def _embedding_error(embedder: Embedder, reason: str) -> ToolError:
     return ToolError(
-        f"The embedding model {embedder.name!r} failed: {why}.",
+        f"The embedding model {embedder.name!r} failed: {reason}.",
         code="embedding_failed",
         retryable=True,
-        hint="Passages are found by their words all the same.",
+        hint="Search by words still works.",
     )

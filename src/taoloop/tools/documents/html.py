@@ -1,4 +1,4 @@
-"""Finding the lines of an HTML file on which passages of its extracted text begin."""
+"""The lines of an HTML file on which passages of its extracted text begin."""
 
 from __future__ import annotations
 
@@ -13,38 +13,40 @@ _INVISIBLE = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _WORD = re.compile(r"\w+")
-_LOOKED_AT_CHARS = 200  # of a passage
-_SIZES = (6, 3, 1)  # how many of its words are looked for, twice each
-_WINDOW_CHARS = 200_000  # how far behind the passage before it
-_MISSED = 100  # passages in a row that are not found: the source is written so that none will be
-_LONE_CHARS = 4  # a word that is looked for alone is at least as long
+_PASSAGE_CHARS = 200  # of a passage
+_PHRASE_WORDS = (6, 3, 1)  # lengths of the phrases that are searched, two of each
+_WINDOW_CHARS = 200_000  # how far after the previous passage
+_MAX_MISSES = 100  # passages in a row without a match: then the source defeats the search
+_MIN_WORD_CHARS = 4  # for a phrase of one word
 
 
 def source_lines(source: str, passages: Iterable[str]) -> list[int]:
-    """For each passage the line (from 1) where its first words stand in the source, 0 where they are not found.
+    """For each passage the line (from 1) of its first words in the source; 0 if they are not found.
 
-    The passages come in the order of the source. Marks and entities count as spaces.
+    The passages are in the order of the source. Tags and entities count as spaces.
     """
-    seen = _INVISIBLE.sub(lambda found: " " * len(found[0]), source)
+    visible = _INVISIBLE.sub(lambda offset: " " * len(offset[0]), source)
     starts = line_starts(source)
-    lines, place, missed = [], 0, 0
+    lines, search_start, misses = [], 0, 0
     for passage in passages:
-        words = _WORD.findall(passage[:_LOOKED_AT_CHARS]) if missed < _MISSED else []
-        found = _find(seen, words, place)
-        missed = 0 if found >= 0 else missed + 1
-        if found >= 0:
-            place = found
-        lines.append(bisect_right(starts, found) if found >= 0 else 0)
+        words = _WORD.findall(passage[:_PASSAGE_CHARS]) if misses < _MAX_MISSES else []
+        offset = _find_passage(visible, words, search_start)
+        misses = 0 if offset >= 0 else misses + 1
+        if offset >= 0:
+            search_start = offset
+        lines.append(bisect_right(starts, offset) if offset >= 0 else 0)
     return lines
 
 
-def _find(seen: str, words: list[str], place: int) -> int:
-    for size in _SIZES:
+def _find_passage(visible: str, words: list[str], search_start: int) -> int:
+    for size in _PHRASE_WORDS:
         for first in (0, size):
-            some = words[first : first + size]
-            if len(some) < size or (size == 1 and len(some[0]) < _LONE_CHARS):
+            phrase_words = words[first : first + size]
+            if len(phrase_words) < size or (size == 1 and len(phrase_words[0]) < _MIN_WORD_CHARS):
                 continue
-            pattern = re.compile(r"[\W_]+".join(map(re.escape, some)))  # begins with a literal: quick to look for
-            if (found := pattern.search(seen, place, place + _WINDOW_CHARS)) is not None:
-                return found.start()
+            pattern = re.compile(
+                r"[\W_]+".join(map(re.escape, phrase_words))
+            )  # begins with a literal, so the search is fast
+            if (match := pattern.search(visible, search_start, search_start + _WINDOW_CHARS)) is not None:
+                return match.start()
     return -1

@@ -1,7 +1,7 @@
-"""The index of a folder: an SQLite file with the passages, the words that they are found by, and their vectors.
+"""The index of a folder: an SQLite file with the passages, their search terms, and their vectors.
 
-It holds nothing that the documents do not say: it may be deleted at any time and is made anew. Every use opens the
-file for itself, so that any thread and process may; each file's passages are replaced in one transaction.
+Everything in it comes from the documents, so it may be deleted at any time and is built again. Each use opens the file
+by itself, so any thread or process may use it; the passages of a file are replaced in one transaction.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taoloop.errors import ToolError
-from taoloop.tools.documents.readers import READER, Document
-from taoloop.tools.documents.settings import DocumentFolder, writable
+from taoloop.tools.documents.readers import READER_VERSION, ParsedDocument
+from taoloop.tools.documents.settings import DocumentFolder, printable_path
 from taoloop.tools.fts_words import TOKENIZER, index_terms
 
-BUSY_S = 10.0
+BUSY_TIMEOUT_S = 10.0
 
 _APPLICATION_ID = 0x54616F44  # "TaoD"
 _VERSION = 1
-_RANK = "bm25(2.0, 1.0)"  # a word of the headings or of the file's name counts twice
+_RANK = "bm25(2.0, 1.0)"  # a word in the headings or in the file name counts twice
 _SEPARATOR = "\x1f"  # between headings
 
 _TABLES = f"""
@@ -59,7 +59,7 @@ CREATE TABLE vector (number INTEGER PRIMARY KEY, signs BLOB NOT NULL, vector BLO
 PRAGMA application_id = {_APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 """
-_PASSAGE = """
+_SELECT_PASSAGE = """
 SELECT passage.number, passage.id, file.path, passage.ordinal, passage.start, passage.stop, passage.line, passage.page,
   passage.heading, passage.text FROM passage JOIN file ON file.number = passage.file
 """
@@ -67,183 +67,210 @@ SELECT passage.number, passage.id, file.path, passage.ordinal, passage.start, pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedPassage:
-    """A passage as the index has it; `file` is the path in the folder, the rest as in `Passage`."""
+    """A passage in the index."""
 
     number: int
+    """Its row in the index."""
     id: str
+    """As in `ParsedPassage`."""
     file: str
+    """The path of its file in the folder."""
     ordinal: int
+    """As in `ParsedPassage`, like all other fields."""
     start: int
+    """Where it begins, in characters."""
     end: int
+    """Where it ends, in characters."""
     line: int
+    """The line of the file, from 1; 0: none or unknown."""
     page: int
+    """The page of a PDF, from 1; otherwise 0."""
     heading: tuple[str, ...]
+    """The headings above it, the outermost first."""
     text: str
+    """Its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedFile:
-    """A file as it was read: its bytes' digest, and by `stamp` and `read_ns` whether it may have changed since.
-
-    `message` is empty for a file that could be read, else why it could not; `notes` what of it could not.
-    """
+    """A file as it was when it was read."""
 
     path: str
+    """Its path in the folder."""
     stamp: str
+    """Its size, times and inode; another stamp means that it may have changed."""
     read_ns: int
+    """When it was read, in nanoseconds since the epoch."""
     digest: str
+    """The digest of its bytes; empty if they could not be read."""
     message: str = ""
+    """Why it could not be read; empty if it could."""
     notes: tuple[str, ...] = ()
+    """What of it could not be read."""
     hint: str = ""
+    """What to do about `message`."""
 
 
 class Index:
-    """The index of one folder. `busy_s`: how long a call waits for another process that is writing, in seconds."""
+    """The index of one folder. `busy_s`: how many seconds a call waits for another process that is writing."""
 
-    def __init__(self, settings: DocumentFolder, busy_s: float = BUSY_S) -> None:
+    def __init__(self, settings: DocumentFolder, busy_s: float = BUSY_TIMEOUT_S) -> None:
         self.settings, self._busy_s = settings, busy_s
         self.path: Path = settings.index_file
-        self._folder, self._shown = writable(str(settings.folder)), writable(str(self.path))
+        self._folder, self._path_text = printable_path(str(settings.folder)), printable_path(str(self.path))
 
     @contextmanager
     def open(self) -> Iterator[sqlite3.Connection]:
-        """A connection in autocommit mode for the length of a `with`; a missing file is made.
+        """A connection in autocommit mode for a `with` statement; a missing file is created.
 
         Raises:
-            ToolError: `documents_unusable`: the file cannot be used; names it and says why.
+            ToolError: `documents_unusable`: the file cannot be used; the error names it and says why.
         """
         try:
-            self._make_private()
+            self._create_private_file()
             with closing(sqlite3.connect(self.path, timeout=self._busy_s, isolation_level=None)) as database:
                 self._prepare(database)
                 yield database
         except (sqlite3.Error, OSError) as error:
-            raise self._unusable(error) from error
+            raise self._unusable_error(error) from error
 
-    def made_anew(self, database: sqlite3.Connection) -> bool:
-        """Empty the index if other settings or an older reader made it; whether it was emptied."""
-        if _about(database, "made_by") == self._made_by:
+    def reset_if_outdated(self, database: sqlite3.Connection) -> bool:
+        """Empty the index if it was built with other settings or by an older version; return whether it was."""
+        if _about(database, "made_by") == self._fingerprint:
             return False
         with _transaction(database):
-            if _about(database, "made_by") == self._made_by:
+            if _about(database, "made_by") == self._fingerprint:
                 return False
             for table in ("vector", "passage", "file"):
-                database.execute(f"DELETE FROM {table}")  # noqa: S608  # a name of ours
+                database.execute(f"DELETE FROM {table}")  # noqa: S608  # a constant name
             database.execute("INSERT INTO passage_words (passage_words) VALUES ('delete-all')")
-            _set_about(database, "made_by", self._made_by)
+            _set_about(database, "made_by", self._fingerprint)
         return True
 
     @property
-    def _made_by(self) -> str:
-        return f"{READER} {self.settings.made_by}"
+    def _fingerprint(self) -> str:
+        return f"{READER_VERSION} {self.settings.reading_settings}"
 
-    def _make_private(self) -> None:
-        """A new file is readable by its owner only: documents may not be for everybody."""
+    def _create_private_file(self) -> None:
+        """Create a new file that only its owner can read, because documents may be confidential."""
         if not self.path.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError):  # another process was quicker
+            with suppress(FileExistsError):  # another process has created it
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
     def _prepare(self, database: sqlite3.Connection) -> None:
-        """Make the tables in a new file; refuse a file that is something else."""
-        database.execute("BEGIN")  # what is seen of the file is of one moment
-        ready = self._is_ours(database)
+        """Create the tables in a new file; refuse any other file."""
+        database.execute("BEGIN")  # a consistent view of the file
+        ready = self._is_document_index(database)
         database.execute("COMMIT")
         if not ready:
-            with _transaction(database):  # of several processes that find a new file one makes the tables
-                if not self._is_ours(database):
+            with _transaction(database):  # of several processes with a new file, one creates the tables
+                if not self._is_document_index(database):
                     for statement in _TABLES.split(";"):
                         database.execute(statement)
                     database.execute("INSERT INTO passage_words (passage_words, rank) VALUES ('rank', ?)", (_RANK,))
                     _set_about(database, "folder", self._folder)
-                    _set_about(database, "generation", str(time.time_ns()))  # none that a deleted index had
+                    _set_about(database, "generation", str(time.time_ns()))  # never one that a deleted index had
             database.execute("PRAGMA busy_timeout = 0")
-            with suppress(sqlite3.OperationalError):  # another process has the file open; it works without, too
+            with suppress(sqlite3.OperationalError):  # another process has the file open; it also works without
                 database.execute("PRAGMA journal_mode = WAL")
             database.execute(f"PRAGMA busy_timeout = {self._busy_s * 1000:.0f}")
-        database.execute("PRAGMA synchronous = NORMAL")  # what a power cut takes is read from the documents again
+        database.execute("PRAGMA synchronous = NORMAL")  # data lost in a power failure is read from the documents again
 
-    def _is_ours(self, database: sqlite3.Connection) -> bool:
+    def _is_document_index(self, database: sqlite3.Connection) -> bool:
         kind, version, tables = (
             int(database.execute(query).fetchone()[0])
             for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
         )
         if kind == _APPLICATION_ID and version > _VERSION:
-            raise self._refused("written by a newer taoloop; it was not touched", "Upgrade, or name another file.")
+            raise self._refusal("the index of a newer taoloop; it was not changed", "Upgrade, or name another file.")
         if kind != _APPLICATION_ID and (kind or version or tables):
-            raise self._refused("another kind of database; it was not touched", "Name a new file for the index.")
+            raise self._refusal("another kind of database; it was not changed", "Name a new file for the index.")
         if kind == _APPLICATION_ID and (of := _about(database, "folder")) != self._folder:
-            raise self._refused(f"the index of another folder, {of}", "Name another file for the index.")
+            raise self._refusal(f"the index of another folder, {of}", "Name another file for the index.")
         return kind == _APPLICATION_ID
 
-    def _refused(self, what: str, hint: str) -> ToolError:
-        return ToolError(f"{self._shown}: this is {what}.", code="documents_unusable", hint=hint)
+    def _refusal(self, what: str, hint: str) -> ToolError:
+        return ToolError(f"{self._path_text}: this is {what}.", code="documents_unusable", hint=hint)
 
-    def _unusable(self, error: Exception) -> ToolError:
-        words = writable(str(error))
-        locked = "locked" in words
-        if "fts5" in words:
+    def _unusable_error(self, error: Exception) -> ToolError:
+        reason = printable_path(str(error))
+        locked = "locked" in reason
+        if "fts5" in reason:
             hint = "This Python's SQLite has no full-text search (FTS5); another build has it."
         elif locked:
-            hint = "Another program holds it; try again."
-        elif any(sign in words for sign in ("not a database", "malformed", "corrupt", "no such table")):
-            hint = "Delete this file if it is the index: it is made anew. Else name another."
+            hint = "Another program has locked it; try again."
+        elif any(word in reason for word in ("not a database", "malformed", "corrupt", "no such table")):
+            hint = "Delete this file if it is the index, which is built again; otherwise name another."
         else:
-            hint = "Check the permissions and the space there, or name another file for the index."
+            hint = "Check permissions and disk space, or name another file for the index."
         return ToolError(
-            f"{self._shown}: the index cannot be used: {words}.", code="documents_unusable", retryable=locked, hint=hint
+            f"{self._path_text}: the index cannot be used: {reason}.",
+            code="documents_unusable",
+            retryable=locked,
+            hint=hint,
         )
 
 
-def replace_file(database: sqlite3.Connection, seen: IndexedFile, document: Document | None) -> bool:
-    """Put what was read of a file in place of what was known of it; False if another process read it later."""
+def replace_file(database: sqlite3.Connection, file: IndexedFile, document: ParsedDocument | None) -> bool:
+    """Replace the content of a file in the index; False if another process has read it later."""
     with _transaction(database):
-        known = database.execute("SELECT number, read_ns FROM file WHERE path = ?", (seen.path,)).fetchone()
-        if known is not None:
-            if seen.read_ns < known[1] <= time.time_ns():  # what was read in the future was read by a wrong clock
+        row = database.execute("SELECT number, read_ns FROM file WHERE path = ?", (file.path,)).fetchone()
+        if row is not None:
+            if file.read_ns < row[1] <= time.time_ns():  # a time in the future comes from a wrong clock
                 return False
-            _drop(database, known[0], seen.path)
+            _delete_file(database, row[0], file.path)
         kind, encoding, title = (document.kind, document.encoding, document.title) if document else ("", "", "")
-        readable = not seen.message
-        notes = "\n".join(seen.notes) if readable else seen.message
-        added = database.execute(
+        readable = not file.message
+        notes = "\n".join(file.notes) if readable else file.message
+        cursor = database.execute(
             "INSERT INTO file (path, stamp, read_ns, digest, kind, encoding, title, readable, notes, hint)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (seen.path, seen.stamp, seen.read_ns, seen.digest, kind, encoding, title, readable, notes, seen.hint),
+            (file.path, file.stamp, file.read_ns, file.digest, kind, encoding, title, readable, notes, file.hint),
         )
-        for one in document.passages if document else ():
-            heading = _SEPARATOR.join(one.heading)
-            place = (one.id, added.lastrowid, one.ordinal, one.start, one.end, one.line, one.page, heading, one.text)
+        for passage in document.passages if document else ():
+            heading = _SEPARATOR.join(passage.heading)
+            values = (
+                passage.id,
+                cursor.lastrowid,
+                passage.ordinal,
+                passage.start,
+                passage.end,
+                passage.line,
+                passage.page,
+                heading,
+                passage.text,
+            )
             number = database.execute(
                 "INSERT INTO passage (id, file, ordinal, start, stop, line, page, heading, text)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                place,
+                values,
             ).lastrowid
-            words = _words(seen.path, heading, one.text)
+            words = _index_words(file.path, heading, passage.text)
             database.execute("INSERT INTO passage_words (rowid, titles, words) VALUES (?, ?, ?)", (number, *words))
-        _changed(database)
+        _advance_generation(database)
     return True
 
 
-def same_file(database: sqlite3.Connection, seen: IndexedFile) -> None:
-    """A file was looked at again and has not changed."""
+def confirm_unchanged(database: sqlite3.Connection, file: IndexedFile) -> None:
+    """Record that a file has not changed."""
     database.execute(
         "UPDATE file SET stamp = ?, read_ns = ? WHERE path = ? AND digest = ?",
-        (seen.stamp, seen.read_ns, seen.path, seen.digest),
+        (file.stamp, file.read_ns, file.path, file.digest),
     )
 
 
 def remove_file(database: sqlite3.Connection, path: str) -> None:
-    """Forget a file that is gone."""
+    """Remove a file from the index."""
     with _transaction(database):
-        known = database.execute("SELECT number FROM file WHERE path = ?", (path,)).fetchone()
-        if known is not None:
-            _drop(database, known[0], path)
-            _changed(database)
+        row = database.execute("SELECT number FROM file WHERE path = ?", (path,)).fetchone()
+        if row is not None:
+            _delete_file(database, row[0], path)
+            _advance_generation(database)
 
 
-def files(database: sqlite3.Connection) -> dict[str, IndexedFile]:
-    """The files that were read, by path."""
+def indexed_files(database: sqlite3.Connection) -> dict[str, IndexedFile]:
+    """The files in the index, by path."""
     rows = database.execute("SELECT path, stamp, read_ns, digest, readable, notes, hint FROM file")
     return {
         path: IndexedFile(
@@ -259,19 +286,19 @@ def files(database: sqlite3.Connection) -> dict[str, IndexedFile]:
     }
 
 
-def embedded(database: sqlite3.Connection) -> str:
-    """The embedding model whose vectors the index has."""
+def embedder_name(database: sqlite3.Connection) -> str:
+    """The embedding model of the vectors in the index."""
     return _about(database, "embedder")
 
 
-def generation(database: sqlite3.Connection) -> int:
-    """A number that is another one after every change."""
+def read_generation(database: sqlite3.Connection) -> int:
+    """A number that changes with every change of the index."""
     return int(_about(database, "generation") or 0)
 
 
-def passages(database: sqlite3.Connection, where: str, values: Iterable[object]) -> list[IndexedPassage]:
-    """The passages for which a condition (of ours, with `?` for values) holds."""
-    rows = database.execute(_PASSAGE + where, tuple(values))
+def find_passages(database: sqlite3.Connection, where: str, values: Iterable[object]) -> list[IndexedPassage]:
+    """The passages that satisfy a condition, which is a constant with `?` for the values."""
+    rows = database.execute(_SELECT_PASSAGE + where, tuple(values))
     return [
         IndexedPassage(
             number=number,
@@ -289,17 +316,17 @@ def passages(database: sqlite3.Connection, where: str, values: Iterable[object])
     ]
 
 
-def embedded_by(database: sqlite3.Connection, name: str) -> None:
-    """Forget the vectors of another embedding model."""
+def select_embedder(database: sqlite3.Connection, name: str) -> None:
+    """Remove the vectors of another embedding model."""
     if _about(database, "embedder") != name:
         with _transaction(database):
             database.execute("DELETE FROM vector")
             _set_about(database, "embedder", name)
-            _changed(database)
+            _advance_generation(database)
 
 
 def add_vectors(database: sqlite3.Connection, name: str, rows: Iterable[tuple[int, bytes, bytes]]) -> None:
-    """Keep the vectors of passages (number, signs, vector) that are still there, if `name` is still the model."""
+    """Store the vectors of existing passages (number, signs, vector), if `name` is still the model."""
     with _transaction(database):
         if _about(database, "embedder") == name:
             database.executemany(
@@ -307,29 +334,29 @@ def add_vectors(database: sqlite3.Connection, name: str, rows: Iterable[tuple[in
                 " WHERE EXISTS (SELECT 1 FROM passage WHERE number = ?1)",
                 rows,
             )
-            _changed(database)
+            _advance_generation(database)
 
 
-def _drop(database: sqlite3.Connection, number: int, path: str) -> None:
-    """Delete a file and its passages; the words must be the very ones that were added."""
-    old = database.execute("SELECT number, heading, text FROM passage WHERE file = ?", (number,)).fetchall()
+def _delete_file(database: sqlite3.Connection, number: int, path: str) -> None:
+    """Delete a file and its passages; FTS5 needs the same words with which they were added."""
+    rows = database.execute("SELECT number, heading, text FROM passage WHERE file = ?", (number,)).fetchall()
     database.executemany(
         "INSERT INTO passage_words (passage_words, rowid, titles, words) VALUES ('delete', ?, ?, ?)",
-        ((passage, *_words(path, heading, text)) for passage, heading, text in old),
+        ((passage, *_index_words(path, heading, text)) for passage, heading, text in rows),
     )
     database.execute("DELETE FROM vector WHERE number IN (SELECT number FROM passage WHERE file = ?)", (number,))
     database.execute("DELETE FROM passage WHERE file = ?", (number,))
     database.execute("DELETE FROM file WHERE number = ?", (number,))
 
 
-def _words(path: str, heading: str, text: str) -> tuple[str, str]:
-    """What a passage is found by: the words of its headings and of the file's name, which count twice, and its own."""
+def _index_words(path: str, heading: str, text: str) -> tuple[str, str]:
+    """The search terms of a passage: those of its headings and file name, which count twice, and its own."""
     name = path.rpartition("/")[2].rpartition(".")[0]
     return " ".join(index_terms(f"{name}\n{heading}")), " ".join(index_terms(text))
 
 
-def _changed(database: sqlite3.Connection) -> None:
-    _set_about(database, "generation", str(generation(database) + 1))
+def _advance_generation(database: sqlite3.Connection) -> None:
+    _set_about(database, "generation", str(read_generation(database) + 1))
 
 
 def _about(database: sqlite3.Connection, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Bringing an index up to date with its folder: what is new or has changed is read, what is gone is forgotten."""
+"""Updating an index: new and changed files are read, and removed ones are deleted from it."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from taoloop.errors import ToolError
-from taoloop.tools.documents.embedding import Embedder, sign_bits, to_blob, vectors_of
+from taoloop.tools.documents.embedding import Embedder, embed_texts, sign_bits, to_blob
 from taoloop.tools.documents.index import (
     Index,
     IndexedFile,
     add_vectors,
-    embedded_by,
-    files,
+    confirm_unchanged,
+    indexed_files,
     remove_file,
     replace_file,
-    same_file,
+    select_embedder,
 )
-from taoloop.tools.documents.isolated_parser import ForeignError, IsolatedParser
 from taoloop.tools.documents.readers import kind_of, read_document
-from taoloop.tools.documents.settings import DocumentFolder, writable
+from taoloop.tools.documents.settings import DocumentFolder, printable_path
 from taoloop.tools.load_result import LoadProblem
+from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Parts, check_regular
 
 _MAX_DEPTH = 32
-_TOO_DEEP = f"it lies more than {_MAX_DEPTH} folders deep"
-_MAX_ENTRIES = 500_000  # looked at in the whole folder
-_YOUNG_NS = 2_000_000_000  # what changed so shortly before it was read may have changed again at the same time
-_AT_ONCE = 64  # passages given to the embedding model
-_LISTED = 5  # names in a message
-_MOST_PROBLEMS = 200  # told one by one
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # may stand in names, but not in a message
-_REFUSED = {
-    errno.ELOOP: ("it is a symbolic link, or stands behind one", "Put the file itself into the folder."),
+_TOO_DEEP = f"it is more than {_MAX_DEPTH} folders deep"
+_MAX_ENTRIES = 500_000  # in the whole folder
+_SETTLE_NS = 2_000_000_000  # a file that changed so shortly before it was read may have changed again
+_BATCH_SIZE = 64  # passages per call of the embedding model
+_MAX_LISTED = 5  # names in a message
+_MAX_PROBLEMS = 200  # reported individually
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # allowed in names, but not in messages
+_ERROR_TEXTS = {
+    errno.ELOOP: ("it is a symbolic link, or is reached through one", "Put the file itself into the folder."),
     errno.EMLINK: ("it has hard links", "Copy it to another name."),
-    errno.EXDEV: ("it lies on another file system", "Name that place as a folder of its own."),
-    errno.EACCES: ("the system denies access", "Permit reading it."),
-    errno.EPERM: ("the system denies access", "Permit reading it."),
+    errno.EXDEV: ("it is on another file system", "Configure that folder separately."),
+    errno.EACCES: ("the system denies access", "Grant read permission."),
+    errno.EPERM: ("the system denies access", "Grant read permission."),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundFile:
     """A file in the folder, by name and status."""
 
     parts: Parts
@@ -60,265 +60,288 @@ class _Found:
 
 
 @dataclass(slots=True)
-class _Walked:
-    """What a walk through the folder saw."""
+class _FolderWalk:
+    """The result of a walk through the folder."""
 
-    found: list[_Found] = field(default_factory=list)
+    files: list[_FoundFile] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
-    unread: list[tuple[str, str]] = field(default_factory=list)  # folders that could not be opened, and why
+    unreadable_folders: list[tuple[str, str]] = field(default_factory=list)  # with the reasons
     complete: bool = True
-    left_out: int = 0
+    omitted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """What one look through the folder did: files read anew, and forgotten; and what is wrong with the others."""
+class UpdateResult:
+    """The result of one update."""
 
-    read: int
-    removed: int
+    files_read: int
+    """How many new or changed files were read."""
+    files_removed: int
+    """How many files were removed from the index."""
     problems: tuple[LoadProblem, ...]
+    """What could not be read, in this update or before."""
 
 
-def update(index: Index, clock: Callable[[], float] = time.monotonic) -> Update:
-    """Look through the folder, and bring the index up to date.
+def update_index(index: Index, clock: Callable[[], float] = time.monotonic) -> UpdateResult:
+    """Update an index from its folder.
 
     Raises:
         ConfigError: the folder cannot be opened.
         ToolError: the index cannot be used.
     """
     settings = index.settings
-    beneath = ConfinedDirectory(settings.folder)
+    directory = ConfinedDirectory(settings.folder)
     try:
         with (
             index.open() as database,
-            IsolatedParser(settings.max_file_s, settings.max_memory_bytes) as foreign,
+            IsolatedParser(settings.max_file_s, settings.max_memory_bytes) as parser,
         ):
-            index.made_anew(database)
-            return _Updater(settings, beneath, database, foreign, clock).run()
+            index.reset_if_outdated(database)
+            return _Updater(settings, directory, database, parser, clock).run()
     finally:
-        beneath.close()
+        directory.close()
 
 
 class _Updater:
-    """One look through the folder."""
+    """One update of an index."""
 
     def __init__(
         self,
         settings: DocumentFolder,
-        beneath: ConfinedDirectory,
+        directory: ConfinedDirectory,
         database: sqlite3.Connection,
-        foreign: IsolatedParser,
+        parser: IsolatedParser,
         clock: Callable[[], float],
     ) -> None:
-        self._settings, self._beneath, self._database, self._foreign = settings, beneath, database, foreign
+        self._settings, self._directory, self._database, self._parser = settings, directory, database, parser
         self._clock, self._deadline = clock, clock() + settings.max_index_s
         self._problems: list[LoadProblem] = []
-        self._read = self._untold = 0
+        self._read_count = self._omitted_problems = 0
 
-    def run(self) -> Update:
-        known = files(self._database)
-        walked = self._walk()
-        unread = 0
-        for one in walked.found:
+    def run(self) -> UpdateResult:
+        indexed = indexed_files(self._database)
+        walk = self._walk()
+        unread_count = 0
+        for file in walk.files:
             if self._clock() > self._deadline:
-                unread += 1
+                unread_count += 1
                 continue
-            self._look(one, known.get(one.path))
-        wanted = {one.path for one in walked.found}
-        gone = [path for path in known if path not in wanted and not self._is_there(path)] if walked.complete else []
-        for path in gone:
+            self._update_file(file, indexed.get(file.path))
+        current_paths = {file.path for file in walk.files}
+        removed_paths = (
+            [path for path in indexed if path not in current_paths and not self._is_there(path)]
+            if walk.complete
+            else []
+        )
+        for path in removed_paths:
             remove_file(self._database, path)
-        if (self._read + len(gone)) * 10 > len(wanted):  # much has changed: searching is quicker in one piece
+        if (self._read_count + len(removed_paths)) * 10 > len(current_paths):  # a merged index is searched faster
             self._database.execute("INSERT INTO passage_words (passage_words) VALUES ('optimize')")
         if self._settings.embedder is not None:
-            unread += self._embed(self._settings.embedder)
-        self._tell(walked, unread)
-        return Update(read=self._read, removed=len(gone), problems=tuple(self._problems))
+            unread_count += self._embed(self._settings.embedder)
+        self._report_folder(walk, unread_count)
+        return UpdateResult(
+            files_read=self._read_count, files_removed=len(removed_paths), problems=tuple(self._problems)
+        )
 
-    def _walk(self) -> _Walked:
-        walked, looked = _Walked(), 0
-        for parts, status, error in _entries(self._beneath, ()):
-            looked += 1
-            path = writable("/".join(parts))
-            if looked > _MAX_ENTRIES or self._clock() > self._deadline:
-                walked.complete = False
+    def _walk(self) -> _FolderWalk:
+        walk, count = _FolderWalk(), 0
+        for parts, status, error in _entries(self._directory, ()):
+            count += 1
+            path = printable_path("/".join(parts))
+            if count > _MAX_ENTRIES or self._clock() > self._deadline:
+                walk.complete = False
                 break
             if status is None:
-                walked.unread.append((path, error))
+                walk.unreadable_folders.append((path, error))
             elif stat.S_ISLNK(status.st_mode):
                 if self._fits(parts) or kind_of(parts[-1]) is None:
-                    walked.links.append(path)
+                    walk.links.append(path)
             elif not stat.S_ISDIR(status.st_mode) and self._fits(parts):
-                if len(walked.found) >= self._settings.max_files:
-                    walked.left_out += 1
+                if len(walk.files) >= self._settings.max_files:
+                    walk.omitted += 1
                     continue
                 changed = max(status.st_mtime_ns, status.st_ctime_ns)
-                stamp = " ".join(map(str, (*_unlike(status), self._settings.max_file_s)))  # a limit that was met counts
-                walked.found.append(_Found(parts, path, status.st_size, changed, stamp))
-        return walked
+                stamp = " ".join(
+                    map(str, (*_change_signature(status), self._settings.max_file_s))
+                )  # a larger limit means another attempt
+                walk.files.append(_FoundFile(parts, path, status.st_size, changed, stamp))
+        return walk
 
     def _fits(self, parts: Parts) -> bool:
-        """Whether a file is to be read, by its name."""
-        return kind_of(parts[-1]) is not None and self._settings.takes(parts)
+        """Whether a file is read, by its name."""
+        return kind_of(parts[-1]) is not None and self._settings.includes(parts)
 
-    def _look(self, one: _Found, known: IndexedFile | None) -> None:
-        """Read a file unless it is certainly as it was."""
-        if known is not None and known.stamp == one.stamp and one.changed_ns + _YOUNG_NS < known.read_ns:
-            self._repeat(known)
+    def _update_file(self, found_file: _FoundFile, indexed: IndexedFile | None) -> None:
+        """Read a file unless it certainly has not changed."""
+        if (
+            indexed is not None
+            and indexed.stamp == found_file.stamp
+            and found_file.changed_ns + _SETTLE_NS < indexed.read_ns
+        ):
+            self._report_file(indexed)
             return
-        seen = IndexedFile(path=one.path, stamp=one.stamp, read_ns=time.time_ns(), digest="")
+        file = IndexedFile(path=found_file.path, stamp=found_file.stamp, read_ns=time.time_ns(), digest="")
         document = None
         try:
-            data = self._bytes(one)
-            seen = replace(seen, digest=hashlib.sha256(data).hexdigest())
-            if known is not None and known.digest == seen.digest and not known.message and not known.notes:
-                same_file(self._database, seen)
-                self._repeat(known)
+            data = self._read_bytes(found_file)
+            file = replace(file, digest=hashlib.sha256(data).hexdigest())
+            if indexed is not None and indexed.digest == file.digest and not indexed.message and not indexed.notes:
+                confirm_unchanged(self._database, file)
+                self._report_file(indexed)
                 return
-            document = read_document(one.path, data, self._settings, self._foreign)
-            seen = replace(seen, notes=document.notes)
-        except FileNotFoundError:  # it went since the walk: the next look forgets what is known of it
+            document = read_document(found_file.path, data, self._settings, self._parser)
+            file = replace(file, notes=document.notes)
+        except FileNotFoundError:  # removed since the walk: the next update deletes it
             return
-        except ForeignError as error:
-            stamp = "" if error.again else one.stamp
-            seen = replace(seen, stamp=stamp, message=error.message, hint=error.hint)
+        except UnreadableFileError as error:
+            stamp = "" if error.is_transient else found_file.stamp
+            file = replace(file, stamp=stamp, message=error.message, hint=error.hint)
         try:
-            replace_file(self._database, seen, document)
-        except sqlite3.IntegrityError:  # two passages with one id: nobody has seen that, but it may not stop the rest
-            seen = replace(seen, message="it has a passage with an id that exists", hint="Rename the file.")
-            replace_file(self._database, seen, None)
-        self._read += document is not None
-        self._repeat(seen)
+            replace_file(self._database, file, document)
+        except sqlite3.IntegrityError:  # two passages with one id: improbable, but it must not stop the update
+            file = replace(file, message="it has a passage whose id exists already", hint="Rename the file.")
+            replace_file(self._database, file, None)
+        self._read_count += document is not None
+        self._report_file(file)
 
-    def _bytes(self, one: _Found) -> bytes:
-        most = self._settings.max_file_bytes
+    def _read_bytes(self, file: _FoundFile) -> bytes:
+        max_bytes = self._settings.max_file_bytes
         try:
-            "/".join(one.parts).encode()
-            with self._beneath.regular_file(one.parts) as (fd, status):
-                if status.st_size > most:
-                    raise ForeignError(
-                        f"it has {status.st_size:,} bytes; at most {most:,} are read",
+            "/".join(file.parts).encode()
+            with self._directory.regular_file(file.parts) as (fd, status):
+                if status.st_size > max_bytes:
+                    raise UnreadableFileError(
+                        f"it has {status.st_size:,} bytes; at most {max_bytes:,} are read",
                         "Split it, or raise max_file_bytes.",
-                        again=True,
+                        is_transient=True,
                     )
-                with os.fdopen(os.dup(fd), "rb") as file:
-                    return file.read(most)
+                with os.fdopen(os.dup(fd), "rb") as stream:
+                    return stream.read(max_bytes)
         except UnicodeEncodeError:
-            raise ForeignError("its name is not UTF-8", "Rename it.", again=True) from None
+            raise UnreadableFileError("its name is not UTF-8", "Rename it.", is_transient=True) from None
         except FileNotFoundError:
             raise
         except OSError as error:
-            message, hint = _REFUSED.get(error.errno or 0, (str(error.strerror or error), "Look at the file."))
-            raise ForeignError(message, hint, again=True) from error
+            message, hint = _ERROR_TEXTS.get(error.errno or 0, (str(error.strerror or error), "Check the file."))
+            raise UnreadableFileError(message, hint, is_transient=True) from error
 
     def _is_there(self, path: str) -> bool:
-        """Whether a file that the walk did not see came in the meantime (another process may have read it)."""
+        """Whether a file appeared after the walk; another process may have read it."""
         parts = tuple(path.split("/"))
         if not self._fits(parts):
             return False
         try:
-            with self._beneath.folder(parts[:-1]) as parent:
+            with self._directory.folder(parts[:-1]) as parent:
                 check_regular(os.stat(parts[-1], dir_fd=parent, follow_symlinks=False))
         except OSError:
             return False
         return True
 
     def _embed(self, embedder: Embedder) -> int:
-        """Give vectors to the passages that have none; how many are left."""
+        """Compute the missing vectors; return how many are still missing."""
         try:
-            embedded_by(self._database, embedder.name)
+            select_embedder(self._database, embedder.name)
             query = "SELECT number, text FROM passage WHERE number NOT IN (SELECT number FROM vector)"
-            without = self._database.execute(query).fetchall()
-            for first in range(0, len(without), _AT_ONCE):
+            rows = self._database.execute(query).fetchall()
+            for first in range(0, len(rows), _BATCH_SIZE):
                 if self._clock() > self._deadline:
-                    return len(without) - first
-                some = without[first : first + _AT_ONCE]
-                vectors = vectors_of(embedder, [text for _, text in some])
-                rows = (
-                    (number, signs_blob(sign_bits(vector)), to_blob(vector))
-                    for (number, _), vector in zip(some, vectors, strict=True)
+                    return len(rows) - first
+                batch = rows[first : first + _BATCH_SIZE]
+                vectors = embed_texts(embedder, [text for _, text in batch])
+                vector_rows = (
+                    (number, signs_to_blob(sign_bits(vector)), to_blob(vector))
+                    for (number, _), vector in zip(batch, vectors, strict=True)
                 )
-                add_vectors(self._database, embedder.name, rows)
+                add_vectors(self._database, embedder.name, vector_rows)
         except ToolError as error:
-            self._say("", error.message, error.hint)
+            self._add_problem("", error.message, error.hint)
         return 0
 
-    def _repeat(self, seen: IndexedFile) -> None:
-        """Say what is wrong with a file, also where an earlier look found it out."""
-        if seen.message:
-            self._say(seen.path, _sentence(seen.message), seen.hint)
-        for note in seen.notes:
-            self._say(seen.path, _sentence(note))
+    def _report_file(self, file: IndexedFile) -> None:
+        """Report the problems of a file, including those of an earlier update."""
+        if file.message:
+            self._add_problem(file.path, _sentence(file.message), file.hint)
+        for note in file.notes:
+            self._add_problem(file.path, _sentence(note))
 
-    def _tell(self, walked: _Walked, unread: int) -> None:
+    def _report_folder(self, walk: _FolderWalk, unread_count: int) -> None:
         settings = self._settings
-        for path, why in walked.unread:
-            hint = "Move it up." if why == _TOO_DEEP else "Permit reading it."
-            self._say(path, _sentence(f"this folder cannot be read: {why}"), hint)
-        if walked.links:
-            names = ", ".join(walked.links[:_LISTED]) + (" …" if len(walked.links) > _LISTED else "")
-            self._say("", f"Symbolic links are not followed: {names}.", "Put the files themselves into the folder.")
-        if walked.left_out:
-            message = f"{walked.left_out:,} files beyond the first {settings.max_files:,} are left out."
-            self._say("", message, "Raise max_files, or name subfolders.")
-        if not walked.complete:
-            self._say("", "The folder is too large to be looked through; a part of it was.", "Name subfolders.")
-        if self._untold:
-            self._say("", f"{self._untold:,} more documents have problems.", "Correct those above first.")
-        if unread:
-            message = f"{unread:,} files or passages could not be read in {settings.max_index_s:g} s."
-            self._say("", message, "The next look goes on with them; or raise max_index_s.")
+        for path, reason in walk.unreadable_folders:
+            hint = "Move it up." if reason == _TOO_DEEP else "Grant read permission."
+            self._add_problem(path, _sentence(f"this folder cannot be read: {reason}"), hint)
+        if walk.links:
+            names = ", ".join(walk.links[:_MAX_LISTED]) + (" …" if len(walk.links) > _MAX_LISTED else "")
+            self._add_problem(
+                "", f"Symbolic links are not followed: {names}.", "Put the files themselves into the folder."
+            )
+        if walk.omitted:
+            message = f"{walk.omitted:,} files beyond the first {settings.max_files:,} are skipped."
+            self._add_problem("", message, "Raise max_files, or configure subfolders separately.")
+        if not walk.complete:
+            self._add_problem(
+                "",
+                "The folder is too large; only a part of it was searched for files.",
+                "Configure subfolders separately.",
+            )
+        if self._omitted_problems:
+            self._add_problem(
+                "", f"{self._omitted_problems:,} more documents have problems.", "Correct those above first."
+            )
+        if unread_count:
+            message = f"{unread_count:,} files or passages could not be read in {settings.max_index_s:g} s."
+            self._add_problem("", message, "The next update continues with them; or raise max_index_s.")
 
-    def _say(self, path: str, message: str, hint: str = "") -> None:
-        if path and len(self._problems) >= _MOST_PROBLEMS:
-            self._untold += 1
+    def _add_problem(self, path: str, message: str, hint: str = "") -> None:
+        if path and len(self._problems) >= _MAX_PROBLEMS:
+            self._omitted_problems += 1
             return
         source = str(self._settings.folder / path) if path else str(self._settings.folder)
-        self._problems.append(LoadProblem(source=_line(source), place="", message=_line(message), hint=hint))
+        self._problems.append(LoadProblem(source=_one_line(source), place="", message=_one_line(message), hint=hint))
 
 
-def signs_blob(value: int) -> bytes:
-    """Signs as they are stored."""
+def signs_to_blob(value: int) -> bytes:
+    """Sign bits in the form in which they are stored."""
     return value.to_bytes((value.bit_length() + 7) // 8)
 
 
-def _entries(beneath: ConfinedDirectory, parts: Parts) -> Iterator[tuple[Parts, os.stat_result | None, str]]:
-    """Everything below a folder, sorted, without what is hidden; no status for a folder that cannot be opened."""
+def _entries(directory: ConfinedDirectory, parts: Parts) -> Iterator[tuple[Parts, os.stat_result | None, str]]:
+    """Everything below a folder, sorted, except hidden entries; the status is None for a folder that cannot be read."""
     try:
-        with beneath.folder(parts) as fd, os.scandir(fd) as scanned:
-            visible = (item for item in scanned if not item.name.startswith("."))
-            items = [one for item in islice(visible, _MAX_ENTRIES) if (one := _status(item)) is not None]
-    except FileNotFoundError:  # vanished in this moment
+        with directory.folder(parts) as fd, os.scandir(fd) as entries:
+            visible = (item for item in entries if not item.name.startswith("."))
+            items = [entry for item in islice(visible, _MAX_ENTRIES) if (entry := _status(item)) is not None]
+    except FileNotFoundError:  # removed meanwhile
         return
     except OSError as error:
-        yield parts, None, _REFUSED.get(error.errno or 0, (str(error.strerror or error), ""))[0]
+        yield parts, None, _ERROR_TEXTS.get(error.errno or 0, (str(error.strerror or error), ""))[0]
         return
     for name, status in sorted(items, key=lambda item: item[0]):
         yield (*parts, name), status, ""
         if not stat.S_ISDIR(status.st_mode):
             continue
         if len(parts) < _MAX_DEPTH:
-            yield from _entries(beneath, (*parts, name))
+            yield from _entries(directory, (*parts, name))
         else:
             yield (*parts, name), None, _TOO_DEEP
 
 
-def _unlike(status: os.stat_result) -> tuple[int, ...]:
-    """What of a file's status is another after a change."""
+def _change_signature(status: os.stat_result) -> tuple[int, ...]:
+    """The part of a file status that differs after a change."""
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
-def _line(words: str) -> str:
-    """One line that can be printed, whatever names are in it."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), writable(words))
+def _one_line(text: str) -> str:
+    """One printable line, whatever file names are in it."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), printable_path(text))
 
 
 def _status(item: os.DirEntry[str]) -> tuple[str, os.stat_result] | None:
     try:
         return item.name, item.stat(follow_symlinks=False)
-    except OSError:  # vanished in this moment
+    except OSError:  # removed meanwhile
         return None
 
 
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

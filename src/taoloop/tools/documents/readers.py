@@ -1,6 +1,6 @@
-"""One file as passages: text and Markdown by themselves, HTML and PDF by libraries in a process of their own.
+"""Reading a file as passages: text and Markdown here, HTML and PDF by parsers in a child process.
 
-The same bytes give the same passages, ids and places every time, so that an id leads back to the file.
+The same bytes always give the same passages with the same ids and positions, so an id leads back to the file.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Literal
 
-from taoloop.tools.documents.chunking import Piece, line_starts, split
-from taoloop.tools.documents.decode import NotTextError, decode, decode_html
+from taoloop.tools.documents.chunking import Chunk, line_starts, split_text
+from taoloop.tools.documents.decode import NotTextError, decode_html, decode_text
 from taoloop.tools.documents.html import source_lines
-from taoloop.tools.documents.isolated_parser import MAX_CHARS, ForeignError, IsolatedParser
 from taoloop.tools.documents.settings import DocumentFolder
+from taoloop.tools.parsers.isolated_parser import IsolatedParser, ParserTimeoutError, UnreadableFileError
 
-READER = 2
-"""Counts up when the same file would give other passages: an index of another number is made anew."""
+READER_VERSION = 2
+"""Increases when the same file would give other passages: an index of another version is built again."""
 
-Kind = Literal["text", "markdown", "html", "pdf"]
+MAX_CHARS = 20_000_000
+"""How much of one file is read."""
 
-_KINDS: dict[str, Kind] = {
+DocumentKind = Literal["text", "markdown", "html", "pdf"]
+
+_KINDS: dict[str, DocumentKind] = {
     "txt": "text",
     "text": "text",
     "log": "text",
@@ -36,131 +39,168 @@ _KINDS: dict[str, Kind] = {
 SUFFIXES = tuple(f".{suffix}" for suffix in _KINDS)
 _ID_CHARS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
 ID_LENGTH = 12
-_SAVE_AS_TEXT = "Save it as UTF-8, or name its encoding in `encoding`."
+_SAVE_AS_TEXT = "Save it as UTF-8, or set `encoding`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """A piece of a document and its place.
-
-    `start` and `end` count characters: of the decoded file for text and Markdown, of the extracted text of its page for
-    PDF, of the whole extracted text for HTML. `line` (from 1) is the line of the file, 0 where it has none or it is not
-    known; `page` (from 1) the page of a PDF, else 0. `heading`: the headings above it, the outermost first.
-    """
+class ParsedPassage:
+    """A passage of a document, and where it is."""
 
     id: str
+    """Identifies the passage by its text and file."""
     ordinal: int
+    """Its position among the passages of the document, from 0."""
     start: int
+    """Where it begins, in characters.
+
+    They count in the decoded file for text and Markdown, in the extracted text of its page for PDF, and in the whole
+    extracted text for HTML.
+    """
     end: int
+    """Where it ends, in the same characters."""
     line: int
+    """The line of the file, from 1; 0 if there is none, or it is unknown."""
     page: int
+    """The page of a PDF, from 1; otherwise 0."""
     heading: tuple[str, ...]
+    """The headings above it, the outermost first."""
     text: str
+    """Its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    """What a file holds. `encoding` is empty for a PDF; `notes` say what of it could not be read."""
+class ParsedDocument:
+    """The content of a file."""
 
-    kind: Kind
+    kind: DocumentKind
+    """Its format."""
     encoding: str
+    """The encoding of its text; empty for a PDF."""
     title: str
-    passages: tuple[Passage, ...]
+    """Its title; empty if it has none."""
+    passages: tuple[ParsedPassage, ...]
+    """Its passages in their order."""
     notes: tuple[str, ...] = ()
+    """What of it could not be read."""
 
 
-def kind_of(name: str) -> Kind | None:
-    """What a file is by its suffix, None for what is not read."""
+def kind_of(name: str) -> DocumentKind | None:
+    """The format of a file by its suffix; None: it is not read."""
     stem, dot, suffix = name.rpartition(".")
     return _KINDS.get(suffix.lower()) if dot and stem else None
 
 
-def read_document(path: str, data: bytes, settings: DocumentFolder, foreign: IsolatedParser) -> Document:
-    """The passages of a file; `path` is its place in the folder and a part of every id.
+def read_document(path: str, data: bytes, settings: DocumentFolder, parser: IsolatedParser) -> ParsedDocument:
+    """The passages of a file; `path` is its path in the folder and a part of every id.
 
     Raises:
-        ForeignError: it cannot be read, or nothing is in it.
+        UnreadableFileError: it cannot be read, or is empty.
     """
     kind = kind_of(path)
     if kind is None:
-        raise ForeignError("files with this suffix are not read", f"Known: {', '.join(SUFFIXES)}.")
+        raise UnreadableFileError("files with this suffix are not read", f"Known: {', '.join(SUFFIXES)}.")
     if not data.strip():
-        raise ForeignError("it is empty", "Remove it, or fill it.")
+        raise UnreadableFileError("it is empty", "Remove it, or fill it.")
     try:
-        document = _READERS[kind](path, kind, data, settings, foreign)
+        document = _READERS[kind](path, kind, data, settings, parser)
     except NotTextError as error:
-        raise ForeignError(str(error), _SAVE_AS_TEXT) from None
+        raise UnreadableFileError(str(error), _SAVE_AS_TEXT) from None
+    except ParserTimeoutError as error:
+        raise UnreadableFileError(error.message, "Make it smaller, or raise max_file_s.") from None
     if not document.passages:
-        raise ForeignError("there is no text in it", "Remove it, or fill it.")
+        raise UnreadableFileError("there is no text in it", "Remove it, or fill it.")
     return document
 
 
-def _read_text(path: str, kind: Kind, data: bytes, settings: DocumentFolder, _foreign: IsolatedParser) -> Document:
-    text, encoding, broken = decode(data, settings.encoding)
-    notes = [f"{broken} of its characters are broken"] if broken else []
+def _read_text(
+    path: str, kind: DocumentKind, data: bytes, settings: DocumentFolder, _parser: IsolatedParser
+) -> ParsedDocument:
+    text, encoding, broken_chars = decode_text(data, settings.encoding)
+    notes = [f"{broken_chars} of its characters are broken"] if broken_chars else []
     if len(text) > MAX_CHARS:
         text, notes = text[:MAX_CHARS], [*notes, f"only its first {MAX_CHARS:,} characters are read"]
-    pieces = split(text, settings.passage_chars, markdown=kind == "markdown")
+    chunks = split_text(text, settings.passage_chars, markdown=kind == "markdown")
     starts = line_starts(text)
-    lines = [bisect_right(starts, piece.start) for piece in pieces]
-    title = next((piece.heading[0] for piece in pieces if piece.heading), "")
-    passages = _Ids(path).passages(text, pieces, lines, 0)
-    return Document(kind=kind, encoding=encoding, title=title, passages=tuple(passages), notes=tuple(notes))
+    lines = [bisect_right(starts, chunk.start) for chunk in chunks]
+    title = next((chunk.heading[0] for chunk in chunks if chunk.heading), "")
+    passages = _PassageIds(path).passages(text, chunks, lines, 0)
+    return ParsedDocument(kind=kind, encoding=encoding, title=title, passages=tuple(passages), notes=tuple(notes))
 
 
-def _read_html(path: str, kind: Kind, data: bytes, settings: DocumentFolder, foreign: IsolatedParser) -> Document:
-    source, encoding, broken = decode_html(data, settings.encoding)
-    pages, title, notes = foreign.read(kind, source.encode("utf-8", "replace"), 1)
-    text = pages[0][1] if pages else ""
-    title = " ".join(title.split())[:200]
-    pieces = [Piece(one.start, one.end, (title,) if title else ()) for one in split(text, settings.passage_chars)]
-    lines = source_lines(source, (text[piece.start : piece.end] for piece in pieces))
-    if broken:
-        notes = [*notes, f"{broken} of its characters are broken"]
-    passages = _Ids(path).passages(text, pieces, lines, 0)
-    return Document(kind=kind, encoding=encoding, title=title, passages=tuple(passages), notes=tuple(notes))
+def _read_html(
+    path: str, kind: DocumentKind, data: bytes, settings: DocumentFolder, parser: IsolatedParser
+) -> ParsedDocument:
+    source, encoding, broken_chars = decode_html(data, settings.encoding)
+    html = source.encode("utf-8", "replace")
+    (page,) = parser.parse("html", html, charset="utf-8", url="", links=False, max_chars=MAX_CHARS)
+    text = _storable(page["text"])
+    title = " ".join(_storable(page["title"]).split())[:200]
+    heading = (title,) if title else ()
+    chunks = [Chunk(chunk.start, chunk.end, heading) for chunk in split_text(text, settings.passage_chars)]
+    lines = source_lines(source, (text[chunk.start : chunk.end] for chunk in chunks))
+    notes = (f"{broken_chars} of its characters are broken",) if broken_chars else ()
+    passages = _PassageIds(path).passages(text, chunks, lines, 0)
+    return ParsedDocument(kind=kind, encoding=encoding, title=title, passages=tuple(passages), notes=notes)
 
 
-def _read_pdf(path: str, kind: Kind, data: bytes, settings: DocumentFolder, foreign: IsolatedParser) -> Document:
-    pages, title, notes = foreign.read(kind, data, settings.max_pages)
-    ids, passages = _Ids(path), []
+def _read_pdf(
+    path: str, kind: DocumentKind, data: bytes, settings: DocumentFolder, parser: IsolatedParser
+) -> ParsedDocument:
+    pages: list[tuple[int, str]] = []
+    notes: list[str] = []
+    try:
+        for reply in parser.parse("pdf", data, max_pages=settings.max_pages, max_chars=MAX_CHARS):
+            if "page" in reply:
+                pages.append((reply["page"], _storable(reply["text"])))
+            else:
+                notes += reply["notes"]
+    except ParserTimeoutError:
+        if not pages:
+            raise
+        notes = [f"only {len(pages)} of its pages could be read in {settings.max_file_s:g} s"]
+    ids, passages = _PassageIds(path), []
     for number, text in pages:
-        pieces = split(text, settings.passage_chars)
-        passages += ids.passages(text, pieces, [0] * len(pieces), number)
-    return Document(kind=kind, encoding="", title=title, passages=tuple(passages), notes=tuple(notes))
+        chunks = split_text(text, settings.passage_chars)
+        passages += ids.passages(text, chunks, [0] * len(chunks), number)
+    return ParsedDocument(kind=kind, encoding="", title="", passages=tuple(passages), notes=tuple(notes))
+
+
+def _storable(text: str) -> str:
+    """Text that SQLite can store: without NUL and half characters."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 _READERS = {"text": _read_text, "markdown": _read_text, "html": _read_html, "pdf": _read_pdf}
 
 
-class _Ids:
-    """The ids of one file: of the same text in the same file the same id, wherever it stands; repeated ones counted."""
+class _PassageIds:
+    """The ids of the passages of one file: they depend on path and text only; repetitions are counted."""
 
     def __init__(self, path: str) -> None:
         self._path, self._ordinal = path, 0
-        self._seen: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
 
-    def passages(self, text: str, pieces: list[Piece], lines: list[int], page: int) -> list[Passage]:
-        found = []
-        for piece, line in zip(pieces, lines, strict=True):
-            body = text[piece.start : piece.end]
-            found.append(
-                Passage(
+    def passages(self, text: str, chunks: list[Chunk], lines: list[int], page: int) -> list[ParsedPassage]:
+        passages = []
+        for chunk, line in zip(chunks, lines, strict=True):
+            body = text[chunk.start : chunk.end]
+            passages.append(
+                ParsedPassage(
                     id=self._id(body),
                     ordinal=self._ordinal,
-                    start=piece.start,
-                    end=piece.end,
+                    start=chunk.start,
+                    end=chunk.end,
                     line=line,
                     page=page,
-                    heading=piece.heading,
+                    heading=chunk.heading,
                     text=body,
                 )
             )
             self._ordinal += 1
-        return found
+        return passages
 
     def _id(self, body: str) -> str:
-        times = self._seen[body] = self._seen.get(body, 0) + 1
+        times = self._counts[body] = self._counts.get(body, 0) + 1
         parts = (self._path, body, str(times))
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
         number = int.from_bytes(digest[:8])

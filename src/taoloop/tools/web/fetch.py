@@ -1,4 +1,4 @@
-"""`fetch`: gets one address of the web and gives what it says as text, JSON, or bytes."""
+"""The tool `fetch`: gets a URL and returns the content as text, JSON or bytes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, InvalidOperation
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
@@ -17,48 +18,50 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
-from taoloop.errors import EgressFailed
+from taoloop.errors import EgressFailed, ToolError
 from taoloop.tools.egress.addresses import Resolver, resolve_host
 from taoloop.tools.egress.client import EgressClient
 from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.function import function_tool
 from taoloop.tools.load_result import LoadProblem, LoadResult
+from taoloop.tools.parsers.isolated_parser import IsolatedParser, ParserKind, UnreadableFileError
 from taoloop.tools.tool import Tool
-from taoloop.tools.web import isolated_reader as pages
 from taoloop.tools.web.settings import FetchSettings
 
 if TYPE_CHECKING:
     import ssl
 
 _ACCEPT = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,*/*;q=0.5"
-_HTML = ("text/html", "application/xhtml+xml")
-_JSON = re.compile(r"(?:application|text)/(?:[\w.+-]+\+)?json")
-_TEXT = re.compile(
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
+_JSON_TYPE = re.compile(r"(?:application|text)/(?:[\w.+-]+\+)?json")
+_TEXT_TYPE = re.compile(
     r"text/.*|.*\+(?:xml|yaml)|application/(?:xml|(?:x-)?javascript|ecmascript|(?:x-)?yaml|toml|sql|graphql|x-sh"
     r"|(?:x-)?ndjson|json-seq|jsonl|x-www-form-urlencoded|rtf|x-tex)"
 )
-_UNKNOWN = ("", "application/octet-stream", "application/x-unknown")
+_UNKNOWN_TYPES = ("", "application/octet-stream", "application/x-unknown")
 _LOOKS_LIKE_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE)
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
-_LARGE = 100_000  # bytes; what is read longer than this leaves the event loop to others
+_BLOCKING_BYTES = 100_000  # a larger JSON body is parsed in a thread, so that it does not block the event loop
+_PARSE_S = 10.0  # time limit for parsing a page; pages of 5 MB take 1 to 5 s
+_PARSE_MEMORY = 1 << 30
+_PARSER_THREADS = ThreadPoolExecutor(4, "taoloop-pages")  # separate: the threads of the loop resolve host names
 
 _ERRORS = (
-    ErrorCard(code="bad_url", advice="Give a whole address such as https://example.com/page."),
-    ErrorCard(code="egress_refused", advice="Use another address; this one may not be reached from here."),
+    ErrorCard(code="bad_url", advice="Give a complete URL such as https://example.com/page."),
+    ErrorCard(code="egress_refused", advice="Use another URL; this one may not be reached from here."),
     ErrorCard(code="name_not_found", retryable=True, advice="Check the spelling of the host."),
-    ErrorCard(code="connection_failed", retryable=True, advice="Check the address, or try again later."),
-    ErrorCard(code="tls_failed", advice="Use another address; this server cannot be trusted."),
-    ErrorCard(code="http_timeout", retryable=True, advice="Try again later, or another address."),
-    ErrorCard(code="http_broken", retryable=True, advice="Try again once, or use another address."),
-    ErrorCard(code="too_large", advice="Use the address of a smaller part."),
-    ErrorCard(code="wrong_type", advice="Use the address of another form of it."),
-    ErrorCard(code="too_many_redirects", advice="Give the address that the page has in the end."),
-    ErrorCard(code="unreadable", advice="Use another address."),
+    ErrorCard(code="connection_failed", retryable=True, advice="Check the URL, or try again later."),
+    ErrorCard(code="tls_failed", advice="Use another URL; this server cannot be trusted."),
+    ErrorCard(code="http_timeout", retryable=True, advice="Try again later, or use another URL."),
+    ErrorCard(code="http_broken", retryable=True, advice="Try again once, or use another URL."),
+    ErrorCard(code="too_large", advice="Use the URL of a smaller part."),
+    ErrorCard(code="wrong_type", advice="Use the URL of another representation."),
+    ErrorCard(code="too_many_redirects", advice="Use the final URL of the page."),
+    ErrorCard(code="unreadable", advice="Use another URL."),
 )
 
 
 class Fetched(TypedDict):
-    """What `fetch` gives: one of `text`, `json` and `base64`."""
+    """The result of `fetch`, with one of `text`, `json` and `base64`."""
 
     status: int
     url: str
@@ -77,9 +80,9 @@ def fetch_tools(
     resolver: Resolver = resolve_host,
     tls: Callable[[], ssl.SSLContext] | None = None,
 ) -> LoadResult:
-    """The tool `fetch` with these settings; a problem instead where its libraries are not installed.
+    """The tool `fetch` with these settings; a problem instead if its libraries are not installed.
 
-    `resolver` and `tls` are as for `EgressClient`.
+    `resolver` and `tls` are those of `EgressClient`.
     """
     settings = settings if settings is not None else FetchSettings()
     if missing := [name for name in ("httpx2", "resiliparse") if find_spec(name) is None]:
@@ -105,16 +108,16 @@ def _fetch_tool(settings: FetchSettings, resolver: Resolver, tls: Callable[[], s
     headers = {"Accept": _ACCEPT, "User-Agent": settings.user_agent}
 
     async def fetch(url: Annotated[str, Field(min_length=1, max_length=8_000)]) -> Fetched:
-        """Get one address of the web by HTTP GET and read it: pages as text with their links, JSON as JSON.
+        """Get a URL with HTTP GET and read it: pages as text with their links, JSON as JSON.
 
-        Redirects are followed; `url` of the result is the address that answered. A `status` of 400 or more means that
-        the server refused or has no such page, and the text is what it said of that.
+        Redirects are followed; `url` of the result is the final URL. A `status` of 400 or more means that the server
+        refused the request or has no such page; the text is its error message.
 
         Args:
-            url: The whole address, with https:// or http://.
+            url: The complete URL, with https:// or http://.
         """
-        answer = await client.send("GET", url, headers=headers, follow=True, types=settings.types)
-        return await _read(answer, settings)
+        response = await client.send("GET", url, headers=headers, follow=True, types=settings.types)
+        return await _fetched_content(response, settings)
 
     return function_tool(
         fetch,
@@ -122,121 +125,142 @@ def _fetch_tool(settings: FetchSettings, resolver: Resolver, tls: Callable[[], s
         tier="read",
         egress=("url",),
         roles={"url": "target"},
-        use_when="The address of a page, a document or a JSON resource is known and what it says is needed.",
-        avoid_when="No address is known, or something must be sent, changed or signed in to.",
+        use_when="The URL of a page, a document or a JSON resource is known, and its content is needed.",
+        avoid_when="No URL is known, or something must be sent or changed, or a sign-in is required.",
         errors=_ERRORS,
         examples=(ExampleCard(args={"url": "https://example.com/"}, note="one page"),),
         idempotent=True,
-        timeout_s=settings.timeout_s + pages.READ_S + 1,
+        timeout_s=settings.timeout_s + _PARSE_S + 1,
     )
 
 
-async def _read(answer: EgressResponse, settings: FetchSettings) -> Fetched:
-    kind = answer.media_type
-    fetched = Fetched(status=answer.status, url=answer.url, type=kind)
-    if not answer.body:
+async def _fetched_content(response: EgressResponse, settings: FetchSettings) -> Fetched:
+    media_type = response.media_type
+    fetched = Fetched(status=response.status, url=response.url, type=media_type)
+    if not response.body:
         fetched["text"] = ""
         return fetched
-    looks = _form(kind, answer.body, _charset_of(answer), is_cut=answer.is_cut)
-    if looks == "json" and not answer.is_cut:
-        ok, value = await asyncio.to_thread(_json, answer.body) if len(answer.body) > _LARGE else _json(answer.body)
+    form = _content_form(media_type, response.body, response.charset, is_cut=response.is_cut)
+    if form == "json" and not response.is_cut:
+        ok, value = (
+            await asyncio.to_thread(_parse_json, response.body)
+            if len(response.body) > _BLOCKING_BYTES
+            else _parse_json(response.body)
+        )
         if ok:
             fetched["json"] = value
             return fetched
-    if looks == "binary":
-        return _binary(fetched, answer, settings)
-    await _text(fetched, answer, settings, is_html=looks == "html")
+    if form == "binary":
+        return _add_binary(fetched, response, settings)
+    await _add_text(fetched, response, settings, is_html=form == "html")
     return fetched
 
 
-def _charset_of(answer: EgressResponse) -> str:
-    """The charset that the headers name; empty if none."""
-    return found[1] if (found := _CHARSET.search(answer.headers.get("content-type", ""))) else ""
-
-
-def _form(kind: str, body: bytes, charset: str, *, is_cut: bool) -> str:
-    """Whether a body is html, json, text or binary: by its type, or as it looks where that says nothing."""
-    if kind in _HTML:
+def _content_form(media_type: str, body: bytes, charset: str, *, is_cut: bool) -> str:
+    """Whether a body is html, json, text or binary: by its media type, or by its bytes if the type does not tell."""
+    if media_type in _HTML_TYPES:
         return "html"
-    if _JSON.fullmatch(kind):
+    if _JSON_TYPE.fullmatch(media_type):
         return "json"
-    start = body[:2_000]
-    if kind in _UNKNOWN or kind == "text/plain":
-        if start.startswith((b"\xff\xfe", b"\xfe\xff")) or charset.lower().startswith("utf-16"):
+    head = body[:2_000]
+    if media_type in _UNKNOWN_TYPES or media_type == "text/plain":
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")) or charset.lower().startswith("utf-16"):
             return "text"
-        if b"\0" in start:
+        if b"\0" in head:
             return "binary"
-        if kind == "" and start.lstrip().startswith(b"<") and _LOOKS_LIKE_HTML.search(start):
+        if media_type == "" and head.lstrip().startswith(b"<") and _LOOKS_LIKE_HTML.search(head):
             return "html"
-        return "text" if kind == "text/plain" else _text_or_binary(body, is_cut=is_cut)
-    return "text" if _TEXT.fullmatch(kind) else "binary"
+        return "text" if media_type == "text/plain" else _text_or_binary(body, is_cut=is_cut)
+    return "text" if _TEXT_TYPE.fullmatch(media_type) else "binary"
 
 
 def _text_or_binary(body: bytes, *, is_cut: bool) -> str:
-    return "binary" if _utf8(body, "", is_cut=is_cut) is None else "text"
+    return "binary" if _decode_utf8(body, "", is_cut=is_cut) is None else "text"
 
 
-def _json(body: bytes) -> tuple[bool, Any]:
-    """Whether a body is JSON that can be given on, and its value.
+def _parse_json(body: bytes) -> tuple[bool, Any]:
+    """Whether a body is JSON that can be passed on, and its value.
 
-    What is nested too deep or has halves of characters is none. A number that a float cannot hold stays as it was
-    written, as a text.
+    JSON that is nested too deeply or contains half characters is not. A number that a float cannot represent becomes a
+    text with its digits.
     """
     try:
-        value = json.loads(body, parse_float=_number, parse_constant=str)
+        value = json.loads(body, parse_float=_parse_float, parse_constant=str)
         to_json({"json": value})
     except (ValueError, RecursionError):
         return False, None
     return True, value
 
 
-def _number(written: str) -> float | str:
-    value = float(written)
+def _parse_float(literal: str) -> float | str:
+    value = float(literal)
     try:
-        return value if Decimal(repr(value)) == Decimal(written) else written
+        return value if Decimal(repr(value)) == Decimal(literal) else literal
     except InvalidOperation:  # an exponent of 20 digits
-        return written
+        return literal
 
 
-def _binary(fetched: Fetched, answer: EgressResponse, settings: FetchSettings) -> Fetched:
-    if answer.is_cut:
+def _add_binary(fetched: Fetched, response: EgressResponse, settings: FetchSettings) -> Fetched:
+    if response.is_cut:
         raise EgressFailed(
-            f"{answer.url[:200]} is {answer.media_type or 'no text'} of more than {settings.max_bytes:,} bytes.",
+            f"{response.url[:200]} is {response.media_type or 'data'} of more than {settings.max_bytes:,} bytes.",
             code="too_large",
-            hint="Use the address of a smaller part.",
+            hint="Use the URL of a smaller part.",
         )
-    fetched["bytes"] = len(answer.body)
-    fetched["note"] = f"{answer.media_type or 'data'}, no text: {len(answer.body):,} bytes, in base64."
-    fetched["base64"] = base64.b64encode(answer.body).decode("ascii")
+    fetched["bytes"] = len(response.body)
+    fetched["note"] = f"{response.media_type or 'data'}, not text: {len(response.body):,} bytes, in base64."
+    fetched["base64"] = base64.b64encode(response.body).decode("ascii")
     return fetched
 
 
-async def _text(fetched: Fetched, answer: EgressResponse, settings: FetchSettings, *, is_html: bool) -> None:
-    charset = _charset_of(answer)
-    is_cut = answer.is_cut
-    plain = None if is_html else _utf8(answer.body, charset, is_cut=is_cut)
+async def _add_text(fetched: Fetched, response: EgressResponse, settings: FetchSettings, *, is_html: bool) -> None:
+    charset = response.charset
+    is_cut = response.is_cut
+    plain = None if is_html else _decode_utf8(response.body, charset, is_cut=is_cut)
     if plain is None:
-        page = await pages.read(
-            answer.body,
-            charset=charset,
-            is_html=is_html,
-            url=answer.url,
-            links=settings.links,
-            max_chars=settings.max_bytes,
-        )
-        plain, is_cut = page.text, is_cut or page.is_cut
-        if page.title:
-            fetched["title"] = page.title
+        page = await _parse_page(response, settings, kind="html" if is_html else "text")
+        plain, is_cut = page["text"], is_cut or page.get("is_cut", False)
+        if title := page.get("title"):
+            fetched["title"] = title
     fetched["text"] = plain
     if is_cut:
         fetched["note"] = f"Only the first {settings.max_bytes:,} bytes were read; there is more."
 
 
-def _utf8(body: bytes, charset: str, *, is_cut: bool) -> str | None:
-    """The text, if it is UTF-8 as far as anybody says."""
+async def _parse_page(response: EgressResponse, settings: FetchSettings, *, kind: ParserKind) -> dict[str, Any]:
+    """Parse a page, or text in an unknown encoding, in a child process of its own.
+
+    Raises:
+        ToolError: `unreadable`: it cannot be parsed within the limits.
+    """
+    options: dict[str, Any] = {"charset": response.charset}
+    if kind == "html":
+        options |= {"url": response.url, "links": settings.links, "max_chars": settings.max_bytes}
+    else:
+        options |= {"is_html": False}
+
+    def parse() -> dict[str, Any]:
+        with IsolatedParser(_PARSE_S, _PARSE_MEMORY, start_s=0) as parser:
+            (page,) = parser.parse(kind, response.body, **options)
+            return page
+
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_PARSER_THREADS, parse)
+    except UnreadableFileError as error:
+        raise ToolError(
+            f"The response cannot be read as text: {error.message}.",
+            code="unreadable",
+            hint="Use another URL; the same one will fail again.",
+        ) from error
+
+
+def _decode_utf8(body: bytes, charset: str, *, is_cut: bool) -> str | None:
+    """The text of a body, if no other charset is declared and it is UTF-8; else None."""
     if charset.lower() not in ("", "utf-8", "utf8", "us-ascii", "ascii"):
         return None
     try:
-        return codecs.getincrementaldecoder("utf-8-sig")().decode(body, not is_cut)  # it may be cut within a character
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(
+            body, not is_cut
+        )  # it may be truncated within a character
     except UnicodeDecodeError:
         return None

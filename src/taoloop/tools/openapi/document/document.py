@@ -68,7 +68,7 @@ class SourceBytes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document:
+class OpenapiDocument:
     """A parsed document and its origin."""
 
     root: Mapping[str, Any]
@@ -183,14 +183,14 @@ def _without_secrets(address: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}" + ("?…" if parts.query else "")
 
 
-def parse_document(source: SourceBytes) -> Document:
+def parse_document(source: SourceBytes) -> OpenapiDocument:
     """Parse the bytes of a document.
 
     Raises:
         ToolSourceError: they are too large, neither YAML nor JSON, or not an OpenAPI document.
     """
     root = parse_values(source.data, source.label)
-    return Document(
+    return OpenapiDocument(
         root=root,
         version=_read_version(root, source.label),
         uri=source.uri,

@@ -10,7 +10,7 @@ from taoloop.errors import ToolSourceError
 from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi.document import swagger2
 from taoloop.tools.openapi.document.content import SENDABLE_FORMS, UnsupportedBodyError, body_kind, read_body
-from taoloop.tools.openapi.document.document import Document, fetch_document, parse_document
+from taoloop.tools.openapi.document.document import OpenapiDocument, fetch_document, parse_document
 from taoloop.tools.openapi.document.operation import Body, DocumentedResponse, Operation, Parameter, Scheme
 from taoloop.tools.openapi.document.parameters import read_parameters
 from taoloop.tools.openapi.document.plain_data import ProblemLog, as_list, as_mapping, as_texts, shorten
@@ -47,7 +47,7 @@ def read_operations(source: OpenapiSource) -> tuple[tuple[Operation, ...], tuple
 class OperationReader:
     """Reads the operations of one document for one source."""
 
-    def __init__(self, document: Document, source: OpenapiSource) -> None:
+    def __init__(self, document: OpenapiDocument, source: OpenapiSource) -> None:
         self.document, self.source, self.root = document, source, document.root
         self.problem_log = ProblemLog(document.label)
         self.references = References(document)

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import TaoError
-from taoloop.tools.openapi.document.document import MAX_BYTES, Document, parse_values
+from taoloop.tools.openapi.document.document import MAX_BYTES, OpenapiDocument, parse_values
 
 MAX_FILES = 500
 _MAX_CHAIN = 30  # references to references
@@ -41,7 +41,7 @@ class ResolvedNode:
 class References:
     """Resolves the references of one document. Each file is read once; `files` has the digests of their bytes."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: OpenapiDocument) -> None:
         self._document = document
         self._files: dict[str, Any] = {document.uri: document.root}
         self._anchors: dict[str, dict[str, Any]] = {}

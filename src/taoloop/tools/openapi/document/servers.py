@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from taoloop.tools.openapi.document.document import Document
+from taoloop.tools.openapi.document.document import OpenapiDocument
 from taoloop.tools.openapi.document.plain_data import ProblemLog, as_list, as_mapping, as_text
 from taoloop.tools.openapi.settings import OpenapiSource
 
@@ -16,7 +16,7 @@ _GIVE_BASE_URL = "Set `base_url`."
 
 
 def server_addresses(
-    servers: Sequence[Any], document: Document, source: OpenapiSource, problems: ProblemLog, document_path: str
+    servers: Sequence[Any], document: OpenapiDocument, source: OpenapiSource, problems: ProblemLog, document_path: str
 ) -> tuple[str, ...]:
     """The base URLs of a list of servers; unusable ones are reported and omitted.
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.sizes import examples
 
-from taoloop.errors import ToolError
-from taoloop.tools.web import isolated_reader as pages
-from taoloop.tools.web.html import read_page, read_text
+from taoloop.tools.parsers.html import read_page, read_text
 
 URL = "https://site.test/dir/page?x=1"
 MARKUP = st.lists(
@@ -104,22 +98,3 @@ def test_a_page_may_say_where_its_links_begin() -> None:
 def test_a_long_text_is_cut() -> None:
     page = read_page(b"<p>" + b"x" * 100, charset="", url=URL, links=True, max_chars=10)
     assert (page["text"], page["is_cut"]) == ("x" * 10, True)
-
-
-def test_pages_do_not_take_the_threads_in_which_names_are_looked_up() -> None:
-    async def read() -> str:
-        busy, loop = threading.Event(), asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(1))
-        waiting = loop.run_in_executor(None, busy.wait, 60)
-        page = await pages.read(b"<p>x", is_html=True, links=True, max_chars=9)
-        busy.set()
-        await waiting
-        return page.text
-
-    assert asyncio.run(read()) == "x"
-
-
-def test_a_reader_that_breaks_is_said_to_have_done_so() -> None:
-    with pytest.raises(ToolError) as caught:
-        asyncio.run(pages.read(b"<p>x", is_html=True, links=True, max_chars="no number"))  # type: ignore[arg-type]  # so
-    assert caught.value.code == "unreadable"

@@ -17,9 +17,9 @@ from taoloop.core.events import Finished
 from taoloop.errors import ToolError
 from taoloop.tools.documents import document_tools
 from taoloop.tools.documents.citations import locate
-from taoloop.tools.documents.index import Index, passages
-from taoloop.tools.documents.isolated_parser import ForeignError, IsolatedParser
+from taoloop.tools.documents.index import Index, find_passages
 from taoloop.tools.documents.readers import read_document
+from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
 
 
 def cite(root: Path, query: str) -> str:
@@ -109,7 +109,7 @@ def test_every_passage_of_the_index_stands_in_its_file(root: Path) -> None:
     settings = folder_of(root)
     document_tools(settings)
     with Index(settings).open() as database:
-        everything = passages(database, "", ())
+        everything = find_passages(database, "", ())
     assert len(everything) > 5
     for one in everything:
         place = locate(settings, one.id)
@@ -128,7 +128,7 @@ def test_every_offset_gives_its_text_back(text: str, encoding: str, name: str, t
     with IsolatedParser(1, 1_000_000) as foreign:
         try:
             document = read_document(name, data, folder_of(tmp_path, passage_chars=100), foreign)
-        except ForeignError:
+        except UnreadableFileError:
             return
     decoded = data.decode(document.encoding, "replace")
     for one in document.passages:

@@ -13,7 +13,7 @@ import pytest
 from tests.tools.openapi.documents import document, one
 
 from taoloop.errors import ConfigError, ToolSourceError
-from taoloop.tools.openapi import OpenapiSource, openapi_tools
+from taoloop.tools.openapi import OpenapiSource, document_findings, openapi_tools
 from taoloop.tools.openapi.document.operation_reader import read_operations
 
 YAML = """\
@@ -178,3 +178,27 @@ def test_settings_that_cannot_be_kept_are_refused_by_name(settings: dict[str, ob
     with pytest.raises(ConfigError, match=told) as caught:
         OpenapiSource(**settings)  # type: ignore[arg-type]  # wrong on purpose
     assert "secret-key" not in str(caught.value)
+
+
+CONFORMING = {
+    "2.0": 'swagger: "2.0"\ninfo: {title: t, version: "1"}\npaths: {}\n',
+    "3.0": 'openapi: 3.0.3\ninfo: {title: t, version: "1"}\npaths: {}\n',
+    "3.1": 'openapi: 3.1.0\ninfo: {title: t, version: "1"}\npaths: {}\n',
+    "3.2": 'openapi: 3.2.0\ninfo: {title: t, version: "1"}\npaths: {}\n',
+}
+
+
+@pytest.mark.parametrize("version", CONFORMING)
+def test_a_good_document_has_no_findings(version: str) -> None:
+    assert document_findings(OpenapiSource(document=CONFORMING[version])) == ()
+
+
+@pytest.mark.parametrize("version", CONFORMING)
+def test_a_missing_title_is_found(version: str) -> None:
+    (found,) = document_findings(OpenapiSource(document=CONFORMING[version].replace("title: t, ", "")))
+    assert (found.place, "title" in found.message) == ("info", True)
+
+
+def test_the_real_documents_follow_their_specification(shared: Path) -> None:
+    for path in sorted((shared / "openapi").glob("*.[yj]*")):
+        assert document_findings(OpenapiSource(document=str(path))) == (), path.name

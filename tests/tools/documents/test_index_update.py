@@ -15,27 +15,27 @@ from tests.tools.documents.conftest import folder_of, pdf
 
 from taoloop.errors import ConfigError, ToolError
 from taoloop.testing.fake_embedder import FakeEmbedder
-from taoloop.tools.documents.index import Index, passages
-from taoloop.tools.documents.index_update import Update, update
-from taoloop.tools.documents.search import Search
+from taoloop.tools.documents.index import Index, find_passages
+from taoloop.tools.documents.index_update import UpdateResult, update_index
+from taoloop.tools.documents.search import PassageSearch
 
 
-def look(root: Path, **more: Any) -> Update:
-    return update(Index(folder_of(root, **more)))
+def look(root: Path, **more: Any) -> UpdateResult:
+    return update_index(Index(folder_of(root, **more)))
 
 
 def found(root: Path, query: str, **more: Any) -> list[str]:
     index = Index(folder_of(root, **more))
-    return [hit.passage.file for hit in Search(index).find(query, 5)]
+    return [hit.passage.file for hit in PassageSearch(index).search(query, 5)]
 
 
-def told(done: Update) -> list[str]:
+def told(done: UpdateResult) -> list[str]:
     return [str(problem) for problem in done.problems]
 
 
 def test_every_kind_of_document_is_read(root: Path) -> None:
     done = look(root)
-    assert (done.read, done.removed, done.problems) == (4, 0, ())
+    assert (done.files_read, done.files_removed, done.problems) == (4, 0, ())
     assert found(root, "notice period") == ["handbook.md"]
     assert found(root, "合同通知期") == ["contract.txt"]
     assert found(root, "printer scanner") == ["office/rules.html"]
@@ -43,13 +43,13 @@ def test_every_kind_of_document_is_read(root: Path) -> None:
 
 
 def test_only_what_changed_is_read_again(texts: Path) -> None:
-    assert look(texts).read == 2
-    assert look(texts).read == 0
+    assert look(texts).files_read == 2
+    assert look(texts).files_read == 0
     (texts / "handbook.md").write_text("# New\n\nZebras are striped.\n")
     (texts / "more.txt").write_text("Giraffes are tall.")
     (texts / "contract.txt").unlink()
     done = look(texts)
-    assert (done.read, done.removed) == (2, 1)
+    assert (done.files_read, done.files_removed) == (2, 1)
     assert found(texts, "zebra") == ["handbook.md"]
     assert found(texts, "giraffe") == ["more.txt"]
     assert found(texts, "notice period") == found(texts, "合同") == []
@@ -71,7 +71,7 @@ def test_ids_stay_where_the_text_stays(texts: Path) -> None:
     def ids() -> dict[str, str]:
         index = Index(folder_of(texts))
         with index.open() as database:
-            return {one.text: one.id for one in passages(database, "WHERE file.path = ?", ("handbook.md",))}
+            return {one.text: one.id for one in find_passages(database, "WHERE file.path = ?", ("handbook.md",))}
 
     look(texts)
     before = ids()
@@ -86,14 +86,14 @@ def test_ids_stay_where_the_text_stays(texts: Path) -> None:
 def test_other_settings_make_the_index_anew(texts: Path) -> None:
     look(texts)
     done = look(texts, passage_chars=100)
-    assert done.read == 2
+    assert done.files_read == 2
     assert found(texts, "notice period", passage_chars=100)[0] == "handbook.md"
 
 
 def test_patterns_choose_the_files(root: Path) -> None:
     look(root)
     done = look(root, include=("*.md", "office/*"), exclude=("*.pdf",))
-    assert done.removed == 2
+    assert done.files_removed == 2
     assert found(root, "合同", include=("*.md", "office/*"), exclude=("*.pdf",)) == []
 
 
@@ -113,9 +113,9 @@ def test_bad_documents_are_named_and_the_others_found(root: Path) -> None:
         "fake.pdf",
         "scan.pdf",
     ]
-    assert done.read == 5
+    assert done.files_read == 5
     again = look(root, max_file_bytes=2_000)
-    assert again.read == 0
+    assert again.files_read == 0
     assert told(again) == first
     assert "It is not a PDF." in first[3]
     assert "probably scanned" in first[4]
@@ -145,7 +145,7 @@ def test_a_folder_full_of_bad_documents_is_told_in_short(tmp_path: Path) -> None
 def test_bounds_leave_files_out_and_say_so(texts: Path) -> None:
     (texts / "long.txt").write_text("x " * 2_000)
     done = look(texts, max_files=2, max_file_bytes=1_000)
-    assert any("1 files beyond the first 2 are left out" in line for line in told(done))
+    assert any("1 files beyond the first 2 are skipped" in line for line in told(done))
     lines = told(look(texts, max_file_bytes=1_000))
     assert [line for line in lines if "long.txt: It has 4,000 bytes; at most 1,000 are read." in line]
     assert look(texts).problems == ()
@@ -154,10 +154,10 @@ def test_bounds_leave_files_out_and_say_so(texts: Path) -> None:
 def test_a_look_that_takes_too_long_stops_and_the_next_goes_on(texts: Path) -> None:
     ticks = iter(range(0, 100_000, 1))
     index = Index(folder_of(texts, max_index_s=3.5))
-    first = update(index, lambda: float(next(ticks)))
+    first = update_index(index, lambda: float(next(ticks)))
     assert any("1 files or passages could not be read in 3.5 s" in line for line in told(first))
-    done = update(index)
-    assert (first.read, done.read, done.problems) == (1, 1, ())
+    done = update_index(index)
+    assert (first.files_read, done.files_read, done.problems) == (1, 1, ())
 
 
 def test_links_hard_links_and_hidden_files_are_not_read(texts: Path, tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_an_embedding_model_that_fails_is_told_and_words_still_find(texts: Path,
     (line,) = told(look(texts, embedder=Broken(vectors)))
     assert "The embedding model 'broken' failed" in line
     index = Index(folder_of(texts, embedder=Broken(vectors)))
-    assert Search(index, Broken(vectors)).find("notice period", 3)[0].passage.file == "handbook.md"
+    assert PassageSearch(index, Broken(vectors)).search("notice period", 3)[0].passage.file == "handbook.md"
 
 
 LOOKER = """
@@ -226,9 +226,9 @@ import sys
 from pathlib import Path
 from taoloop.tools.documents import DocumentFolder
 from taoloop.tools.documents.index import Index
-from taoloop.tools.documents.index_update import update
+from taoloop.tools.documents.index_update import update_index
 root = Path(sys.argv[1])
-done = update(Index(DocumentFolder(path=root, index=root.parent / "index.db")))
+done = update_index(Index(DocumentFolder(path=root, index=root.parent / "index.db")))
 assert done.problems == (), done.problems
 """
 
@@ -315,7 +315,7 @@ def test_a_folder_that_lies_too_deep_is_told(texts: Path) -> None:
     deep.mkdir(parents=True)
     (deep / "a.txt").write_text("zebra")
     (line,) = told(look(texts))
-    assert line.endswith("This folder cannot be read: it lies more than 32 folders deep. Move it up.")
+    assert line.endswith("This folder cannot be read: it is more than 32 folders deep. Move it up.")
 
 
 def test_a_file_that_was_read_by_a_clock_ahead_of_time_is_read_again(texts: Path, tmp_path: Path) -> None:
@@ -341,10 +341,10 @@ def test_a_file_that_goes_while_it_is_looked_for_is_no_problem(texts: Path) -> N
 
     look(texts)
     (texts / "contract.txt").write_text("changed")
-    done = update(Index(folder_of(texts)), Thief())
+    done = update_index(Index(folder_of(texts)), Thief())
     assert not (texts / "contract.txt").exists()
-    assert (done.read, done.problems) == (0, ())
-    assert look(texts).removed == 1
+    assert (done.files_read, done.problems) == (0, ())
+    assert look(texts).files_removed == 1
 
 
 def test_a_folder_whose_name_is_not_utf8_is_searched(tmp_path: Path) -> None:
