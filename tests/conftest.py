@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,9 @@ else:  # no test may fail because the machine is busy, or for an example that no
     settings.register_profile("steady", settings.get_profile("search"), derandomize=True)
     settings.register_profile("small", settings.get_profile("steady"), max_examples=25)  # see `tests/sizes.py`
     settings.load_profile(os.environ.get("TAOLOOP_TEST_EXAMPLES", "small"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell, and programs inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 
