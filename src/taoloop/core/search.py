@@ -18,7 +18,7 @@ class PointerError(LookupError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class TextMatch:
     """One place where a text was found."""
 
     start: int
@@ -74,11 +74,13 @@ def _step(value: Any, name: str, where: str) -> Any:
     raise PointerError(f"At {where} there is a plain value; {name[:80]!r} cannot be looked up in it.")
 
 
-def find_text(text: str, phrase: str, *, at_most: int = 10, context_chars: int = 80) -> tuple[tuple[Match, ...], int]:
+def find_text(
+    text: str, phrase: str, *, at_most: int = 10, context_chars: int = 80
+) -> tuple[tuple[TextMatch, ...], int]:
     """The first matches of `wanted` (plain text, any case) with what stands around, and the number of all."""
     if not phrase:
         return (), 0
-    matches: list[Match] = []
+    matches: list[TextMatch] = []
     count = 0
     for match in re.finditer(re.escape(phrase), text, re.IGNORECASE):
         count += 1
@@ -86,7 +88,7 @@ def find_text(text: str, phrase: str, *, at_most: int = 10, context_chars: int =
             start, end = max(0, match.start() - context_chars), min(len(text), match.end() + context_chars)
             context = " ".join(text[start:end].split())
             matches.append(
-                Match(
+                TextMatch(
                     start=match.start(),
                     context=("…" if start else "") + context + ("…" if end < len(text) else ""),
                 )

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from taoloop.core.events import Observed
-from taoloop.models.offline.answers import Finding, Speech
+from taoloop.models.offline.answers import ObservedResult, Speech
 
 
-def _finding(output: str, **fields: Any) -> Finding:
+def _finding(output: str, **fields: Any) -> ObservedResult:
     concepts = frozenset(fields.pop("concepts", ()))
     observed = Observed(call_id="c", ok=True, output=output, artifact=fields.pop("artifact", None))
-    return Finding(tool="t", args=fields.pop("args", {}), observed=observed, concepts=concepts, **fields)
+    return ObservedResult(tool="t", args=fields.pop("args", {}), observed=observed, concepts=concepts, **fields)
 
 
 @pytest.mark.parametrize(

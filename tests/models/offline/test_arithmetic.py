@@ -8,10 +8,10 @@ import pytest
 from tests.models.offline.toolset import card
 
 from taoloop.models.offline.arithmetic import (
+    ArithmeticOperation,
     Earlier,
     Node,
     Number,
-    Operation,
     Unclear,
     find_calculator,
     parse_arithmetic,
@@ -37,8 +37,8 @@ def _read(text: str, *, has_earlier: bool = False) -> str:
 def _known(node: Node) -> Node:
     if isinstance(node, Earlier):
         return Number("7")
-    if isinstance(node, Operation):
-        return Operation(node.operator, _known(node.first), _known(node.second))
+    if isinstance(node, ArithmeticOperation):
+        return ArithmeticOperation(node.operator, _known(node.first), _known(node.second))
     return node
 
 

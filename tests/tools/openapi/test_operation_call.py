@@ -25,7 +25,7 @@ from taoloop.testing.fake_clock import FakeClock
 from taoloop.tools.egress import EgressRules
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.http.operation_call import ApiClient, OperationCaller, make_tool
-from taoloop.tools.openapi.http.retry import Clock
+from taoloop.tools.openapi.http.retry import RetryClock
 from taoloop.tools.tool import Tool, ToolContext, ToolOutput
 
 KEY = "key-for-tests-only"
@@ -43,8 +43,8 @@ class Waits:
         self.time.advance(seconds)
 
     @property
-    def clock(self) -> Clock:
-        return Clock(sleep=self.sleep, now=self.time.now, tick=self.time.tick)
+    def clock(self) -> RetryClock:
+        return RetryClock(sleep=self.sleep, now=self.time.now, tick=self.time.tick)
 
 
 def answer(value: Any, status: int = 200, **headers: str) -> Reply:

@@ -165,7 +165,7 @@ def command(
         return session.run(stream, as_json=as_json, verbose=verbose)
 
 
-class Session:
+class RunSession:
     """One process's work on one run: the agent, what to ask of it, and the trace as this process has seen it."""
 
     def __init__(self, agent: Agent, trace: Trace, language: str, db: str | None, **ask: Any) -> None:
@@ -257,7 +257,7 @@ class Session:
         return exits.FOUND if status == "running" else exits.OF_STATUS[status]
 
 
-def _new(chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None) -> Session:
+def _new(chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None) -> RunSession:
     db_path = database_of(chosen, env, db) if after is not None else None
     earlier = load_run(db_path, after) if db_path is not None and after is not None else None
     if earlier is None or chosen.agent is not None:
@@ -278,12 +278,12 @@ def _new(chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None
     if isinstance(agent.journal, str | Path):
         make_private(Path(agent.journal), expected=Path(agent.journal) == database(None, {}))
     trace = Trace(new_run_id(agent.clock.now()))
-    return Session(agent, trace, spec.language, db, task=task, after=None if earlier is None else earlier.run_id)
+    return RunSession(agent, trace, spec.language, db, task=task, after=None if earlier is None else earlier.run_id)
 
 
 def _resumed(
     chosen: AgentOptions, env: Mapping[str, str], run_prefix: str, db: str | None, asks: bool, take_over: bool
-) -> Session:
+) -> RunSession:
     path = database_of(chosen, env, db)
     trace = load_run(path, run_prefix)
     if trace.status == "completed":
@@ -311,7 +311,7 @@ def _resumed(
             hint="Wait for it, stop it there, or take the run over: --take-over.",
         )
     ask = {"limits": limits, "approved_tiers": chosen.approved_tiers, "take_over": take_over}
-    return Session(agent, trace, trace.agent.language, db, **ask)
+    return RunSession(agent, trace, trace.agent.language, db, **ask)
 
 
 def _chosen(arguments: dict[str, Any]) -> AgentOptions:

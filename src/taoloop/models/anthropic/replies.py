@@ -13,7 +13,7 @@ from taoloop.models.http.errors import error_of, refusal_in
 from taoloop.models.http.lenient_json import parsed
 from taoloop.models.http.provider_model import ProviderModel
 from taoloop.models.http.reply_builder import Assembly
-from taoloop.models.http.sse import EventStream
+from taoloop.models.http.sse import SseDecoder
 from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.openai.replies import count, word
 
@@ -64,7 +64,7 @@ class AnthropicStream:
     def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
         self._model = model
         self._assembly = Assembly(model.spec, names, on_delta)
-        self._events = EventStream()
+        self._events = SseDecoder()
         self._blocks: dict[int, tuple[int, Mapping[str, Any]]] = {}  # calls by the number of their block
         self._answered_by = ""
         self._stop: Mapping[str, Any] = {}

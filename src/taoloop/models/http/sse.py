@@ -7,7 +7,7 @@ from collections.abc import Iterator
 _BOM = b"\xef\xbb\xbf"  # some servers begin with one
 
 
-class EventStream:
+class SseDecoder:
     """Reads the `data` of events as their bytes arrive. Lines end in LF or CRLF, as every provider writes them.
 
     Only `data` is read: the APIs spoken here repeat in it what their `event` lines say. Comments and empty events (both

@@ -58,7 +58,7 @@ _MOST_SHOWN, _MOST_LINE, _MOST_LEAVES = 1_200, 100, 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class ObservedResult:
     """What a call that succeeded gave."""
 
     #: The tool.
@@ -124,7 +124,7 @@ class Speech:
         """The sentence called `name`."""
         return _TEXTS[name][self._language].format(**{key: shorten(str(value), 600) for key, value in values.items()})
 
-    def compose_answer(self, results: Sequence[Finding], facts: Sequence[Finding]) -> str:
+    def compose_answer(self, results: Sequence[ObservedResult], facts: Sequence[ObservedResult]) -> str:
         """The results that no later step used, with the calls that they come from."""
         several = "; ".join(map(_label_result, results)) + self._stop
         parts = [self._describe(results[0]) if len(results) == 1 else several]
@@ -132,11 +132,11 @@ class Speech:
         parts += [self.say("cut", tool=fact.tool) for fact in facts if fact.observed.artifact is not None]
         return " ".join(parts)
 
-    def compose_known(self, facts: Sequence[Finding]) -> str:
+    def compose_known(self, facts: Sequence[ObservedResult]) -> str:
         """What the calls gave so far."""
         return self.say("known", calls=_list_calls(facts)) if facts else ""
 
-    def _describe(self, result: Finding) -> str:
+    def _describe(self, result: ObservedResult) -> str:
         number = _find_plain_number(result)
         return result.preview if number is None else self.say("result", value=number)
 
@@ -153,22 +153,22 @@ def shorten(text: str, most: int = _MOST_LINE) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def _list_calls(facts: Sequence[Finding]) -> str:
+def _list_calls(facts: Sequence[ObservedResult]) -> str:
     return "; ".join(f"{fact.call} → {shorten(_strip_full_stop(fact), 80)}" for fact in facts)
 
 
-def _label_result(result: Finding) -> str:
+def _label_result(result: ObservedResult) -> str:
     label = shorten(", ".join(str(value) for value in result.args.values() if isinstance(value, str | int | float)))
     return f"{label or result.tool}: {_find_plain_number(result) or _strip_full_stop(result)}"
 
 
-def _find_plain_number(result: Finding) -> str | None:
+def _find_plain_number(result: ObservedResult) -> str | None:
     """The digits of a result that is nothing but a number, or the part of a time that was asked for."""
     plain = parse_number(result.observed.output.strip().removeprefix("result=")) is not None
     return result.extract_number() if plain or result.part else None
 
 
-def _strip_full_stop(fact: Finding) -> str:
+def _strip_full_stop(fact: ObservedResult) -> str:
     """The output as a part of a longer sentence: what is said of a lost one has a full stop of its own."""
     return fact.preview.rstrip(".。") if fact.is_lost else fact.preview
 

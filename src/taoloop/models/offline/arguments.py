@@ -37,7 +37,7 @@ EARLIER = object()
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ToolParameter:
     """One parameter of a tool."""
 
     #: Its name.
@@ -122,18 +122,18 @@ class Filling:
 
 
 #: A parameter that a value may go to, with its points; None: the value is no argument.
-Option = tuple[Parameter | None, int]
+Option = tuple[ToolParameter | None, int]
 
 
-def read_parameters(card: ToolCard) -> tuple[Parameter, ...]:
+def read_parameters(card: ToolCard) -> tuple[ToolParameter, ...]:
     """The parameters of a card."""
     return tuple(
-        Parameter(name=name, required=name in card.required, schema=_resolve(schema, card.input_schema))
+        ToolParameter(name=name, required=name in card.required, schema=_resolve(schema, card.input_schema))
         for name, schema in card.parameters.items()
     )
 
 
-def fill(question: Sequence[Token], parameters: Sequence[Parameter]) -> Filling | None:
+def fill(question: Sequence[Token], parameters: Sequence[ToolParameter]) -> Filling | None:
     """The arguments for a question; None where a value fits nowhere, or where two ways are equally good."""
     choices = {choice for parameter in parameters for choice in parameter.choices}
     values = [token for token in question if token.kind in VALUES or _literal_text(token) in choices]
@@ -168,7 +168,7 @@ def _resolve(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Mapping[st
     return schema
 
 
-def _find_options(token: Token, question: Sequence[Token], parameters: Sequence[Parameter]) -> Iterator[Option]:
+def _find_options(token: Token, question: Sequence[Token], parameters: Sequence[ToolParameter]) -> Iterator[Option]:
     """The parameters that a value may go to; a name may also be a word of the card."""
     side, labels = _look_around(token, question)
     for parameter in parameters:

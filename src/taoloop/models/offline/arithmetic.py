@@ -14,7 +14,7 @@ from functools import reduce
 from itertools import pairwise
 
 from taoloop.models.offline.task_values import Token
-from taoloop.models.offline.tool_match import Match, Profile
+from taoloop.models.offline.tool_match import Profile, ToolMatch
 
 _SIGNS = {"+": "+", "-": "-", "*": "*", "×": "*", "/": "/", "÷": "/", "^": "**", "**": "**"}
 #: How strongly an operator binds.
@@ -51,13 +51,13 @@ class Question:
     """A call of a tool."""
 
     #: The tool and its arguments.
-    match: Match
+    match: ToolMatch
     #: The question in the words of the task.
     text: str
 
 
 @dataclass(frozen=True)
-class Operation:
+class ArithmeticOperation:
     """Two nodes joined by `+`, `-`, `*`, `/` or `**`."""
 
     #: The operator.
@@ -68,7 +68,7 @@ class Operation:
     second: Node
 
 
-Node = Number | Earlier | Question | Operation
+Node = Number | Earlier | Question | ArithmeticOperation
 
 
 class Unclear(Exception):
@@ -77,14 +77,14 @@ class Unclear(Exception):
 
 def parse_arithmetic(
     tokens: Sequence[Token], ask: Callable[[Sequence[Token]], Node], earlier: Earlier | None
-) -> Operation:
+) -> ArithmeticOperation:
     """The arithmetic of one clause; `ask` makes a question of the tokens between operators.
 
     Raises:
         Unclear: the clause is no arithmetic, or leaves something open.
     """
     node = _Parser(ask, earlier).parse_clause(_trim(tokens[:_MOST_TOKENS]))
-    if not isinstance(node, Operation) or len(tokens) > _MOST_TOKENS:
+    if not isinstance(node, ArithmeticOperation) or len(tokens) > _MOST_TOKENS:
         raise Unclear
     return node
 
@@ -93,13 +93,15 @@ def render(node: Node) -> str:
     """An operation on numbers as an expression."""
     if isinstance(node, Number):
         return f"({node.digits})" if node.digits.startswith("-") else node.digits
-    if not isinstance(node, Operation):
+    if not isinstance(node, ArithmeticOperation):
         raise TypeError(node)
     is_power = node.operator == "**"
     first, second = render(node.first), render(node.second)
-    if isinstance(node.first, Operation) and (_LEVEL[node.first.operator] < _LEVEL[node.operator] or is_power):
+    if isinstance(node.first, ArithmeticOperation) and (
+        _LEVEL[node.first.operator] < _LEVEL[node.operator] or is_power
+    ):
         first = f"({first})"
-    if isinstance(node.second, Operation) and _LEVEL[node.second.operator] <= _LEVEL[node.operator]:
+    if isinstance(node.second, ArithmeticOperation) and _LEVEL[node.second.operator] <= _LEVEL[node.operator]:
         second = f"({second})"
     return f"{first}**{second}" if is_power else f"{first} {node.operator} {second}"
 
@@ -108,7 +110,7 @@ def iter_questions(node: Node) -> Iterator[Question]:
     """The questions in a node, from left to right."""
     if isinstance(node, Question):
         yield node
-    elif isinstance(node, Operation):
+    elif isinstance(node, ArithmeticOperation):
         yield from (*iter_questions(node.first), *iter_questions(node.second))
 
 
@@ -169,7 +171,7 @@ class _Parser:
         if level == _POWER and first[0].text == "-":  # -2 ** 2 is read in two ways
             raise Unclear
         sides = (level + 1, level) if level == _POWER else (level, level + 1)
-        return Operation(
+        return ArithmeticOperation(
             _operator_sign(tokens[index]), self._parse_level(first, sides[0]), self._parse_level(second, sides[1])
         )
 
@@ -180,10 +182,10 @@ class _Parser:
             raise Unclear
         first, last = operand[0], operand[-1]
         if last.kind == "post**" and len(operand) > 2 and operand[-2].kind == "number":
-            return Operation("**", self._parse_function(operand[:-2]), Number(operand[-2].value))
+            return ArithmeticOperation("**", self._parse_function(operand[:-2]), Number(operand[-2].value))
         for kind, token, rest in (("post", last, operand[:-1]), ("pre", first, operand[1:])):
             if match := re.fullmatch(rf"{kind}(\*\*|[*/])([\d.]+)", token.kind):
-                return Operation(match[1], self._parse_function(rest), Number(match[2]))
+                return ArithmeticOperation(match[1], self._parse_function(rest), Number(match[2]))
         return self._parse_operand(operand, tokens)
 
     def _parse_operand(self, tokens: Sequence[Token], question: Sequence[Token]) -> Node:
@@ -196,23 +198,27 @@ class _Parser:
         if first.text in _OPENING and tokens[-1].text in _CLOSING:
             return self.parse_expression(tokens[1:-1])
         if first.kind == "number" and [token.value for token in rest[:2]] == ["%", "of"]:
-            return Operation("*", Number(f"{Decimal(first.value) / 100:f}"), self._parse_function(rest[2:]))
+            return ArithmeticOperation("*", Number(f"{Decimal(first.value) / 100:f}"), self._parse_function(rest[2:]))
         if len(words) == 1 and (words[0].kind == "ref" or (self._earlier and words[0].concept in self._names)):
             return self._earlier_result()
         return self._ask(question)
 
     def _parse_command(self, operator: str, tokens: Sequence[Token]) -> Node:
         if operator == "**":
-            return Operation("**", self._parse_function(tokens), Number("2"))
+            return ArithmeticOperation("**", self._parse_function(tokens), Number("2"))
         indices = [index for index, token in _outside_brackets(tokens) if token.kind == _CONNECTORS[operator]]
         if not indices:
             if operator in "+*" and self._earlier is None:
                 return self._parse_list(operator, tokens)
-            return Operation(operator, self._earlier_result(), self._parse_item(tokens))
+            return ArithmeticOperation(operator, self._earlier_result(), self._parse_item(tokens))
         before, after = tokens[: indices[0]], tokens[indices[0] + 1 :]
         first = self._parse_item(before) if _trim(before) else self._earlier_result()
         second = self._parse_item(after)
-        return Operation(operator, second, first) if operator in "+-" else Operation(operator, first, second)
+        return (
+            ArithmeticOperation(operator, second, first)
+            if operator in "+-"
+            else ArithmeticOperation(operator, first, second)
+        )
 
     def _parse_list(self, operator: str, tokens: Sequence[Token]) -> Node:
         """Items of a list joined by one sign."""
@@ -221,7 +227,7 @@ class _Parser:
         items = [self._parse_item(part) for part in parts if part]
         if len(items) < 2:
             raise Unclear
-        return reduce(lambda first, second: Operation(operator, first, second), items)
+        return reduce(lambda first, second: ArithmeticOperation(operator, first, second), items)
 
     def _parse_item(self, tokens: Sequence[Token]) -> Node:
         """An operand of a command or a list. With an operator in it, it could be read in two ways."""

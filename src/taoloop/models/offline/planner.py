@@ -22,9 +22,9 @@ from taoloop.core.views.steps import CallView
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelError, ModelRequestRefused
 from taoloop.models.offline import arithmetic
-from taoloop.models.offline.answers import Finding, Speech, format_call
+from taoloop.models.offline.answers import ObservedResult, Speech, format_call
 from taoloop.models.offline.arguments import EARLIER
-from taoloop.models.offline.arithmetic import Earlier, Node, Number, Operation, Question
+from taoloop.models.offline.arithmetic import ArithmeticOperation, Earlier, Node, Number, Question
 from taoloop.models.offline.task_values import MOST_CHARS, Token, is_chinese, tokenize
 from taoloop.models.offline.tool_match import NoMatch, Profile, match_tool
 from taoloop.strategies.in_doubt import output_is_lost
@@ -235,9 +235,9 @@ class _PlanRun:
     def __init__(self, trace: Trace, profiles: Sequence[Profile], speech: Speech) -> None:
         self._trace, self._profiles, self._speech = trace, profiles, speech
         self._calls = _calls(trace)
-        self._results: list[Finding] = []
+        self._results: list[ObservedResult] = []
         self._used: set[int] = set()
-        self.facts: list[Finding] = []
+        self.facts: list[ObservedResult] = []
 
     def next_decision(self, steps: Sequence[_Step], *, closing: bool) -> Decision:
         """The next call, or the answer.
@@ -256,7 +256,7 @@ class _PlanRun:
         unused = [result for index, result in enumerate(self._results) if index not in self._used]
         return Answer(text=self._speech.compose_answer(unused, self.facts), reason=self._speech.say("done"))
 
-    def _answer_question(self, question: Question) -> Finding:
+    def _answer_question(self, question: Question) -> ObservedResult:
         """The finding for a question, with the result of the step before in its arguments."""
         match, args = question.match, dict(question.match.filling.args)
         for parameter in match.profile.parameters:
@@ -284,24 +284,24 @@ class _PlanRun:
         if isinstance(node, Number):
             return node
         first = self._reduce(node.first, text)
-        if isinstance(first, Operation) and any(arithmetic.iter_questions(node.second)):
+        if isinstance(first, ArithmeticOperation) and any(arithmetic.iter_questions(node.second)):
             first = self._number_of(self._compute(first, text), text)
-        return Operation(node.operator, first, self._reduce(node.second, text))
+        return ArithmeticOperation(node.operator, first, self._reduce(node.second, text))
 
-    def _compute(self, node: Node, text: str) -> Finding:
+    def _compute(self, node: Node, text: str) -> ObservedResult:
         calculator = arithmetic.find_calculator(self._profiles)
         if calculator is None:
             raise self._stop("no_sum", text=text)
         profile, name = calculator
         return self._observe(profile, {name: arithmetic.render(self._reduce(node, text))}, text)
 
-    def _number_of(self, finding: Finding, text: str) -> Number:
+    def _number_of(self, finding: ObservedResult, text: str) -> Number:
         digits = finding.extract_number()
         if digits is None:
             raise self._stop("no_value", text=text)
         return Number(digits)
 
-    def _observe(self, profile: Profile, args: dict[str, Any], text: str) -> Finding:
+    def _observe(self, profile: Profile, args: dict[str, Any], text: str) -> ObservedResult:
         """What a call gave. A read that failed is made once more where the error spells the same value otherwise."""
         tool, reason = profile.card.name, "act"
         call = self._calls.get(_call_key(tool, args))
@@ -315,7 +315,7 @@ class _PlanRun:
             message = f"{call.observed.error.message} {call.observed.error.hint}".strip()
             raise self._stop("failed", call=format_call(tool, call.args), message=message)
         lost = output_is_lost(self._trace, call)
-        self.facts.append(Finding(tool=tool, args=call.args, observed=call.observed, is_lost=lost))
+        self.facts.append(ObservedResult(tool=tool, args=call.args, observed=call.observed, is_lost=lost))
         return self.facts[-1]
 
     def _stop(self, reason: str, **values: str) -> _Refusal:

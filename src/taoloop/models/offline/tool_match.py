@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.models.offline.arguments import Filling, Parameter, fill, read_parameters
+from taoloop.models.offline.arguments import Filling, ToolParameter, fill, read_parameters
 from taoloop.models.offline.task_values import Token, extract_concepts, stem, tokenize
 
 #: Words that ask for anything: a card need not use them.
@@ -41,7 +41,7 @@ class Profile:
     card: ToolCard
 
     @cached_property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[ToolParameter, ...]:
         """Its parameters."""
         return read_parameters(self.card)
 
@@ -79,7 +79,7 @@ class Profile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Match:
+class ToolMatch:
     """The call that answers a question or obeys an order."""
 
     #: The tool.
@@ -99,7 +99,7 @@ class Match:
         return min(parts) if len(parts) == 1 else ""
 
 
-def match_tool(question: Sequence[Token], profiles: Sequence[Profile], *, may_act: bool = False) -> Match:
+def match_tool(question: Sequence[Token], profiles: Sequence[Profile], *, may_act: bool = False) -> ToolMatch:
     """The tool for the words of one clause. `may_act`: the clause may order a change.
 
     Raises:
@@ -136,7 +136,7 @@ def is_order(question: Sequence[Token], profile: Profile) -> bool:
     return words[0].concept in verbs and stem(words[0].text.lower()) == words[0].text.lower()
 
 
-def _match_profile(question: Sequence[Token], profile: Profile) -> Match | None:
+def _match_profile(question: Sequence[Token], profile: Profile) -> ToolMatch | None:
     """How a tool fits; None where a word or a value is left over, or nothing speaks for it."""
     filling = fill(question, profile.parameters)
     if filling is None:
@@ -160,7 +160,7 @@ def _match_profile(question: Sequence[Token], profile: Profile) -> Match | None:
     if not is_on_subject or any(concepts & each.words for each in optional) or _is_reversed(question, profile, filling):
         return None
     points -= _UNUSED * len(profile.name_words - _FRAME - concepts)
-    return Match(profile=profile, filling=filling, points=points, concepts=concepts)
+    return ToolMatch(profile=profile, filling=filling, points=points, concepts=concepts)
 
 
 def _is_reversed(question: Sequence[Token], profile: Profile, filling: Filling) -> bool:

@@ -13,7 +13,7 @@ from taoloop.models.http.errors import error_of, refusal_in
 from taoloop.models.http.lenient_json import parsed
 from taoloop.models.http.provider_model import ProviderModel
 from taoloop.models.http.reply_builder import Assembly
-from taoloop.models.http.sse import EventStream
+from taoloop.models.http.sse import SseDecoder
 from taoloop.models.openai.names import ToolNameMap
 
 _THINKING = ("reasoning_content", "reasoning")  # DeepSeek, Qwen, llama.cpp · vLLM, Ollama, OpenRouter
@@ -66,7 +66,7 @@ class OpenAIStream:
     def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
         self._model = model
         self._assembly = Assembly(model.spec, names, on_delta)
-        self._events = EventStream()
+        self._events = SseDecoder()
         self._numbers: dict[object, int] = {}  # the provider's number of a call, and ours
         self._ids: dict[int | None, str] = {}  # ids by our number
         self._refusal = ""

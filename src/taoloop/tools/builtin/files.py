@@ -47,7 +47,7 @@ class Listed(TypedDict):
     bytes: NotRequired[int]
 
 
-class Listing(TypedDict):
+class FolderListing(TypedDict):
     """What `list_files` gives; `left_out` is how many matching entries are not shown."""
 
     ok: Literal[True]
@@ -189,7 +189,7 @@ def _list_tool(workspace: Workspace) -> Tool:
         ),
         idempotent=True,
     )
-    def list_files(path: str = ".", pattern: str = "*") -> Listing:
+    def list_files(path: str = ".", pattern: str = "*") -> FolderListing:
         """List the files and folders in one folder of the workspace, sorted, with sizes, at most 500 entries.
 
         Args:

@@ -31,11 +31,11 @@ INSTALL = (
 )
 _PROGRAM = "bwrap"
 _SHELL = "/bin/sh"
-_working_probes: dict[str, Probe] = {}  # only what works is remembered, so that an installation is noticed
+_working_probes: dict[str, SandboxProbe] = {}  # only what works is remembered, so that an installation is noticed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class SandboxProbe:
     """Whether this machine has a sandbox: its program, or why not; `start_s` is what a start of it takes."""
 
     program: str | None
@@ -43,16 +43,16 @@ class Probe:
     start_s: float = 0.0
 
 
-def probe_sandbox(program: str | None = None) -> Probe:
+def probe_sandbox(program: str | None = None) -> SandboxProbe:
     """Try it: run `true` in a sandbox, with all that a real one has. A few hundredths of a second, once.
 
     `program` is the path of bubblewrap; None looks for it in PATH.
     """
     if sys.platform != "linux":
-        return Probe(program=None, reason="commands run only inside bubblewrap, which needs Linux")
+        return SandboxProbe(program=None, reason="commands run only inside bubblewrap, which needs Linux")
     program_path = program or shutil.which(_PROGRAM)
     if program_path is None:
-        return Probe(program=None, reason=f"bubblewrap is not installed (there is no {_PROGRAM} in PATH)")
+        return SandboxProbe(program=None, reason=f"bubblewrap is not installed (there is no {_PROGRAM} in PATH)")
     if program_path not in _working_probes:
         began = time.monotonic()
         try:
@@ -67,14 +67,14 @@ def probe_sandbox(program: str | None = None) -> Probe:
                 is_workspace=lambda _: True,
             ).run()
         except (ToolError, OSError) as error:
-            return Probe(program=None, reason=getattr(error, "message", str(error)))
+            return SandboxProbe(program=None, reason=getattr(error, "message", str(error)))
         if ended.exit_code != 0:
-            return Probe(program=None, reason=f"`true` in the sandbox did not succeed: {ended.stderr.strip()}")
-        _working_probes[program_path] = Probe(program=program_path, start_s=time.monotonic() - began)
+            return SandboxProbe(program=None, reason=f"`true` in the sandbox did not succeed: {ended.stderr.strip()}")
+        _working_probes[program_path] = SandboxProbe(program=program_path, start_s=time.monotonic() - began)
     return _working_probes[program_path]
 
 
-def require_sandbox(program: str | None = None) -> Probe:
+def require_sandbox(program: str | None = None) -> SandboxProbe:
     """The machine's sandbox.
 
     Raises:

@@ -22,7 +22,7 @@ Kind = Literal["file", "folder", "link", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class WalkEntry:
     """One thing in a folder: its path from the root and its size in bytes (0 for what is no file)."""
 
     parts: Parts
@@ -35,7 +35,7 @@ class Entry:
         return "/".join(self.parts).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def walk(directory: ConfinedDirectory, parts: Parts, *, deep: bool) -> Iterator[Entry]:
+def walk(directory: ConfinedDirectory, parts: Parts, *, deep: bool) -> Iterator[WalkEntry]:
     """The entries of a folder, sorted; `deep` goes into folders, but never through links."""
     with directory.folder(parts) as fd:
         entries = sorted(islice(_scan(fd, parts), _MAX_IN_FOLDER), key=lambda entry: entry.parts)
@@ -48,7 +48,7 @@ def walk(directory: ConfinedDirectory, parts: Parts, *, deep: bool) -> Iterator[
                 continue
 
 
-def _scan(fd: int, parts: Parts) -> Iterator[Entry]:
+def _scan(fd: int, parts: Parts) -> Iterator[WalkEntry]:
     with os.scandir(fd) as scandir_entries:
         for item in scandir_entries:
             if is_reserved(item.name):
@@ -58,7 +58,7 @@ def _scan(fd: int, parts: Parts) -> Iterator[Entry]:
             except OSError:
                 continue
             kind = _kind(status.st_mode)
-            yield Entry(parts=(*parts, item.name), kind=kind, size=status.st_size if kind == "file" else 0)
+            yield WalkEntry(parts=(*parts, item.name), kind=kind, size=status.st_size if kind == "file" else 0)
 
 
 def _kind(mode: int) -> Kind:

@@ -19,7 +19,7 @@ from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Opener, Parts, is_database, refuse, split_path
 from taoloop.tools.workspace.file_changes import FileChange, FileChanger, key_name
 from taoloop.tools.workspace.file_scan import Found, Scanned, scan_file
-from taoloop.tools.workspace.walk import Entry, check_pattern, fits, walk
+from taoloop.tools.workspace.walk import WalkEntry, check_pattern, fits, walk
 
 NO_KEY = "by-hand"  # the key of a ToolContext that no run made: every such call is a change of its own
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -190,7 +190,7 @@ class Workspace:
             data = keeper.stored_bytes(name, parts) if undone.existed else None
         return self._change(path, parts, data, key)
 
-    def entries(self, path: str = ".", pattern: str = "*") -> tuple[tuple[Entry, ...], int, bool]:
+    def entries(self, path: str = ".", pattern: str = "*") -> tuple[tuple[WalkEntry, ...], int, bool]:
         """The matching entries, sorted, how many more there are, and whether all were looked at.
 
         A pattern without '/' is held against the names in the folder itself; with `**/` also those below.
@@ -236,15 +236,15 @@ class Workspace:
             complete=complete and len(matches) <= self.limits.matches,
         )
 
-    def _files(self, parts: Parts) -> Iterator[Entry]:
+    def _files(self, parts: Parts) -> Iterator[WalkEntry]:
         """The entry at `parts` if it is a file, else all below it; a folder counts too, as it costs time."""
         try:
             yield from walk(self._directory, parts, deep=True)
         except NotADirectoryError:
             with self._directory.regular_file(parts) as (_, status):
-                yield Entry(parts=parts, kind="file", size=status.st_size)
+                yield WalkEntry(parts=parts, kind="file", size=status.st_size)
 
-    def _scan(self, entry: Entry, text: str, *, at_most: int, most_bytes: int, deadline: float) -> Scanned | None:
+    def _scan(self, entry: WalkEntry, text: str, *, at_most: int, most_bytes: int, deadline: float) -> Scanned | None:
         if is_database(entry.parts[-1]):
             return None
         try:

@@ -21,7 +21,7 @@ from taoloop.cli.agent_loading import (
     model_notice,
     with_mock_model,
 )
-from taoloop.cli.commands.run import Session
+from taoloop.cli.commands.run import RunSession
 from taoloop.cli.database import load_run, require_whole
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.ui.event_view import resume_command
@@ -136,7 +136,7 @@ def command(
             return exits.OK
         if agent is not agent:
             print_stderr(model_notice(agent, agent, env, terminal_language(language, sys.stderr)))
-        return Session(agent, trace, language, db, limits=trace.limits).run(stream, as_json=as_json, verbose=verbose)
+        return RunSession(agent, trace, language, db, limits=trace.limits).run(stream, as_json=as_json, verbose=verbose)
 
 
 def _forked(path: Path, original: Trace, at: int, edits: Edits, agent: Agent, chosen: AgentOptions) -> Trace:

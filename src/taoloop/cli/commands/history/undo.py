@@ -131,14 +131,14 @@ def command(run_id: str, db: str | None, tools: str | None, yes: bool, as_json: 
     require_whole(path, trace)
     agent = replace(agent_of_run(trace.agent, chosen, env), journal=path)
     wish = {name: arguments[name] for name in ("to_step", "skip", "again")} | {"tools": _tools(tools, env)}
-    session = Session(
+    session = UndoCommand(
         agent, path, trace, wish, _command(trace.run_id, db, tools, arguments), take_over=arguments["take_over"]
     )
     with capture_stdout() as stream:
         return session.go(stream, yes=yes, as_json=as_json)
 
 
-class Session:
+class UndoCommand:
     """One command's work: what is undone, where, and how it is told."""
 
     def __init__(

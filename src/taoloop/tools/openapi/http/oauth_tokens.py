@@ -15,7 +15,7 @@ from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import ToolError
 from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document.operation import Scheme
-from taoloop.tools.openapi.http.retry import Clock
+from taoloop.tools.openapi.http.retry import RetryClock
 
 RENEWAL_MARGIN_S = 30.0
 """A token is renewed this many seconds before it expires."""
@@ -32,7 +32,7 @@ Post = Callable[[str, Mapping[str, str], bytes], Awaitable[EgressResponse]]
 class OAuthTokens:
     """The tokens of one API by scheme name and scopes. Concurrent calls that need the same token request it once."""
 
-    def __init__(self, post: Post, clock: Clock) -> None:
+    def __init__(self, post: Post, clock: RetryClock) -> None:
         self._post, self._clock = post, clock
         self._tokens: dict[tuple[str, str], tuple[str, float]] = {}
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()

@@ -21,7 +21,7 @@ from taoloop.tools.openapi.http.credentials import Alternative, choose_alternati
 from taoloop.tools.openapi.http.oauth_tokens import OAuthTokens
 from taoloop.tools.openapi.http.request import PreparedRequest, build_request, server_of
 from taoloop.tools.openapi.http.response import error_output, success_output
-from taoloop.tools.openapi.http.retry import Clock, LastAttempt, send_with_retries
+from taoloop.tools.openapi.http.retry import LastAttempt, RetryClock, send_with_retries
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, expected_form, require_name
 
@@ -59,9 +59,13 @@ class ApiClient:
     """
 
     def __init__(
-        self, source: OpenapiSource, *, sender: Callable[[str], HttpSender] | None = None, clock: Clock | None = None
+        self,
+        source: OpenapiSource,
+        *,
+        sender: Callable[[str], HttpSender] | None = None,
+        clock: RetryClock | None = None,
     ) -> None:
-        self.source, self.clock = source, clock or Clock()
+        self.source, self.clock = source, clock or RetryClock()
         self.secrets = secrets_of(source)
         self.tokens = OAuthTokens(self._post, self.clock)
         self._redactor = Redactor(self.secrets, patterns=False)

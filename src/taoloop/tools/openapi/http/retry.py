@@ -21,7 +21,7 @@ MAX_PAUSE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class RetryClock:
     """The time functions that retries and tokens use; tests replace them."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -52,7 +52,7 @@ async def send_with_retries(
     retries: int,
     timeout_s: float,
     is_repeatable: bool,
-    clock: Clock,
+    clock: RetryClock,
 ) -> LastAttempt:
     """Send a request until its outcome is final, or until the attempts or the time are used up.
 
