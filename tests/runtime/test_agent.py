@@ -24,6 +24,7 @@ from taoloop import (
 from taoloop.core.events import ActionRequested, Finished, LimitReached, ModelReplied, Observed
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.core.model_request import ModelRequest
+from taoloop.core.text import RUN_LANGUAGE
 from taoloop.errors import ConfigError, RunNotFound, RunNotResumable, ScriptUnused, UnknownName
 from taoloop.runtime.result import Result
 
@@ -574,3 +575,26 @@ def test_a_budget_that_cannot_be_counted_is_not_spent() -> None:
 def test_a_workspace_that_cannot_be_used_is_refused_before_anything_starts() -> None:
     with pytest.raises(ConfigError, match="/proc/nope"):
         Agent(model=ScriptedModel([]), tools=["read_file"], workspace="/proc/nope").run_sync("x")
+
+
+@pytest.mark.parametrize(("task", "language"), [("What time is it?", "en"), ("现在几点？", "zh")])
+def test_tools_know_the_language_of_their_run(task: str, language: str) -> None:
+    spoken: list[str] = []
+
+    @tool(tier="read")
+    def in_a_thread() -> str:
+        """Run in a thread of its own."""
+        spoken.append(RUN_LANGUAGE.get())
+        return "ok"
+
+    @tool(tier="read")
+    async def in_the_loop() -> str:
+        """Run in the event loop."""
+        spoken.append(RUN_LANGUAGE.get())
+        return "ok"
+
+    calls = [{"name": "in_a_thread", "args": {}}, {"name": "in_the_loop", "args": {}}]
+    result = Agent(model=[{"tool_calls": calls}, "done"], tools=[in_a_thread, in_the_loop]).run_sync(task)
+    assert result.status == "completed", result
+    assert spoken == [language, language]
+    assert RUN_LANGUAGE.get() == "en"

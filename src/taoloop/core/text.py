@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 if TYPE_CHECKING:
@@ -100,6 +101,11 @@ def language_of(text: str) -> Language:
     if _ENGLISH_FUNCTION_WORD.search(text):
         return "zh" if han >= 3 * words else "en"
     return "zh" if han >= 2 * words or _CHINESE_FUNCTION_WORD.search(text) else "en"
+
+
+RUN_LANGUAGE: ContextVar[str] = ContextVar("taoloop_run_language", default="en")
+"""The language of the run that the current code works for. The runner sets it, so tools and their threads have it:
+`TEXTS.text(RUN_LANGUAGE.get(), "no_such_file", path=...)`. Outside a run it is English."""
 
 
 class TextCatalog:

@@ -18,6 +18,7 @@ from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault
 from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.message import Delta
 from taoloop.core.redaction.redactor import Redactor, contains_redaction
+from taoloop.core.text import RUN_LANGUAGE
 from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, TIMED_OUT, CallView
@@ -139,6 +140,7 @@ class Runner:
         Raises:
             JournalError: the journal cannot keep the trace; what was committed stays and can be resumed.
         """
+        language = RUN_LANGUAGE.set(self.trace.agent.language)
         try:
             effects, trace, strategy, agent = 0, self.trace, self._strategy, self.trace.agent
             while trace.finished is None and trace.paused is None:
@@ -157,6 +159,7 @@ class Runner:
             await asyncio.shield(self.commit())
             raise
         finally:
+            RUN_LANGUAGE.reset(language)
             if self._early is not None:
                 self._early.cancel_all("stopped")  # there are some left only where the journal failed
 
