@@ -10,7 +10,7 @@ from taoloop.core.model_request import ModelRequest
 from taoloop.core.views.steps import CallView
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class CallModel:
     """Ask the model."""
 
@@ -20,7 +20,7 @@ class CallModel:
     """The step that the reply belongs to."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class RequestCalls:
     """Judge the calls of a decision: arguments, then policy. No tool is run yet."""
 
@@ -32,7 +32,7 @@ class RequestCalls:
     """False: the strategy has no tools, so every call is one of an unknown tool."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class RunTools:
     """Run calls, at the same time. Those above `read` are journalled as started first."""
 

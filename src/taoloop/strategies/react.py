@@ -77,12 +77,12 @@ class LoopStrategy:
             raise IllegalEvent(f"Run {trace.run_id}: no decision to act on.")
         if agent.policy.pin == "model" and not trace.pin_asked and _needs_intent_question(trace, reply.decision):
             return self._ask(agent, trace, "pin", reply.step, intent_prompt(trace))
-        return RequestCalls(act=reply.decision, step=reply.step, offered=self.acts)
+        return RequestCalls(reply.decision, reply.step, self.acts)
 
     def _act(self, trace: Trace) -> Effect:
         pending = tuple(trace.pending.values())
         if len(pending) == 1 and pending[0].is_fresh and trace.paused is None:
-            return RunTools(calls=pending)
+            return RunTools(pending)
         if trace.paused is not None and (waiting := tuple(call for call in pending if call.needs_person)):
             return AskPerson(calls=waiting)  # until it is resumed, a run takes nothing but answers
         if trace.approved_tiers and (
@@ -188,7 +188,7 @@ class LoopStrategy:
             timeout_s=agent.model_timeout_s if purpose == "close" else remaining_s(trace, agent.model_timeout_s),
             reply_schema=schema,
         )
-        return CallModel(request=request, step=step)
+        return CallModel(request, step)
 
 
 _NOTHING_UNRESOLVED = Unresolved()

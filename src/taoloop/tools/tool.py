@@ -58,7 +58,7 @@ OutputChecker = Callable[[Any], None]
 _NO_ITERATORS = frozenset({bool, int, float, type(None), dict, list, tuple, set})
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class ValidatedArgs:
     """Arguments that fit: as JSON (what the trace records) and as the values that the handler takes."""
 
@@ -66,7 +66,7 @@ class ValidatedArgs:
     values: Mapping[str, Any]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class ToolOutput:
     """A tool's result as text: JSON (`form` json), or plain text where the tool returned a str."""
 
@@ -165,7 +165,7 @@ class Tool:
                 hint="Send less, or in parts.",
             )
         try:
-            return ValidatedArgs(args=args, values=self.check(raw))
+            return ValidatedArgs(args, self.check(raw))
         except InvalidArguments:
             corrected = coerce_args(args, card.input_schema)
             corrected_raw = pydantic_core.to_json(corrected)
@@ -202,7 +202,7 @@ class Tool:
         if self.check_output is not None:
             self.check_output(result)
         if isinstance(result, str):
-            return ToolOutput(text=result, form="text")
+            return ToolOutput(result, "text")
         try:
             text = pydantic_core.to_json(result, inf_nan_mode="strings").decode()
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError) as error:
@@ -211,7 +211,7 @@ class Tool:
                 f"{error}.",
                 hint="The call was carried out; do not repeat it only because of this.",
             ) from error
-        return ToolOutput(text=text, form="json")
+        return ToolOutput(text, "json")
 
 
 def handler_is_async(handler: Callable[..., Any]) -> bool:

@@ -6,6 +6,7 @@ Framing is hygiene, not the defence: what an observation says grants no permissi
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from taoloop.core.text import lazy_pattern
@@ -44,7 +45,7 @@ def observation_text(requested: ActionRequested, observed: Observed, prompts: Pr
         "observation",
         tool=_one_line(requested.tool, nonce),
         call=requested.call_id,
-        status=_status(observed, prompts.language),
+        status=_status(outcome_word(observed), prompts.language),
         nonce=nonce,
         content=defuse_markers(content, nonce),
         note=note,
@@ -81,8 +82,9 @@ def _one_line(name: str, nonce: str) -> str:
     return name if name.isidentifier() else defuse_markers(" ".join(name[:128].split()), nonce)
 
 
-def _status(observed: Observed, language: str) -> str:
-    return TEXTS.text(language, f"status_{outcome_word(observed).replace(' ', '_')}")
+@cache
+def _status(outcome: str, language: str) -> str:
+    return TEXTS.text(language, f"status_{outcome.replace(' ', '_')}")
 
 
 def _failure_text(observed: Observed, language: str) -> str:

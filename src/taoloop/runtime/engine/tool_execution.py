@@ -30,7 +30,7 @@ Clean = Callable[[str], str]
 _GOING_ON: list[str] = []  # the keys of calls in threads, one entry for each; append and remove are atomic
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Outcome:
     """What came of a call: the observation, and the whole output where the observation holds only a preview.
 
@@ -42,7 +42,7 @@ class Outcome:
     observed: Observed
     artifact: Artifact | None = None
     is_lost: bool = False
-    is_done: bool = False
+    is_done: bool = True
     handed_over: HandedOver | None = None
 
 
@@ -111,7 +111,7 @@ def outcome_of(
         printed=_printed(printed, clean),
     )
     artifact = Artifact(ref=ref, body=text, form=output.form) if ref else None
-    return Outcome(observed=observed, artifact=artifact, is_done=True)
+    return Outcome(observed, artifact)
 
 
 def fault_of(error: BaseException, clean: Clean | None = None) -> Fault:

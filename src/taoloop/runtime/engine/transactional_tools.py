@@ -78,4 +78,4 @@ def _undone(outcome: Outcome, message: str, *, retryable: bool = False) -> Outco
     observed = replace(
         outcome.observed, ok=False, output="", artifact=None, output_digest="", size_chars=0, error=fault
     )
-    return Outcome(observed=observed)
+    return Outcome(observed, is_done=False)
