@@ -29,7 +29,7 @@ _canonical = json_writer(json.JSONEncoder(sort_keys=True, ensure_ascii=False, se
 
 
 def judge_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge, add: Callable[[Fact], None]) -> None:
-    """Hand to `add` what follows from a decision to act: every call requested, and those refused at once observed.
+    """Pass to `add` what follows from a decision to act: every call requested, and those refused at once observed.
 
     A fact that is added to the trace counts for the next one: what a budget allows depends on the calls before. Call
     ids are `call_1`, `call_2` … in the order of the run, so the same trace always gives the same ids.
@@ -112,7 +112,7 @@ def _action_requested(
 
 
 def _has_filled_handles(policy: Policy, call: Call) -> bool:
-    """Whether handles stand in a call for values that the model did not see. The reader takes handles as they are."""
+    """Whether a call contains handles for values that the model has not seen. The reader takes handles as they are."""
     return policy.observations == "handles" and call.tool != READER and contains_handle(call.args)
 
 

@@ -1,4 +1,4 @@
-"""The frozen description of an agent, as it stands in the trace."""
+"""The frozen description of an agent, as the trace stores it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class AgentSpec:
     """The JSON Schema that the final answer must fit as JSON; None: the answer is a text."""
 
     def __post_init__(self) -> None:
-        """Refuse a description that no run could be held to, or that no trace could give back.
+        """Reject a description that no run could follow, or that a trace could not give back.
 
         Raises:
             ConfigError: names the field and what it must be.

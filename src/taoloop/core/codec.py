@@ -19,7 +19,7 @@ _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
 
 
 def encode_fact(fact: Fact) -> bytes:
-    """The fields of a fact as one JSON object in UTF-8 (its kind is stored beside it)."""
+    """The fields of a fact as one JSON object in UTF-8; its kind is stored separately."""
     try:
         return pydantic_core.to_json(fact, inf_nan_mode="strings")
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):

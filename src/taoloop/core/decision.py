@@ -76,5 +76,5 @@ Decision = Act | Answer
 
 
 def excerpt(text: str) -> str:
-    """The first 200 characters of `text`, with an ellipsis where it was cut."""
+    """The first 200 characters of `text`, with an ellipsis if it was cut."""
     return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 1] + "…"

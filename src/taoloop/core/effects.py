@@ -1,4 +1,4 @@
-"""What a strategy asks of the world: a closed union."""
+"""What a strategy asks the runtime to do: a closed union."""
 
 from __future__ import annotations
 

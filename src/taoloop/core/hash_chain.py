@@ -2,10 +2,10 @@
 
 The link of an event is `SHA-256(link before it ‖ seq ‖ at ‖ kind ‖ newline ‖ body)`: `seq` as 8 bytes and `at` as an
 IEEE double, both big-endian; `kind` in UTF-8; `body` the bytes that are stored (`codec.encode_fact`). The link before
-event 0 is `SHA-256("taoloop chain 1" ‖ newline ‖ run_id)`, so the events of one run pass for those of no other.
+event 0 is `SHA-256("taoloop chain 1" ‖ newline ‖ run_id)`, so the events of one run cannot pass for those of another.
 
-A chain has no key. Who can write to the file can compute it anew from the event that they changed to the end; that
-shows only against a head (the last link) that was noted somewhere else.
+A chain has no key. Anyone who can write to the file can recompute it from the event that they changed to the end; that
+shows only against a head (the last link) that was noted elsewhere.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class ChainReport:
 
     @property
     def whole(self) -> bool:
-        """True: everything is as it was written."""
+        """True if everything is as it was written."""
         return not self.flaws
 
     @property
     def first(self) -> ChainError | None:
-        """The flaw to be told: that of the earliest event, or else of the run."""
+        """The flaw to report: that of the earliest event, or else of the run."""
         numbered = [flaw for flaw in self.flaws if flaw.seq is not None]
         if numbered:
             return min(numbered, key=lambda flaw: flaw.seq or 0)
@@ -102,7 +102,7 @@ def hashed_bytes(seq: int, at: float, kind: str, body: bytes) -> bytes:
 
 
 def event_hash(before: bytes, content: bytes) -> bytes:
-    """The link of an event whose `sealed` bytes these are."""
+    """The link of an event whose `hashed_bytes` are `content`."""
     return hashlib.sha256(before + content).digest()
 
 
@@ -117,8 +117,8 @@ def head_of(run_id: str, events: Iterable[Event]) -> str:
 def check(run_id: str, rows: Sequence[ChainedEvent], head: bytes | None = None) -> list[ChainError]:
     """What is wrong with the stored events of a run (ordered by `seq`), compared with its stored `head`.
 
-    Each event is held against the link that is stored before it, so one that was edited does not hide or accuse
-    those after it.
+    Each event is compared with the link that is stored before it, so an edited event neither hides nor accuses the
+    later ones.
     """
     flaws: list[ChainError] = []
     before, expected = genesis_hash(run_id), 0

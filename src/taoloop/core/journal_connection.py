@@ -1,4 +1,4 @@
-"""The connection of the journal, as a transactional tool is given it."""
+"""The connection of the journal, as a transactional tool gets it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class ResultRows(Protocol):
-    """What a statement gave."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int:
@@ -24,19 +24,19 @@ class ResultRows(Protocol):
         ...
 
     def fetchall(self) -> list[Any]:
-        """The rows that are left."""
+        """The remaining rows."""
         ...
 
     def __iter__(self) -> Iterator[Any]:
-        """The rows that are left, one by one."""
+        """The remaining rows, one by one."""
         ...
 
 
 class JournalConnection(Protocol):
-    """A connection to the journal's own database, inside the transaction that keeps the outcome of the call.
+    """A connection to the journal's own database, inside the transaction that stores the outcome of the call.
 
-    What is written through it is there exactly if the outcome is. The transaction is the journal's: it cannot be
-    ended from here, and the journal's own tables cannot be changed. It holds up every other run, so be quick.
+    What is written through it exists exactly if the outcome does. The transaction is the journal's: it cannot be ended
+    from here, and the journal's own tables cannot be changed. It blocks every other run, so be quick.
     """
 
     def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> ResultRows:

@@ -39,7 +39,7 @@ class Limits:
     """The same action with the same result ends the run as `repeated_action` at this count, 5 by default."""
 
     def __post_init__(self) -> None:
-        """Refuse limits that no run could start under."""
+        """Reject limits under which no run could start."""
         for name in (f.name for f in fields(self)):
             value = getattr(self, name)
             if value is None:

@@ -66,7 +66,7 @@ class Rule:
     """Shown to people in place of the rule's name."""
 
     def __post_init__(self) -> None:
-        """Refuse a rule that says nothing, or that no call could ever meet.
+        """Reject a rule that says nothing, or that no call could ever match.
 
         Raises:
             PolicyError: names the rule, the condition and what it must be.
@@ -157,7 +157,7 @@ class Policy:
     """A question that nobody answers within this time is refused; None: it waits."""
 
     def __post_init__(self) -> None:
-        """Refuse a policy that nobody could keep.
+        """Reject a policy that cannot be enforced.
 
         Raises:
             PolicyError: names the field, or the rule that another one hides.
@@ -196,7 +196,7 @@ class Policy:
 
     @cached_property
     def version(self) -> str:
-        """A name for exactly this policy: approvals are bound to it."""
+        """The name of exactly this policy: approvals are bound to it."""
         plain = asdict(self)
         if self.approval_timeout_s is not None:
             plain["approval_timeout_s"] = float(self.approval_timeout_s)  # as it comes back from a journal
@@ -217,7 +217,7 @@ def plain_policy(profile: Profile, pin: Pin = "auto") -> Policy:
 
 
 def with_pin(policy: Policy, pin: Pin) -> Policy:
-    """The policy with this way to find out what the task calls for."""
+    """The policy with this way to find out what the task asks for."""
     if policy.pin == pin:
         return policy
     is_plain = policy is plain_policy(policy.profile)
@@ -225,7 +225,7 @@ def with_pin(policy: Policy, pin: Pin) -> Policy:
 
 
 def stricter(own: Policy, outer: Policy) -> Policy:
-    """The policy of an inner run: its own, under the outer run's profile where that is stricter, and its denials."""
+    """The policy of an inner run: its own, under the outer run's profile if that is stricter, with its denials."""
     profile = max(own.profile, outer.profile, key=_STRICTNESS.index)
     denials = tuple(rule for rule in outer.rules if rule.verdict == "deny" and rule not in own.rules)
     remaining = tuple(rule for rule in own.rules if not any(_decides_before(denial, rule) for denial in denials))
@@ -236,7 +236,7 @@ _STRICTNESS: tuple[Profile, ...] = ("autonomous", "supervised", "strict", "headl
 
 
 def _decides_before(first: Rule, later: Rule) -> bool:
-    """Whether every call that `later` speaks of is decided by `first`, as far as patterns can tell."""
+    """Whether every call that `later` matches is decided by `first`, as far as patterns can show."""
     if first.total_over or first.calls_over is not None:
         return False
     strict = first.verdict == "allow" and later.verdict != "allow"  # what denies takes more values for its own

@@ -1,8 +1,8 @@
-"""A bounded view of a long output, cut where the content has a border, with the cut told.
+"""A bounded view of a long output, cut where the content has a border, with a note about the cut.
 
-JSON stays valid JSON: long lists and objects keep their first members and end with a note of how many were
-left out, long texts are shortened with their count, deep values are replaced by their size. The keys of the
-top come first. Text is cut at the end of a paragraph, a line or a word. Time is linear in the input.
+JSON stays valid JSON: long lists and objects keep their first members and end with a note of how many were left out,
+long texts are shortened with their count, deep values are replaced by their size. The top-level keys take precedence.
+Text is cut at the end of a paragraph, a line or a word. The time is linear in the input.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bounds:
-    """How much is shown: levels, items of lists, keys of inner objects and the top, characters of texts."""
+    """How much is shown: levels, items of lists, keys of inner objects and of the top level, characters of texts."""
 
     depth: int
     items: int
@@ -51,7 +51,7 @@ class _Bounds:
 def preview(text: str, form: str, max_chars: int) -> Preview:
     """At most `max_chars` characters of `text`, whose `form` is `json` or `text`.
 
-    What is called JSON and is none is treated as text. No JSON has less than 2 characters: then it is empty.
+    Invalid JSON is treated as text. JSON has at least 2 characters; with less room the view is empty.
     """
     if len(text) <= max_chars:
         return Preview(text=text, cut=False)
@@ -96,7 +96,7 @@ def _flatten(text: str) -> str:
 
 
 def _shrink(document: Any, max_chars: int) -> str:
-    """The most generous view that fits: first all bounds together, then each alone as far as it goes."""
+    """The most generous view that fits: first all bounds together, then each alone as far as possible."""
 
     def view(bounds: _Bounds) -> str | None:
         built = _Builder(bounds, max_chars).build(document, 0)
@@ -145,11 +145,11 @@ def _largest(holds: Callable[[int], bool], limit: int) -> int | None:
 
 
 class _TooLongError(Exception):
-    """The view will not fit; building it further would be in vain."""
+    """The view will not fit, so there is no use in building it further."""
 
 
 class _Builder:
-    """Builds the view of a document within bounds; gives up once it cannot fit into `room` characters."""
+    """Builds the view of a document within bounds; stops once it cannot fit into `room` characters."""
 
     __slots__ = ("bounds", "room")
 
@@ -212,7 +212,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _smallest(document: Any, max_chars: int) -> str:
-    """What is left to say when nearly nothing fits: how much there is, or only of what kind it was."""
+    """What can still be said when almost nothing fits: how much there is, or only what kind it was."""
     candidates: list[Any]
     if isinstance(document, dict):
         candidates = [{NOTE: _count(len(document), "keys")}, {}]

@@ -1,4 +1,4 @@
-"""Prompt texts as data. The files behind them are read elsewhere; the core only fills them in."""
+"""Prompt texts as data. Their files are read elsewhere; the core only fills them in."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class PromptSet:
     def narrowed(
         self, dialect: str, strategy: str, *, output: bool = False, pin: bool = False, handles: bool = False
     ) -> PromptSet:
-        """Only the texts that a run with this dialect and strategy can use, so that its trace holds no others.
+        """Only the texts that a run with this dialect and strategy can use, so that its trace contains no others.
 
-        `output`: the run has an output schema, and so a text for it. `pin`: its model is asked what the task calls for.
+        `output`: the run has an output schema, and so a text for it. `pin`: its model is asked what the task asks for.
         `handles`: its model reads no observations.
         """
         names = {f"rules_{strategy}", f"form_{dialect}", f"form_{dialect}_answer", f"thought_{dialect}"}
@@ -60,9 +60,7 @@ class PromptSet:
 
 @lru_cache(maxsize=256)
 def _compile_template(text: str) -> tuple[str, Callable[[Mapping[str, object]], tuple[object, ...]]]:
-    """A text as a `%` pattern, and what takes the values of its places in their order.
-
-    To substitute in the template itself every time would cost 10 % of a step (`benchmarks/overhead.py`).
+    """A text as a `%` pattern, which is quick to fill, and a function that takes its values in order.
 
     Raises:
         ValueError: a dollar sign in it begins no place.

@@ -14,7 +14,7 @@ _MAX_KNOWN_NAMES = 2_000
 
 
 class PointerError(LookupError):
-    """A JSON pointer leads nowhere; the message says where it broke off."""
+    """A JSON pointer leads nowhere; the message says where it breaks off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class TextMatch:
 
 
 def suggest_names(approximate: str, known: Iterable[str], *, at_most: int = 5) -> tuple[str, ...]:
-    """The known names that `wanted` may have meant, the likeliest first; at most 2,000 are compared."""
+    """The known names that a misspelt name may mean, the likeliest first; at most 2,000 are compared."""
     if not approximate or len(approximate) > _MAX_NAME_CHARS:
         return ()
     known_names = {name.casefold(): name for name in reversed(tuple(islice(known, _MAX_KNOWN_NAMES)))}
@@ -77,7 +77,7 @@ def _step(value: Any, name: str, where: str) -> Any:
 def find_text(
     text: str, phrase: str, *, at_most: int = 10, context_chars: int = 80
 ) -> tuple[tuple[TextMatch, ...], int]:
-    """The first matches of `wanted` (plain text, any case) with what stands around, and the number of all."""
+    """The first matches of a plain text, in any case, with the text around each, and the number of all matches."""
     if not phrase:
         return (), 0
     matches: list[TextMatch] = []

@@ -54,14 +54,14 @@ def estimate_tokens(text: str) -> int:
 
 
 def truncate_to_tokens(text: str, most: int) -> str:
-    """The beginning of a text, as long as it is at most so many tokens; all of it if it is."""
+    """The beginning of a text, at most this many tokens long; all of it if it is short enough."""
     if estimate_tokens(text) <= most:
         return text
     return text[: bisect_right(range(1, len(text)), most, key=lambda length: estimate_tokens(text[:length]))]
 
 
 def message_tokens(message: Message) -> int:
-    """One message with the calls in it."""
+    """The size of one message, with its calls."""
     calls = sum(
         estimate_tokens(call.name) + estimate_tokens(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls
     )

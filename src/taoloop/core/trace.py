@@ -52,7 +52,7 @@ _DEFAULT_LIMITS = Limits()  # until the run has begun
 
 
 class _UnstartedAttribute:
-    """In place of what there is once the run has begun: then it is an attribute of the trace, which hides this."""
+    """In place of an attribute that exists only once the run has started; the real one then hides it."""
 
     def __get__(self, trace: Trace, owner: type[Trace]) -> Any:
         raise IllegalEvent(f"Run {trace.run_id} has not started.")
@@ -63,7 +63,7 @@ class Trace:
 
     Append only through `append` and `add`; everything else is derived. `view` keeps further views up to date lazily.
 
-    `agent` is the agent's spec as the run began with it, `task` what the user asked.
+    `agent` is the agent's spec as the run started with it, `task` what the user asked.
     """
 
     if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Trace:
         self.events.append(event)
 
     def add(self, fact: Fact, at: float) -> Event:
-        """Add a fact as the next event, which is given back. `at` is seconds since the epoch (UTC).
+        """Add a fact as the next event, and return that. `at` is seconds since the epoch (UTC).
 
         Raises:
             IllegalEvent: the fact does not fit. The trace is unchanged.
@@ -160,26 +160,26 @@ class Trace:
 
     @property
     def status(self) -> Status | Literal["running"]:
-        """How the run stands: a finished status, `waiting` for a person, or `running`."""
+        """A finished status, `waiting` for a person, or `running`."""
         if self.finished is not None:
             return self.finished.status
         return "waiting" if self.paused is not None else "running"
 
     @property
     def wall_s(self) -> float:
-        """Seconds that processes held the run, waiting included; time between a stop and a resume is not."""
+        """Seconds that processes held the run, waiting included; time between a stop and a resume does not count."""
         if self._segment_at is None:
             return self._wall_before_s
         return self._wall_before_s + max(0.0, self.events[-1].at - self._segment_at)
 
     @property
     def steps(self) -> list[Step]:
-        """The run as steps. A view for people and planners, built when it is first asked for."""
+        """The run as steps. A view for people and planners, built on first use."""
         return self.view("steps", Steps).steps
 
     @property
     def calls(self) -> dict[str, CallView]:
-        """Every call by its id. Built with `steps`; the calls that wait are in `pending`."""
+        """Every call by its id. Built with `steps`; the calls that are open are in `pending`."""
         return self.view("steps", Steps).calls
 
     def card(self, tool: str) -> ToolCard | None:
@@ -187,7 +187,7 @@ class Trace:
         return self._cards.get(tool)
 
     def view(self, name: str, make: Callable[[], V]) -> V:
-        """The view called `name`, made by `make` at first use and then kept up to date with the trace."""
+        """The view called `name`, created by `make` on first use and then kept up to date with the trace."""
         view, count = self._views.get(name) or (make(), 0)
         if count < len(self.events):
             for event in self.events[count:]:
@@ -333,7 +333,7 @@ class Trace:
             self.phase = "thinking"
 
     def _count_failure(self, fact: Observed) -> None:
-        """Count every failed call in total, and at most one per decision in a row: the model sees them together."""
+        """Count every failed call in total, but at most one per decision in a row: the model sees them together."""
         self.total_errors += 1
         if not self._step_succeeded and not self._step_failed:
             self.consecutive_errors += 1
@@ -342,7 +342,7 @@ class Trace:
             self.calls_refused_by_limit += 1
 
     def _count_repeat(self, requested: ActionRequested, observed: Observed) -> None:
-        """Count the same action with the same result; a result that is new starts again, so polling is free."""
+        """Count the same action with the same result; a new result starts the count again, so polling is free."""
         result = observed.output_digest or observed.output if observed.error is None else observed.error.message
         last, times = self._results.get(requested.digest, ("", 0))
         times = times + 1 if times and last == result else 1

@@ -48,5 +48,5 @@ def strategies() -> tuple[str, ...]:
 
 
 def register_strategy(strategy: Strategy) -> None:
-    """Make a strategy of one's own known by its name; replaces one of the same name."""
+    """Register a strategy of your own under its name; replaces one of the same name."""
     _STRATEGIES[strategy.name] = strategy

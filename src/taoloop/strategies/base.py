@@ -18,5 +18,5 @@ class Strategy(Protocol):
         ...
 
     def next(self, agent: AgentSpec, trace: Trace) -> Effect:
-        """What the world should do now. `trace` is not finished."""
+        """The next effect. `trace` is not finished."""
         ...

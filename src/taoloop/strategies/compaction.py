@@ -1,9 +1,9 @@
 """When the prompt grows too long, and how it becomes shorter. Pure: decided from the trace alone, and rarely.
 
-Two stages. First the observations of old steps are cut to previews. Where that does not halve the prompt, old steps
-give way to a summary: written by the model, or, where it fails to, put together from the trace. The head of the prompt
-(system message, earlier conversation, task), what people said and the newest steps stay as they are. No call is ever
-open here: a run asks its model only when every call has its observation.
+There are two stages. First the observations of old steps are cut to previews. If that does not halve the prompt, old
+steps are replaced by a summary, written by the model or, if it fails to, compiled from the trace. The head of the
+prompt (system message, earlier conversation, task), what people said and the newest steps stay as they are. No call is
+ever open here: a run asks its model only when every call has its observation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def make_room(
     """What has to come before the model is asked: a compaction, the prompt for a summary, or the end of the run.
 
     None: the prompt fits, or it cannot be made noticeably shorter and may fit all the same. A text says why the run
-    cannot go on.
+    cannot continue.
     """
     size, window, most = conversation.tokens(), conversation.known_window, conversation.prompt_budget
     if window is None or most is None:
@@ -70,7 +70,7 @@ def _plan(
 ) -> Compacted | None:
     """The mildest compaction that shortens the prompt enough, else the strongest; None if none is worth it.
 
-    A plan for a summary has a text of the length that is planned for it.
+    In a plan for a summary, its text is a placeholder of the planned length.
     """
     best: Compacted | None = None
     can_summarise = {"compact", "summary"} <= trace.agent.prompts.texts.keys()
@@ -97,7 +97,7 @@ def _measured(conversation: Conversation, fact: Compacted, size: int) -> Compact
 def _summary_prompt(
     trace: Trace, conversation: Conversation, through: int, room: int, bound: float
 ) -> tuple[Message, ...] | None:
-    """The steps to be summarised as they stand in the prompt, or with previews; None if neither fits."""
+    """The steps to be summarised as they are in the prompt, or with previews; None if neither fits."""
     prompts = trace.agent.prompts
     text = prompts.fill("compact", words=int(room * _WORDS_PER_TOKEN.get(prompts.language, _WORDS_PER_TOKEN["en"])))
     question = Message(role="user", content=text)
@@ -109,7 +109,7 @@ def _summary_prompt(
 
 
 def _summary(trace: Trace, conversation: Conversation, through: int, room: int) -> str:
-    """The model's summary, and below it the effects from the trace; without one the steps from the trace."""
+    """The model's summary, followed by the effects from the trace; without a summary the steps from the trace."""
     fact = trace.summarised
     text = _usable_text(fact, room) if isinstance(fact, ModelReplied) else ""
     if not text:
@@ -121,7 +121,7 @@ def _summary(trace: Trace, conversation: Conversation, through: int, room: int) 
 
 
 def _usable_text(reply: ModelReplied, room: int) -> str:
-    """The text of a summary without thinking, cut where it is far too long; empty if there is none."""
+    """The text of a summary without thinking, cut if it is far too long; empty if there is none."""
     try:
         text = strip_thinking(reply.text).strip()
     except ReplyParseError:

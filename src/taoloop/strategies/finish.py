@@ -12,7 +12,7 @@ from taoloop.strategies.limit_checks import time_limit
 
 
 def limit_finish(trace: Trace, reached: LimitReached, failed: str = "") -> Finished:
-    """The finish of a run that a limit ended: its status names the limit, whatever the last turn gave."""
+    """The finish of a run that a limit ended: its status names the limit, whatever the last turn returned."""
     language = trace.agent.language
     detail = trace.last_rejected.message if trace.last_rejected else ""
     reason = limit_text(language, reached, detail)
@@ -44,7 +44,7 @@ def model_failed(trace: Trace, message: str, code: str = "") -> Finished:
 
 
 def on_model_error(trace: Trace, effect: CallModel, error: Exception) -> Fact:
-    """What an error in place of a reply means: the run's time is up, something to go on from, or the end of the run.
+    """What an error in place of a reply means: the run's time is up, the run can continue, or it ends.
 
     A prompt that is too long can be shortened, and a summary can be made without the model.
     """

@@ -1,8 +1,8 @@
-"""Calls that were started and have no outcome: repeated, looked into, put before a person, or told. Pure.
+"""Calls that were started and have no outcome: repeated, probed, put before a person, or reported. Pure.
 
-What may be repeated is, and nothing else: a read, an idempotent call under its key, a transactional call (of which
-nothing is left behind), and a call of which its probe or a person says that it did not happen. Nothing of this is ever
-told to the model as a failure: what is not known is called so.
+Only what may be repeated is repeated: a read, an idempotent call under its key, a transactional call (which leaves
+nothing behind), and a call whose probe, or a person, says that it did not happen. None of these is ever reported to the
+model as a failure: an unknown outcome is called unknown.
 """
 
 from __future__ import annotations
@@ -88,15 +88,15 @@ def _next_action(trace: Trace, call: CallView) -> Fact | Literal["run", "probe",
 
 
 def _can_ask_person(trace: Trace) -> bool:
-    """Whether the run may wait for a person: not by its policy alone, it must also have time left to go on."""
+    """Whether the run may wait for a person: its policy must allow that, and it must have time left to continue."""
     left_s = remaining_s(trace, None)
     return trace.agent.policy.profile not in UNATTENDED_PROFILES and (left_s is None or left_s > _MIN_TIME_S)
 
 
 def output_is_lost(trace: Trace, call: CallView) -> bool:
-    """Whether all that is known of what a call gave is that it happened.
+    """Whether all that is known about the result of a call is that it happened.
 
-    Stored runs are asked too, so the two texts for this must stay as they are.
+    Stored runs are checked too, so the two texts for this must stay as they are.
     """
     if call.settled is None or not call.settled.happened or call.observed is None:
         return False

@@ -13,7 +13,7 @@ _MIN_CALL_S = 0.001  # what a call gets where no time is left: it is begun, and 
 def exceeded_limit(trace: Trace) -> LimitReached | None:
     """The first limit other than the steps that the run has used up, or None. The order is from worst to mildest.
 
-    A budget in money is used up as soon as one call has no known price: what cannot be counted cannot be kept to.
+    A budget in money is used up as soon as one call has no known price: what cannot be counted cannot be enforced.
     """
     limits = trace.limits  # asked before every reply, so it is written out: a table would cost five times as much
     if (limit := limits.max_consecutive_errors) is not None and (used := trace.consecutive_errors) >= limit:

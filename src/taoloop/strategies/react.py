@@ -125,7 +125,7 @@ class LoopStrategy:
         return self._call(agent, trace, "decide", trace.step_count + 1)
 
     def _last_turn(self, agent: AgentSpec, trace: Trace, reached: LimitReached) -> Effect:
-        """A limit was reached: one more turn without tools, if the agent wants it and the model can be read."""
+        """After a limit was reached: one more turn without tools, if the agent wants it and the model is readable."""
         if agent.closing_turn and reached.status != "unreadable":
             return self._call(agent, trace, "close", trace.step_count)
         return Finish(fact=limit_finish(trace, reached))
@@ -195,7 +195,7 @@ _NOTHING_UNRESOLVED = Unresolved()
 
 
 def _needs_intent_question(trace: Trace, act: Act) -> bool:
-    """Whether it matters for one of these calls what the task calls for, and the task is one to be asked about.
+    """Whether one of these calls depends on what the task asks for, and the task may be asked about.
 
     The question shows no observation, so it may come after some; but a task that was written after something untrusted
     was read is untrusted itself.
@@ -209,8 +209,8 @@ def _needs_intent_question(trace: Trace, act: Act) -> bool:
 def _is_preapproved(trace: Trace, call: CallView) -> bool:
     """True for a call that waits for an answer which the operator has given for its tier, as at a resume.
 
-    What a rule of the operator asks about is not among them: the rule is the more special word. Nor is a call of a tool
-    that needs a person's yes each time.
+    Calls that a rule of the operator asks about are not among them, because a rule is more specific than a tier; nor
+    are calls of a tool that requires a person's approval each time.
     """
     requested = call.requested
     card = trace.card(requested.tool)

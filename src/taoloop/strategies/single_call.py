@@ -1,7 +1,7 @@
-"""The strategy of a run that is one call, which somebody else decided on: a host that taoloop's tools are served to.
+"""The strategy of a run that is one call, decided by somebody else: a host that taoloop's tools are served to.
 
-No model is asked. The decision stands in the task, as JSON, and the call goes the way of every call: judged, put before
-a person, written down before it runs, settled after a crash.
+No model is asked. The decision is in the task, as JSON, and the call takes the way of every call: judged, put before a
+person, written down before it runs, settled after a crash.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def decision_of(tool: str, args: Mapping[str, Any]) -> ModelReplied:
 
 @dataclass(frozen=True, slots=True)
 class SingleCallStrategy:
-    """Make the call that the task gives, and finish with what came of it."""
+    """Make the call that the task contains, and finish with its outcome."""
 
     name: str = "given"
     """The name that is stored with the run."""
@@ -62,7 +62,7 @@ class SingleCallStrategy:
 
 
 def _decision_in(trace: Trace) -> ModelReplied:
-    """The decision that the task gives, without the secrets that were taken out of it: for a replay."""
+    """The decision in the task, without the secrets that were removed from it: for a replay."""
     try:
         call = json.loads(trace.task)
         return decision_of(call["tool"], call["args"])

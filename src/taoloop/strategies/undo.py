@@ -1,7 +1,7 @@
 """The strategy of a run that undoes another one: its plan, one call after another, until one of them fails.
 
 No model decides here. Each step is written down as a decision that follows from the plan in `run_started`, and its call
-goes the way of every call: judged, put before a person, written down before it runs, settled after a crash.
+takes the way of every call: judged, put before a person, written down before it runs, settled after a crash.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CALLS = LoopStrategy(name="undo", acts=True, reasons=False)
 
 
 class Outcomes:
-    """What came of the plan: the observation of each of its calls by number, from 0. A view."""
+    """The outcome of the plan so far: the observation of each of its calls by number, from 0. A view."""
 
     def __init__(self) -> None:
         self.plan: Undoing | None = None
@@ -32,7 +32,7 @@ class Outcomes:
         self.resumed = False
 
     def fold(self, event: Event) -> None:
-        """Take in the next event."""
+        """Process the next event."""
         match event.fact:
             case RunStarted(undoes=plan):
                 self.plan = plan
@@ -51,7 +51,7 @@ class Outcomes:
 
 
 def outcomes(trace: Trace) -> Outcomes:
-    """What came of the plan so far."""
+    """The outcome of the plan so far."""
     return trace.view("undo", Outcomes)
 
 
@@ -67,9 +67,9 @@ def number_of(call_id: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class UndoStrategy:
-    """Carry out a plan in its order; stop at the first call that fails, because later ones may rest on it.
+    """Carry out a plan in its order; stop at the first call that fails, because later ones may depend on it.
 
-    A run that was resumed settles what was under way and ends: what is left is planned anew.
+    A run that was resumed settles what was in progress and ends; the rest is planned again.
     """
 
     name: str = "undo"

@@ -1,4 +1,4 @@
-"""The linter of tool cards: what a model, or the executor, would stumble over. Pure."""
+"""The linter of tool cards: what would confuse a model, or the executor. Pure."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _check_tier(card: ToolCard) -> Iterator[Finding]:
 
 
 def _check_effect(card: ToolCard) -> Iterator[Finding]:
-    """What a tool that changes something leaves open; whatever nobody said counts as the worst."""
+    """What a tool that changes something leaves open; anything not declared counts as the worst case."""
     if card.tier not in ("write", "destructive"):
         return
     if card.egress is None:

@@ -1,8 +1,8 @@
 """Lossless corrections of argument values: what a careful reader would accept without changing the meaning.
 
-`"5"` for an integer becomes 5, `5.0` becomes 5, `"true"` becomes true, an enum value in another case becomes the
-listed one, and null for an optional argument means "not given". Nothing else is touched; the schema judges the rest.
-References within the schema and alternatives are followed; where they leave open what is meant, nothing is corrected.
+`"5"` for an integer becomes 5, `5.0` becomes 5, `"true"` becomes true, an enum value in another case becomes the listed
+one, and null for an optional argument means "not given". Nothing else is touched; the schema judges the rest.
+References within the schema and alternatives are followed; if they leave open what is meant, nothing is corrected.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _coerce(value: Any, alternatives: Sequence[_Rule], root: _Rule, levels: int)
 
 
 def _is_tagged(value: Mapping[str, Any], rule: _Rule) -> bool:
-    """True if the value has what this one of several objects is told by: its constant properties."""
+    """True if the value has the constant properties that distinguish this one of several objects."""
     properties = rule.get("properties", {})
     tags = {
         name: property_rule["const"]
@@ -112,7 +112,7 @@ def _coerce_text(value: str, alternatives: Sequence[_Rule], types: frozenset[str
 
 
 def _alternatives(rule: _Rule, root: _Rule) -> list[_Rule]:
-    """What a value may be: `rule` itself, or what its references and branches come to."""
+    """What a value may be: `rule` itself, or what its references and branches lead to."""
     alternatives: list[_Rule] = []
     followed: set[str] = set()
     queue: list[Any] = [rule]
@@ -162,5 +162,5 @@ def _declared_types(rule: _Rule) -> frozenset[str]:
 
 
 def _options(rule: _Rule) -> Sequence[Any] | None:
-    """The values that a rule lists, None where it lists none."""
+    """The values that a rule lists; None if it lists none."""
     return [rule["const"]] if "const" in rule else rule.get("enum")

@@ -1,6 +1,6 @@
 """Decimals as a model wrote them: `1.10`, `0.12345678901234567890`. Pure.
 
-A float keeps neither. Where a tool needs the digits, they are found again in the reply that asked for the call.
+A float keeps neither. If a tool needs the digits, they are looked up in the reply that asked for the call.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _OPEN = lazy_pattern(r"\{")
 
 
 def has_float(value: Any) -> bool:
-    """Whether a JSON value holds a number that is not whole, so that its digits may matter."""
+    """Whether a JSON value contains a number that is not whole, so that its digits may matter."""
     if isinstance(value, Mapping):
         return any(has_float(inner) for inner in value.values())
     return any(has_float(item) for item in value) if isinstance(value, list | tuple) else isinstance(value, float)
 
 
 def decimal_literals(args: Any, sources: Iterable[str]) -> dict[str, str]:
-    """The texts of the decimals in `args` by JSON pointer, where they are more than the float itself would give.
+    """The texts of the decimals in `args` by JSON pointer, where they say more than the float itself.
 
-    `sources` are the texts of a reply. An object in them that equals `args` is what was meant; where two such objects
-    differ in their digits, nobody can tell, and nothing is given.
+    `sources` are the texts of a reply. An object in them that equals `args` is what was meant; if two such objects
+    differ in their digits, it is unclear which, and the result is empty.
     """
     if not has_float(args):
         return {}
@@ -80,7 +80,7 @@ def _equal_parts(value: Any, args: Any, depth: int) -> list[Any]:
 
 
 def carry_over_literals(literals: Mapping[str, str], before: Any, after: Any) -> dict[str, str]:
-    """Those of the `literals` of `before` that mean the number at their place there, and in `after` too."""
+    """Those of the `literals` of `before` that still mean the number at their position, in `after` too."""
     return {
         pointer: text
         for pointer, text in literals.items()
@@ -89,7 +89,7 @@ def carry_over_literals(literals: Mapping[str, str], before: Any, after: Any) ->
 
 
 def _is_literal_of(text: str, number: Any) -> bool:
-    """Whether a text is a decimal of just this value; the sign of a zero counts."""
+    """Whether a text is a decimal with exactly this value; the sign of a zero counts."""
     return isinstance(number, float) and _DECIMAL.fullmatch(text) is not None and repr(float(text)) == repr(number)
 
 
@@ -106,7 +106,7 @@ def _value_at(value: Any, pointer: str) -> Any:
 
 
 def _collect(value: Any, args: Any, pointer: str, literals: dict[str, str]) -> None:
-    """The texts of the decimals in `value`, which equals `args`; not where the sign of a zero is another."""
+    """The texts of the decimals in `value`, which equals `args`; not if the sign of a zero differs."""
     if isinstance(value, dict):
         for key, inner in value.items():
             _collect(inner, args[key], f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}", literals)

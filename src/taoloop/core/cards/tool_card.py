@@ -1,4 +1,4 @@
-"""Tool cards: the contract of a tool, apart from the code behind it."""
+"""Tool cards: the contract of a tool, separate from the code behind it."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class ToolCard:
     """`caller`: the client that started the run carries out the calls, and the run waits for the results."""
 
     def __post_init__(self) -> None:
-        """Refuse a card that no executor could hold a tool to.
+        """Reject a card that no executor could hold a tool to.
 
         Raises:
             ToolDefinitionError: names the field and what it must be.
@@ -188,20 +188,20 @@ class ToolCard:
 
     @property
     def requires_approval(self) -> bool:
-        """True when no call may run without a person's yes."""
+        """True if no call may run without a person's approval."""
         return self.approval is not None
 
     @cached_property
     def reads_only(self) -> bool:
-        """True when the tool declares that a call changes nothing."""
+        """True if the tool declares that a call changes nothing."""
         return self.tier == "read"
 
     def role(self, arg: str) -> str:
-        """What an argument is to the call; `target` where nobody said."""
+        """What an argument is to the call; `target` if nothing is declared."""
         return self.roles.get(arg, "target")
 
     def sends_out(self, args: Mapping[str, Any]) -> bool:
-        """Whether a call with these arguments sends data out, or may do so as far as the card tells."""
+        """Whether a call with these arguments sends data out, or may do so as far as the card says."""
         egress = self.egress
         if isinstance(egress, tuple):
             return any(args.get(name) not in (None, "", [], {}) for name in egress)
@@ -216,17 +216,17 @@ class ToolCard:
         return any(_is_address(name, rule) for name, rule in self.parameters.items())
 
     def is_address(self, arg: str) -> bool:
-        """Whether an argument takes a place on the network, by its format or its name."""
+        """Whether an argument takes a network address, by its format or its name."""
         return _is_address(arg, self.parameters.get(arg))
 
     @property
     def can_be_undone(self) -> bool:
-        """Whether a call can be taken back afterwards."""
+        """Whether a call can be undone afterwards."""
         return self.compensation is not None if self.reversible is None else self.reversible
 
     @property
     def runs_in_parallel(self) -> bool:
-        """True when calls may run at the same time as others of the same decision."""
+        """True if calls may run at the same time as others of the same decision."""
         return self.reads_only if self.parallel is None else self.parallel
 
     @cached_property
@@ -237,18 +237,18 @@ class ToolCard:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The arguments that must be given."""
+        """The arguments that are required."""
         return tuple(self.input_schema.get("required", ()))
 
     @property
     def sole_parameter(self) -> str | None:
-        """The name of the only argument, if there is exactly one: then a bare text can stand for it."""
+        """The name of the only argument, if there is exactly one: then a bare text can be its value."""
         names = tuple(self.parameters)
         return names[0] if len(names) == 1 else None
 
 
 def _is_address(name: str, rule: Any, depth: int = 0) -> bool:
-    """Whether a parameter, or a part of it, takes a place on the network, by its format or its name."""
+    """Whether a parameter, or a part of it, takes a network address, by its format or its name."""
     if not _ADDRESS_WORDS.isdisjoint(name_words(name)):
         return True
     if not isinstance(rule, Mapping) or depth > _MAX_SCHEMA_DEPTH:

@@ -1,9 +1,9 @@
-"""Tools that a prompt does not tell of, because they are too many: how a model finds them, and calls one. Pure.
+"""Tools that a prompt does not list, because there are too many: how a model finds and calls them. Pure.
 
-Their cards stand in the run's description like all others, so that a call of one is judged by its own name, arguments
-and tier. `find_tool` gives the cards that fit some words; `call_tool` stands for the call that it names, for providers
-whose models can only call what was told. What `find_tool` and `describe_tool` give is the operator's own choice of
-cards, as it would stand in the prompt: it is no observation of the world.
+Their cards are in the run's description like all others, so a call of one is judged by its own name, arguments and
+tier. `find_tool` returns the cards that match some words; `call_tool` stands for the call that it names, for providers
+whose models can only call listed tools. What `find_tool` and `describe_tool` return is the operator's own choice of
+cards, as it would be in the prompt: it is not an observation of the world.
 """
 
 from __future__ import annotations
@@ -101,12 +101,12 @@ _MAX_TEXT_CHARS = 1_000
 
 
 def listed_cards(cards: Sequence[ToolCard]) -> Sequence[ToolCard]:
-    """The cards that a prompt tells of; the same object where that is all of them."""
+    """The cards that a prompt lists; the same object if that is all of them."""
     return cards if all(card.listed for card in cards) else tuple(card for card in cards if card.listed)
 
 
 def unwrap_call_tool(call: Call, cards: Sequence[ToolCard]) -> Call:
-    """The call that a call stands for: of `call_tool` the one that it names, of any other itself."""
+    """The call that is meant: for `call_tool` the one that it names, else the call itself."""
     args = call.args
     if call.tool != CALL_TOOL.name or not isinstance(args, Mapping) or CALL_TOOL not in cards:
         return call
@@ -117,12 +117,12 @@ def unwrap_call_tool(call: Call, cards: Sequence[ToolCard]) -> Call:
 
 
 def is_discovery_tool(card: ToolCard | None) -> bool:
-    """Whether a tool only tells of the run's own tools."""
+    """Whether a tool only describes the run's own tools."""
     return card is not None and card.name in (FIND_TOOL.name, DESCRIBE_TOOL.name) and card in (FIND_TOOL, DESCRIBE_TOOL)
 
 
 def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[ToolCard, ...]:
-    """The cards that fit the words of a query, the best first; a word counts more the fewer cards have it."""
+    """The cards that match the words of a query, the best first; a word counts more the fewer cards contain it."""
     index = [(card, _weights(card)) for card in cards]
     query_words = search_words(query)
     document_counts = Counter(word for _, weights in index for word in query_words if word in weights)
@@ -142,7 +142,7 @@ def rank_cards(query: str, cards: Iterable[ToolCard], at_most: int) -> tuple[Too
 
 
 def search_words(text: str) -> set[str]:
-    """The words of a text to compare it by: without endings of the plural, Chinese as characters and pairs of them."""
+    """The words of a text for comparison: without plural endings, Chinese as characters and pairs of them."""
     terms = {stem(word) for word in name_words(text[:_MAX_TEXT_CHARS])}
     for run in _CJK_RUN.findall(text[:_MAX_TEXT_CHARS]):
         terms.update(run)

@@ -5,8 +5,8 @@ injection", 2023), made exact by Debenedetti et al. ("Defeating Prompt Injection
 that decides reads no untrusted text, it only says which value goes where.
 
 `$obs3` is what came back for `call_3`. A path leads into JSON: `.name`, `["any name"]`, `[0]`, and `[*]` for each item
-of a list. A text that is one handle stands for the value itself, with its type; within a longer text a value is
-written as text, and braces (`${obs3.name}`) say where the handle ends.
+of a list. A text that consists of one handle means the value itself, with its type; within a longer text a value is
+written as text, and braces (`${obs3.name}`) mark the end of the handle.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Find = Callable[[int], Any]
 
 
 class BadHandleError(ValueError):
-    """A handle names nothing. `handle` is as the model wrote it: no value of an observation is ever told."""
+    """A handle names nothing. `handle` is as the model wrote it; it never contains a value of an observation."""
 
     def __init__(self, handle: str) -> None:
         self.handle = handle
@@ -45,7 +45,7 @@ class BadHandleError(ValueError):
 
 
 class TooLongError(ValueError):
-    """What would be filled in is longer than `MAX_FILLED_CHARS`."""
+    """The text to be filled in is longer than `MAX_FILLED_CHARS`."""
 
 
 def handle_of(call_id: str) -> str:
@@ -54,7 +54,7 @@ def handle_of(call_id: str) -> str:
 
 
 def contains_handle(value: Any) -> bool:
-    """Whether a handle, or what was meant as one, stands in any text of a value."""
+    """Whether any text of a value contains a handle, or what was meant as one."""
     return any(_HANDLE_START.search(text) is not None for text in _texts(value))
 
 
@@ -64,12 +64,12 @@ def is_handle(text: str) -> bool:
 
 
 def numbers_in(value: Any) -> set[int]:
-    """The numbers of the observations that the handles in a value are of."""
+    """The numbers of the observations that the handles in a value refer to."""
     return {int(number) for text in _texts(value) for number in _HANDLE_START.findall(text)}
 
 
 def value_of(handle: str, find: Find) -> Any:
-    """The value that one handle stands for.
+    """The value that one handle refers to.
 
     Raises:
         BadHandleError: it is none, or names nothing.
@@ -81,9 +81,9 @@ def value_of(handle: str, find: Find) -> Any:
 
 
 def substitute_handles(value: Any, find: Find) -> Any:
-    """`value` with every handle replaced by what it stands for, once: what is filled in is not looked into again.
+    """`value` with every handle replaced by the value that it refers to, once: filled-in text is not searched again.
 
-    The value itself where it holds no handle. Names of fields are left as they are.
+    The value itself if it contains no handle. Names of fields are left as they are.
 
     Raises:
         BadHandleError: a handle names nothing.
@@ -93,12 +93,12 @@ def substitute_handles(value: Any, find: Find) -> Any:
 
 
 def mask_handles(text: str, mask: str) -> str:
-    """`text` with `place` for every handle: for readers to whom the observations of this run are nothing."""
+    """`text` with every handle replaced by `mask`: for readers who cannot use the observations of this run."""
     return _HANDLE_IN_TEXT.sub(lambda _: mask, text) if _HANDLE_START.search(text) else text
 
 
 def inline_text(value: Any) -> str:
-    """A value as it stands within a longer text: a list of plain values with commas, other structures as JSON."""
+    """A value as part of a longer text: a list of plain values with commas, other structures as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and value and not any(isinstance(item, list | dict) for item in value):

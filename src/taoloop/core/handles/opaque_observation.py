@@ -1,9 +1,10 @@
-"""What a planning model is told of an observation that it must not read: handle, status, our own codes, and the shape.
+"""What a planning model reads of an observation that it must not see: handle, status, our own codes, and the shape.
 
-With `Policy(observations="handles")` nothing that a tool gave is told. Not its texts, numbers, truth values and sizes,
-and no names of fields either: whoever writes the data could choose them. The shape is the one that the tool's card
-declares; where it declares none, only "JSON" or "text" is said. So all that an attacker can move is whether a call
-failed and with which of the declared codes, and the answers to questions that the model itself gave a choice for.
+With `Policy(observations="handles")` nothing that a tool returned is shown: not its texts, numbers, truth values and
+sizes, and no names of fields either, because whoever writes the data could choose them. The shape is the one that the
+tool's card declares; without a declaration it is only "JSON" or "text". So all that an attacker can influence is
+whether a call failed and with which of the declared codes, and the answers to questions for which the model itself
+listed the choices.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def render_opaque(
     language: str,
     refusal: str | None = None,
 ) -> str:
-    """The words for an observation. `refusal` is what a person said who refused the call, None if nobody did."""
+    """The text for an observation. `refusal` is the note of the person who refused the call, None if nobody did."""
     if not observed.ok or observed.error is not None:
         return _failure(requested, observed.error, card, policy, language, refusal)
     if is_discovery_tool(card) and requested.written is None:
@@ -78,7 +79,7 @@ def reader_answer(requested: ActionRequested, observed: Observed) -> str | None:
 
 
 def is_trusted_output(requested: ActionRequested, policy: Policy) -> bool:
-    """Whether what a call gave may be read: the operator trusts the tool, and no foreign value went into the call."""
+    """Whether the model may read what a call returned: the operator trusts the tool, and no handle went into it."""
     if requested.written is not None or requested.tool == READER:
         return False
     return any(fnmatchcase(requested.tool, pattern) for pattern in policy.trusted_tools)
@@ -164,7 +165,7 @@ def _fields(properties: Mapping[str, Any], root: Mapping[str, Any], depth: int, 
 
 
 def _resolve_reference(rule: Any, root: Mapping[str, Any]) -> Any:
-    """What a reference within the schema leads to; anything else as it is."""
+    """The target of a reference within the schema; anything else as it is."""
     for _ in range(_MAX_DEPTH):
         ref = rule.get("$ref") if isinstance(rule, Mapping) else None
         if not isinstance(ref, str) or not ref.startswith("#/"):

@@ -1,4 +1,4 @@
-"""The forms in which a known secret may turn up: as it is, escaped, in percent signs, in base64, in hex."""
+"""The encodings in which a known secret may appear: as it is, escaped, percent-encoded, in base64, in hex."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def encoded_forms(value: str) -> list[str]:
-    """Every form of `value` that is looked for, the longest first, each once."""
+    """Every form of `value` that is searched for, the longest first, each once."""
     forms = {value, *_escaped_forms(value), *_percent_forms(value), *_binary_forms(value.encode("utf-8", "replace"))}
     return sorted((form for form in forms if len(form) >= MIN_SECRET_CHARS), key=len, reverse=True)
 

@@ -19,7 +19,7 @@ Strength = Literal["", "box", "weak", "strong"]
 
 
 def redaction_label(name: str) -> str:
-    """What stands in place of a secret."""
+    """The label in place of a secret."""
     return f"[redacted:{name}]"
 
 
@@ -141,16 +141,19 @@ _VENDOR_PREFIXES = (
 
 
 def may_begin(word: str) -> bool:
-    """False: a text that begins with the letters of `word`, whatever follows, holds no vendor's secret from here on."""
+    """False: a text that begins with the letters of `word` contains no vendor's secret from here on.
+
+    For a word that is still being written: whatever follows it, the answer holds.
+    """
     plain = word.rstrip(",.!?")
     return not plain.isalpha() or any(head.startswith(plain) or plain.startswith(head) for head in _VENDOR_PREFIXES)
 
 
 def partial_secret_at(text: str) -> int:
-    """Where a secret may have begun that is not at its end yet; the length of the text if nowhere.
+    """Where a secret may have begun that has not ended yet; the length of the text if nowhere.
 
-    For a text that is shown while it is being written: its last word is left to `may_begin`, private keys to whoever
-    sees `-----`. A name in JSON that announces a secret leaves all behind it undecided.
+    For a text that is shown while it is being written: its last word is left to `may_begin`, private keys to the
+    caller, who sees `-----`. A name in JSON that announces a secret leaves everything after it undecided.
     """
     end = len(text)
     for name in _NAME_OF_JSON.finditer(text):
@@ -194,7 +197,7 @@ def redact_patterns(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def secret_name_strength(name: str) -> Strength:
-    """What the name of a field, header or variable says of its value."""
+    """What the name of a field, header or variable says about its value."""
     if len(name) > 120:
         return ""
     plain = _CAMEL_CASE.sub("_", name.strip()).lower().replace("-", "_").replace(" ", "_").replace(".", "_")
@@ -208,7 +211,7 @@ def secret_name_strength(name: str) -> Strength:
 
 
 def is_secret(value: str, kind: Strength) -> bool:
-    """Whether the value of a field is to be hidden, whose name has this strength."""
+    """Whether the value of a field whose name has this strength must be hidden."""
     if not kind or _PLACEHOLDER.fullmatch(value.strip()):
         return False
     return len(value) >= _STRONG_LENGTH if kind == "strong" else looks_random(value)
@@ -307,7 +310,7 @@ def _redact_named_value(match: re.Match[str]) -> str:
 
 
 def _prefix_of_name(match: re.Match[str]) -> str:
-    """What stands in front of a name and belongs to it."""
+    """The text directly before a name that belongs to it."""
     text, end = match.string, match.start()
     start = end
     while start > max(0, end - 24) and (text[start - 1].isalnum() or text[start - 1] in "_-"):

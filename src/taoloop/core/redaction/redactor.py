@@ -1,8 +1,8 @@
-"""Taking secrets out of texts, data and facts before they go anywhere. Pure.
+"""Removes secrets from texts, data and facts before they go anywhere. Pure.
 
 By name (`password=…`, `{"api_key": …}`, headers), by pattern (prefixes of vendors, tokens, private keys, URLs with a
-password) and by value (secrets that the configuration holds, in every form of `secret_forms`). In place of a secret
-stands `[redacted:NAME]`. What holds none comes back as the same object.
+password) and by value (secrets that the configuration contains, in every encoding of `encodings`). A secret is replaced
+by `[redacted:NAME]`. A text or object without secrets is returned as the same object.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ class Redactor:
         )
 
     def __bool__(self) -> bool:
-        """False: nothing can ever match, so the whole step may be left out."""
+        """False: nothing can ever match, so the whole step may be skipped."""
         return self._patterns or bool(self._labels_by_form)
 
     def merged_with(self, other: Redactor | None) -> Redactor:
-        """A redactor of what either of them knows."""
+        """A redactor that knows the secrets of both."""
         if (
             other is None
             or other is self
@@ -123,7 +123,7 @@ class Redactor:
     def partial_secret_at(self, text: str) -> int:
         """Where a secret of several words, such as `Bearer TOKEN`, may have begun; the text's length if nowhere.
 
-        Whoever shows a text word by word must stop there until it is clear how it goes on.
+        A text that is shown word by word must stop there until it is clear how it continues.
         """
         may_match = self._patterns and ("://" in text or may_hold(text))  # the `@` of a URL comes behind its password
         end = partial_secret_at(text) if may_match else len(text)
@@ -137,7 +137,7 @@ class Redactor:
         return end
 
     def may_hold(self, text: str) -> bool:
-        """False: there is nothing in `text` to redact. Cheap; True does not say that there is."""
+        """False: `text` contains nothing to redact. Cheap; True does not mean that it contains something."""
         if len(text) < self._min_chars:
             return False
         if self._patterns and may_hold(text):
@@ -154,7 +154,7 @@ class Redactor:
         return any(form.startswith(word[at:]) for form in self._forms for at in range(len(word)))
 
     def text(self, text: str) -> str:
-        """`text` without secrets. A text that is JSON as a whole is looked at by its names, and stays JSON."""
+        """`text` without secrets. If the whole text is JSON it is redacted by its names, and stays JSON."""
         if not self.may_hold(text):
             return text
         if self._patterns and text[:1] in ("{", "["):
@@ -178,7 +178,7 @@ class Redactor:
             return redaction_label("too_deep")
 
     def fact(self, fact: F) -> F:
-        """The fact without secrets, in every field but those that taoloop makes itself (`OURS`)."""
+        """The fact without secrets, in every field but those that taoloop fills in itself (`RUNTIME_FIELDS`)."""
         if isinstance(fact, ModelReplied) and self._is_plainly_clean(fact):
             return fact
         if isinstance(fact, RunStarted):
@@ -198,9 +198,9 @@ class Redactor:
         return redacted
 
     def _is_plainly_clean(self, reply: ModelReplied) -> bool:
-        """Whether calls that came through the provider's API have nothing to redact: most replies, told at once.
+        """Whether calls that came through the provider's API have nothing to redact, which a quick look shows for most.
 
-        What was read from the arguments stands in them as they came, unless an escape hides it.
+        What was read from the arguments is in them as it came, unless an escape hides it.
         """
         act = reply.decision
         if type(act) is not Act or len(act.calls) != len(reply.tool_calls) or reply.thinking:
@@ -217,7 +217,7 @@ class Redactor:
         return not self.may_hold("\n".join(parts))
 
     def _run_started(self, fact: RunStarted) -> RunStarted:
-        """The beginning of a run. Its agent is most of it, and the same for run after run."""
+        """The start of a run. Its agent is most of it, and the same for run after run."""
         spec = self._redact_once(fact.agent, self._agent_spec)
         changes: dict[str, Any] = {} if spec is fact.agent else {"agent": spec}
         for name in ("task", "history", "trusted"):
@@ -226,7 +226,7 @@ class Redactor:
         return dataclasses.replace(fact, **changes) if changes else fact
 
     def _agent_spec(self, spec: AgentSpec) -> AgentSpec:
-        """An agent's description. A run may have one of its own, but with the cards and prompts of the others."""
+        """An agent's description. Runs may have descriptions of their own, but share cards and prompts."""
         tools = tuple(self._redact_once(card, self._object) for card in spec.tools)
         same = all(new is old for new, old in zip(tools, spec.tools, strict=True))
         changes: dict[str, Any] = {} if same else {"tools": tools}
@@ -238,7 +238,7 @@ class Redactor:
         return dataclasses.replace(spec, **changes) if changes else spec
 
     def _redact_once(self, value: T, look: Callable[[T], T]) -> T:
-        """What `look` makes of something that many runs use: each object is looked at only once."""
+        """The result of `look` for something that many runs share: each object is examined only once."""
         _, clean = self._cache.get(id(value), (None, None))
         if clean is None:
             clean = look(value)
@@ -277,7 +277,7 @@ class Redactor:
         return value
 
     def _number(self, value: float, kind: Strength, name: str) -> Any:
-        """A number, or the label of the secret that its digits are: then it is no number any more."""
+        """A number, or a label if its digits are a secret: then it is no longer a number."""
         digits = _digits(value)
         for form, label in self._labels_by_form:
             if form in digits:
@@ -329,14 +329,14 @@ class Redactor:
 
 
 def _multi_word_forms(forms: Iterable[str]) -> tuple[str, ...]:
-    """The secrets that are more than a word: with a blank in them or a sign that ends one, or longer than words are."""
+    """The secrets of more than one word: with a blank or a character that ends words, or longer than words are."""
     return tuple(
         form for form in forms if len(form) > MAX_WORD_CHARS or any(char.isspace() or char > "\x7f" for char in form)
     )
 
 
 def contains_redaction(value: Any) -> bool:
-    """True where something in plain data was redacted: a call with such arguments must not be run as it stands."""
+    """True if something in plain data was redacted: a call with such arguments must not be run."""
     if isinstance(value, str):
         return LABEL.search(value) is not None
     if isinstance(value, Mapping):
@@ -345,7 +345,7 @@ def contains_redaction(value: Any) -> bool:
 
 
 def _collect_texts(value: Any, parts: list[str]) -> None:
-    """Every text in a fact that may hold a secret, appended to `parts`; quick, as this is done for every fact."""
+    """Append every text in a fact that may contain a secret to `parts`; quick, because every fact passes here."""
     kind = type(value)
     if kind is str:
         parts.append(value)
@@ -384,7 +384,7 @@ def _collect_reply_texts(reply: ModelReplied, parts: list[str]) -> None:
 
 
 def _collect_dict_texts(value: dict[Any, Any], parts: list[str]) -> None:
-    """Arguments, which are mostly flat: a key that announces a secret is told by its colon."""
+    """Arguments, which are mostly flat; a key that announces a secret is marked by a colon."""
     for key, item in value.items():
         if type(key) is not str or key == "value":  # beside a "name", perhaps
             parts.append(_json(value))
@@ -415,7 +415,7 @@ def _json(value: Any) -> str:
 
 @lru_cache(maxsize=256)
 def _fields(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass that may hold what others wrote; none for any other type."""
+    """The fields of a dataclass that may contain what others wrote; none for any other type."""
     if not dataclasses.is_dataclass(kind):
         return ()
     ours = (
@@ -425,7 +425,7 @@ def _fields(kind: type) -> tuple[str, ...]:
 
 
 def _holds_text(annotation: Any) -> bool:
-    """False for fields of plain numbers, which are most; annotations are texts here."""
+    """False for fields of plain numbers, which are most; annotations are strings here."""
     return not isinstance(annotation, str) or annotation not in _NUMERIC_ANNOTATIONS
 
 
@@ -440,6 +440,6 @@ def _getter(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
 
 
 def _label_name(name: str) -> str:
-    """A name that can stand in a label."""
+    """A name that can be part of a label."""
     plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in name)[:80]
     return plain or "secret"

@@ -1,7 +1,7 @@
-"""Two runs side by side: where they first part, and in what. Pure; what must differ between runs is left out.
+"""Two runs side by side: where they first differ, and in what. Pure; what must differ between runs is left out.
 
-Left out are ids, times, the nonce, latency, usage and cost. Thoughts are left out unless they are asked for: two
-replies rarely have the same words, and it is the actions that count.
+Left out are ids, times, the nonce, latency, usage and cost. Thoughts are left out unless requested: two replies rarely
+use the same words, and the actions are what counts.
 """
 
 from __future__ import annotations
@@ -69,20 +69,20 @@ class Comparison:
 
     @property
     def first(self) -> Difference | None:
-        """The first divergence; None where the runs are the same."""
+        """The first difference; None if the runs are the same."""
         return self.differences[0] if self.differences else None
 
     @property
     def same(self) -> bool:
-        """True where nothing differs that was to be compared."""
+        """True if nothing differs that was compared."""
         return not self.differences
 
 
 def compare(a: Trace, b: Trace, *, decisions_only: bool = False, thoughts: bool = False) -> Comparison:
     """Compare two runs step by step.
 
-    `decisions_only` leaves out the prompt, replies that were not readable, verdicts, people's answers and
-    observations; `thoughts` compares the reasons of decisions, too.
+    `decisions_only` leaves out the prompt, unreadable replies, verdicts, people's answers and observations; `thoughts`
+    compares the reasons of decisions, too.
     """
     differences = [] if decisions_only else list(_prompt_differences(a, b))
     pairs = []
@@ -97,7 +97,7 @@ def compare(a: Trace, b: Trace, *, decisions_only: bool = False, thoughts: bool 
 
 
 def _prompt_differences(a: Trace, b: Trace) -> Iterator[Difference]:
-    """What the models were told before the first step."""
+    """What the models were given before the first step."""
 
     def differ(what: str, first: Any, second: Any) -> Iterator[Difference]:
         if first != second:
@@ -157,7 +157,7 @@ def _step_differences(
 
 
 def _call_differences(number: int, calls: list[tuple[CallView, CallView]]) -> Iterator[Difference]:
-    """What policy, people and the world said to the calls of a step, in this order."""
+    """What policy, people and tools answered to the calls of a step, in this order."""
     for part, what, view in _VIEWS:
         for index, (first, second) in enumerate(calls, 1):
             name = first.requested.tool + (f" {index}" if len(calls) > 1 else "")
@@ -173,7 +173,7 @@ def _end_differences(a: Trace, b: Trace) -> Iterator[Difference]:
 
 
 def _end(trace: Trace) -> dict[str, Any]:
-    """How the run stands; its answer only where no step gave it."""
+    """How the run ended; its answer only if no step gave it."""
     finished = trace.finished
     if finished is None or finished.status == "completed":
         return {"status": trace.status}
@@ -185,7 +185,7 @@ def _rejections(step: Step) -> list[str]:
 
 
 def _calls(step: Step) -> list[dict[str, Any]]:
-    """What was asked for, with arguments as they were judged where they were."""
+    """The calls of a step, with their arguments as judged if they were."""
     if step.calls:
         return [{"tool": call.requested.tool, "args": call.requested.args} for call in step.calls]
     decision = step.decision
@@ -225,7 +225,7 @@ def _observation(call: CallView) -> str | None:
 
 
 def _digest(call: CallView) -> str:
-    """That of a long output: its preview may be the same where the whole is not."""
+    """The digest of a long output: its preview may be the same while the whole is not."""
     return "" if call.observed is None else call.observed.output_digest
 
 

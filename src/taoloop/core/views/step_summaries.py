@@ -1,4 +1,4 @@
-"""Steps of a run in few lines, made from the trace alone: where no model says it, and where none may leave it out."""
+"""Steps of a run in a few lines, made from the trace alone: where no model summarises them, and none may omit them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def summarise_steps(trace: Trace, after: int, through: int, max_tokens: int) -> 
 
 
 def summarise_effects(trace: Trace, through: int, max_tokens: int) -> str:
-    """The calls up to the step `through` that do not only read, one line for each; the newest that fit."""
+    """The calls up to the step `through` that do more than read, one line for each; the newest that fit."""
     calls = (call for step in reversed(trace.steps[:through]) for call in reversed(step.calls))
     return _newest_that_fit((_call_line(trace, call) for call in calls if _is_effect(trace, call)), max_tokens)
 
@@ -51,7 +51,7 @@ def _call_line(trace: Trace, call: CallView) -> str:
 
 
 def _opaque_text(trace: Trace, call: CallView) -> str:
-    """What a model that reads no observation may be told of this one."""
+    """What a model that reads no observation may see of this one."""
     if call.observed is None:
         return ""
     agent, requested = trace.agent, call.requested
@@ -66,9 +66,9 @@ def _shorten(text: str, max_tokens: int) -> str:
 
 
 def _newest_that_fit(lines: Iterator[str], max_tokens: int) -> str:
-    """Lines given from the newest on, as far as they fit, put in their order; what did not fit is marked.
+    """The newest of the lines (which come newest first) that fit, in order; a mark shows where lines are missing.
 
-    Of the newest there is at least the beginning.
+    There is at least the beginning of the newest.
     """
     selected: list[str] = []
     room = max_tokens

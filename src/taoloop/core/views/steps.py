@@ -37,7 +37,7 @@ class View(Protocol):
     """Anything that is built from a trace event by event."""
 
     def fold(self, event: Event) -> None:
-        """Take in the next event of the trace."""
+        """Process the next event of the trace."""
         ...
 
 
@@ -65,12 +65,12 @@ class CallView:
     """The outcome."""
 
     def record_start(self, fact: ActionStarted, at: float) -> None:
-        """Take in that an attempt began: what was in doubt of the one before is over."""
+        """Note that an attempt began: a doubt about the one before is over."""
         self.attempts, self.started_at = fact.attempt, at
         self.doubt = self.settled = None
 
     def record_doubt(self, fact: InDoubt) -> None:
-        """Take in that the last attempt has no outcome."""
+        """Note that the last attempt has no outcome."""
         self.doubt = fact
         self.timeouts += fact.reason == TIMED_OUT
 
@@ -93,7 +93,7 @@ class CallView:
 
 
 class Step:
-    """One decision of the model (with the replies that led to it) and the calls that answer it."""
+    """One decision of the model (with the replies that led to it) and the calls that carry it out."""
 
     __slots__ = ("calls", "number", "rejected", "replies")
 
@@ -105,12 +105,12 @@ class Step:
 
     @property
     def decision(self) -> Act | Answer | None:
-        """The decision that was read, or None if no reply of this step could be."""
+        """The decision that was read; None if no reply of this step was readable."""
         return self.replies[-1].decision if self.replies else None
 
 
 class Steps:
-    """All steps, and all calls by id. The closing turn is no step, and neither is a summary."""
+    """All steps, and all calls by id. The closing turn is not a step, and neither is a summary."""
 
     __slots__ = ("calls", "steps")
 
@@ -119,7 +119,7 @@ class Steps:
         self.calls: dict[str, CallView] = {}
 
     def fold(self, event: Event) -> None:
-        """Take in the next event."""
+        """Process the next event."""
         match event.fact:
             case ModelReplied(purpose="close" | "compact" | "pin" | "read"):
                 return

@@ -1,8 +1,8 @@
 """A chained trace as lines of JSON, and back: an export that can be checked without the database.
 
 A line is what `codec.event_line` makes of the event (`run_id`, `seq`, `at`, `kind`, then the fields of the fact), and
-`hash`, its link in hex. The fields stand there byte for byte as they are stored, because the link covers those bytes;
-a file that another program formatted anew is still accepted where its numbers came through unchanged.
+`hash`, its link in hex. The fields are byte for byte as they are stored, because the link covers those bytes; a file
+that another program reformatted is still accepted if its numbers came through unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ExportFile(NamedTuple):
 
 
 def to_line(run_id: str, row: ChainedEvent) -> str:
-    """One event as a line, without its end. A body that is no JSON object stands in `stored_body`, as a string."""
+    """One event as a line, without a line break. A body that is not a JSON object is in `stored_body`, as a string."""
     fields = row.body.decode("utf-8", "replace")
     if not _is_object(row.body):
         fields = json.dumps({_RAW_FIELD: fields}, ensure_ascii=False)
@@ -40,7 +40,7 @@ def to_line(run_id: str, row: ChainedEvent) -> str:
 
 
 def from_lines(lines: Iterable[str]) -> ExportFile:
-    """The events in the lines of an export; empty lines are passed over.
+    """The events in the lines of an export; empty lines are skipped.
 
     Raises:
         JournalCorrupt: a line is no event with a hash, or of another run than the first; the message says which line.
@@ -79,7 +79,7 @@ def _record(number: int, text: str) -> dict[str, Any]:
 
 
 def _row(before: bytes, text: str, record: dict[str, Any]) -> ChainedEvent:
-    """The event of a line, its body as the link has it if there is such a reading."""
+    """The event of a line, with its body as the link has it if it can be read that way."""
     seq, at, kind, stored_link = (
         int(record["seq"]),
         float(record["at"]),

@@ -1,4 +1,4 @@
-"""The run as people read it: Thought, Action, Observation, Final. Views of the trace, nothing of their own."""
+"""The run as people read it: Thought, Action, Observation, Final. A view of the trace, with nothing of its own."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def transcript(trace: Trace) -> list[Entry]:
 
 
 def transcript_text(trace: Trace) -> str:
-    """The trajectory in the uniform form: Thought, Action, Action Input (JSON, not ASCII-escaped), Observation."""
+    """The trajectory in a uniform form: Thought, Action, Action Input (JSON, not ASCII-escaped), Observation."""
     lines: list[str] = []
     for entry in transcript(trace):
         match entry.kind:
@@ -113,7 +113,7 @@ def step_summaries(trace: Trace) -> list[dict[str, Any]]:
 
 
 def _approval_fields(call: CallView) -> dict[str, Any]:
-    """What a person, or the operator ahead of time, said of a call; nothing where nobody was asked."""
+    """The answer of a person, or of the operator in advance, to a call; empty if nobody was asked."""
     approval = call.approval
     if approval is None:
         return {}
@@ -121,7 +121,7 @@ def _approval_fields(call: CallView) -> dict[str, Any]:
 
 
 def observation_text(observed: Observed) -> str:
-    """The output, or for a failure its code, message and hint in one line."""
+    """The output; for a failure its code, message and hint in one line."""
     if observed.error is None:
         return observed.output
     error = observed.error
@@ -129,7 +129,7 @@ def observation_text(observed: Observed) -> str:
 
 
 def outcome_word(observed: Observed) -> str:
-    """How a call ended, for a model: what is in doubt is never called a failure."""
+    """How a call ended, for a model: a call in doubt is never called a failure."""
     if observed.ok:
         return "ok"
     return "in doubt" if observed.error is not None and observed.error.code == "in_doubt" else "failed"
