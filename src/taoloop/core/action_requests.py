@@ -20,10 +20,10 @@ from taoloop.core.texts import TEXTS
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 
 Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
-"""Takes a call id, a known tool's name and the arguments; gives them as JSON values, or what is wrong with them."""
+"""Takes a call id, a known tool's name and the arguments; returns them as JSON values, or what is wrong with them."""
 
 Judge = Callable[[str, Call, ToolCard], Verdict]
-"""Takes a call id, a call with arguments that fit, and its card; gives the policy's verdict."""
+"""Takes a call id, a call with arguments that fit, and its card; returns the policy's verdict."""
 
 _canonical = json_writer(json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str))
 

@@ -139,7 +139,7 @@ class RunStarted:
     forked_from: str | None = None
     """The run that this one was forked from."""
     forked_at: int | None = None
-    """The step that was decided anew in the fork."""
+    """The step that was decided again in the fork."""
     undoes: Undoing | None = None
     """The plan that this run carries out, without a model."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -492,7 +492,7 @@ class Finished:
     status: Status
     """How it ended."""
     answer: str | None
-    """The answer; None where there is none."""
+    """The answer; None if there is none."""
     reason: str
     """Exact, for people."""
     limit: str | None = None

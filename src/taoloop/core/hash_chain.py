@@ -20,9 +20,9 @@ from taoloop.core.codec import encode_fact
 from taoloop.core.events import Event
 
 HEAD_KINDS = frozenset({"run_started", "action_started", "paused", "resumed", "finished"})
-"""A journal that keeps the head of a run apart from its events does so at these at the latest.
+"""A journal that stores the head of a run apart from its events does so at these at the latest.
 
-Then no effect on the world, no end and no pause can be taken off the end of a trace without a sign. To write the head
+Then no effect on the world, no end and no pause can be removed from the end of a trace unnoticed. To write the head
 with every event would cost a tenth of the time of an append.
 """
 
@@ -135,7 +135,7 @@ def check(run_id: str, rows: Sequence[ChainedEvent], head: bytes | None = None) 
     elif head is not None:
         known = links.index(head)
         if any(row.kind in HEAD_KINDS for row in rows[known:]):
-            text = f"event {known} and what follows it were added behind the end of the run"
+            text = f"event {known} and what follows it were added after the end of the run"
             flaws.append(ChainError(known, "cut", text))
     return flaws
 
@@ -143,13 +143,13 @@ def check(run_id: str, rows: Sequence[ChainedEvent], head: bytes | None = None) 
 def _link_of(before: bytes, row: ChainedEvent) -> bytes | None:
     try:
         return event_hash(before, hashed_bytes(row.seq, row.at, row.kind, row.body))
-    except (struct.error, TypeError, ValueError):  # a number became a text, and the like
+    except (struct.error, TypeError, ValueError):  # a number became a text, for example
         return None
 
 
 def _gap_text(expected: int, actual: int) -> str:
     if actual < expected:
-        return f"event {actual} stands where event {expected} belongs"
+        return f"event {actual} is in the place of event {expected}"
     return (
         f"event {expected} is missing"
         if actual == expected + 1

@@ -101,18 +101,22 @@ class Rule:
             self._require(isinstance(test, str | int | float | bool), where, "a text, a number, or a mapping", test)
             return
         unknown = set(test) - _ARG_TESTS
-        self._require(bool(test) and not unknown, where, f"made of {', '.join(sorted(_ARG_TESTS))}", test)
+        self._require(
+            bool(test) and not unknown, where, f"a mapping with some of {', '.join(sorted(_ARG_TESTS))}", test
+        )
         low, high = test.get("min", -math.inf), test.get("max", math.inf)
-        self._require(_is_number(low, True) and _is_number(high, True), where, "given numbers as min and max", test)
-        self._require(low <= high, where, "possible: its min is above its max", test)
+        self._require(
+            _is_number(low, True) and _is_number(high, True), where, "a mapping with numbers as min and max", test
+        )
+        self._require(low <= high, where, "a range whose min is not above its max", test)
         options = test.get("in", [None])
         self._require(
-            isinstance(options, list | tuple) and bool(options), where, "given a list of values as `in`", test
+            isinstance(options, list | tuple) and bool(options), where, "a mapping with a list of values as `in`", test
         )
         try:
             re.compile(test.get("matches", ""))
         except (re.error, TypeError) as error:
-            self._require(False, where, f"given a regular expression as `matches` ({error})", test)
+            self._require(False, where, f"a mapping with a regular expression as `matches` ({error})", test)
 
     def _require(self, holds: bool, what: str, expected: str, value: Any = None) -> None:
         if holds:
@@ -199,7 +203,7 @@ class Policy:
         """The name of exactly this policy: approvals are bound to it."""
         plain = asdict(self)
         if self.approval_timeout_s is not None:
-            plain["approval_timeout_s"] = float(self.approval_timeout_s)  # as it comes back from a journal
+            plain["approval_timeout_s"] = float(self.approval_timeout_s)  # as it is read back from a journal
         for rule in plain["rules"]:
             rule["total_over"] = {path: float(most) for path, most in rule["total_over"].items()}
         text = json.dumps(plain, sort_keys=True, ensure_ascii=False, default=str)
@@ -239,7 +243,7 @@ def _decides_before(first: Rule, later: Rule) -> bool:
     """Whether every call that `later` matches is decided by `first`, as far as patterns can show."""
     if first.total_over or first.calls_over is not None:
         return False
-    strict = first.verdict == "allow" and later.verdict != "allow"  # what denies takes more values for its own
+    strict = first.verdict == "allow" and later.verdict != "allow"  # a rule that denies matches more values
     for name in ("args", "host", "path"):
         test = getattr(first, name)
         if test and (strict or test != getattr(later, name)):

@@ -69,5 +69,5 @@ def _compile_template(text: str) -> tuple[str, Callable[[Mapping[str, object]], 
     fields = [match["named"] or match["braced"] for match in Template.pattern.finditer(text) if not match["escaped"]]
     pattern = Template.pattern.sub(lambda match: "$" if match["escaped"] else "%s", text.replace("%", "%%"))
     if len(fields) > 1:
-        return pattern, itemgetter(*fields)  # which gives a tuple only of several
+        return pattern, itemgetter(*fields)  # which returns a tuple only for several fields
     return pattern, lambda values: tuple(values[name] for name in fields)

@@ -48,7 +48,7 @@ TOOL_CALL_LIMIT = "tool_call_limit"
 
 V = TypeVar("V", bound=View)
 
-_DEFAULT_LIMITS = Limits()  # until the run has begun
+_DEFAULT_LIMITS = Limits()  # until the run has started
 
 
 class _UnstartedAttribute:
@@ -90,11 +90,11 @@ class Trace:
         self.calls_requested = 0
         self.answer: Answer | None = None
         self.closing_reply: ModelReplied | None = None
-        self.overflowed = False  # the last prompt was too long for the model, and nothing was done about it yet
+        self.overflowed = False  # the last prompt was too long for the model, and was not shortened yet
         self.overflows = 0
         self.model_errors = 0
-        self.pin_asked = False  # what the task calls for; whatever came of it
-        self.summarised: ModelReplied | ModelErred | None = None  # what came of asking for a summary
+        self.pin_asked = False  # what the task asks for, whether or not the model answered
+        self.summarised: ModelReplied | ModelErred | None = None  # the result of asking for a summary
         self.usage = Usage()
         self.cost_usd = 0.0
         self.unpriced_calls = 0
@@ -214,9 +214,9 @@ class Trace:
         if fact.purpose == "compact":  # no step, and no decision
             self.summarised = fact
             return
-        if fact.purpose == "read":  # in the midst of a call; its observation follows
+        if fact.purpose == "read":  # within a call; its observation follows
             return
-        if fact.purpose == "pin":  # likewise
+        if fact.purpose == "pin":  # no step either
             self.pin_asked = True
             return
         if fact.purpose == "close":
@@ -292,7 +292,9 @@ class Trace:
         exact = not isinstance(fact, ApprovalGiven) or fact.args is not None or fact.digest == call.requested.digest
         if not exact:
             raise IllegalEvent(f"Run {self.run_id}: an approval of another call than {fact.call_id}.")
-        call.approval = fact  # a paused run stays so until it is resumed: others may wait, and no process is there
+        call.approval = (
+            fact  # a paused run stays paused until it is resumed: other calls may wait, and no process is running
+        )
 
     def _action_started(self, fact: ActionStarted, at: float) -> None:
         call = self.pending.get(fact.call_id)
@@ -314,7 +316,7 @@ class Trace:
         left_open = before is None or (before.by == PROBE and before.happened is None)
         if call is None or call.doubt is None or not left_open:
             raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} was settled, but it is not in doubt.")
-        call.settled = fact  # a run that is paused stays so, as with an approval
+        call.settled = fact  # a paused run stays paused, as with an approval
 
     def _observed(self, fact: Observed, _at: float) -> None:
         call = self.pending.pop(fact.call_id, None)
@@ -363,7 +365,7 @@ class Trace:
         self.paused = fact
         for call_id in fact.waiting_for:
             if (call := self.pending.get(call_id)) is not None and call.doubt is None:
-                call.waited = call.attempts  # what began waits in good order, and nothing of it was lost
+                call.waited = call.attempts  # these attempts wait in good order; nothing of them is lost
         self._end_segment(at)
 
     def _resumed(self, fact: Resumed, at: float) -> None:
@@ -385,7 +387,7 @@ class Trace:
 
     def _finished(self, fact: Finished, at: float) -> None:
         self.finished = fact
-        self._views.clear()  # a trace that is kept holds no prompt; who still asks for a view gets it anew
+        self._views.clear()  # a stored trace holds no prompt; a view that is still needed is built again
         self._end_segment(at)
 
     def _end_segment(self, at: float) -> None:

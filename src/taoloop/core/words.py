@@ -39,7 +39,7 @@ def name_words(name: str) -> list[str]:
 
 
 def cjk_pairs(run: str) -> list[str]:
-    """Every two neighbours in a run of CJK characters: what stands for its words, which nothing separates."""
+    """Every two neighbours in a run of CJK characters, in place of its words, which nothing separates."""
     return [run[index : index + 2] for index in range(len(run) - 1)]
 
 

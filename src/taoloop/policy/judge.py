@@ -32,14 +32,14 @@ _FREE_TIERS = {
     "autonomous": _READ_AND_DRAFT,
     "read-only": frozenset({"read"}),
 }
-"""What needs no look at the trace at all, by profile, unless it sends data out."""
+"""The tiers that are judged without a look at the trace, by profile, unless they send data out."""
 
 _HARMLESS_VERDICTS: dict[tuple[str | None, str], Verdict] = {
     (tier, language): Verdict(kind="allow", reasons=(reason_text(language, tier),), rule=tier, reason_codes=(tier,))
     for tier in ("read", "draft")
     for language in ("en", "zh")
 }
-_MAX_ERROR_CHARS = 300  # characters of what a rule in Python said wrong
+_MAX_ERROR_CHARS = 300  # of what a rule in Python raised or returned
 _REPORTED_BADGES = ("FOREIGN", "UNKNOWN", "LINKS")
 
 
@@ -142,7 +142,7 @@ def _apply_code_rule(rule: CodeRule, trace: Trace, action: Action, card: ToolCar
     title = getattr(rule, "__name__", type(rule).__name__)
     try:
         verdict = rule(trace, action, card)
-    except Exception as error:  # noqa: BLE001  # a rule that cannot be judged must not let anything through
+    except Exception as error:  # noqa: BLE001  # a rule that cannot be evaluated must not allow anything
         why = _describe(f"{type(error).__name__}: ", error, str)
     else:
         if verdict is None or (type(verdict) is Verdict and verdict.kind in get_args(VerdictKind)):

@@ -25,7 +25,7 @@ Row = Literal[
     "undeclared",
     "foreign_destructive",
 ]
-"""The kinds of calls that the tables tell apart; it stands in the trace as the rule that decided."""
+"""The kinds of calls that the tables distinguish; stored in the trace as the rule that decided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,8 @@ def risk_class(call: CallFeatures) -> Row:
         if not call.out or (not call.tainted and call.tier == "read"):
             return "read" if call.tier == "read" else "draft"
         return "read_out_known" if call.known_places else "read_out"
-    grave = call.tier != "write" or (call.out and call.fixed)
-    if call.tainted and grave and not call.pinned and not call.aimed:
+    high_risk = call.tier != "write" or (call.out and call.fixed)
+    if call.tainted and high_risk and not call.pinned and not call.aimed:
         return "foreign_destructive"
     if call.tier is None:
         return "undeclared"

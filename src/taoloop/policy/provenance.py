@@ -50,7 +50,7 @@ from taoloop.policy.intent.tool_match import TaskIntent
 from taoloop.policy.value_match import TrustedText
 
 GUARD = "guard"
-"""Who speaks in the remarks of the runtime itself."""
+"""The author of the runtime's own remarks."""
 
 
 class Provenance:
@@ -86,7 +86,7 @@ class Provenance:
                 self.pinned = fact
                 self._precommitted = Counter(
                     call_digest(call.tool, call.args) for call in fact.calls if self._is_quoted(call, looked_up=False)
-                )  # the model fixed it ahead, and may have made it up: it saw nothing that was looked up
+                )  # the model fixed it in advance and may have made it up: nothing had been looked up yet
             case ActionRequested() as fact:
                 if fact.verdict != "deny":
                     self._open_requests[fact.call_id] = fact
@@ -147,11 +147,11 @@ class Provenance:
     def _fold_observation(self, fact: Observed) -> None:
         requested = self._open_requests.pop(fact.call_id, None)
         if requested is None:
-            return  # it was not run: what came back is our own text
+            return  # it was not run: the text is our own
         if is_discovery_tool(self._cards.get(requested.tool)):
-            return  # it told of the run's own tools, as the prompt does
+            return  # it describes the run's own tools, as the prompt does
         if is_trusted_output(requested, self._policy):
-            if not self.tainted:  # a trusted tool that was given untrusted text gives it back
+            if not self.tainted:  # a trusted tool that gets untrusted text may return it
                 self._unread_lookups.append(fact.output)
             return
         fields = list(self._id_fields(requested))
@@ -289,7 +289,7 @@ def unforeseen_names(card: ToolCard, value: Any) -> Iterator[str]:
 
 
 def foreseen_names(card: ToolCard) -> set[str]:
-    """The names that the schema of a card gives to anything, however deep."""
+    """All names in the schema of a card, however deep."""
     return set(_schema_names(card.input_schema))
 
 

@@ -27,15 +27,15 @@ URL = lazy_pattern(
     re.IGNORECASE,
 )
 _IBAN = lazy_pattern(r"[A-Z](?<!\w\w)[A-Z][0-9]{2}(?:[A-Z0-9]{11,30}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,4})?)(?!\w)")
-_SPACED_IBAN = lazy_pattern(r"[A-Z][A-Z][0-9]{2} [A-Z0-9]{4} ")  # what one with spaces begins with
+_SPACED_IBAN = lazy_pattern(r"[A-Z][A-Z][0-9]{2} [A-Z0-9]{4} ")  # the beginning of one with spaces
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _NUMBER = lazy_pattern(rf"(?<![\w.,])[-+\u2212]?{_DIGITS}(?![\w]|[.,]\w)")
 _WHOLE_NUMBER = lazy_pattern(rf"[-+]?(?:{_DIGITS}|\.\d+)")
 _CHINESE_AMOUNT = lazy_pattern(r"(?<![A-Za-z0-9_.,])(\d+(?:\.\d+)?) ?([百千万亿]+)")
 _CHINESE_UNITS = {"百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
-_MAX_DIGITS = 60  # of a number; what is longer is a text
+_MAX_DIGITS = 60  # of a number; anything longer is a text
 _DIGIT = lazy_pattern(r"\d")
-_SEPARATED_DATE = lazy_pattern(r"\d[-/.]\d{1,2}[-/.]\d")  # what every _ISO and _EUROPEAN has in it
+_SEPARATED_DATE = lazy_pattern(r"\d[-/.]\d{1,2}[-/.]\d")  # every _ISO and _EUROPEAN contains it
 _ISO = lazy_pattern(r"(\d(?<!\d\d)\d{3})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _CHINESE_DATE = lazy_pattern(r"(\d(?<!\d\d)\d{3}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
 _EUROPEAN = lazy_pattern(r"(\d(?<!\d\d)\d?)\.(\d{1,2})\.(\d{4})(?!\d)")
@@ -65,7 +65,7 @@ _STOP_WORDS = frozenset(
     )
 )
 _MAX_VALUE_CHARS = 20_000
-_INDEX_THRESHOLD = 32  # texts to look through as they are, rather than by an index of their words
+_INDEX_THRESHOLD = 32  # texts that are searched as they are; more are indexed by their words
 _JOINING_CHARS = ".-@/_\\"
 _CONTROL = lazy_pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _INVISIBLE_CATEGORIES = frozenset({"Cf", "Cc", "Co", "Cn", "Cs"})
@@ -238,7 +238,9 @@ def _is_border(text: str, index: int, step: int, inner: str) -> bool:
         return True
     if step < 0 and outer in "./\\":  # .env is not env, and /tmp not tmp
         return False
-    while 0 <= index < len(text) and text[index] in _JOINING_CHARS:  # a dot or a hyphen may go on: a.b, file.txt, 1.5
+    while (
+        0 <= index < len(text) and text[index] in _JOINING_CHARS
+    ):  # a dot or a hyphen may continue: a.b, file.txt, 1.5
         index += step
     return not (0 <= index < len(text)) or not _is_word_char(text[index])
 
@@ -252,7 +254,7 @@ def atoms(text: str) -> list[str]:
     folded = normalise_text(text)
     word = _ASCII_WORD if folded.isascii() else _WORD_OR_PAIR
     words, begin = list[str](), 0
-    while (at := folded.find("@", begin)) >= 0:  # only what has this sign, up to the spaces around it, is no mere words
+    while (at := folded.find("@", begin)) >= 0:  # only what contains an @, up to the next spaces, is more than words
         start = folded.rfind(" ", begin, at) + 1 or begin
         end = folded.find(" ", at)
         end = len(folded) if end < 0 else end
@@ -295,7 +297,7 @@ def ascii_host(host: str) -> str:
     lower = host.lower().removesuffix(".")
     if lower.isascii():
         return lower
-    if lower.casefold() != lower:  # ß is ss for one program, and a letter of its own for the next
+    if lower.casefold() != lower:  # ß is ss for one program and a letter for the next
         return ""
     try:
         return ".".join(
@@ -366,7 +368,7 @@ def _numbers(text: _Text) -> Iterator[Decimal]:
         rest = _CHINESE_AMOUNT.sub(" ", rest)
     if not rest.isascii():
         rest = _CJK_RUN.sub(" ", rest)
-    if not _SPACED_IBAN.search(rest):  # all that is left to be looked for has no space in it
+    if not _SPACED_IBAN.search(rest):  # what remains to be found has no space in it
         rest = text.marked if rest == text.whole else _nonword_pieces(rest)
     for pattern in (MAIL, URL, _IBAN):
         rest = pattern.sub(" ", rest)

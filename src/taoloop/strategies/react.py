@@ -41,7 +41,7 @@ from taoloop.strategies.in_doubt import Unresolved, plan_unresolved_calls
 from taoloop.strategies.limit_checks import exceeded_limit, exceeded_step_limit, remaining_s
 from taoloop.strategies.texts import TEXTS, preapproval_note
 
-_SIDE_PURPOSES = ("compact", "pin")  # asked beside the conversation, and not for a decision
+_SIDE_PURPOSES = ("compact", "pin")  # asked outside the conversation, and not for a decision
 _WITHOUT_TOOLS = ("close", *_SIDE_PURPOSES)
 
 
@@ -84,7 +84,7 @@ class LoopStrategy:
         if len(pending) == 1 and pending[0].is_fresh and trace.paused is None:
             return RunTools(pending)
         if trace.paused is not None and (waiting := tuple(call for call in pending if call.needs_person)):
-            return AskPerson(calls=waiting)  # until it is resumed, a run takes nothing but answers
+            return AskPerson(calls=waiting)  # until it is resumed, a run accepts only answers
         if trace.approved_tiers and (
             allowed := [_preapproval(trace, call) for call in pending if _is_preapproved(trace, call)]
         ):

@@ -11,8 +11,8 @@ from typing import Any
 
 from taoloop.core.text import lazy_pattern
 
-_MAX_OBJECTS = 200  # places in a reply where an object may begin
-_MAX_WASTED_CHARS = 10_000  # that are read in vain, beyond twice the length of the reply
+_MAX_OBJECTS = 200  # positions in a reply at which an object may begin
+_MAX_WASTED_CHARS = 10_000  # that are parsed without success, beyond twice the length of the reply
 _MAX_DEPTH = 50
 
 

@@ -12,18 +12,18 @@ from taoloop.core.words import name_words
 from taoloop.errors import ToolDefinitionError
 
 Tier = Literal["read", "draft", "write", "destructive"]
-"""What a call can do to the world: nothing, something that nobody sees yet, a change, a change hard to undo."""
+"""What a call can do to the world: nothing, prepare something, change something, change it in a way hard to undo."""
 
 TIERS: tuple[Tier, ...] = ("read", "draft", "write", "destructive")
 
 Approval = Literal["required"]
-"""Who must say yes to each call, whatever its tier and the policy's profile: a person."""
+"""Whether a person must approve each call, whatever its tier and the policy's profile."""
 
 Performer = Literal["agent", "caller"]
-"""Who performs the calls: the agent's process, or whoever asked for the run, who brings the results later."""
+"""Who performs the calls: the agent's process, or the client that started the run, which sends the results later."""
 
 ROLES = ("target", "value", "content", "minor")
-"""What an argument is to a call; beside these, `ref:KIND` for the id of a thing of that kind."""
+"""What an argument is to a call; in addition, `ref:KIND` for the id of a thing of that kind."""
 
 _ADDRESS_WORDS = frozenset(
     re.findall(r"\w+", "url urls uri uris link links href endpoint webhook host hostname domain website")
@@ -135,7 +135,7 @@ class ToolCard:
         if self.approval not in (None, "required"):
             raise ToolDefinitionError(
                 f"The tool {self.name!r} has approval = {self.approval!r}.",
-                hint="It is `required`, or left away where the policy says which calls a person is asked about.",
+                hint="It is `required`, or omitted if the policy decides which calls a person is asked about.",
             )
         for name in ("timeout_s", "max_input_bytes", "max_preview_chars"):
             value = getattr(self, name)
@@ -168,7 +168,7 @@ class ToolCard:
         for name, role in self.roles.items():
             if name not in known:
                 raise ToolDefinitionError(
-                    f"The tool {self.name!r} gives a role to {name!r}, which is none of its arguments.",
+                    f"The tool {self.name!r} gives a role to {name!r}, which is not one of its arguments.",
                     hint=f"Its arguments are: {', '.join(known) or 'none'}.",
                 )
             if role not in ROLES and not (str(role).startswith("ref:") and len(role) > 4):

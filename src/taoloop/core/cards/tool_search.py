@@ -89,7 +89,7 @@ CALL_TOOL = ToolCard(
         "additionalProperties": False,
     },
     examples=(ExampleCard(args={"name": "get_order", "args": {"order_id": 42}}),),
-    tier="destructive",  # as strict as anything that it may stand for; the call that is meant is judged by its own card
+    tier="destructive",  # as strict as any call that it may wrap; that call is judged by its own card
 )
 
 _CJK_RUN = lazy_pattern(f"[{CJK}]+")

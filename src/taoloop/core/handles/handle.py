@@ -27,13 +27,13 @@ _WHOLE_HANDLE = lazy_pattern(rf"\$obs(\d{{1,6}})({_FULL_PATH})|\$\{{obs(\d{{1,6}
 _HANDLE_IN_TEXT = lazy_pattern(
     rf"\$\{{obs(\d{{1,6}})({_FULL_PATH})\}}"
     rf"|\$obs(\d{{1,6}}+)({_BARE_PATH})(?![\[A-Za-z0-9_]|\.[^\W\d])"
-    r"|(\$\{?obs\d[^\s}]{0,60}\}?)"  # neither of the two: somebody meant a handle
+    r"|(\$\{?obs\d[^\s}]{0,60}\}?)"  # neither of the two, but meant as a handle
 )
 _HANDLE_START = lazy_pattern(r"\$\{?obs(\d{1,6})")
 _STEP = lazy_pattern(r"\.([^\W\d][\w-]*)|\[(\d{1,6}|\*)\]|\[(\"(?:[^\"\\\n]|\\.)*\")\]")
 
 Find = Callable[[int], Any]
-"""Gives the whole value of an observation by its number; raises LookupError where there is none."""
+"""Returns the whole value of an observation by its number; raises LookupError if there is none."""
 
 
 class BadHandleError(ValueError):

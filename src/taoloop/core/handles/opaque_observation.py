@@ -38,10 +38,10 @@ _FAILURES = {
         code: f"opaque_{code}" for code in ("denied", "timeout", "tool_error", "invalid_output", "in_doubt", "not_done")
     },
 }
-"""The texts for codes that taoloop itself gives; they say nothing that a tool could choose."""
+"""The texts for the codes of taoloop itself; they say nothing that a tool could choose."""
 
 _CODES_WITH_OWN_TEXT = frozenset({"unknown_tool", *InvalidArguments.codes, TOOL_CALL_LIMIT})
-"""Codes whose message quotes the model's own call, which is safe to show where it held no handles."""
+"""Codes whose message quotes the model's own call, which is safe to show if it contained no handles."""
 
 _HANDLE_CODES = frozenset({UNKNOWN_HANDLE, TOO_LONG})  # the message names only the handle
 

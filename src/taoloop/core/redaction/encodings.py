@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from taoloop.core.text import lazy_pattern
 
 MIN_SECRET_CHARS = 8
-"""Characters. A shorter value is not looked for: it would be found in ordinary text."""
+"""Characters. A shorter value is not searched for: it would be found in ordinary text."""
 
-_MIN_CORE_CHARS = 10  # characters of base64; less is no proof
+_MIN_CORE_CHARS = 10  # characters of base64; fewer are no proof
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _DECIMAL = lazy_pattern(r"-?[0-9]+\.[0-9]+")
 _NAMES = lazy_pattern(
@@ -58,9 +58,11 @@ def _percent_forms(value: str) -> Iterator[str]:
 def _binary_forms(raw: bytes) -> Iterator[str]:
     yield raw.hex()
     yield raw.hex().upper()
-    for lead in range(3):  # what stands before it shifts the groups of three bytes
+    for lead in range(3):  # the bytes before it shift the groups of three bytes
         text = base64.b64encode(b"\0" * lead + raw).decode()
-        core = text[-(-8 * lead // 6) : 8 * (lead + len(raw)) // 6]  # only signs that no neighbour has a part in
+        core = text[
+            -(-8 * lead // 6) : 8 * (lead + len(raw)) // 6
+        ]  # only characters that no neighbouring byte contributes to
         if len(core) >= _MIN_CORE_CHARS:
             yield core
             yield core.replace("+", "-").replace("/", "_")

@@ -15,7 +15,7 @@ from typing import Literal
 from taoloop.core.text import lazy_pattern
 
 Strength = Literal["", "box", "weak", "strong"]
-"""What a name says of its value: nothing; that it holds secrets; that it may be one; that it is one."""
+"""What a name says about its value: nothing; that it contains secrets; that it may be one; that it is one."""
 
 
 def redaction_label(name: str) -> str:
@@ -79,7 +79,7 @@ _OPENINGS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = (
     ),
     (lazy_pattern(_NAMED_FIELD, re.IGNORECASE), lazy_pattern(r"\S[\s\"'`,;&<>，；。]|[`,;&<>，；。]")),
 )
-"""What announces a secret, up to its first sign, and what ends it: all but a value in quotes."""
+"""What announces a secret, up to its first character, and what ends it; a value in quotes ends with its quote."""
 
 _PLACEHOLDER = lazy_pattern(
     r"[\W_]*|x{3,}|<.*|\$.*|%[sd(].*|\{.*|\[redacted:.*|your.*|(?:the|my|a|an|some)[_ -].*|\.{3}.*|…"

@@ -66,7 +66,7 @@ _NUMERIC_ANNOTATIONS = frozenset(
 _GETTERS: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
 """The fields to look at, by type; filled as types come."""
 
-MAX_WORD_CHARS = 1_024  # characters that are held because no blank comes; longer than any token
+MAX_WORD_CHARS = 1_024  # characters that are held back because no blank comes; longer than any token
 _MIN_PATTERN_CHARS = 6  # characters; a text below it holds no secret that is looked for
 _PAIR_LENGTH = 2
 _MAX_CACHED = 4_096
@@ -91,7 +91,7 @@ class Redactor:
         }
         self._labels_by_form = tuple(
             sorted(labels_by_form.items(), key=lambda pair: -len(pair[0]))
-        )  # a longer one may hold a shorter
+        )  # a longer one may contain a shorter
         self._forms = tuple(form for form, _ in self._labels_by_form)
         self._multi_word = _multi_word_forms(self._forms)
         self._patterns = patterns
@@ -125,7 +125,7 @@ class Redactor:
 
         A text that is shown word by word must stop there until it is clear how it continues.
         """
-        may_match = self._patterns and ("://" in text or may_hold(text))  # the `@` of a URL comes behind its password
+        may_match = self._patterns and ("://" in text or may_hold(text))  # the `@` of a URL comes after its password
         end = partial_secret_at(text) if may_match else len(text)
         for form in self._multi_word:
             at = max(0, len(text) - len(form) + 1)
@@ -166,7 +166,7 @@ class Redactor:
                 redacted = self.value(value)
                 if redacted is not value:
                     return json.dumps(redacted, ensure_ascii=False)
-                return self._without_known(text)  # digits that JSON reads as a number of other digits
+                return self._without_known(text)  # digits that JSON reads as a number with other digits
         cleaned = self._redact_text(text)
         return text if cleaned == text else cleaned
 
@@ -193,7 +193,7 @@ class Redactor:
             and isinstance(fact, ActionRequested)
             and redacted.args is not fact.args
         ):
-            # else a replay, which has only what was kept, would make another digest
+            # else a replay, which has only what was stored, would make another digest
             redacted = cast("F", dataclasses.replace(redacted, digest=call_digest(redacted.tool, redacted.args)))
         return redacted
 
@@ -244,7 +244,7 @@ class Redactor:
             clean = look(value)
             if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
-            self._cache[id(value)] = value, clean  # with the object itself, so that its id stays its own
+            self._cache[id(value)] = value, clean  # with the object itself, so that its id is not reused
         return cast("T", clean)
 
     def _redact_text(self, text: str) -> str:
@@ -305,7 +305,7 @@ class Redactor:
         return out if changed else value
 
     def _label_of_field(self, value: str, name: str) -> str:
-        for form, label in self._labels_by_form:  # the better name, where it is known
+        for form, label in self._labels_by_form:  # the better name, if it is known
             if value == form:
                 return label
         return redaction_label(_label_name(name))
@@ -386,7 +386,7 @@ def _collect_reply_texts(reply: ModelReplied, parts: list[str]) -> None:
 def _collect_dict_texts(value: dict[Any, Any], parts: list[str]) -> None:
     """Arguments, which are mostly flat; a key that announces a secret is marked by a colon."""
     for key, item in value.items():
-        if type(key) is not str or key == "value":  # beside a "name", perhaps
+        if type(key) is not str or key == "value":  # of a pair with "name", perhaps
             parts.append(_json(value))
             return
         parts.append(f"{key}:" if secret_name_strength(key) else key)
@@ -402,7 +402,7 @@ def _collect_dict_texts(value: dict[Any, Any], parts: list[str]) -> None:
 def _digits(number: float) -> str:
     try:
         return repr(number)
-    except ValueError:  # longer than Python writes: no secret that anybody knows
+    except ValueError:  # longer than Python writes: not a known secret
         return ""
 
 

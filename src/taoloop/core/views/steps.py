@@ -23,10 +23,10 @@ from taoloop.core.events import (
 )
 
 NO_OUTCOME, TIMED_OUT = "no_outcome", "timeout"
-"""Why a call is in doubt: its process ended before the outcome was kept, or it gave none in time."""
+"""Why a call is in doubt: its process ended before the outcome was stored, or there was none in time."""
 
 PROBE = "probe"
-"""Who settled a doubt where it was the tool's own probe, and no person."""
+"""Who settled a doubt if it was the tool's own probe and not a person."""
 
 
 TIMEOUT = "timeout"
@@ -52,7 +52,7 @@ class CallView:
     attempts: int = 0
     """How often the call was started."""
     timeouts: int = 0
-    """How many attempts gave no outcome in time."""
+    """How many attempts had no outcome in time."""
     waited: int = 0
     """How many attempts ended because a run inside the call waits."""
     started_at: float | None = None

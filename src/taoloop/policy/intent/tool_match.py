@@ -72,10 +72,10 @@ class TaskIntent:
 
 @dataclass(frozen=True, slots=True)
 class _ToolAct:
-    """What the name of a tool, or else its purpose, says of its act.
+    """What the name of a tool, or else its purpose, says about its act.
 
-    `acts` and `signs` are the words that ask for the act. `nouns` are the other words of the name, `kinds` what is
-    known of them; `head` is what it acts on, the last noun before a preposition (add_USER_to_channel).
+    `acts` and `chinese_acts` are the words that ask for the act. `nouns` are the other words of the name, `kinds` what
+    is known of them; `head` is what it acts on, the last noun before a preposition (add_USER_to_channel).
     """
 
     acts: frozenset[str]
@@ -84,7 +84,7 @@ class _ToolAct:
     kinds: frozenset[str] = frozenset()
     head: frozenset[str] = frozenset()
     creates: bool = False
-    """Makes a new thing: what is put into a thing that is there is no call for it."""
+    """Makes a new thing; a request to put something into an existing one does not ask for it."""
     is_unknown: bool = False
     """Its act is in no list: its own words name it."""
     is_plain_verb: bool = False
@@ -123,7 +123,7 @@ class _ToolAct:
         carries = usual is not None and bool(usual & self.head & CARRIERS)
         if carries and (kinds - {"money"} or (request.to_user and "message" in kinds)):
             return True
-        if not self.head:  # nobody knows what it acts on
+        if not self.head:  # it is unknown what it acts on
             return not request.to_user and not (bare and kinds)
         if kinds:
             return not kinds.isdisjoint(tool_kinds)
@@ -153,7 +153,7 @@ def _tool_act(name: str, purpose: str) -> _ToolAct:
         if not verb and any(act in name + purpose[:12] for act in chinese):
             acts |= english
             chinese_acts |= chinese
-    if not acts:  # an act that nobody listed: its own name
+    if not acts:  # an act that is not listed: its own name
         return _ToolAct(
             acts=frozenset(word for word in words if word not in _FUNCTION_WORDS),
             chinese_acts=frozenset(),

@@ -61,12 +61,12 @@ AMBIGUOUS_VERBS = words_of(
     "purchase return refund set move change edit fix shift rent open close end stop start run launch update draft "
     "text ping dm drop store increase decrease abort drop pay grant register"
 )
-"""Verbs that are nouns or adjectives as well: verbs only where a request can begin."""
+"""Verbs that are nouns or adjectives as well: they count as verbs only where a request can begin."""
 
 LIGHT_VERBS = words_of(
     "make do place issue perform initiate arrange process setup create submit complete execute put schedule"
 )
-"""Verbs that say little: the act is the noun behind them (make a reservation)."""
+"""Verbs that say little: the act is the noun after them (make a reservation)."""
 
 NOUN_ACTS = {
     "reservation": "reserve",
@@ -97,7 +97,7 @@ PHRASE_VERBS = (
     (lazy_pattern(r"\bmake (?:sure|certain)\b"), "ensure"),
     (lazy_pattern(r"\bstanding orders?\b|\bdirect debits?\b"), "payment"),
 )
-"""What two words say together, as one."""
+"""Verbs of several words, and the single word that replaces them."""
 
 _KINDS = {
     "message": (
@@ -148,7 +148,7 @@ for _kind, (_, _chinese) in _KINDS.items():
         CHINESE_KINDS[_word] = CHINESE_KINDS.get(_word, frozenset()) | {_kind}
 
 CARRIERS = frozenset({"message", "channel", "page"})
-"""What carries other things: a report is sent by mail. Money is not."""
+"""Kinds of things that carry other things: a report is sent by mail, money is not."""
 
 _TALK_KINDS = frozenset({"message", "channel"})
 USUAL_KINDS: dict[str, frozenset[str]] = {
@@ -173,13 +173,13 @@ USUAL_KINDS: dict[str, frozenset[str]] = {
     "purchase": frozenset({"order", "flight", "train"}),
     "rename": frozenset({"file"}),
 }
-"""What an act is done to where the task does not say it. An act that is not here may be done to anything."""
+"""What an act is done to if the task does not say it. An act that is not listed may be done to anything."""
 
 VAGUE_ACTS = words_of(
     "make set setup open put add plan register note give move keep file fix drop clear end stop start run "
     "store arrange share shift grant replace increase decrease adjust hand"
 )
-"""Acts that call for a tool only together with what it acts on: alone they say too little."""
+"""Acts that ask for a tool only together with what it acts on: alone they say too little."""
 
 USUAL_CHINESE_KINDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(_ACTS[0][1].split("|"), _TALK_KINDS),
