@@ -304,7 +304,7 @@ def test_the_operator_may_allow_a_tier_ahead_of_time() -> None:
     result = run([call("pay", amount=5), "done"], pay, approved_tiers=("write",))
     assert observations(result)[0].output == "paid 5"
     [requested] = [event.fact for event in result.trace.events if isinstance(event.fact, ActionRequested)]
-    assert "ahead of time" in requested.reasons[0]
+    assert "in advance" in requested.reasons[0]
 
 
 def test_a_model_that_fails_is_a_stated_end() -> None:
