@@ -141,17 +141,20 @@ def run_in_process(args: Sequence[str], folder: Path, env: Mapping[str, str], st
         with ExitStack() as command:
             for part in (*surroundings, _standard_streams(files)):
                 command.enter_context(part)
-            command.callback(_end_of_process)
+            command.callback(_end_of_process, frozenset(threading.enumerate()))
             code = contextvars.copy_context().run(execute, list(args))
         out, err = (_text(file) for file in files[1:])
     return Ended(code, out, err)
 
 
-def _end_of_process() -> None:
-    """What the interpreter does when a process ends: wait for threads that are not daemons, call the exit functions."""
+def _end_of_process(earlier: frozenset[threading.Thread]) -> None:
+    """What the interpreter does when a process ends: close MCP servers, wait for threads that are not daemons.
+
+    Threads that were there before the command belong to other tests of this process and are not waited for.
+    """
     close_all()
     for thread in threading.enumerate():
-        if not thread.daemon and thread is not threading.main_thread() and thread is not threading.current_thread():
+        if not thread.daemon and thread not in earlier and thread is not threading.current_thread():
             thread.join(timeout=60)
 
 

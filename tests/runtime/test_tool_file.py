@@ -205,7 +205,7 @@ def test_the_workspace_of_the_file_may_come_from_a_variable() -> None:
             "tools:\n- documents: {path: h, embedder: 'toolcode:plain'}\n",
             2,
             "tools[0].documents.embedder",
-            "an object, not a class, with a `name`",
+            "an object, not a class, with a text `name`",
         ),
         ("tools:\n- sql:\n    name: 7\n    url: sqlite:///x.db\n", 3, "tools[0].sql.name", "Put it in quotes."),
         ("tools:\n- fetch:\n    allow: localhost\n", 3, "tools[0].fetch.allow", "not 'localhost'. Put it in brackets."),
