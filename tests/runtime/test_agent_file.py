@@ -169,7 +169,7 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
             "tools:\n- function: agentcode:plain\n  card:\n    {name: x, purpose: p, roles: {town: target}}\n",
             3,
             "tools[0].card",
-            "gives a role to 'town', which is none of its arguments",
+            "gives a role to 'town', which is not one of its arguments",
         ),
         ("db: a\njournal: b\n", 1, "db", "means the same"),
         ("name: a\nname: b\n", 2, "name", "a second time (first in line 1)"),

@@ -87,7 +87,7 @@ def test_a_missing_tier_stays_unknown() -> None:
         ({"egress": ["town"]}, "'get_weather' has egress = ('town',)"),
         ({"egress": [["city"]]}, "'egress' must be true, false, or a list"),
         ({"roles": ["city"]}, "'roles' must be a mapping from arguments to roles"),
-        ({"roles": {"town": "target"}}, "gives a role to 'town', which is none of its arguments"),
+        ({"roles": {"town": "target"}}, "gives a role to 'town', which is not one of its arguments"),
         ({"roles": {"city": "goal"}}, "the role 'goal'"),
         ({"roles": {"city": ["target"]}}, "the role ['target']"),
         ({"ids": ["id"]}, "'ids' must be a mapping from fields of the output to kinds of ids"),

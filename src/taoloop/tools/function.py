@@ -74,7 +74,7 @@ def probe_of(function: Callable[..., Any], name: str, arguments: Iterable[str]) 
             accepted.add(parameter.name)
         elif parameter.default is inspect.Parameter.empty:
             raise ToolDefinitionError(
-                f"The probe of the tool {name!r} asks for {parameter.name!r}, which is none of its arguments.",
+                f"The probe of the tool {name!r} asks for {parameter.name!r}, which is not one of its arguments.",
                 hint="A probe takes arguments of the tool by their names, and a ToolContext.",
             )
     return Probe(
