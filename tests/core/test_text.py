@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from taoloop.core.message import Message, ToolCallText
 from taoloop.core.text import (
     MESSAGE_TOKENS,
+    RUN_LANGUAGE,
     TextCatalog,
     estimate_tokens,
     language_of,
@@ -60,6 +61,16 @@ def test_a_catalogue_has_every_text_in_both_languages() -> None:
     assert texts.text("fr", "left", count=3) == "3 left"
     with pytest.raises(ValueError, match="only: left"):
         TextCatalog(en={"left": ""}, zh={})
+
+
+def test_a_text_of_a_run_is_in_its_language() -> None:
+    texts = TextCatalog(en={"left": "{count} left"}, zh={"left": "还剩 {count}"})
+    assert texts.run_text("left", count=1) == "1 left"
+    token = RUN_LANGUAGE.set("zh")
+    try:
+        assert texts.run_text("left", count=1) == "还剩 1"
+    finally:
+        RUN_LANGUAGE.reset(token)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def language_of(text: str) -> Language:
 
 RUN_LANGUAGE: ContextVar[str] = ContextVar("taoloop_run_language", default="en")
 """The language of the run that the current code works for. The runner sets it, so tools and their threads have it:
-`TEXTS.text(RUN_LANGUAGE.get(), "no_such_file", path=...)`. Outside a run it is English."""
+`TEXTS.run_text("no_such_file", path=...)`. Outside a run it is English."""
 
 
 class TextCatalog:
@@ -131,3 +131,7 @@ class TextCatalog:
     def text(self, language: str, name: str, /, **values: object) -> str:
         """The text called `name` with its values filled in; in English where the language is not known."""
         return self._texts.get(language, self._texts["en"])[name].format(**values)
+
+    def run_text(self, name: str, /, **values: object) -> str:
+        """The text called `name` in the language of the current run."""
+        return self.text(RUN_LANGUAGE.get(), name, **values)

@@ -11,6 +11,7 @@ from taoloop.errors import ToolError
 from taoloop.tools.documents.index import Index, IndexedPassage, find_passages
 from taoloop.tools.documents.readers import ID_LENGTH, read_document
 from taoloop.tools.documents.settings import DocumentFolder
+from taoloop.tools.documents.texts import TEXTS
 from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory
 
@@ -69,7 +70,7 @@ def locate(folder: DocumentFolder, citation: str) -> CitedPassage:
         with IsolatedParser(folder.max_file_s, folder.max_memory_bytes) as parser:
             document = read_document(indexed.file, data, folder, parser)
     except FileNotFoundError:
-        raise _changed_error(indexed, "the file is gone") from None
+        raise _changed_error(indexed, "file_gone") from None
     except OSError as error:
         raise _unreadable_error(indexed, str(error.strerror or error)) from error
     except UnreadableFileError as error:
@@ -89,7 +90,7 @@ def locate(folder: DocumentFolder, citation: str) -> CitedPassage:
                 encoding=document.encoding,
                 text=passage.text,
             )
-    raise _changed_error(indexed, "the file has changed and no longer contains this passage")
+    raise _changed_error(indexed, "file_changed")
 
 
 def indexed_passage(index: Index, citation: str) -> IndexedPassage:
@@ -109,18 +110,15 @@ def indexed_passage(index: Index, citation: str) -> IndexedPassage:
 
 def no_passage_error(citation: str) -> ToolError:
     """The error for a citation without a passage."""
-    return ToolError(
-        f"No passage has the id {citation[:60]!r}.",
-        code="no_passage",
-        hint="Use an id from a search result; the document may have changed since.",
-    )
+    text = TEXTS.run_text("no_passage", citation=citation[:60])
+    return ToolError(text, code="no_passage", hint=TEXTS.run_text("no_passage_hint"))
 
 
-def _changed_error(indexed: IndexedPassage, reason: str) -> ToolError:
-    return ToolError(f"{indexed.file}: {reason}.", code="document_changed", hint="Search again.")
+def _changed_error(indexed: IndexedPassage, problem: str) -> ToolError:
+    text = TEXTS.run_text(problem, file=indexed.file)
+    return ToolError(text, code="document_changed", hint=TEXTS.run_text("file_changed_hint"))
 
 
 def _unreadable_error(indexed: IndexedPassage, reason: str) -> ToolError:
-    return ToolError(
-        f"{indexed.file}: it cannot be read: {reason}.", code="document_unreadable", hint="Check the file."
-    )
+    text = TEXTS.run_text("file_unreadable", file=indexed.file, reason=reason)
+    return ToolError(text, code="document_unreadable", hint=TEXTS.run_text("file_unreadable_hint"))

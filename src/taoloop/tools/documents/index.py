@@ -17,6 +17,7 @@ from pathlib import Path
 from taoloop.errors import ToolError
 from taoloop.tools.documents.readers import READER_VERSION, ParsedDocument
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
+from taoloop.tools.documents.texts import TEXTS
 from taoloop.tools.fts_words import TOKENIZER, index_terms
 
 BUSY_TIMEOUT_S = 10.0
@@ -183,33 +184,30 @@ class Index:
             for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
         )
         if kind == _APPLICATION_ID and version > _VERSION:
-            raise self._refusal("the index of a newer taoloop; it was not changed", "Upgrade, or name another file.")
+            raise self._refusal("newer_index")
         if kind != _APPLICATION_ID and (kind or version or tables):
-            raise self._refusal("another kind of database; it was not changed", "Name a new file for the index.")
-        if kind == _APPLICATION_ID and (of := _about(database, "folder")) != self._folder:
-            raise self._refusal(f"the index of another folder, {of}", "Name another file for the index.")
+            raise self._refusal("other_database")
+        if kind == _APPLICATION_ID and (folder := _about(database, "folder")) != self._folder:
+            raise self._refusal("other_folder", folder=folder)
         return kind == _APPLICATION_ID
 
-    def _refusal(self, what: str, hint: str) -> ToolError:
-        return ToolError(f"{self._path_text}: this is {what}.", code="documents_unusable", hint=hint)
+    def _refusal(self, problem: str, **values: str) -> ToolError:
+        text = TEXTS.run_text(problem, index=self._path_text, **values)
+        return ToolError(text, code="documents_unusable", hint=TEXTS.run_text(f"{problem}_hint"))
 
     def _unusable_error(self, error: Exception) -> ToolError:
         reason = printable_path(str(error))
-        locked = "locked" in reason
+        is_locked = "locked" in reason
         if "fts5" in reason:
-            hint = "This Python's SQLite has no full-text search (FTS5); another build has it."
-        elif locked:
-            hint = "Another program has locked it; try again."
+            hint = "no_fts5_hint"
+        elif is_locked:
+            hint = "locked_hint"
         elif any(word in reason for word in ("not a database", "malformed", "corrupt", "no such table")):
-            hint = "Delete this file if it is the index, which is built again; otherwise name another."
+            hint = "damaged_hint"
         else:
-            hint = "Check permissions and disk space, or name another file for the index."
-        return ToolError(
-            f"{self._path_text}: the index cannot be used: {reason}.",
-            code="documents_unusable",
-            retryable=locked,
-            hint=hint,
-        )
+            hint = "unusable_hint"
+        text = TEXTS.run_text("unusable", index=self._path_text, reason=reason)
+        return ToolError(text, code="documents_unusable", retryable=is_locked, hint=TEXTS.run_text(hint))
 
 
 def replace_file(database: sqlite3.Connection, file: IndexedFile, document: ParsedDocument | None) -> bool:

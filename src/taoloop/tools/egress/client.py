@@ -14,6 +14,7 @@ from taoloop.errors import EgressFailed, MissingExtra
 from taoloop.tools.egress.addresses import Resolver, resolve_host
 from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.egress.rules import EgressRules
+from taoloop.tools.egress.texts import TEXTS
 
 if TYPE_CHECKING:
     import ssl
@@ -105,10 +106,10 @@ class EgressClient:
                 return await request_chain.run(method, url, headers or {}, body)
         except TimeoutError as error:
             raise EgressFailed(
-                f"{request_chain.target} sent no complete response within {limit_s:g} s.",
+                TEXTS.run_text("timeout", target=request_chain.target, seconds=limit_s),
                 code="http_timeout",
                 retryable=True,
-                hint="Try again later, or use another URL.",
+                hint=TEXTS.run_text("try_later"),
                 was_sent=request_chain.was_sent,
             ) from error
 

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 
 from taoloop.errors import EgressFailed
+from taoloop.tools.egress.texts import TEXTS
 
 ENCODINGS = "gzip, deflate"
 """The accepted compressions; others are refused, because their size could not be bounded."""
@@ -32,9 +33,9 @@ def require_known_coding(headers: httpx2.Headers, server: str) -> list[str]:
     names = [name.strip().lower() for name in headers.get("content-encoding", "").split(",")]
     codings = [name for name in names if name not in ("", "identity")]
     if len(codings) > _MAX_CODINGS or not _KNOWN_CODINGS.issuperset(codings):
-        raise EgressFailed(
-            f"{server} encoded its response as {', '.join(codings)[:60]}, which was not accepted.", code="http_broken"
-        )
+        encodings = ", ".join(codings)[:60]
+        text = TEXTS.run_text("unknown_encoding", target=server, encodings=encodings)
+        raise EgressFailed(text, code="http_broken")
     return codings
 
 
@@ -51,9 +52,9 @@ async def decompress(response: httpx2.Response, server: str) -> AsyncGenerator[b
                 for piece in _decode_layers(layers, chunk):
                     yield piece
     except zlib.error as error:
-        raise _broken_body(server, "it cannot be decompressed") from error
+        raise _broken_body(server, "not_decompressible") from error
     if any(layer.is_open for layer in layers):
-        raise _broken_body(server, "it is truncated")
+        raise _broken_body(server, "truncated")
 
 
 def _decode_layers(layers: list[_Layer], data: bytes) -> Iterator[bytes]:
@@ -65,7 +66,8 @@ def _decode_layers(layers: list[_Layer], data: bytes) -> Iterator[bytes]:
 
 
 def _broken_body(server: str, reason: str) -> EgressFailed:
-    return EgressFailed(f"The compressed response of {server} is broken: {reason}.", code="http_broken", retryable=True)
+    text = TEXTS.run_text("broken_body", target=server, reason=TEXTS.run_text(reason))
+    return EgressFailed(text, code="http_broken", retryable=True)
 
 
 class _Layer:

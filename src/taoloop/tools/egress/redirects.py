@@ -15,6 +15,7 @@ import httpx2
 from taoloop.errors import EgressFailed, EgressRefused
 from taoloop.tools.egress.decompression import ENCODINGS, decompress, require_known_coding
 from taoloop.tools.egress.response import EgressResponse, media_type_of
+from taoloop.tools.egress.texts import TEXTS
 from taoloop.tools.egress.transport import CONNECT_TIMEOUT_S, CheckedTransport
 from taoloop.tools.egress.urls import (
     host_and_port,
@@ -78,12 +79,13 @@ class RedirectingRequest:
                 await response.aclose()
             hops += 1
             if hops > (self._max_redirects or 0):
-                raise EgressFailed(
-                    f"{self.target} redirects again after {hops - 1} redirects; the last one points to "
-                    f"{host_and_port(next_url)[:200]}.",
-                    code="too_many_redirects",
-                    hint="Use the final URL of the page, if it is known.",
+                text = TEXTS.run_text(
+                    "too_many_redirects",
+                    target=self.target,
+                    count=hops - 1,
+                    next_target=host_and_port(next_url)[:200],
                 )
+                raise EgressFailed(text, code="too_many_redirects", hint=TEXTS.run_text("too_many_redirects_hint"))
             if _origin(next_url) != _origin(request.url):
                 self._host = ""
                 headers, body = (
@@ -96,7 +98,7 @@ class RedirectingRequest:
         self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: bytes | None
     ) -> httpx2.Request:
         if not (method.isascii() and method.isalpha()):
-            raise unsendable_request(f"{method[:20]!r} is not a method")
+            raise unsendable_request(TEXTS.run_text("not_a_method", method=method[:20]))
         raw = [_encode_header(name, value) for name, value in headers.items() if name.lower() not in _CLIENT_HEADERS]
         raw.append((b"Accept-Encoding", ENCODINGS.encode()))
         if self._host:
@@ -127,17 +129,18 @@ class RedirectingRequest:
         try:
             url = parse_url(str(request.url.join(refuse_backslash(location or "").strip())))
         except (httpx2.InvalidURL, ValueError, EgressRefused) as error:
-            reason = error.message if isinstance(error, EgressRefused) else f"{str(error)[:200].rstrip('.')}."
+            if isinstance(error, EgressRefused):
+                reason = error.message
+            else:
+                reason = TEXTS.run_text("sentence", text=str(error)[:200].rstrip("."))
             raise EgressRefused(
-                f"{self.target} redirects to a URL that cannot be followed. {reason}",
+                TEXTS.run_text("redirect_to_bad_url", target=self.target, reason=reason),
                 code="bad_url",
-                hint="Use another URL.",
+                hint=TEXTS.run_text("redirect_to_bad_url_hint"),
             ) from error
         if request.url.scheme == "https" and url.scheme == "http":
-            raise EgressRefused(
-                f"{self.target} redirects to {host_and_port(url)} without encryption; that is not followed.",
-                hint="Use that URL directly if it is intended.",
-            )
+            text = TEXTS.run_text("redirect_unencrypted", target=self.target, next_target=host_and_port(url))
+            raise EgressRefused(text, hint=TEXTS.run_text("redirect_unencrypted_hint"))
         return url
 
     async def _read_response(self, request: httpx2.Request, response: httpx2.Response, hops: int) -> EgressResponse:
@@ -148,12 +151,13 @@ class RedirectingRequest:
             and response.status_code < 300
             and not any(fnmatchcase(kind, pattern) for pattern in self._types)
         ):
-            accepted = ", ".join(self._types)
-            raise EgressFailed(
-                f"{self.target} responded with {kind[:60] or 'no media type'}; only {accepted} is accepted.",
-                code="wrong_type",
-                hint="Use the URL of another representation.",
+            text = TEXTS.run_text(
+                "wrong_type",
+                target=self.target,
+                media_type=kind[:60] or TEXTS.run_text("no_media_type"),
+                accepted=", ".join(self._types),
             )
+            raise EgressFailed(text, code="wrong_type", hint=TEXTS.run_text("wrong_type_hint"))
         pieces_read, size, is_cut = [], 0, False
         try:
             async with aclosing(decompress(response, self.target)) as pieces:
@@ -176,29 +180,23 @@ class RedirectingRequest:
         )
 
     def _failure(self, error: Exception) -> EgressFailed:
-        cause, target = _tls_error(error), self.target
-        if cause is not None:
-            reason = getattr(cause, "verify_message", "") or cause.reason or str(cause)
-            return EgressFailed(
-                f"{target} cannot be trusted, or does not speak TLS: {reason}.",
-                code="tls_failed",
-                hint="Check the URL; this machine must trust the certificate of a private server.",
-                was_sent=self.was_sent,
-            )
-        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            reason = f"no connection within {CONNECT_TIMEOUT_S:g} s" if _is_timeout(error) else root_reason(error)
-            return EgressFailed(
-                f"{target} cannot be reached: {reason}.",
-                code="connection_failed",
-                retryable=True,
-                hint="Check the URL; try again later if it is correct.",
-                was_sent=self.was_sent,
-            )
+        if (tls_error := _tls_error(error)) is not None:
+            code, is_retryable = "tls_failed", False
+            reason = getattr(tls_error, "verify_message", "") or tls_error.reason or str(tls_error)
+            text, hint = "tls_failed", "tls_failed_hint"
+        elif isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            code, is_retryable = "connection_failed", True
+            is_timeout = isinstance(error, httpx2.TimeoutException)
+            reason = TEXTS.run_text("no_connection", seconds=CONNECT_TIMEOUT_S) if is_timeout else root_reason(error)
+            text, hint = "unreachable", "unreachable_hint"
+        else:
+            code, is_retryable = "http_broken", not isinstance(error, httpx2.LocalProtocolError | httpx2.DecodingError)
+            reason, text, hint = root_reason(error), "broken", "try_later"
         return EgressFailed(
-            f"{target} closed the connection, or does not speak HTTP: {root_reason(error)}.",
-            code="http_broken",
-            retryable=not isinstance(error, httpx2.LocalProtocolError | httpx2.DecodingError),
-            hint="Try again later, or use another URL.",
+            TEXTS.run_text(text, target=self.target, reason=reason),
+            code=code,
+            retryable=is_retryable,
+            hint=TEXTS.run_text(hint),
             was_sent=self.was_sent,
         )
 
@@ -218,7 +216,7 @@ def _encode_header(name: str, value: str) -> tuple[bytes, bytes]:
     try:
         return name.encode("ascii"), value.encode("latin-1")
     except UnicodeEncodeError:  # its message contains the value, which may be secret
-        raise unsendable_request(f"the header {name[:60]!r} has characters that HTTP cannot carry") from None
+        raise unsendable_request(TEXTS.run_text("header_characters", name=name[:60])) from None
 
 
 def _origin(url: httpx2.URL) -> tuple[str, bytes, int]:
@@ -231,7 +229,3 @@ def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
             return error
         error = error.__cause__ or error.__context__
     return None
-
-
-def _is_timeout(error: Exception) -> bool:
-    return isinstance(error, httpx2.TimeoutException)

@@ -22,6 +22,7 @@ from taoloop.tools.egress.addresses import (
     normalise_host,
     parse_address,
 )
+from taoloop.tools.egress.texts import TEXTS
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -133,23 +134,20 @@ class EgressRules:
         """
         name = normalise_host(host)
         if name is None:
-            raise EgressRefused(
-                f"{host[:100]!r} is not a host.", code="bad_url", hint="Give a URL such as https://example.com/page."
-            )
+            text, hint = TEXTS.run_text("bad_host", host=host[:100]), TEXTS.run_text("bad_host_hint")
+            raise EgressRefused(text, code="bad_url", hint=hint)
         if scheme not in self.schemes:
-            raise EgressRefused(
-                f"The scheme {scheme[:20]!r} is not allowed.",
-                code="bad_url",
-                hint=f"Use {' or '.join(self.schemes)}.",
-            )
+            text = TEXTS.run_text("scheme_refused", scheme=scheme[:20])
+            hint = TEXTS.run_text("scheme_refused_hint", schemes=", ".join(self.schemes))
+            raise EgressRefused(text, code="bad_url", hint=hint)
         target = _format_target(name, port)
         if denied_by := next((pattern for pattern in self._denied if pattern.has_name(name, port)), None):
-            raise _refusal(target, "it is on the deny list", "", denied_by=denied_by.text)
+            raise _refusal(target, TEXTS.run_text("denied"), denied_by=denied_by.text)
         open_ports = [pattern for pattern in self._allowed if pattern.port == port]
         if port not in self.ports and not any(_may_match(pattern, name, port) for pattern in open_ports):
-            raise _refusal(target, f"port {port} is not an allowed port ({_format_ports(self.ports)})", target)
+            raise _refusal(target, self._port_reason(port), target)
         if self.only_allowed and not any(_may_match(pattern, name, port) for pattern in self._allowed):
-            raise _refusal(target, "it is not on the allow list", target)
+            raise _refusal(target, TEXTS.run_text("not_allowed"), target)
         return name
 
     def check_addresses(self, name: str, port: int, addresses: Sequence[str]) -> tuple[str, ...]:
@@ -160,39 +158,43 @@ class EgressRules:
         """
         target = _format_target(name, port)
         if not addresses:
-            raise _refusal(target, "it has no address", "")
+            raise _refusal(target, TEXTS.run_text("no_address"))
         matching = [pattern for pattern in self._allowed if pattern.has_name(name, port)]
         for text in addresses:
             address = parse_address(text)
             if address is None:
-                raise _refusal(target, f"it resolves to {text[:60]!r}, which is not an address", "")
+                raise _refusal(target, TEXTS.run_text("not_an_address", address=text[:60]))
             self._check_address(target, name, port, address, matching)
         return tuple(addresses)
 
     def _check_address(
         self, target: str, name: str, port: int, address: Address, matching: list[TargetPattern]
     ) -> None:
-        description = f"it is {address}" if name == str(address) else f"it resolves to {address}"
+        address_is = TEXTS.run_text("is_address" if name == str(address) else "resolves_to", address=address)
         forms = embedded_addresses(address)
         if denied_by := next(
             (pattern for pattern in self._denied if any(pattern.has_address(form, port) for form in forms)), None
         ):
-            raise _refusal(target, f"{description}, which is on the deny list", "", denied_by=denied_by.text)
+            raise _refusal(target, TEXTS.run_text("address_denied", address_is=address_is), denied_by=denied_by.text)
         opening = [pattern for pattern in self._allowed if pattern.has_address(address, port)]
         if self.only_allowed and not matching and not opening:
-            raise _refusal(target, f"{description}, which is not on the allow list", target)
+            raise _refusal(target, TEXTS.run_text("address_not_allowed", address_is=address_is), target)
         if port not in self.ports and not any(pattern.port == port for pattern in (*matching, *opening)):
-            raise _refusal(target, f"port {port} is not an allowed port ({_format_ports(self.ports)})", target)
+            raise _refusal(target, self._port_reason(port), target)
         if is_public(address) or opening:
             return
         if is_private(address):
             if not any(pattern.is_single_target for pattern in matching):
-                raise _refusal(target, f"{description}, which is not a public address", target)
+                raise _refusal(target, TEXTS.run_text("address_not_public", address_is=address_is), target)
         elif is_metadata(address):  # it hands out the keys of the machine, so its entry is not suggested
-            raise _refusal(target, f"{description}, the metadata service of a cloud", "")
+            raise _refusal(target, TEXTS.run_text("address_metadata", address_is=address_is))
         else:  # link-local: its name and port do not allow such an address
             suggestion = str(address) if port in self.ports else _format_target(str(address), port)
-            raise _refusal(target, f"{description}, which is not a public address", suggestion)
+            raise _refusal(target, TEXTS.run_text("address_not_public", address_is=address_is), suggestion)
+
+    def _port_reason(self, port: int) -> str:
+        ports = ", ".join(map(str, self.ports)) or TEXTS.run_text("no_ports")
+        return TEXTS.run_text("port_refused", port=port, ports=ports)
 
     @cached_property
     def _allowed(self) -> tuple[TargetPattern, ...]:
@@ -260,16 +262,15 @@ def _format_target(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _refusal(target: str, reason: str, suggestion: str, *, denied_by: str = "") -> EgressRefused:
+def _refusal(target: str, reason: str, suggestion: str = "", *, denied_by: str = "") -> EgressRefused:
     """The error: `suggestion` is an entry of `allow` that would help, `denied_by` the entry of `deny` against it."""
-    change = f"add {suggestion!r} to `allow`" if suggestion else ""
-    change = f"remove {denied_by!r} from `deny`" if denied_by else change
-    advice = f"; the operator can {change} in the egress rules of this tool" if change else ""
-    return EgressRefused(f"Requests to {target} are not allowed: {reason}.", hint=f"Use another address{advice}.")
-
-
-def _format_ports(ports: tuple[int, ...]) -> str:
-    return ", ".join(map(str, ports)) or "none"
+    if denied_by:
+        hint = TEXTS.run_text("refused_hint_deny", entry=denied_by)
+    elif suggestion:
+        hint = TEXTS.run_text("refused_hint_allow", entry=suggestion)
+    else:
+        hint = TEXTS.run_text("refused_hint")
+    return EgressRefused(TEXTS.run_text("refused", target=target, reason=reason), hint=hint)
 
 
 def _without_password(text: str) -> str:

@@ -20,6 +20,7 @@ from taoloop.tools.egress.addresses import Resolver
 from taoloop.tools.egress.decompression import decompress, require_known_coding
 from taoloop.tools.egress.response import media_type_of
 from taoloop.tools.egress.rules import EgressRules
+from taoloop.tools.egress.texts import TEXTS
 from taoloop.tools.egress.urls import port_of, require_sendable, root_reason, userinfo_error
 
 CONNECT_TIMEOUT_S = 10.0
@@ -45,13 +46,13 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
             async with asyncio.timeout(timeout):
                 addresses = await self._resolver(host, port)
         except TimeoutError as error:
-            raise httpcore2.ConnectTimeout(f"the host {host} was not resolved in time") from error
+            raise httpcore2.ConnectTimeout(TEXTS.run_text("not_resolved", host=host)) from error
         except (OSError, UnicodeError) as error:
             raise EgressFailed(
-                f"The host {host} was not found: {root_reason(error)}.",
+                TEXTS.run_text("name_not_found", host=host, reason=root_reason(error)),
                 code="name_not_found",
                 retryable=True,
-                hint="Check the name; try again later if it is right.",
+                hint=TEXTS.run_text("name_not_found_hint"),
                 was_sent=False,
             ) from error
         *first_addresses, last = self._rules.check_addresses(host, port, addresses)
@@ -70,7 +71,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,  # noqa: ARG002  # as above
     ) -> httpcore2.AsyncNetworkStream:
         """Refuse: sockets of this machine are not on the network."""
-        raise EgressRefused("Requests to sockets of this machine are not allowed.")
+        raise EgressRefused(TEXTS.run_text("unix_socket"))
 
     async def sleep(self, seconds: float) -> None:
         """Wait, for the pool."""
@@ -105,7 +106,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         try:
             port = port_of(url)
         except ValueError as error:
-            raise EgressRefused(f"This is not a usable URL: {error}.", code="bad_url") from error
+            raise EgressRefused(TEXTS.run_text("bad_url", reason=error), code="bad_url") from error
         host = self._rules.check_target(url.scheme, url.raw_host.decode("ascii"), port)
         require_sendable(request.headers.raw)
         timeout = request.extensions.get("timeout")
@@ -176,7 +177,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
                 size += len(piece)
                 if size > self._max_bytes:
                     raise EgressFailed(
-                        f"{self._host} sent more than {self._max_bytes:,} bytes; the rest was not read.",
+                        TEXTS.run_text("too_large", target=self._host, max_bytes=self._max_bytes),
                         code="too_large",
                     )
                 yield piece
@@ -198,9 +199,9 @@ def system_trust_context() -> ssl.SSLContext:
         return httpx2.create_ssl_context()
     except OSError as error:  # includes TLS errors
         raise EgressFailed(
-            f"The certificates that this machine trusts cannot be read: {root_reason(error)}.",
+            TEXTS.run_text("no_certificates", reason=root_reason(error)),
             code="tls_failed",
-            hint="Check the files that SSL_CERT_FILE and SSL_CERT_DIR name.",
+            hint=TEXTS.run_text("no_certificates_hint"),
             was_sent=False,
         ) from error
 

@@ -13,6 +13,7 @@ import httpx2
 from taoloop.errors import EgressFailed, EgressRefused
 from taoloop.tools.egress.addresses import normalise_host
 from taoloop.tools.egress.rules import DEFAULT_PORTS
+from taoloop.tools.egress.texts import TEXTS
 
 _NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(rb"(?:[^\x00\s]+(?:[ \t]+[^\x00\s]+)*)?")
@@ -27,21 +28,17 @@ def parse_url(text: str) -> httpx2.URL:
     try:
         url = httpx2.URL(refuse_backslash(text).strip())
         if url.scheme not in DEFAULT_PORTS:
-            raise ValueError(
-                f"the scheme {url.scheme[:20]!r} is not http or https" if url.scheme else "it has no scheme"
-            )
+            scheme = url.scheme[:20]
+            raise ValueError(TEXTS.run_text("not_http" if scheme else "no_scheme", scheme=scheme))
         host, _ = normalise_host(url.raw_host.decode("ascii")), port_of(url)
         if host is None:
-            raise ValueError(f"{url.host[:60]!r} is not a host" if url.host else "it has no host")
+            raise ValueError(TEXTS.run_text("not_a_host" if url.host else "no_host", host=url.host[:60]))
         if url.userinfo:
             raise userinfo_error()
         return url.copy_with(host=host, fragment=None) if host != url.host or url.fragment else url
     except (httpx2.InvalidURL, ValueError, TypeError) as error:
-        raise EgressRefused(
-            f"This is not a usable URL: {str(error)[:200]}.",
-            code="bad_url",
-            hint="Give a complete URL such as https://example.com/page.",
-        ) from error
+        text = TEXTS.run_text("bad_url", reason=str(error)[:200])
+        raise EgressRefused(text, code="bad_url", hint=TEXTS.run_text("bad_url_hint")) from error
 
 
 def host_and_port(url: httpx2.URL) -> str:
@@ -58,7 +55,7 @@ def port_of(url: httpx2.URL) -> int:
     """
     port = url.port if url.port is not None else DEFAULT_PORTS.get(url.scheme, 0)
     if not 0 < port < 65536 and url.scheme in DEFAULT_PORTS:
-        raise ValueError(f"{port} is not a port")
+        raise ValueError(TEXTS.run_text("not_a_port", port=port))
     return port
 
 
@@ -69,7 +66,7 @@ def refuse_backslash(text: str) -> str:
         ValueError: it contains a backslash, so programs may see different hosts in it.
     """
     if "\\" in text:
-        raise ValueError("it contains a backslash, which programs interpret differently")
+        raise ValueError(TEXTS.run_text("backslash"))
     return text
 
 
@@ -81,30 +78,25 @@ def require_sendable(headers: Iterable[tuple[bytes, bytes]]) -> None:
     """
     for name, value in headers:
         if not _NAME.fullmatch(name):
-            raise unsendable_request(f"{name.decode('latin-1')[:60]!r} is not a header name")
+            raise unsendable_request(TEXTS.run_text("not_a_header", name=name.decode("latin-1")[:60]))
         if not _VALUE.fullmatch(value):
-            raise unsendable_request(
-                f"the header {name.decode('ascii')[:60]!r} begins or ends with white space, or contains a line break"
-            )
+            raise unsendable_request(TEXTS.run_text("header_whitespace", name=name.decode("ascii")[:60]))
 
 
 def unsendable_request(reason: str) -> EgressFailed:
     """The error for a request that HTTP cannot carry."""
     return EgressFailed(
-        f"The request was not sent: {reason}.",
+        TEXTS.run_text("unsendable", reason=reason),
         code="http_broken",
-        hint="Only the operator of this tool can change that.",
+        hint=TEXTS.run_text("unsendable_hint"),
         was_sent=False,
     )
 
 
 def userinfo_error() -> EgressRefused:
     """The error for a URL with a user, which obscures the host and exposes the password."""
-    return EgressRefused(
-        "This is not a usable URL: it contains a user or a password.",
-        code="bad_url",
-        hint="Remove the part before the @.",
-    )
+    text = TEXTS.run_text("bad_url", reason=TEXTS.run_text("userinfo"))
+    return EgressRefused(text, code="bad_url", hint=TEXTS.run_text("userinfo_hint"))
 
 
 def root_reason(error: BaseException) -> str:

@@ -18,13 +18,14 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
+from taoloop.core.text import TextCatalog
 from taoloop.errors import EgressFailed, ToolError
 from taoloop.tools.egress.addresses import Resolver, resolve_host
 from taoloop.tools.egress.client import EgressClient
 from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.function import function_tool
 from taoloop.tools.load_result import LoadProblem, LoadResult
-from taoloop.tools.parsers.isolated_parser import IsolatedParser, ParserKind, UnreadableFileError
+from taoloop.tools.parsers.isolated_parser import IsolatedParser, ParserKind, ParserTimeoutError, UnreadableFileError
 from taoloop.tools.tool import Tool
 from taoloop.tools.web.settings import FetchSettings
 
@@ -45,6 +46,28 @@ _PARSE_S = 10.0  # time limit for parsing a page; pages of 5 MB take 1 to 5 s
 _PARSE_MEMORY = 1 << 30
 _PARSER_THREADS = ThreadPoolExecutor(4, "taoloop-pages")  # separate: the threads of the loop resolve host names
 
+_TEXTS = TextCatalog(
+    en={
+        "data": "data",
+        "binary": "{media_type}, not text: {size:,} bytes, in base64.",
+        "cut": "Only the first {max_bytes:,} bytes were read; there is more.",
+        "too_large": "{url} is {media_type} of more than {max_bytes:,} bytes.",
+        "too_large_hint": "Use the URL of a smaller part.",
+        "unreadable": "The response cannot be read as text: {reason}.",
+        "unreadable_timeout": "The response cannot be read as text: parsing it takes more than {seconds:g} s.",
+        "unreadable_hint": "Use another URL; the same one will fail again.",
+    },
+    zh={
+        "data": "数据",
+        "binary": "{media_type}，不是文本：{size:,} 字节，以 base64 表示。",
+        "cut": "只读取了前 {max_bytes:,} 字节，后面还有内容。",
+        "too_large": "{url} 的内容（{media_type}）超过 {max_bytes:,} 字节。",
+        "too_large_hint": "请使用只含一部分内容的 URL。",
+        "unreadable": "无法将响应解析为文本：{reason}。",
+        "unreadable_timeout": "无法将响应解析为文本：解析时间超过 {seconds:g} 秒。",
+        "unreadable_hint": "请使用其他 URL；同一个 URL 会再次失败。",
+    },
+)
 _ERRORS = (
     ErrorCard(code="bad_url", advice="Give a complete URL such as https://example.com/page."),
     ErrorCard(code="egress_refused", advice="Use another URL; this one may not be reached from here."),
@@ -201,14 +224,13 @@ def _parse_float(literal: str) -> float | str:
 
 
 def _add_binary(fetched: Fetched, response: EgressResponse, settings: FetchSettings) -> Fetched:
+    media_type = response.media_type or _TEXTS.run_text("data")
     if response.is_cut:
-        raise EgressFailed(
-            f"{response.url[:200]} is {response.media_type or 'data'} of more than {settings.max_bytes:,} bytes.",
-            code="too_large",
-            hint="Use the URL of a smaller part.",
-        )
+        values = {"url": response.url[:200], "media_type": media_type, "max_bytes": settings.max_bytes}
+        text = _TEXTS.run_text("too_large", **values)
+        raise EgressFailed(text, code="too_large", hint=_TEXTS.run_text("too_large_hint"))
     fetched["bytes"] = len(response.body)
-    fetched["note"] = f"{response.media_type or 'data'}, not text: {len(response.body):,} bytes, in base64."
+    fetched["note"] = _TEXTS.run_text("binary", media_type=media_type, size=len(response.body))
     fetched["base64"] = base64.b64encode(response.body).decode("ascii")
     return fetched
 
@@ -224,7 +246,7 @@ async def _add_text(fetched: Fetched, response: EgressResponse, settings: FetchS
             fetched["title"] = title
     fetched["text"] = plain
     if is_cut:
-        fetched["note"] = f"Only the first {settings.max_bytes:,} bytes were read; there is more."
+        fetched["note"] = _TEXTS.run_text("cut", max_bytes=settings.max_bytes)
 
 
 async def _parse_page(response: EgressResponse, settings: FetchSettings, *, kind: ParserKind) -> dict[str, Any]:
@@ -246,12 +268,15 @@ async def _parse_page(response: EgressResponse, settings: FetchSettings, *, kind
 
     try:
         return await asyncio.get_running_loop().run_in_executor(_PARSER_THREADS, parse)
+    except ParserTimeoutError as error:
+        raise _unreadable_error("unreadable_timeout", seconds=_PARSE_S) from error
     except UnreadableFileError as error:
-        raise ToolError(
-            f"The response cannot be read as text: {error.message}.",
-            code="unreadable",
-            hint="Use another URL; the same one will fail again.",
-        ) from error
+        raise _unreadable_error("unreadable", reason=error.message) from error
+
+
+def _unreadable_error(problem: str, **values: object) -> ToolError:
+    text = _TEXTS.run_text(problem, **values)
+    return ToolError(text, code="unreadable", hint=_TEXTS.run_text("unreadable_hint"))
 
 
 def _decode_utf8(body: bytes, charset: str, *, is_cut: bool) -> str | None:

@@ -13,6 +13,7 @@ from taoloop.errors import MissingKey, ToolError
 from taoloop.tools.openapi.document.operation import Operation, Scheme
 from taoloop.tools.openapi.http.parameter_styles import check_header, percent_encode
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.openapi.texts import TEXTS
 
 Alternative = Mapping[str, tuple[str, ...]]
 
@@ -53,16 +54,16 @@ def choose_alternative(operation: Operation, source: OpenapiSource) -> Alternati
             sorted({_describe_scheme(operation, name) for alternative in operation.security for name in alternative})
         )
         raise ToolError(
-            f"{operation.name!r} asks for security of a kind that is not supported: {schemes}.",
+            TEXTS.run_text("unsupported_security", tool=operation.name, schemes=schemes),
             code="unsupported_security",
-            hint="Only the operator can change this; do without this tool.",
+            hint=TEXTS.run_text("unsupported_security_hint"),
         )
     lacking = [name for name in usable[0] if not _has_secret(operation.schemes[name], source)]
     variable = variable_name(source, lacking[0])
     syntax = _secret_syntax(operation.schemes[lacking[0]], variable)
     raise MissingKey(
-        f"{operation.name!r} needs a key for the security scheme {lacking[0]!r} of its API, and none is set.",
-        hint=f"Set `auth: {{{lacking[0]}: {syntax}}}` for this API, and the variable {variable}. Nothing was sent.",
+        TEXTS.run_text("missing_key", tool=operation.name, scheme=lacking[0]),
+        hint=TEXTS.run_text("missing_key_hint", setting=f"{{{lacking[0]}: {syntax}}}", variable=variable),
     )
 
 
@@ -185,4 +186,5 @@ def _secret_syntax(scheme: Scheme, variable: str) -> str:
 
 def _describe_scheme(operation: Operation, name: str) -> str:
     scheme = operation.schemes.get(name)
-    return f"{name} ({scheme.description or scheme.kind})" if scheme is not None else f"{name} (not in the document)"
+    description = TEXTS.run_text("not_in_document") if scheme is None else scheme.description or scheme.kind
+    return f"{name} ({description})"

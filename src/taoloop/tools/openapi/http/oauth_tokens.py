@@ -16,6 +16,7 @@ from taoloop.errors import ToolError
 from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document.operation import Scheme
 from taoloop.tools.openapi.http.retry import RetryClock
+from taoloop.tools.openapi.texts import TEXTS
 
 RENEWAL_MARGIN_S = 30.0
 """A token is renewed this many seconds before it expires."""
@@ -92,10 +93,10 @@ class OAuthTokens:
             clean = Redactor({"client_secret": secret})
             text = clean.text(response.text[:_MAX_SHOWN_CHARS])
             raise ToolError(
-                f"The token server for {scheme.name!r} issued no token: HTTP {response.status}: {text}",
+                TEXTS.run_text("token_refused", scheme=scheme.name, status=response.status, text=text),
                 code="token_refused",
                 retryable=response.status >= 500 or response.status == 429,
-                hint=f"Only the operator can change this: check `auth.{scheme.name}`. The call was not sent.",
+                hint=TEXTS.run_text("token_refused_hint", scheme=scheme.name),
             )
         return token, _lifetime_s(reply.get("expires_in"))
 

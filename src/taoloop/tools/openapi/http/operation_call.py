@@ -23,6 +23,7 @@ from taoloop.tools.openapi.http.request import PreparedRequest, build_request, s
 from taoloop.tools.openapi.http.response import error_output, success_output
 from taoloop.tools.openapi.http.retry import LastAttempt, RetryClock, send_with_retries
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, expected_form, require_name
 
 MAX_REPLY_BYTES = 4_000_000
@@ -237,10 +238,10 @@ class OperationCaller:
         text = self.api.clean(f"{request.method} {request.safe_url}: {failure.message}")
         if failure.was_sent and not self.card.reads_only and failure.code in ("http_timeout", "http_broken"):
             return ToolTimeout(
-                f"{text} It may or may not have taken effect.",
+                TEXTS.run_text("no_response", text=text),
                 code=failure.code,
                 retryable=self.card.idempotent,
-                hint="Check whether it took effect before you try again.",
+                hint=TEXTS.run_text("no_response_hint"),
             )
         return ToolError(text, code=failure.code, retryable=failure.retryable, hint=failure.hint)
 
@@ -255,7 +256,7 @@ class OperationCaller:
         if not last.is_exhausted or last.attempts == 1 or isinstance(error, ToolTimeout):
             return error
         return ToolError(
-            f"Max retries exceeded after {last.attempts} attempts. The last one: {error.code}: {error.message}",
+            TEXTS.run_text("exhausted", attempts=last.attempts, code=error.code, message=error.message),
             code="max_retries_exceeded",
             retryable=error.retryable,
             hint=error.hint,
@@ -281,14 +282,14 @@ def _strict_checker(card: ToolCard) -> Checker:
 
     def check(raw: bytes) -> Mapping[str, Any]:
         args: dict[str, Any] = pydantic_core.from_json(raw)
-        missing = [f"{name!r} is missing" for name in required if name not in args]
-        unknown = [f"{name!r} is not a known argument" for name in args if name not in known]
+        missing = [TEXTS.run_text("missing", name=name) for name in required if name not in args]
+        unknown = [TEXTS.run_text("unknown", name=name) for name in args if name not in known]
         wrong = [] if missing or unknown else findings(validator, args)
         if missing or unknown or wrong:
             raise InvalidArguments(
-                f"The arguments of {card.name!r} do not fit: {listed(missing or unknown or wrong)}.",
+                TEXTS.run_text("arguments", tool=card.name, problems=listed(missing or unknown or wrong)),
                 code="missing_argument" if missing else "unknown_argument" if unknown else "invalid_argument",
-                hint=f"Expected: {expected_form(card)}",
+                hint=TEXTS.run_text("expected", form=expected_form(card)),
             )
         return args
 

@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 from taoloop.errors import InvalidArguments
 from taoloop.tools.openapi.document.operation import Parameter, Style
 from taoloop.tools.openapi.http.json_numbers import number_text, to_json
+from taoloop.tools.openapi.texts import TEXTS
 
 _RESERVED = ":/?@!$'()*,;="
 """The characters that `allowReserved` does not encode: all reserved ones except those that end a value or a pair."""
@@ -64,7 +65,7 @@ def path_text(parameter: Parameter, value: Any) -> str:
             percent_encode(parameter.name), value, parameter.explode, percent_encode
         )
     if not text:
-        raise unsendable_argument(parameter.arg, "it is part of the path and cannot be empty")
+        raise unsendable_argument(parameter.arg, "path_empty")
     return text
 
 
@@ -172,13 +173,13 @@ def check_path_value(arg: str, value: Any) -> None:
         InvalidArguments: the value is empty, or contains `.` or `..` as a path segment or control characters.
     """
     if value is None or value in ("", [], {}):
-        raise unsendable_argument(arg, "it is part of the path and cannot be empty")
+        raise unsendable_argument(arg, "path_empty")
     for text in _texts(value):
         for segment in _fully_decoded(text).replace("\\", "/").split("/"):
             if segment.strip() in (".", ".."):
-                raise unsendable_argument(arg, f"{segment.strip()!r} would change the path")
+                raise unsendable_argument(arg, "path_changed", segment=segment.strip())
         if not _CONTROLS.isdisjoint(_fully_decoded(text)):
-            raise unsendable_argument(arg, "it contains control characters")
+            raise unsendable_argument(arg, "control_characters")
 
 
 def check_header(arg: str, text: str) -> str:
@@ -188,17 +189,18 @@ def check_header(arg: str, text: str) -> str:
         InvalidArguments: it contains line breaks, control characters or characters outside Latin-1.
     """
     if not _CONTROLS.isdisjoint(text.replace("\t", " ")):
-        raise unsendable_argument(arg, "a header cannot contain line breaks or control characters")
+        raise unsendable_argument(arg, "header_characters")
     try:
         text.encode("latin-1")
     except UnicodeEncodeError:
-        raise unsendable_argument(arg, "a header can only contain Latin-1 characters") from None
+        raise unsendable_argument(arg, "header_charset") from None
     return text.strip()
 
 
-def unsendable_argument(arg: str, why: str) -> InvalidArguments:
-    """The error for an argument that cannot be sent."""
-    return InvalidArguments(f"The argument {arg!r} cannot be sent: {why}.", code="invalid_argument")
+def unsendable_argument(arg: str, reason: str, **values: str) -> InvalidArguments:
+    """The error for an argument that cannot be sent; `reason` is the name of a text, `values` fill it in."""
+    text = TEXTS.run_text("unsendable", name=arg, reason=TEXTS.run_text(reason, **values))
+    return InvalidArguments(text, code="invalid_argument")
 
 
 def _fully_decoded(text: str) -> str:

@@ -25,6 +25,7 @@ from taoloop.tools.openapi.http.request_body import encode_body, resolve_schema
 from taoloop.tools.openapi.names import is_header_name
 from taoloop.tools.openapi.schema.flattening import flatten_object
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.openapi.texts import TEXTS
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
 _PATH_SAFE = "/:@!$&'()*+,;=~%?"
@@ -115,11 +116,8 @@ def server_of(operation: Operation, source: OpenapiSource) -> str:
     base = source.base_url or (operation.servers[0] if operation.servers else "")
     parts = urlsplit(base)
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        problem = f"its server is {base!r}, which is not an http(s) URL" if base else "its document names no server"
-        raise ToolDefinitionError(
-            f"{operation.name!r} cannot be called: {problem}.",
-            hint="Set `base_url` for this API. Nothing was sent.",
-        )
+        text = TEXTS.run_text("bad_server" if base else "no_server", tool=operation.name, url=base)
+        raise ToolDefinitionError(text, hint=TEXTS.run_text("no_server_hint"))
     return base.partition("?")[0].partition("#")[0].rstrip("/")
 
 
@@ -162,7 +160,7 @@ class _EncodedParameters:
             self.cookies += cookie_pairs(parameter, value)
         else:
             if not is_header_name(parameter.name):
-                raise unsendable_argument(parameter.arg, f"{parameter.name!r} cannot be the name of a header")
+                raise unsendable_argument(parameter.arg, "header_name", name=parameter.name)
             self.headers[parameter.name] = header_text(parameter, value)
 
 
@@ -178,10 +176,11 @@ def _complete_arguments(operation: Operation, args: Mapping[str, Any], source: O
         known |= {body.whole_arg: ""} if body.whole_arg else dict(body.args)
     for name in args:
         if name not in known or known[name] in source.secrets:
+            names = ", ".join(arg for arg, wire_name in known.items() if wire_name not in source.secrets)
             raise InvalidArguments(
-                f"{operation.name!r} has no argument {name!r}.",
+                TEXTS.run_text("unknown_argument", tool=operation.name, name=name),
                 code="unknown_argument",
-                hint=f"Its arguments are: {', '.join(a for a, wire in known.items() if wire not in source.secrets)}.",
+                hint=TEXTS.run_text("unknown_argument_hint", names=names),
             )
     values = dict(args)
     values |= {arg: source.secrets[wire] for arg, wire in known.items() if wire in source.secrets}
@@ -190,9 +189,9 @@ def _complete_arguments(operation: Operation, args: Mapping[str, Any], source: O
     for arg in _required_arguments(operation, source, values):
         if values.get(arg) is None and not (body is not None and arg in values and arg in (body.whole_arg, *body.args)):
             raise InvalidArguments(
-                f"{operation.name!r} needs the argument {arg!r}; nothing was sent.",
+                TEXTS.run_text("missing_argument", tool=operation.name, name=arg),
                 code="missing_argument",
-                hint=f"Call it again with {arg!r}.",
+                hint=TEXTS.run_text("missing_argument_hint", name=arg),
             )
     return values
 
@@ -244,10 +243,7 @@ def _fill_path(template: str, values: Mapping[str, str]) -> str:
         pieces.append(quote(template[end : match.start()], safe=_PATH_SAFE))
         name = match.group(1)
         if name not in values:
-            raise InvalidArguments(
-                f"The path {template!r} contains {{{name}}}, which is not a parameter of the operation.",
-                code="missing_argument",
-            )
+            raise InvalidArguments(TEXTS.run_text("path_variable", path=template, name=name), code="missing_argument")
         pieces.append(values[name])
         end = match.end()
     pieces.append(quote(template[end:], safe=_PATH_SAFE))

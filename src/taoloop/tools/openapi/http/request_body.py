@@ -149,12 +149,12 @@ def decode_file(arg: str, text: str) -> tuple[bytes, str]:
     try:
         return base64.b64decode("".join(payload.split()), validate=True), media_type
     except (binascii.Error, ValueError):
-        raise unsendable_argument(arg, "its `data:` URL is not valid base64") from None
+        raise unsendable_argument(arg, "data_url") from None
 
 
 def _form_fields(body: Body, value: Any) -> list[tuple[str, Any]]:
     if not isinstance(value, Mapping):
-        raise unsendable_argument(body.whole_arg or "body", "a form must be an object of its fields")
+        raise unsendable_argument(body.whole_arg or "body", "form_object")
     return [(str(name), inner) for name, inner in value.items() if inner is not None]
 
 

@@ -19,6 +19,7 @@ from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.http.json_numbers import to_json
 from taoloop.tools.openapi.http.request import PreparedRequest
+from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.tool import ToolOutput
 
 MAX_ERROR_BODY_CHARS = 1_400
@@ -48,15 +49,6 @@ _CLASSES = {
     503: "unavailable",
     504: "gateway_timeout",
 }
-_ADVICE = {
-    401: "The API rejected the operator's key; only the operator can change that.",
-    403: "The operator's key does not have this permission; only the operator can change that.",
-    404: "Check the ids and names in the arguments.",
-    409: "Read the current state first.",
-    429: "The API accepts no more calls for now; wait, or request less.",
-}
-_MAY_HAVE_TAKEN_EFFECT = "It may have taken effect nevertheless: check before you try again."
-
 RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 
@@ -99,20 +91,27 @@ def error_output(
     kind = response.media_type
     body_text = _error_body_text(response, kind)
     documented = _documented_meaning(operation, status)
-    hints = [f"The API's document says: {documented}" if documented else "", _ADVICE.get(status, "")]
+    hints = [TEXTS.run_text("documented", text=documented)] if documented else []
+    if f"hint_{status}" in TEXTS:
+        hints.append(TEXTS.run_text(f"hint_{status}"))
     if "retry-after" in response.headers:
-        hints.append(f"The API asks to wait: {response.headers['retry-after'][:80]}.")
+        hints.append(TEXTS.run_text("retry_after", value=response.headers["retry-after"][:80]))
     if status in RETRYABLE_STATUSES - _NOT_PROCESSED and not is_repeatable:
-        hints.append(_MAY_HAVE_TAKEN_EFFECT)
+        hints.append(TEXTS.run_text("maybe_done"))
     if "location" in response.headers and status < 400:
         location = response.headers["location"].partition("?")[0][:_MAX_HEADER_CHARS]
-        hints.append(f"It redirects to {location}; redirects of such a call are not followed.")
-    ending = f": {body_text}" if body_text else "."
+        hints.append(TEXTS.run_text("redirected", location=location))
+    text = TEXTS.run_text(
+        "failed_with_body" if body_text else "failed",
+        request=f"{operation.method} {request.safe_url}",
+        status=f"{status}{_phrase(status)}",
+        body=body_text,
+    )
     return ToolError(
-        clean(f"{operation.method} {request.safe_url} returned HTTP {status}{_phrase(status)}{ending}"),
+        clean(text),
         code=error_code(status),
         retryable=status in RETRYABLE_STATUSES and (is_repeatable or status in _NOT_PROCESSED),
-        hint=clean(" ".join(hint for hint in hints if hint)),
+        hint=clean(" ".join(hints)),
     )
 
 
@@ -136,17 +135,13 @@ def is_text(kind: str) -> bool:
 
 def _body_members(response: EgressResponse, kind: str) -> list[str]:
     """The members of the observation that represent the body."""
-    notes = (
-        ['"cut":true', '"note":"The response was too large; this is its beginning. Request less."']
-        if response.is_cut
-        else []
-    )
+    notes = ['"cut":true', f'"note":{to_json(TEXTS.run_text("cut"))}'] if response.is_cut else []
     if is_json(kind) or (not kind or is_text(kind)):
         text = response.text
         if not response.is_cut and (is_json(kind) or text.lstrip()[:1] in ("{", "[")) and _is_valid_json(text):
             return [f'"body":{text.strip()}']
         if is_json(kind) and not response.is_cut:
-            notes = ['"note":"The response claims to be JSON, but is not."']
+            notes = [f'"note":{to_json(TEXTS.run_text("not_json"))}']
         if kind or not _looks_binary(response.body):
             return [*([f'"type":{to_json(kind)}'] if kind else []), *notes, f'"body":{to_json(text)}']
     encoded = base64.b64encode(response.body).decode()
@@ -159,7 +154,7 @@ def _error_body_text(response: EgressResponse, kind: str) -> str:
     if not response.body:
         return ""
     if kind and not is_json(kind) and not is_text(kind):
-        return f"({len(response.body):,} bytes of {kind})"
+        return TEXTS.run_text("body_bytes", size=len(response.body), media_type=kind)
     text = response.text.strip()
     if _is_valid_json(text):
         return preview(text, "json", MAX_ERROR_BODY_CHARS).text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.growth import assert_linear
 
-from taoloop.tools.documents.html import source_lines
+from taoloop.tools.documents.readers import source_lines
 
 SOURCE = """<html><head><title>Coffee is here</title></head>
 <!-- Coffee is not here -->
