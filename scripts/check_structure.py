@@ -121,4 +121,4 @@ CHECKS = {"cycles": find_cycles, "sizes": find_large, "classes": find_duplicate_
 if __name__ == "__main__":
     modules = load_modules(ROOT)
     problems = [problem for name in sys.argv[1:] or CHECKS for problem in CHECKS[name](modules)]
-    sys.exit("\n".join(problems))
+    sys.exit("\n".join(problems) or 0)
