@@ -77,7 +77,7 @@ def test_what_cannot_be_forked_is_told_in_one_line_and_nothing_is_made(tao: Shel
         (("--at", "9"), "has 3 steps"),
         (("--at", "4"), "gave the answer"),
         (("--at", "1", "--edit", "colour=red"), "Write one of task=TEXT"),
-        (("--at", "1", "--edit", "decision={"), "no JSON"),
+        (("--at", "1", "--edit", "decision={"), "not JSON"),
         (("--at", "1", "--edit", "observation=call_7=x"), "no call 'call_7'"),
         (("--at", "0"), "not in the range"),
         ((), "Missing option"),

@@ -134,7 +134,7 @@ def test_json_is_the_plan_the_events_and_the_result(tao: Shell) -> None:
 def test_tools_of_ones_own_undo(tao: Shell) -> None:
     run_id = orders(tao)
     ended = tao("undo", run_id, "--yes", code=13)
-    assert "the tool cancel, which undoes it, is not there" in ended.out
+    assert "the tool cancel, which undoes it, is missing" in ended.out
     tao("undo", run_id, "--tools", "shop:order,shop:cancel", "--yes", code=0)
     assert log(tao)[2:] == ["cancel id-b", "cancel id-a"]
 

@@ -32,10 +32,10 @@ async def main():
     async with SqliteJournal(sys.argv[1]) as journal:
         lease = await journal.create("r1")
         await journal.append(lease, events(STARTED))
-        journal.holds.hold(lease)
+        journal.run_locks.lock(lease)
         print(lease.fence, flush=True)
         sys.stdin.readline()
-        journal.holds.let_go(lease)
+        journal.run_locks.release(lease)
         print("let go", flush=True)
         sys.stdin.readline()
 
@@ -63,18 +63,18 @@ async def begun(journal: MemoryJournal | SqliteJournal, run_id: str, *, parent: 
 def test_a_run_is_held_until_it_is_let_go(opened: Open) -> None:
     async def play() -> None:
         async with opened() as journal:
-            holds = journal.holds
-            assert holds is not None
-            assert locks_of(journal) is holds
+            run_locks = journal.run_locks
+            assert run_locks is not None
+            assert locks_of(journal) is run_locks
             lease = await begun(journal, "r1")
-            assert await holds.holder("r1") is None
-            holds.hold(lease)
-            assert await holds.holder("r1") == LockHolder(process=os.getpid())
-            assert str(await holds.holder("r1")) == "this process"
-            assert await holds.holder("nobody") is None
-            holds.let_go(lease)
-            holds.let_go(lease)
-            assert await holds.holder("r1") is None
+            assert await run_locks.holder("r1") is None
+            run_locks.lock(lease)
+            assert await run_locks.holder("r1") == LockHolder(process=os.getpid())
+            assert str(await run_locks.holder("r1")) == "this process"
+            assert await run_locks.holder("nobody") is None
+            run_locks.release(lease)
+            run_locks.release(lease)
+            assert await run_locks.holder("r1") is None
 
     asyncio.run(play())
 
@@ -82,15 +82,15 @@ def test_a_run_is_held_until_it_is_let_go(opened: Open) -> None:
 def test_a_newer_lease_voids_the_hold_of_the_older_one(opened: Open) -> None:
     async def play() -> None:
         async with opened() as journal:
-            holds = journal.holds
-            assert holds is not None
+            run_locks = journal.run_locks
+            assert run_locks is not None
             old = await begun(journal, "r1")
-            holds.hold(old)
+            run_locks.lock(old)
             new = await journal.acquire("r1")
-            assert await holds.holder("r1") is None
-            holds.hold(new)
-            holds.let_go(old)
-            assert await holds.holder("r1") is not None
+            assert await run_locks.holder("r1") is None
+            run_locks.lock(new)
+            run_locks.release(old)
+            assert await run_locks.holder("r1") is not None
 
     asyncio.run(play())
 
@@ -98,17 +98,17 @@ def test_a_newer_lease_voids_the_hold_of_the_older_one(opened: Open) -> None:
 def test_left_are_the_runs_that_nobody_is_at_work_on(opened: Open) -> None:
     async def play() -> None:
         async with opened() as journal:
-            holds = journal.holds
-            assert holds is not None
-            assert await holds.left() == []
+            run_locks = journal.run_locks
+            assert run_locks is not None
+            assert await run_locks.orphans() == []
             for run_id in ("b", "a", "held"):
                 lease = await begun(journal, run_id)
-            holds.hold(lease)
+            run_locks.lock(lease)
             await begun(journal, "a.1", parent="a")
             waiting = await begun(journal, "waiting")
             await journal.append(waiting, events(Paused(reason="person", waiting_for=(), status="waiting"), start=1))
             await journal.create("empty")
-            assert await holds.left() == ["b", "a"]
+            assert await run_locks.orphans() == ["b", "a"]
 
     asyncio.run(play())
 
@@ -118,8 +118,8 @@ def test_another_process_holds_it_until_it_lets_go_or_is_killed(tmp_path: Path) 
 
     async def holder() -> LockHolder | None:
         async with SqliteJournal(path, read_only=True) as journal:
-            assert journal.holds is not None
-            return await journal.holds.holder("r1")
+            assert journal.run_locks is not None
+            return await journal.run_locks.holder("r1")
 
     for dies in (False, True):
         path.unlink(missing_ok=True)
@@ -146,31 +146,31 @@ def test_looking_and_closing_take_nothing_from_who_holds(tmp_path: Path) -> None
         "import asyncio, sys\nfrom taoloop import SqliteJournal\n"
         "async def ask():\n"
         "    async with SqliteJournal(sys.argv[1]) as journal:\n"
-        "        print(await journal.holds.holder('r1'), await journal.holds.holder('r2'))\n"
+        "        print(await journal.run_locks.holder('r1'), await journal.run_locks.holder('r2'))\n"
         "asyncio.run(ask())"
     )
 
     async def play() -> str:
         async with SqliteJournal(path) as journal:
             one, two = await begun(journal, "r1"), await begun(journal, "r2")
-            assert journal.holds is not None
-            journal.holds.hold(one)
-            journal.holds.hold(two)
+            assert journal.run_locks is not None
+            journal.run_locks.lock(one)
+            journal.run_locks.lock(two)
             (tmp_path / "link.db").symlink_to(path)
             (tmp_path / "link.db-held").symlink_to(f"{path}-held")
             for other in (path, tmp_path / "link.db"):
                 async with SqliteJournal(other) as again:
-                    assert again.holds is not None
-                    assert not {"r1", "r2"} & set(await again.holds.left())
-                    assert await again.holds.holder("r1") == LockHolder(process=os.getpid())
+                    assert again.run_locks is not None
+                    assert not {"r1", "r2"} & set(await again.run_locks.orphans())
+                    assert await again.run_locks.holder("r1") == LockHolder(process=os.getpid())
                     extra = await begun(again, f"r-{other.stem}")
-                    again.holds.hold(extra)
-                    again.holds.let_go(extra)
-            journal.holds.let_go(two)
+                    again.run_locks.lock(extra)
+                    again.run_locks.release(extra)
+            journal.run_locks.release(two)
             done = await asyncio.to_thread(
                 subprocess.run, [sys.executable, "-c", asking, str(path)], capture_output=True, text=True, check=True
             )
-            journal.holds.let_go(one)
+            journal.run_locks.release(one)
             return str(done.stdout)
 
     assert asyncio.run(play()) == f"the process {os.getpid()} None\n"
@@ -179,9 +179,9 @@ def test_looking_and_closing_take_nothing_from_who_holds(tmp_path: Path) -> None
 def test_what_the_system_refuses_is_told_with_the_file(tmp_path: Path) -> None:
     async def play() -> None:
         async with SqliteJournal(tmp_path / "r.db") as journal:
-            assert journal.holds is not None
+            assert journal.run_locks is not None
             (tmp_path / "r.db-held").mkdir()
             with pytest.raises(JournalError, match=r"r\.db-held"):
-                journal.holds.hold(await begun(journal, "r1"))
+                journal.run_locks.lock(await begun(journal, "r1"))
 
     asyncio.run(play())

@@ -266,7 +266,7 @@ def test_what_the_task_called_for_does_not_stand_for_another_task() -> None:
     assert kept == [Pinned(tools=("pay",), by="Kim")]  # no call of it may run a second time unasked
     assert not any(isinstance(fact, Pinned) for fact in facts(forked(trace, 1, edit={"task": "y"})))
     by_model = Trace("r", [events[0], Event(1, 0.0, replace(pinned, by="model")), *events[2:]])
-    with pytest.raises(ConfigError, match="new beginning"):
+    with pytest.raises(ConfigError, match="new start"):
         forked(by_model, 2, edit={"task": "y"})
 
 
@@ -279,7 +279,7 @@ def test_steps_that_follow_from_the_old_prompt_cannot_stand_under_another() -> N
         e.fact.step for e in first.events[::-1] if isinstance(e.fact, ModelReplied) and e.fact.purpose == "decide"
     )
     sound(forked(first, at))
-    with pytest.raises(ConfigError, match="the prompt is another one"):
+    with pytest.raises(ConfigError, match="a prompt that the edit changes"):
         forked(first, at, edit={"instructions": "Be brief. " * 60})
 
 
@@ -531,13 +531,13 @@ def test_edits_are_read_from_texts() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("task", "is none"),
-        ("colour=red", "is none"),
+        ("task", "has none of the forms"),
+        ("colour=red", "has none of the forms"),
         ("task=", "is empty"),
-        ("decision=no", "no JSON"),
-        ("decision=[]", "is none"),
-        ('decision={"tool": "x", "answer": "y"}', "is none"),
-        ('decision={"tool": 1}', "is none"),
+        ("decision=no", "not JSON"),
+        ("decision=[]", "is not a decision"),
+        ('decision={"tool": "x", "answer": "y"}', "is not a decision"),
+        ('decision={"tool": 1}', "is not a call"),
         ('decision={"calls": []}', "has no calls"),
         ('decision={"answer": "x", "thought": 1}', "thought"),
     ],
@@ -555,7 +555,7 @@ def test_edits_that_contradict_each_other_are_refused() -> None:
         Edits.parse(["observation=a", "error=b"])
     with pytest.raises(ConfigError, match="edited twice"):
         forked(first, 1, edit={"observation": "a", "error": {"call_1": "b"}})
-    with pytest.raises(ConfigError, match="for the world to say"):
+    with pytest.raises(ConfigError, match="not known before its calls have run"):
         forked(first, 1, edit={"observation": "a", "decision": {"answer": "x"}})
     with pytest.raises(ConfigError, match="no edit called"):
         Edits.of({"colour": "red"})

@@ -56,7 +56,7 @@ class Unknowing(SqliteJournal):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, synchronous="NORMAL")
-        self.holds = None
+        self.run_locks = None
 
 
 @pytest.mark.parametrize(
@@ -306,9 +306,9 @@ def test_a_fork_that_nobody_has_gone_on_with_was_left_behind_by_no_process(tmp_p
         first = await agent.run("t", run_id="r")
         fork = await store_fork(journal, first.run_id, at=2, now=agent.clock.now(), new_id="f")
         again = await store_fork(journal, fork.run_id, at=2, now=agent.clock.now(), new_id="g")
-        if (holds := locks_of(journal)) is not None:
-            assert await holds.is_new_fork("f")
-            assert not await holds.is_new_fork("r")
+        if (run_locks := locks_of(journal)) is not None:
+            assert await run_locks.is_new_fork("f")
+            assert not await run_locks.is_new_fork("r")
         later = time.time() + 10_000_000
         assert await orphans(journal, now=later) == []
         lease = await journal.acquire(again.run_id)

@@ -126,7 +126,7 @@ def facts(trace: Trace, kind: type[Any]) -> list[Any]:
 
 
 def standings(done: UndoResult) -> list[tuple[str, str]]:
-    return [(item.name, item.standing) for item in done.now.items]
+    return [(item.name, item.status) for item in done.now.items]
 
 
 def test_what_a_run_did_is_taken_back_in_reverse() -> None:
@@ -142,7 +142,7 @@ def test_what_a_run_did_is_taken_back_in_reverse() -> None:
     assert noted[0].by_call_id == f"{first.run_id}.undo-1:call_1"
     again = undone(ran, first.run_id)
     assert again.runs == ()
-    assert [item.standing for item in again.now.items] == ["undone", "undone"]
+    assert [item.status for item in again.now.items] == ["undone", "undone"]
 
 
 def test_the_undo_is_a_run_with_intents_and_an_approval_for_each_call() -> None:
@@ -205,7 +205,7 @@ def test_a_compensation_that_fails_stops_the_undo_and_the_next_one_goes_on() -> 
     WORLD["refuse"] = "order-b"
     done = undone(ran, first.run_id)
     assert [item.name for item in done.undone] == ["call_3"]
-    assert [(item.name, item.standing) for item in done.left] == [("call_2", "undo"), ("call_1", "undo")]
+    assert [(item.name, item.status) for item in done.left] == [("call_2", "undo"), ("call_1", "undo")]
     assert "It was shipped." in done.left[0].why
     [result] = done.runs
     assert result.status == "too_many_errors"
@@ -319,7 +319,7 @@ def test_what_an_argument_needs_is_not_guessed() -> None:
     [left] = undone(ran, first.run_id).left
     assert left.why.startswith("the arguments do not fit cancel")
     [left] = undone(ran, first.run_id, tools=[]).left
-    assert left.why == "the tool cancel, which undoes it, is not there"
+    assert left.why == "the tool cancel, which undoes it, is missing"
     ran = agent([call("order", item="a")], tools=[bare.with_card(compensation_args={"order_id": "call_id"})])
     WORLD["call_1"] = 1
     first = ran.run_sync("x")
@@ -397,7 +397,7 @@ def test_an_undo_killed_at_any_event_is_gone_on_with_and_compensates_nothing_twi
         expected = [("cancel", "order-b"), ("cancel", "order-a")][len(done_before) :]
         if doubtful and not idempotent:
             assert LOG == [], cut  # what was in flight is not repeated, and what follows may rest on it
-            assert "unknown" in [item.standing for item in done.now.items]
+            assert "unknown" in [item.status for item in done.now.items]
             done = undone(again, first.run_id, tools=[mine])
             assert expected[1:] == LOG, cut
             assert not done.complete
@@ -436,7 +436,7 @@ def test_an_inner_run_that_is_being_undone_comes_first() -> None:
     inner_id = f"{first.run_id}.1"
     waiting = undone(replace(inner, journal=journal), inner_id, approver=None)
     assert waiting.waits
-    with pytest.raises(ConfigError, match="End that first: tao undo"):
+    with pytest.raises(ConfigError, match="Finish that first: tao undo"):
         undone(outer, first.run_id)
     assert undone(replace(inner, journal=journal), inner_id).complete
     done = undone(outer, first.run_id)

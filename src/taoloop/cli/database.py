@@ -118,8 +118,8 @@ def count_orphaned_runs(path: Path) -> int:
     """
 
     async def count(journal: Journal) -> int:
-        holds = locks_of(journal)
-        return 0 if holds is None else len(await holds.left())
+        run_locks = locks_of(journal)
+        return 0 if run_locks is None else len(await run_locks.orphans())
 
     try:
         return query_database(path, count) if path.exists() else 0
@@ -131,8 +131,8 @@ def holder_of(path: Path, run_id: str) -> LockHolder | None:
     """Who is at work on a run; None: nobody, or nobody can tell."""
 
     async def find(journal: Journal) -> LockHolder | None:
-        holds = locks_of(journal)
-        return None if holds is None else await holds.holder(run_id)
+        run_locks = locks_of(journal)
+        return None if run_locks is None else await run_locks.holder(run_id)
 
     return query_database(path, find)
 

@@ -38,7 +38,7 @@ class MemoryJournal:
         self._keep = keep
         self._lock = threading.Lock()  # around every change, and the list of runs
         self._runs: dict[str, _Run] = {}  # in the order of creation
-        self.holds = MemoryRunLocks(self._runs, self._lock)
+        self.run_locks = MemoryRunLocks(self._runs, self._lock)
         self._closed = False
 
     async def create(self, run_id: str) -> Lease:

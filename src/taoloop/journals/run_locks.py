@@ -1,4 +1,4 @@
-"""Which runs somebody is at work on: who drives a run holds its lease, and no longer than it lives."""
+"""Which runs a process is at work on: it locks the lease of each run that it drives, as long as it lives."""
 
 from __future__ import annotations
 
@@ -19,59 +19,60 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockHolder:
-    """Who is at work on a run. `process` is its number, None where the system does not tell it."""
+    """The process that is at work on a run."""
 
     process: int | None = None
+    """The number of the process; None where the system does not tell it."""
 
     def __str__(self) -> str:
-        """As it stands in messages."""
+        """As in messages."""
         if self.process is None:
             return "another process"
         return "this process" if self.process == os.getpid() else f"the process {self.process}"
 
 
 class RunLocks(Protocol):
-    """What a journal knows of who is at work on its runs. A journal that can tell has one as its attribute `holds`.
+    """Tells who is at work on the runs of a journal. A journal that can tell has one as its attribute `run_locks`.
 
-    A lease is held from its taking to the end of the work under it, and at most as long as its process lives. One
-    that was voided by a newer lease holds nothing, whoever still has it.
+    A lease is locked from its acquisition to the end of the work under it, and at most as long as its process lives. A
+    lease that a newer one has voided locks nothing.
     """
 
     async def holder(self, run_id: str) -> LockHolder | None:
-        """Who holds the newest lease of a run; None: nobody."""
+        """The holder of the newest lease of a run; None if there is none."""
         ...
 
-    async def left(self) -> list[str]:
-        """The runs that are `running` with nobody at work on them any more, the oldest first.
+    async def orphans(self) -> list[str]:
+        """The runs that are `running` with no process at work on them any more, the oldest first.
 
-        Runs inside other runs are not among them: those go on with the runs around them. Nor are forks that nobody
-        has gone on with yet: no process died there.
+        Runs inside other runs are not among them, because they are resumed with the runs around them; nor are forks
+        that nobody has resumed yet, because no process died there.
         """
         ...
 
     async def is_new_fork(self, run_id: str) -> bool:
-        """Whether a run is a fork that nobody has gone on with yet."""
+        """Whether a run is a fork that nobody has resumed yet."""
         ...
 
-    def hold(self, lease: Lease) -> None:
-        """Begin to hold a lease that was just taken.
+    def lock(self, lease: Lease) -> None:
+        """Lock a lease that was just acquired.
 
         Raises:
-            JournalError: the system does not let us.
+            JournalError: the system refuses.
         """
         ...
 
-    def let_go(self, lease: Lease) -> None:
-        """End it. Again is harmless."""
+    def release(self, lease: Lease) -> None:
+        """Unlock a lease. Doing it twice is harmless."""
         ...
 
 
-def is_unresumed_fork(origin: str | None, taken_up: str | None) -> bool:
-    """Whether a run is a fork of the run `origin` that nobody has gone on with yet.
+def is_unresumed_fork(origin: str | None, last_reason: str | None) -> bool:
+    """Whether a run is a fork of the run `origin` that nobody has resumed yet.
 
-    `taken_up` is the reason of its last `resumed`; the one that makes it a fork says so.
+    `last_reason` is the reason of its last `resumed` event; that of the event that makes it a fork names the origin.
     """
-    return origin is not None and (taken_up or "").startswith(f"fork of run {origin} at ")
+    return origin is not None and (last_reason or "").startswith(f"fork of run {origin} at ")
 
 
 def starts_as_fork(events: Sequence[Event]) -> bool:
@@ -85,13 +86,13 @@ def starts_as_fork(events: Sequence[Event]) -> bool:
 
 
 def locks_of(journal: Journal) -> RunLocks | None:
-    """What the journal knows of who is at work; None where it cannot tell."""
-    holds: RunLocks | None = getattr(journal, "holds", None)
-    return holds
+    """The run locks of a journal; None where it has none."""
+    run_locks: RunLocks | None = getattr(journal, "run_locks", None)
+    return run_locks
 
 
-class _Kept(Protocol):
-    """A run as the journal in memory keeps it."""
+class _MemoryRun(Protocol):
+    """A run of the journal in memory."""
 
     fence: int
     status: str
@@ -101,18 +102,18 @@ class _Kept(Protocol):
 class MemoryRunLocks:
     """The same within one process, for the journal in memory."""
 
-    def __init__(self, runs: Mapping[str, _Kept], lock: threading.Lock) -> None:
+    def __init__(self, runs: Mapping[str, _MemoryRun], lock: threading.Lock) -> None:
         self._runs, self._lock = runs, lock
-        self._held: set[Lease] = set()
+        self._locked: set[Lease] = set()
 
     async def holder(self, run_id: str) -> LockHolder | None:
-        """Who holds the newest lease of a run; None: nobody."""
+        """The holder of the newest lease of a run; None if there is none."""
         with self._lock:
             run = self._runs.get(run_id)
-            return LockHolder(process=os.getpid()) if run is not None and self._is_held(run_id, run) else None
+            return LockHolder(process=os.getpid()) if run is not None and self._is_locked(run_id, run) else None
 
-    async def left(self) -> list[str]:
-        """The runs that are `running` with nobody at work on them, the oldest first."""
+    async def orphans(self) -> list[str]:
+        """The runs that are `running` with no one at work on them, the oldest first."""
         with self._lock:
             return [
                 run_id
@@ -121,24 +122,24 @@ class MemoryRunLocks:
                 and run.events
                 and getattr(run.events[0].fact, "parent", None) is None
                 and not starts_as_fork(run.events)
-                and not self._is_held(run_id, run)
+                and not self._is_locked(run_id, run)
             ]
 
     async def is_new_fork(self, run_id: str) -> bool:
-        """Whether a run is a fork that nobody has gone on with yet."""
+        """Whether a run is a fork that nobody has resumed yet."""
         with self._lock:
             run = self._runs.get(run_id)
             return run is not None and starts_as_fork(run.events)
 
-    def hold(self, lease: Lease) -> None:
-        """Begin to hold a lease that was just taken."""
+    def lock(self, lease: Lease) -> None:
+        """Lock a lease that was just acquired."""
         with self._lock:
-            self._held.add(lease)
+            self._locked.add(lease)
 
-    def let_go(self, lease: Lease) -> None:
-        """End it. Again is harmless."""
+    def release(self, lease: Lease) -> None:
+        """Unlock a lease. Doing it twice is harmless."""
         with self._lock:
-            self._held.discard(lease)
+            self._locked.discard(lease)
 
-    def _is_held(self, run_id: str, run: _Kept) -> bool:
-        return Lease(run_id=run_id, fence=run.fence) in self._held
+    def _is_locked(self, run_id: str, run: _MemoryRun) -> bool:
+        return Lease(run_id=run_id, fence=run.fence) in self._locked

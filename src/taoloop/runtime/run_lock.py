@@ -1,4 +1,4 @@
-"""Taking a run to drive it: refused where somebody is at work on it, and held until the work ends."""
+"""Acquiring a run to drive it: refused while another process is at work on it, and locked until the work ends."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, "write": 2, None: 3, "de
 
 
 def require_resumable(trace: Trace, toolbox: Toolbox) -> None:
-    """Refuse before the run is taken from whoever may hold it.
+    """Refuse a run that this agent cannot resume, before it is acquired.
 
     Raises:
         RunNotResumable: it never began, or is completed.
-        ConfigError: a tool of the run has a stricter tier now, needs a person's yes now, or can no longer be repeated.
-        UnknownName: a tool of the run is not there.
+        ConfigError: a tool of the run has a stricter tier now, needs approval now, or can no longer be repeated.
+        UnknownName: a tool of the run is missing.
     """
     if trace.started is None:
         raise RunNotResumable(f"Run {trace.run_id} never began.", hint="Start a new run.")
@@ -47,11 +47,11 @@ def require_resumable(trace: Trace, toolbox: Toolbox) -> None:
 
 
 async def acquire_run(journal: Journal, run_id: str, *, at: int | None, take_over: bool) -> Lease:
-    """Take an existing run (`Journal.acquire`), from a process that is at work on it only with `take_over`.
+    """Acquire an existing run (`Journal.acquire`), with `take_over` even from a process that is at work on it.
 
     Raises:
-        RunHeld: somebody is at work on it, and keeps it.
-        FenceLost: the run has other than `at` events: somebody took it at this moment.
+        RunHeld: another process is at work on it.
+        FenceLost: the run has other than `at` events: another worker acquired it at this moment.
     """
     if not take_over:
         await require_unlocked(journal, run_id)
@@ -59,13 +59,13 @@ async def acquire_run(journal: Journal, run_id: str, *, at: int | None, take_ove
 
 
 async def require_unlocked(journal: Journal, run_id: str) -> None:
-    """Refuse a run that somebody is at work on, where the journal can tell.
+    """Refuse a run that a process is at work on, where the journal can tell.
 
     Raises:
         RunHeld: names the process.
     """
-    holds = locks_of(journal)
-    if holds is not None and (holder := await holds.holder(run_id)) is not None:
+    run_locks = locks_of(journal)
+    if run_locks is not None and (holder := await run_locks.holder(run_id)) is not None:
         raise RunHeld(
             f"Run {run_id} is under way: {holder} is at work on it.",
             hint="Wait for it, stop it there, or take the run over: --take-over, in code take_over=True.",
@@ -74,13 +74,13 @@ async def require_unlocked(journal: Journal, run_id: str) -> None:
 
 @contextmanager
 def run_lock(journal: Journal, lease: Lease) -> Iterator[None]:
-    """Hold a lease that was just taken, as long as the block runs and the process lives."""
-    holds = locks_of(journal)
-    if holds is None:
+    """Lock a lease that was just acquired, as long as the block runs and the process lives."""
+    run_locks = locks_of(journal)
+    if run_locks is None:
         yield
         return
-    holds.hold(lease)
+    run_locks.lock(lease)
     try:
         yield
     finally:
-        holds.let_go(lease)
+        run_locks.release(lease)

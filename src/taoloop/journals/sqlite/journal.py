@@ -18,7 +18,7 @@ from taoloop.journals.costs import CostRow, read_spending
 from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
 from taoloop.journals.sqlite.errors import explain
 from taoloop.journals.sqlite.file import DatabaseFile, OpenedFile, Synchronous, default_path, open_database
-from taoloop.journals.sqlite.run_locks import holds_beside
+from taoloop.journals.sqlite.run_locks import run_locks_beside
 from taoloop.journals.sqlite.transaction import Transaction, begin
 from taoloop.journals.sqlite.verify import linked_rows, require_whole, verify
 from taoloop.journals.sqlite.writer import Writer
@@ -55,7 +55,7 @@ class SqliteJournal:
         synchronous: FULL (default): what `append` returned from survives a power cut. NORMAL: it survives the
             death of the process, a power cut may cost the last moments; never the file. Several times faster alone.
         lock_timeout_s: how long to wait for another process that holds the file, before JournalLocked.
-        max_bytes: JournalFull once the file would grow beyond this; None for as much as the disk holds.
+        max_bytes: JournalFull once the file would grow beyond this; None for as much as the disk run_locks.
         read_only: look at a file that exists, without changing it; also works where it cannot be written.
     """
 
@@ -77,7 +77,7 @@ class SqliteJournal:
             read_only=read_only,
         )
         self._writer = Writer(self.path, partial(open_database, self._place), lock_timeout_s=lock_timeout_s)
-        self.holds = holds_beside(self.path, self._read)
+        self.run_locks = run_locks_beside(self.path, self._read)
         self._reading = threading.Lock()  # around the connection that reads
         self._reader: sqlite3.Connection | None = None
         self._read_from: OpenedFile | None = None

@@ -1,9 +1,9 @@
-"""Leases held by locks of the operating system, in an empty file beside the database: they end with their process.
+"""Locks of the operating system on runs, in an empty file beside the database: they end with their process.
 
-A lease has a byte of its own, found by the hash of its run and fence, and who works under it has this byte locked. So
-nothing is written, no heartbeat is needed, and a process that was killed holds nothing from that moment on, whoever has
-its number next. A lease that a newer one voided has another byte than that one: a process that is only stopped, or
-hangs, does not pass for the new owner.
+Each lease has a byte of its own, found by the hash of its run and fence, and its holder has this byte locked. So
+nothing is written, no heartbeat is needed, and a process that was killed holds nothing from that moment on, whichever
+process gets its number next. A newer lease of the same run has another byte: a process that is only stopped, or hangs,
+does not pass for the new owner. (Who may write is decided by the fence alone: `batch`.)
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from taoloop.journals.sqlite.errors import explain
 try:
     import fcntl
 
-    _HAS_LOCKS = True
-except ImportError:  # Windows: nothing is held, and nobody can tell
-    _HAS_LOCKS = False
+    _HAS_FCNTL = True
+except ImportError:  # Windows: there are no such locks
+    _HAS_FCNTL = False
 
 if TYPE_CHECKING:
     import sqlite3
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LOOK_AGAIN_S = 1.0
-"""For so long a file of locks that is in use counts as the one that the path leads to: a look costs as much as a lock.
-"""
+_RECHECK_S = 1.0
+"""How long an open lock file counts as the file at the path: to check costs as much as to lock."""
 
 _FLOCK = struct.Struct("hhqqi")  # of Linux: type, whence, start, length, process
 
@@ -45,79 +44,83 @@ _RUNNING = """
 SELECT id, fence FROM run WHERE status = 'running' AND EXISTS (SELECT 1 FROM event WHERE run_id = run.id)
 ORDER BY number
 """
-_BEGINNING = """
+_ORIGIN = """
 SELECT json_extract(body, '$.parent'), json_extract(body, '$.forked_from')
 FROM event WHERE run_id = ? AND seq = 0 AND json_valid(body)
 """
-_TAKEN_UP = """
+_LAST_RESUMED = """
 SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.reason') END
 FROM event WHERE run_id = ? AND kind = 'resumed' ORDER BY seq DESC LIMIT 1
 """
 
 
-def _beginning(connection: sqlite3.Connection, run_id: str) -> tuple[str | None, str | None]:
-    """The run around a run, and the one that it was forked from."""
-    found: tuple[str | None, str | None] | None = connection.execute(_BEGINNING, (run_id,)).fetchone()
-    return found or (None, None)
+def _origin_of(connection: sqlite3.Connection, run_id: str) -> tuple[str | None, str | None]:
+    """The run around a run, and the run that it was forked from."""
+    row: tuple[str | None, str | None] | None = connection.execute(_ORIGIN, (run_id,)).fetchone()
+    return row or (None, None)
 
 
-def _is_new(connection: sqlite3.Connection, run_id: str, origin: str | None) -> bool:
+def _is_unresumed_fork(connection: sqlite3.Connection, run_id: str, origin: str | None) -> bool:
     if origin is None:
         return False
-    found = connection.execute(_TAKEN_UP, (run_id,)).fetchone()
-    return found is not None and is_unresumed_fork(origin, found[0])
+    row = connection.execute(_LAST_RESUMED, (run_id,)).fetchone()
+    return row is not None and is_unresumed_fork(origin, row[0])
 
 
-class _Read(Protocol):
-    """Asks the database."""
+class _ReadDatabase(Protocol):
+    """Reads from the database of the journal."""
 
     def __call__(self, query: Callable[[sqlite3.Connection], T], /) -> Awaitable[T]: ...
 
 
-def holds_beside(path: Path, read: _Read) -> FileRunLocks | None:
-    """The holds of the journal in the file `path`; None on a system without such locks."""
-    return FileRunLocks(path, read) if _HAS_LOCKS else None
+def run_locks_beside(path: Path, read_database: _ReadDatabase) -> FileRunLocks | None:
+    """The run locks of the journal in the file `path`; None on a system without such locks."""
+    return FileRunLocks(path, read_database) if _HAS_FCNTL else None
 
 
 class FileRunLocks:
-    """Who is at work on the runs of a database, over all processes of the machine."""
+    """Which processes of this machine are at work on the runs of a database."""
 
-    def __init__(self, path: Path, read: _Read) -> None:
-        self._database, self._read = path, read
+    def __init__(self, path: Path, read_database: _ReadDatabase) -> None:
+        self._database, self._read_database = path, read_database
         self._path = path.with_name(f"{path.name}-held")
         self._files: dict[Lease, _File] = {}
-        self._used: _File | None = None
-        self._looked_at = 0.0
+        self._current_file: _File | None = None
+        self._checked_at = 0.0
 
     async def holder(self, run_id: str) -> LockHolder | None:
-        """Who holds the newest lease of a run; None: nobody."""
-        row = await self._read(lambda connection: connection.execute(_FENCE, (run_id,)).fetchone())
+        """The holder of the newest lease of a run; None if there is none."""
+        row = await self._read_database(lambda connection: connection.execute(_FENCE, (run_id,)).fetchone())
         return None if row is None else self._holder(Lease(run_id=run_id, fence=row[0]))
 
-    async def left(self) -> list[str]:
-        """As `Holds.left`."""
+    async def orphans(self) -> list[str]:
+        """As `RunLocks.orphans`."""
 
         def find(connection: sqlite3.Connection) -> list[str]:
             rows = connection.execute(_RUNNING).fetchall()
-            found = []
+            orphans = []
             for run_id, fence in rows:
                 if self._holder(Lease(run_id=run_id, fence=fence)) is None:
-                    parent, origin = _beginning(connection, run_id)
-                    if parent is None and not _is_new(connection, run_id, origin):
-                        found.append(run_id)
-            return found
+                    parent, origin = _origin_of(connection, run_id)
+                    if parent is None and not _is_unresumed_fork(connection, run_id, origin):
+                        orphans.append(run_id)
+            return orphans
 
-        return await self._read(find)
+        return await self._read_database(find)
 
     async def is_new_fork(self, run_id: str) -> bool:
-        """Whether a run is a fork that nobody has gone on with yet."""
-        return await self._read(lambda connection: _is_new(connection, run_id, _beginning(connection, run_id)[1]))
+        """Whether a run is a fork that nobody has resumed yet."""
 
-    def hold(self, lease: Lease) -> None:
-        """Begin to hold a lease that was just taken.
+        def find(connection: sqlite3.Connection) -> bool:
+            return _is_unresumed_fork(connection, run_id, _origin_of(connection, run_id)[1])
+
+        return await self._read_database(find)
+
+    def lock(self, lease: Lease) -> None:
+        """Lock a lease that was just acquired.
 
         Raises:
-            JournalError: the file beside the database cannot be made, opened or locked.
+            JournalError: the file beside the database cannot be created, opened or locked.
         """
         try:
             with _GUARD:
@@ -125,23 +128,23 @@ class FileRunLocks:
         except OSError as error:
             raise explain(error, self._path) from error
 
-    def let_go(self, lease: Lease) -> None:
-        """End it. Again is harmless."""
+    def release(self, lease: Lease) -> None:
+        """Unlock a lease. Doing it twice is harmless."""
         with _GUARD:
             if (file := self._files.pop(lease, None)) is not None:
                 file.unlock(_byte(lease))
 
     def _file(self) -> _File:
         now = time.monotonic()
-        if self._used is None or not self._used.is_open or now - self._looked_at > _LOOK_AGAIN_S:
-            self._used, self._looked_at = _entered(self._path, like=self._database), now
-            assert self._used is not None  # noqa: S101  # it was made
-        return self._used
+        if self._current_file is None or not self._current_file.is_open or now - self._checked_at > _RECHECK_S:
+            self._current_file, self._checked_at = _lock_file(self._path, like=self._database), now
+            assert self._current_file is not None  # noqa: S101  # it was made
+        return self._current_file
 
     def _holder(self, lease: Lease) -> LockHolder | None:
         try:
             with _GUARD:
-                file = _entered(self._path, like=None)
+                file = _lock_file(self._path, like=None)
                 return None if file is None else file.holder(_byte(lease))
         except OSError as error:
             raise explain(error, self._path) from error
@@ -150,32 +153,32 @@ class FileRunLocks:
 class _File:
     """One open file of locks; used under `_GUARD` only.
 
-    Locks of this kind belong to the process and not to the descriptor, and all go with the first descriptor of the file
-    that is closed: so there is one per file and process, which is closed when nothing is held.
+    Locks of this kind belong to the process, not to the descriptor, and closing any descriptor of the file ends all of
+    them: so there is one per file and process, and it is closed when nothing is locked.
     """
 
     def __init__(self, descriptor: int, key: tuple[int, int]) -> None:
         self._descriptor, self._key = descriptor, key
         self.is_open = True
-        self._held: set[int] = set()
+        self._locked_bytes: set[int] = set()
 
     def lock(self, byte: int) -> _File:
         try:
-            # Nobody else takes the same lease: this waits at most for who looks at this moment whether it is held.
+            # Nobody else has the same lease: this waits at most for a process that is just testing the lock.
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, byte)
-            self._held.add(byte)
+            self._locked_bytes.add(byte)
         finally:
             self._close_unused()
         return self
 
     def unlock(self, byte: int) -> None:
-        if byte in self._held:
-            self._held.remove(byte)
+        if byte in self._locked_bytes:
+            self._locked_bytes.remove(byte)
             fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, byte)
             self._close_unused()
 
     def holder(self, byte: int) -> LockHolder | None:
-        if byte in self._held:
+        if byte in self._locked_bytes:
             return LockHolder(process=os.getpid())
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, byte)
@@ -189,18 +192,18 @@ class _File:
 
     def forget(self) -> None:
         """In a forked child: the locks are the parent's."""
-        self._held.clear()
+        self._locked_bytes.clear()
         self._close()
 
     def _process(self, byte: int) -> int | None:
         if sys.platform != "linux":
             return None
-        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
-        found = _FLOCK.unpack(fcntl.fcntl(self._descriptor, fcntl.F_GETLK, asked))
-        return found[4] if found[0] != fcntl.F_UNLCK and found[4] > 0 else None  # 0: of another container
+        query = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+        answer = _FLOCK.unpack(fcntl.fcntl(self._descriptor, fcntl.F_GETLK, query))
+        return answer[4] if answer[0] != fcntl.F_UNLCK and answer[4] > 0 else None  # 0: of another container
 
     def _close_unused(self) -> None:
-        if not self._held:
+        if not self._locked_bytes:
             _FILES.pop(self._key, None)
             self._close()
 
@@ -213,8 +216,8 @@ _GUARD = threading.Lock()
 _FILES: dict[tuple[int, int], _File] = {}  # by device and inode
 
 
-def _entered(path: Path, *, like: Path | None) -> _File | None:
-    """The open file of locks. With `like` it is made where it is missing, for whom that file is; else None then."""
+def _lock_file(path: Path, *, like: Path | None) -> _File | None:
+    """The open lock file. With `like` a missing one is created with the permissions of that file; else it is None."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -229,7 +232,7 @@ def _entered(path: Path, *, like: Path | None) -> _File | None:
         except PermissionError:
             if like is not None:
                 raise
-            descriptor = os.open(path, os.O_RDONLY)  # enough to look
+            descriptor = os.open(path, os.O_RDONLY)  # enough to test locks
         file = _FILES[key] = _File(descriptor, key)
     return file
 
@@ -246,13 +249,13 @@ def _make(path: Path, like: Path) -> None:
 
 
 def _byte(lease: Lease) -> int:
-    """Where the lock of a lease is: any place that a file could have, so that two never meet."""
-    named = f"{lease.fence} {lease.run_id}".encode(errors="surrogatepass")
-    return int.from_bytes(blake2b(named, digest_size=8).digest()) >> 2
+    """The offset of a lease's lock: any that a file could have, so that two leases never share one."""
+    key = f"{lease.fence} {lease.run_id}".encode(errors="surrogatepass")
+    return int.from_bytes(blake2b(key, digest_size=8).digest()) >> 2
 
 
 def _forget() -> None:
-    """In a forked child, which holds nothing of its parent's."""
+    """Forget the parent's locks, in a forked child."""
     global _GUARD  # noqa: PLW0603  # the parent's may be held by a thread that is not here
     _GUARD = threading.Lock()
     files = list(_FILES.values())

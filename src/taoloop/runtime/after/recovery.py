@@ -1,4 +1,4 @@
-"""After a process died: find the runs that it left behind, and go on with them."""
+"""Crash recovery: find the runs that dead processes left behind, and resume them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from taoloop.runtime.run_lock import require_resumable
 from taoloop.runtime.sync import require_asyncio
 
 MARGIN_S = 60.0
-"""How long a process may be silent beyond what the call under way may take."""
+"""The seconds that a process may be silent beyond the time limit of the call under way."""
 
 PERSON_S = 24 * 3600.0
-"""How long a process may be silent while a person at its terminal is asked."""
+"""The seconds that a process may be silent while a person at its terminal is asked."""
 
 UNBOUNDED_S = 3600.0
-"""How long a call without a time limit is believed to be under way."""
+"""The seconds after which a call without a time limit counts as lost."""
 
 MAX_DEATHS = 5
-"""So often a run is taken up in a row without getting any further; then it is left to a person."""
+"""How often in a row a run is resumed without progress; after that it is left to a person."""
 
 _ALL = 1_000_000
 _NO_PROGRESS = (ActionStarted, InDoubt, DoubtSettled)
@@ -39,27 +39,32 @@ _NO_PROGRESS = (ActionStarted, InDoubt, DoubtSettled)
 _LOG = logging.getLogger("taoloop")
 
 AgentFor = Callable[[Trace], AgentSettings | None]
-"""Gives the agent of a run, or None for a run that is none of one's own."""
+"""Gives the agent of a run, or None for a run of another program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """A run that was taken up again: how it stands now, or why it could not be."""
+    """A run that was to be resumed, and what came of it."""
 
     run_id: str
+    """The run."""
+
     result: Result | None
+    """Its state now; None where it could not be resumed."""
+
     error: TaoError | None = None
+    """Why it could not be resumed."""
 
     @property
     def elsewhere(self) -> bool:
-        """Whether another process was faster, and goes on with it."""
+        """Whether another process was faster and resumes it."""
         return isinstance(self.error, RunHeld | FenceLost)
 
 
 def max_silence_s(trace: Trace) -> float:
-    """How long nothing may be heard of a running run whose process is alive and well.
+    """The seconds without an event after which the process of a running run counts as dead.
 
-    It writes an event when a call of the model or of a tool has ended, so that is as long as these may take.
+    A process writes an event when a call of the model or of a tool has ended, so it may be silent for that long.
     """
     if trace.phase != "acting":
         limit_s = trace.agent.model_timeout_s
@@ -73,17 +78,17 @@ def max_silence_s(trace: Trace) -> float:
 async def orphans(journal: Journal, *, silent_s: float | None = None, now: float | None = None) -> list[Trace]:
     """The runs that are `running` and have no process any more; the oldest first.
 
-    With `silent_s` only those of which nothing was heard for so many seconds. A journal that cannot tell who is at work
-    on a run (`taoloop.journals.run_locks`) goes by silence alone, by default that of `silence_s`. Child runs are not
-    among them: they are resumed with their parents; nor are forks that nobody has resumed yet.
+    With `silent_s` only those that have written no event for so many seconds. A journal that cannot tell who is at work
+    on a run (`taoloop.journals.run_locks`) goes by silence alone, by default `max_silence_s`. Child runs are not among
+    them, because they are resumed with their parents, nor are forks that nobody has resumed yet.
     """
     now = time.time() if now is None else now
-    if (holds := locks_of(journal)) is not None:
-        traces = [Trace(run_id, await journal.load(run_id)) for run_id in await holds.left()]
-        left = [trace for trace in traces if trace.status == "running"]  # none that ended elsewhere a moment ago
-        return [trace for trace in left if silent_s is None or now - trace.events[-1].at > silent_s]
+    if (locks := locks_of(journal)) is not None:
+        traces = [Trace(run_id, await journal.load(run_id)) for run_id in await locks.orphans()]
+        running = [trace for trace in traces if trace.status == "running"]  # none that ended elsewhere a moment ago
+        return [trace for trace in running if silent_s is None or now - trace.events[-1].at > silent_s]
     rows: Sequence[RunRow] = await journal.runs(limit=_ALL, status="running")
-    found = []
+    silent = []
     for row in reversed(rows):
         if silent_s is None and now - row.updated_at <= MARGIN_S:
             continue  # no run may be silent for less: its events need not be read
@@ -91,8 +96,8 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
         if trace.started is None or trace.started.parent is not None or starts_as_fork(trace.events):
             continue
         if now - row.updated_at > (max_silence_s(trace) if silent_s is None else silent_s):
-            found.append(trace)
-    return found
+            silent.append(trace)
+    return silent
 
 
 async def recover(
@@ -103,13 +108,13 @@ async def recover(
     at_once: int = 1,
     on_recovered: Callable[[Recovered], None] | None = None,
 ) -> list[Recovered]:
-    """Go on with every run that a dead process left behind; for a program to call when it starts.
+    """Resume every run that a dead process left behind; a program calls it when it starts.
 
-    `agents` are those of this program: each goes on with the runs of its name and source; or a function that gives the
-    agent of a run. The runs of others are left alone, and so is what a live process is at work on: several programs may
-    do this at the same time. `at_once` is how many runs go on side by side. What happens to calls that were under way
-    follows the rules for calls in doubt; a run that needs a person waits, unless its agent has an approver. One that
-    cannot be taken up is told and left as it is.
+    `agents` are those of this program, and each resumes the runs with its name and source; or a function that gives the
+    agent of a run. The runs of other programs are left alone, and so are those that a live process is at work on:
+    several programs may recover at the same time. `at_once` is how many runs are resumed concurrently. Calls that were
+    under way follow the rules for calls in doubt; a run that needs a person waits, unless its agent has an approver. A
+    run that cannot be resumed is reported and left as it is.
 
     Raises:
         JournalError: the journal cannot be read.
@@ -117,7 +122,7 @@ async def recover(
     agent_for = agents if callable(agents) else _by_name(agents)
     turns = asyncio.Semaphore(max(1, at_once))
 
-    async def go_on(trace: Trace, opened: Journal) -> Recovered | None:
+    async def resume(trace: Trace, opened: Journal) -> Recovered | None:
         async with turns:
             try:
                 if (agent := agent_for(trace)) is None:
@@ -135,18 +140,18 @@ async def recover(
                 on_recovered(recovered)
             return recovered
 
-    async with _opened(journal) as opened:
-        tasks = [asyncio.create_task(go_on(trace, opened)) for trace in await orphans(opened, silent_s=silent_s)]
+    async with _open_journal(journal) as opened:
+        tasks = [asyncio.create_task(resume(trace, opened)) for trace in await orphans(opened, silent_s=silent_s)]
         try:
-            return [one for one in await asyncio.gather(*tasks) if one is not None]
-        finally:  # where who is told has failed, or nobody waits any more
+            return [recovered for recovered in await asyncio.gather(*tasks) if recovered is not None]
+        finally:  # `on_recovered` has failed, or the caller was cancelled
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def recover_on_start(agent: AgentSettings, journal: Journal) -> None:
-    """Before the first run of an agent with `recover_on_start`: resume what dead processes left of its runs."""
+    """Resume what dead processes left of an agent's runs, before its first run, if it has `recover_on_start`."""
     bound = bind(agent)
     if agent.recover_on_start and not bound.has_recovered:
         bound.has_recovered = True
@@ -154,15 +159,15 @@ async def recover_on_start(agent: AgentSettings, journal: Journal) -> None:
 
 
 def belongs_to(trace: Trace, agent: AgentSettings) -> bool:
-    """Whether a run is one of this agent's: begun by an agent of its name, from the same source."""
+    """Whether a run is this agent's: started by an agent with its name and source."""
     return (trace.agent.name, trace.agent.source) == (agent.name, agent.source)
 
 
 def require_alive(trace: Trace) -> None:
-    """Refuse a run whose process died again and again at the same place, which may be what kills it.
+    """Refuse a run whose process died repeatedly at the same event, which may be what kills it.
 
     Raises:
-        RunNotResumable: it was taken up `MAX_DEATHS` times without getting any further.
+        RunNotResumable: it was resumed `MAX_DEATHS` times without progress.
     """
     deaths = 0
     for event in reversed(trace.events):
@@ -172,8 +177,8 @@ def require_alive(trace: Trace) -> None:
             break
     if deaths >= MAX_DEATHS:
         raise RunNotResumable(
-            f"Run {trace.run_id} lost its process {deaths + 1} times in a row at the same place.",
-            hint=f"Look what it does there (tao show {trace.run_id}); tao resume {trace.run_id} tries once more.",
+            f"Run {trace.run_id} lost its process {deaths + 1} times in a row at the same event.",
+            hint=f"See what it does there (tao show {trace.run_id}); tao resume {trace.run_id} tries once more.",
         )
 
 
@@ -182,7 +187,7 @@ def _by_name(agents: Sequence[AgentSettings]) -> AgentFor:
 
 
 @asynccontextmanager
-async def _opened(journal: Journal | str | Path) -> AsyncIterator[Journal]:
+async def _open_journal(journal: Journal | str | Path) -> AsyncIterator[Journal]:
     require_asyncio()
     if not isinstance(journal, str | Path):
         yield journal

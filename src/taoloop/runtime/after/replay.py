@@ -1,4 +1,4 @@
-"""Replay without any world: a recorded run decides again, from its trace alone."""
+"""Replay: a recorded run decides again, from its trace alone, without model, tools, clock or network."""
 
 from __future__ import annotations
 
@@ -45,56 +45,61 @@ from taoloop.strategies import get_strategy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedEvent:
-    """What the replay decided at one event of the recorded run. `same` is False where the two differ."""
+    """One event of the recorded run, and what the replay decided there."""
 
     recorded: Event
+    """The event."""
+
     decided: Fact
+    """The fact that the replay decides in its place."""
+
     same: bool
+    """Whether the two are the same decision; wording does not count."""
 
 
 def replay(trace: Trace) -> Iterator[ReplayedEvent]:
-    """Drive the strategy through a recorded run; yields one `Decided` for each recorded event, in order.
+    """Drive the strategy through a recorded run; yields one `ReplayedEvent` for each recorded event, in order.
 
-    The model's replies, the observations, the approvals and what people did are taken from the record; every
-    decision, rejection, request, limit and finish is made again. No model, tool, clock or network is used.
+    The model's replies, the observations, the approvals and what people did come from the record; every decision,
+    rejection, request, limit and finish is made again. No model, tool, clock or network is used.
 
     Raises:
         ReplayDiverged: the strategy asks for something that the recorded run did not do.
     """
-    again = Trace(trace.run_id)
+    replayed = Trace(trace.run_id)
     derived: list[Fact] = []
-    running: set[str] = set()
-    asking = False  # several answers may follow one question
+    running_calls: set[str] = set()
+    is_asking = False  # several validator may follow one question
     schema = trace.agent.output_schema if trace.started is not None else None
     is_fork = trace.started is not None and trace.started.forked_from is not None
-    answers = None if schema is None else answers_for(schema)
+    validator = None if schema is None else answers_for(schema)
     for event in trace.events:
         fact = event.fact
         if isinstance(fact, Resumed | Finished):
-            running.clear()
-        if isinstance(fact, _Done) and fact.call_id in running:
-            if _ends(fact):
-                running.discard(fact.call_id)
-            decided: Fact = fact  # what a tool or its probe did is taken from the record
-        elif isinstance(fact, ApprovalGiven | ApprovalRefused | Paused) and asking and not derived:
-            decided = fact  # and so is what a person said
+            running_calls.clear()
+        if isinstance(fact, _ToolFact) and fact.call_id in running_calls:
+            if _ends_attempt(fact):
+                running_calls.discard(fact.call_id)
+            decided: Fact = fact  # what a tool or its probe did comes from the record
+        elif isinstance(fact, ApprovalGiven | ApprovalRefused | Paused) and is_asking and not derived:
+            decided = fact  # and so does what a person said
         else:
             if not derived and not _from_outside(fact):
-                derived = _derive(again, event, trace, running, answers)
+                derived = _derive(replayed, event, trace, running_calls, validator)
             decided = derived.pop(0) if derived else fact
             if is_fork and isinstance(decided, Pinned) and isinstance(fact, Pinned) and not fact.calls:
-                decided = replace(decided, calls=())  # what was fixed ahead stays with the original
-        asking = isinstance(fact, ApprovalGiven | ApprovalRefused)
+                decided = replace(decided, calls=())  # what was fixed in advance stays with the original
+        is_asking = isinstance(fact, ApprovalGiven | ApprovalRefused)
         if decided.kind != fact.kind:
             raise ReplayDiverged(
                 f"Run {trace.run_id}, event {event.seq}: recorded {fact.kind}, but the replay decides {decided.kind}."
             )
         yield ReplayedEvent(recorded=event, decided=decided, same=_is_same(decided, fact))
-        again.append(Event(event.seq, event.at, fact))
+        replayed.append(Event(event.seq, event.at, fact))
 
 
 def _is_same(decided: Fact, recorded: Fact) -> bool:
-    """Whether two facts are the same decision. Texts for people and models, beside a code, are no part of it."""
+    """Whether two facts are the same decision. Texts for people and models that have a code do not count."""
     return _without_wording(decided) == _without_wording(recorded)
 
 
@@ -115,7 +120,7 @@ def _without_wording(fact: Fact) -> Fact:
 
 
 def _from_outside(fact: Fact) -> bool:
-    """True for what no trace implies: the start, a resume, a remark, a stop, a read begun in vain, an undo."""
+    """Whether no trace implies a fact: the start, a resume, a note, a stop, an early read in vain, an undo."""
     if isinstance(fact, Noted):
         return fact.by != "guard"
     if isinstance(fact, ModelReplied):
@@ -128,14 +133,14 @@ def _from_outside(fact: Fact) -> bool:
 
 
 def _derive(
-    again: Trace, event: Event, recorded: Trace, running: set[str], answers: OutputValidator | None
+    replayed: Trace, event: Event, recorded: Trace, running_calls: set[str], validator: OutputValidator | None
 ) -> list[Fact]:
-    """The facts that the core derives at this place; none where the world has the word.
+    """The facts that the core derives at this event; none where they come from outside.
 
-    Calls that the core lets run are added to `running`: their start and outcome are in the record.
+    Calls that the core lets run are added to `running_calls`: their start and outcome are in the record.
     """
-    effect = get_strategy(again.agent.strategy).next(again.agent, again)
-    _require(effect, event, recorded)
+    effect = get_strategy(replayed.agent.strategy).next(replayed.agent, replayed)
+    _require_expected(effect, event, recorded)
     match effect:
         case CallModel() if isinstance(event.fact, ModelReplied):
             fact = event.fact
@@ -149,43 +154,43 @@ def _derive(
                 thinking=fact.thinking,
             )
             hides = recorded.agent.policy.observations == "handles"
-            check = _recorded_answer(answers, event, recorded) if hides or answers is not None else None
+            check = _recorded_answer(validator, event, recorded) if hides or validator is not None else None
             return reply_to_events(effect, reply, fact.latency_s, check)
         case RequestCalls():
             requested: list[Fact] = []
-            judge_calls(again, effect, _recorded_check(recorded), _recorded_judge(recorded), requested.append)
+            judge_calls(replayed, effect, _recorded_check(recorded), _recorded_judge(recorded), requested.append)
             return requested
         case Record(facts=facts):
             return list(facts)
         case Finish(fact=finished):
             return [_with_values(finished, event.fact, recorded)]
         case RunTools(calls=calls) | ProbeCalls(calls=calls):
-            running.update(call.requested.call_id for call in calls)
-            if isinstance(event.fact, _Done) and _ends(event.fact):
-                running.discard(event.fact.call_id)
+            running_calls.update(call.requested.call_id for call in calls)
+            if isinstance(event.fact, _ToolFact) and _ends_attempt(event.fact):
+                running_calls.discard(event.fact.call_id)
             return []
         case _:
             return []
 
 
 def _with_values(finished: Finished, fact: Fact, recorded: Trace) -> Finished:
-    """The end with the recorded answer, where values were filled into it: they may lie in the journal alone."""
+    """The end with the recorded answer, where values were filled into it: these may be in the journal alone."""
     hides = recorded.agent.policy.observations == "handles"
     if hides and isinstance(fact, Finished) and fact.answer is not None and contains_handle(finished.answer):
         return replace(finished, answer=fact.answer)
     return finished
 
 
-def _recorded_answer(answers: OutputValidator | None, replied: Event, recorded: Trace) -> AnswerCheck:
-    """Judges an answer by the run's schema; what a type refused beyond that is taken from the record.
+def _recorded_answer(validator: OutputValidator | None, replied: Event, recorded: Trace) -> AnswerCheck:
+    """Checks an answer by the run's schema; what a type refused beyond that comes from the record.
 
-    So is what was refused for its handles, whose values may lie in the journal alone.
+    So does what was refused for its handles, whose values may be in the journal alone.
     """
     hides = recorded.agent.policy.observations == "handles"
 
     def check(answer: Answer) -> Answer | Problem:
-        by_record = answers is None or (hides and contains_handle(answer.text))
-        judged = answer if by_record or answers is None else answers.check(answer)
+        by_record = validator is None or (hides and contains_handle(answer.text))
+        judged = answer if by_record or validator is None else validator.check(answer)
         after = recorded.events[replied.seq + 1 : replied.seq + 2]
         fact = after[0].fact if after else None
         if isinstance(judged, Problem) or not isinstance(fact, ReplyRejected) or fact.code != BAD_ANSWER:
@@ -196,7 +201,7 @@ def _recorded_answer(answers: OutputValidator | None, replied: Event, recorded: 
 
 
 def _recorded_check(recorded: Trace) -> Check:
-    """Judges arguments as the recorded run did: its tools are not needed."""
+    """Checks arguments as the recorded run did: its tools are not needed."""
 
     def check(call_id: str, _tool: str, args: Any) -> Any:
         call = recorded.calls.get(call_id)
@@ -219,25 +224,25 @@ def _recorded_judge(recorded: Trace) -> Judge:
         call = recorded.calls.get(call_id)
         if call is None:
             return Verdict(kind="deny", reasons=(f"the recorded run made no call {call_id} of {card.name}",))
-        said, observed = call.requested, call.observed
+        requested, observed = call.requested, call.observed
         if observed is not None and observed.error is not None and observed.error.code == TOOL_CALL_LIMIT:
             return Verdict(kind="allow")  # the limit denied it, not the policy
         return Verdict(
-            kind=said.verdict,
-            reasons=said.reasons,
-            rule=said.rule,
-            sources=said.sources,
-            reason_codes=said.reason_codes,
+            kind=requested.verdict,
+            reasons=requested.reasons,
+            rule=requested.rule,
+            sources=requested.sources,
+            reason_codes=requested.reason_codes,
         )
 
     return judge
 
 
-_Done = ActionStarted | InDoubt | DoubtSettled | Observed
+_ToolFact = ActionStarted | InDoubt | DoubtSettled | Observed
 
 
-def _ends(fact: _Done) -> bool:
-    """Whether nothing further of this attempt, or of this probe, comes from the record: an output may follow a find."""
+def _ends_attempt(fact: _ToolFact) -> bool:
+    """Whether the record has nothing more of this attempt or probe; an output may follow a probe that found it."""
     return not (fact.happened if isinstance(fact, DoubtSettled) else isinstance(fact, ActionStarted))
 
 
@@ -252,7 +257,7 @@ _EXPECTED: dict[type[Any], tuple[str, ...]] = {
 }
 
 
-def _require(effect: Effect, event: Event, recorded: Trace) -> None:
+def _require_expected(effect: Effect, event: Event, recorded: Trace) -> None:
     if event.kind not in _EXPECTED[type(effect)]:
         raise ReplayDiverged(
             f"Run {recorded.run_id}, event {event.seq}: recorded {event.kind}, "

@@ -23,6 +23,7 @@ from taoloop.errors import ConfigError, InvalidArguments, RunNotFound
 from taoloop.journals.base import Journal
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import BoundAgent, bind
+from taoloop.runtime.texts import TEXTS
 from taoloop.strategies.undo import call_of
 from taoloop.tools.tool import Tool
 
@@ -37,46 +38,75 @@ _NOTHING = object()
 
 
 class RunNode(NamedTuple):
-    """A run among those to be undone: its trace, its agent (None: gone), and what its tools are called in the plan."""
+    """One of the runs to be undone."""
 
     trace: Trace
+    """What the run did."""
+
     agent: BoundAgent | None
+    """The agent whose run it is; None where it is no longer among the tools of the outer one."""
+
     prefix: str
-    step: int | None  # of the outermost run, None for that run itself
+    """What stands before the names of its tools in the plan."""
+
+    step: int | None
+    """The step of the outermost run that it belongs to; None for that run itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedUndo:
-    """One call of a run, and what becomes of it. `step` counts in the run that is undone.
-
-    `name` is what a person calls it by: its call id, with its run before it where that is an inner one. `call` takes it
-    back; `why` is for people: why it cannot be taken back, or what came of an attempt.
-    """
+    """One call of a run, and what becomes of it."""
 
     name: str
+    """How a person names it: its call id, with its run before it where that is an inner one."""
+
     run_id: str
+    """The run that made the call."""
+
     call_id: str
+    """The id of the call in that run."""
+
     step: int
+    """The step of the run that is undone, from 1."""
+
     tool: str
+    """The tool that was called."""
+
     args: Any
-    standing: UndoStatus
+    """The arguments of the call."""
+
+    status: UndoStatus
+    """What becomes of it."""
+
     call: Call | None = None
+    """The call that undoes it, if there is one."""
+
     why: str = ""
+    """For people: why it cannot be undone, or what came of an attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoPlan:
-    """What undoing a run back to the end of a step would do, last effect first."""
+    """What undoing a run back to the end of a step would do."""
 
     run_id: str
-    to_step: int
-    language: str
-    items: tuple[PlannedUndo, ...]
-    tools: Mapping[str, Tool] = field(default_factory=dict, repr=False, compare=False)
+    """The run to undo."""
 
-    def of(self, *standings: UndoStatus) -> tuple[PlannedUndo, ...]:
-        """The calls of which that becomes."""
-        return tuple(item for item in self.items if item.standing in standings)
+    to_step: int
+    """The last step that stays; 0 undoes all of the run."""
+
+    language: str
+    """The language of the run, and of the texts in the plan."""
+
+    items: tuple[PlannedUndo, ...]
+    """Every call that may have changed something, last effect first."""
+
+    tools: Mapping[str, Tool] = field(default_factory=dict, repr=False, compare=False)
+    """The tools that undo, by their names in the plan."""
+
+    def of(self, *statuses: UndoStatus) -> tuple[PlannedUndo, ...]:
+        """The calls with one of these statuses."""
+        return tuple(item for item in self.items if item.status in statuses)
 
     @property
     def todo(self) -> tuple[PlannedUndo, ...]:
@@ -91,20 +121,25 @@ class UndoPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunTree:
-    """A run with those inside it, and the runs that undid something of them, by the run that each was started for."""
+    """A run with those inside it, and the runs that undid something of them."""
 
-    places: Mapping[str, RunNode]
+    nodes: Mapping[str, RunNode]
+    """The runs by their ids, the outermost first."""
+
     undos: Mapping[str, Sequence[Trace]]
+    """The runs that undo, by the run that each was started for."""
+
     tools: Mapping[str, Tool]
+    """Compensations that are not among the agents' tools, by name."""
 
     @property
     def all_undos(self) -> Iterator[Trace]:
         """Every run that undid something here."""
         return (trace for traces in self.undos.values() for trace in traces)
 
-    def tool(self, place: RunNode, name: str) -> Tool | None:
+    def tool(self, node: RunNode, name: str) -> Tool | None:
         """The code behind a compensation of a run's calls: the agent's own tool, one that was given, or a built-in."""
-        agent = place.agent
+        agent = node.agent
         if agent is not None and name in agent.toolbox:
             return agent.toolbox.get(name)
         return self.tools.get(name) or (None if agent is None else _builtin(agent, name))
@@ -122,24 +157,24 @@ def is_open(undo: Trace) -> bool:
 
 async def load_tree(journal: Journal, agent: AgentSettings, trace: Trace, tools: Sequence[Tool] = ()) -> RunTree:
     """Everything in the journal that belongs to a run; `tools` are known beside those of the agents."""
-    places: dict[str, RunNode] = {}
+    nodes: dict[str, RunNode] = {}
     undos: dict[str, Sequence[Trace]] = {}
     todo = [RunNode(trace, bind(agent), "", None)]
     while todo:
-        place = todo.pop()
-        run_id = place.trace.run_id
-        places[run_id] = place
+        node = todo.pop()
+        run_id = node.trace.run_id
+        nodes[run_id] = node
         undos[run_id] = await undos_of(journal, run_id)
-        todo += [inner async for inner in _inner_runs(journal, place) if inner.trace.run_id not in places]
-    return RunTree(places, undos, {one.name: one for one in tools})
+        todo += [inner async for inner in _inner_runs(journal, node) if inner.trace.run_id not in nodes]
+    return RunTree(nodes, undos, {tool.name: tool for tool in tools})
 
 
 async def undos_of(journal: Journal, run_id: str) -> list[Trace]:
     """The runs that were started to undo a run, in their order."""
-    found: list[Trace] = []
-    while (trace := await _loaded(journal, undo_id(run_id, len(found) + 1))) is not None:
-        found.append(trace)
-    return found
+    undos: list[Trace] = []
+    while (trace := await _loaded(journal, undo_id(run_id, len(undos) + 1))) is not None:
+        undos.append(trace)
+    return undos
 
 
 async def _loaded(journal: Journal, run_id: str) -> Trace | None:
@@ -150,8 +185,8 @@ async def _loaded(journal: Journal, run_id: str) -> Trace | None:
     return Trace(run_id, events) if events else None
 
 
-async def _inner_runs(journal: Journal, place: RunNode) -> AsyncIterator[RunNode]:
-    trace = place.trace
+async def _inner_runs(journal: Journal, node: RunNode) -> AsyncIterator[RunNode]:
+    trace = node.trace
     for step in trace.steps:
         for call in step.calls:
             child = inner_run_of(trace, call)
@@ -159,8 +194,8 @@ async def _inner_runs(journal: Journal, place: RunNode) -> AsyncIterator[RunNode
             if inner is None or inner.started is None or inner.started.parent != trace.run_id:
                 continue
             name = call.requested.tool
-            outer = place.step or step.number
-            yield RunNode(inner, _agent_behind(place.agent, name), f"{place.prefix}{name}.", outer)
+            outer = node.step or step.number
+            yield RunNode(inner, _agent_behind(node.agent, name), f"{node.prefix}{name}.", outer)
 
 
 def inner_run_of(trace: Trace, call: CallView) -> str | None:
@@ -192,28 +227,28 @@ class Attempt(NamedTuple):
 
 def attempts(tree: RunTree) -> dict[tuple[str, str], Attempt]:
     """The last attempt at each call, by its run and id: from the runs that undid, and from what was noted of them."""
-    found: dict[tuple[str, str], Attempt] = {}
-    for place in tree.places.values():
-        for event in place.trace.events:
+    last_attempts: dict[tuple[str, str], Attempt] = {}
+    for node in tree.nodes.values():
+        for event in node.trace.events:
             if isinstance(event.fact, Compensated) and event.fact.ok:
-                found[place.trace.run_id, event.fact.call_id] = Attempt("done", event.fact.by_call_id)
+                last_attempts[node.trace.run_id, event.fact.call_id] = Attempt("done", event.fact.by_call_id)
     for undo in tree.all_undos:
         plan = undo.started.undoes if undo.started is not None else None
         for number, entry in enumerate(plan.plan if plan is not None else ()):
             key, call = (entry.run_id, entry.call_id), undo.calls.get(call_of(number))
-            if call is None or (key in found and found[key].how == "done"):
+            if call is None or (key in last_attempts and last_attempts[key].how == "done"):
                 continue
             by = f"{undo.run_id}:{call.requested.call_id}"
-            seen = call.observed
-            if seen is None:
+            observed = call.observed
+            if observed is None:
                 if call.attempts:
-                    found[key] = Attempt("open", by)
-            elif seen.ok:
-                found[key] = Attempt("done", by)
+                    last_attempts[key] = Attempt("open", by)
+            elif observed.ok:
+                last_attempts[key] = Attempt("done", by)
             else:
-                unclear = seen.error is not None and seen.error.code in UNCLEAR
-                found[key] = Attempt("unclear" if unclear else "failed", by, observation_text(seen))
-    return found
+                unclear = observed.error is not None and observed.error.code in UNCLEAR
+                last_attempts[key] = Attempt("unclear" if unclear else "failed", by, observation_text(observed))
+    return last_attempts
 
 
 async def make_plan(
@@ -233,28 +268,28 @@ async def make_plan(
     Raises:
         ConfigError: there is no such step, or no call of such a name.
     """
-    trace = tree.places[run_id].trace
+    trace = tree.nodes[run_id].trace
     if isinstance(to_step, bool) or not 0 <= to_step <= len(trace.steps):
         raise ConfigError(
             f"The run {run_id} cannot be undone to step {to_step!r}.",
             hint=f"It has {len(trace.steps)} steps; 0 undoes all of it.",
         )
-    making = _Making(journal, tree, run_id, trace.agent.language, attempts(tree), frozenset(skip), frozenset(again))
-    items = [item async for item in making.items(tree.places[run_id], to_step)]
+    planner = _Planner(journal, tree, run_id, trace.agent.language, attempts(tree), frozenset(skip), frozenset(again))
+    items = [item async for item in planner.items(tree.nodes[run_id], to_step)]
     known = {item.name for item in items}
     if unknown := sorted({*skip, *again} - known):
         raise ConfigError(
             f"There is no call {unknown[0]!r} to be undone.",
-            hint=f"Those there are: {', '.join(sorted(known)) or 'none'}.",
+            hint=f"Its calls: {', '.join(sorted(known)) or 'none'}.",
         )
     return UndoPlan(
-        run_id=run_id, to_step=to_step, language=trace.agent.language, items=tuple(items), tools=making.tools
+        run_id=run_id, to_step=to_step, language=trace.agent.language, items=tuple(items), tools=planner.tools
     )
 
 
 @dataclass(slots=True)
-class _Making:
-    """A plan while it is being made."""
+class _Planner:
+    """Makes the plan for one run, and collects the tools that it needs."""
 
     journal: Journal
     tree: RunTree
@@ -265,20 +300,20 @@ class _Making:
     again: frozenset[str]
     tools: dict[str, Tool] = field(default_factory=dict)
 
-    async def items(self, place: RunNode, to_step: int = 0) -> AsyncIterator[PlannedUndo]:
-        """The calls of a run, the last effect first; those of a run inside it stand where it was called."""
-        for call, step in _effects(place.trace, to_step):
-            inner = inner_run_of(place.trace, call)
-            if inner is not None and inner in self.tree.places:
-                async for item in self.items(self.tree.places[inner]):
+    async def items(self, node: RunNode, to_step: int = 0) -> AsyncIterator[PlannedUndo]:
+        """The calls of a run, the last effect first, with those of an inner run at the call that started it."""
+        for call, step in _effects(node.trace, to_step):
+            inner = inner_run_of(node.trace, call)
+            if inner is not None and inner in self.tree.nodes:
+                async for item in self.items(self.tree.nodes[inner]):
                     yield item
             else:
-                yield await self._item(place, call, place.step or step)
+                yield await self._item(node, call, node.step or step)
 
-    async def _item(self, place: RunNode, call: CallView, step: int) -> PlannedUndo:
-        run_id, call_id = place.trace.run_id, call.requested.call_id
+    async def _item(self, node: RunNode, call: CallView, step: int) -> PlannedUndo:
+        run_id, call_id = node.trace.run_id, call.requested.call_id
         name = call_id if run_id == self.run_id else f"{run_id}:{call_id}"
-        standing, why, undoing = await self._standing(place, call, name)
+        status, why, compensation = await self._status_of(node, call, name)
         return PlannedUndo(
             name=name,
             run_id=run_id,
@@ -286,86 +321,91 @@ class _Making:
             step=step,
             tool=call.requested.tool,
             args=call.args,
-            standing=standing,
-            call=undoing,
+            status=status,
+            call=compensation,
             why=why,
         )
 
-    async def _standing(self, place: RunNode, call: CallView, name: str) -> tuple[UndoStatus, str, Call | None]:
-        attempt = self.tried.get((place.trace.run_id, call.requested.call_id))
+    async def _status_of(self, node: RunNode, call: CallView, name: str) -> tuple[UndoStatus, str, Call | None]:
+        attempt = self.tried.get((node.trace.run_id, call.requested.call_id))
         if attempt is not None and attempt.how == "done":
             return "undone", attempt.by, None
-        if _maker(place.trace, call) != place.trace.run_id:
-            return "elsewhere", self._say("elsewhere", run_id=_maker(place.trace, call)), None
+        if _maker(node.trace, call) != node.trace.run_id:
+            return "elsewhere", self._text("elsewhere", run_id=_maker(node.trace, call)), None
         if name in self.skip:
-            return "skipped", self._say("skipped"), None
+            return "skipped", self._text("skipped"), None
         if attempt is not None and attempt.how == "unclear" and name not in self.again:
-            return "unknown", self._say("undo_unclear", by=attempt.by, why=attempt.why), None
-        seen = call.observed
-        if seen is None or (not seen.ok and (seen.error is None or seen.error.code != "invalid_output")):
-            return "unknown", self._say("unclear", why="" if seen is None else observation_text(seen)).rstrip(), None
-        undoing = await self._undoing(place, call, seen)
-        if isinstance(undoing, str):
-            return "cannot", undoing, None
+            return "unknown", self._text("unknown", by=attempt.by, why=attempt.why), None
+        observed = call.observed
+        if observed is None:
+            return "unknown", self._text("effect_unknown", why="").rstrip(), None
+        if not observed.ok and (observed.error is None or observed.error.code != "invalid_output"):
+            return "unknown", self._text("effect_unknown", why=observation_text(observed)).rstrip(), None
+        compensation = await self._compensation_of(node, call, observed)
+        if isinstance(compensation, str):
+            return "cannot", compensation, None
         if attempt is None:
-            return "undo", "", undoing
-        return "undo", self._say("begun" if attempt.how == "open" else "tried", by=attempt.by, why=attempt.why), undoing
+            return "undo", "", compensation
+        why = self._text("open" if attempt.how == "open" else "failed_before", by=attempt.by, why=attempt.why)
+        return "undo", why, compensation
 
-    async def _undoing(self, place: RunNode, call: CallView, seen: Observed) -> Call | str:
+    async def _compensation_of(self, node: RunNode, call: CallView, observed: Observed) -> Call | str:
         """The call that takes this one back, or why there is none."""
-        trace, agent, name = place.trace, place.agent, call.requested.tool
+        trace, agent, name = node.trace, node.agent, call.requested.tool
         now = agent.toolbox.get(name).card if agent is not None and name in agent.toolbox else None
         card = trace.card(name) or now
         if card is None or (card.tier is None and card.compensation is None):
-            return self._say("undeclared", tool=name)
+            return self._text("undeclared", tool=name)
         if not card.can_be_undone:
-            return self._say("irreversible" if card.reversible is False else "no_compensation", tool=name)
+            return self._text("irreversible" if card.reversible is False else "no_compensation", tool=name)
         if card.compensation is None:
-            return self._say("by_hand", tool=name)
-        tool = self.tree.tool(place, card.compensation)
+            return self._text("by_hand", tool=name)
+        tool = self.tree.tool(node, card.compensation)
         if tool is None:
-            return self._say("no_tool", tool=card.compensation)
-        wanted = card.compensation_args
-        if not wanted and now is not None and now.compensation == card.compensation:
-            wanted = now.compensation_args  # the run is older than they are
-        args = await self._args(trace, call, seen, wanted, tool.card)
+            return self._text("no_tool", tool=card.compensation)
+        sources = card.compensation_args
+        if not sources and now is not None and now.compensation == card.compensation:
+            sources = now.compensation_args  # the run is older than they are
+        args = await self._args(trace, call, observed, sources, tool.card)
         if isinstance(args, str):
             return args
         try:
             args = tool.prepare(args).args
         except InvalidArguments as error:
-            return self._say("bad_args", tool=tool.name, why=str(error))
-        qualified = f"{place.prefix}{tool.name}"
+            return self._text("bad_args", tool=tool.name, why=str(error))
+        qualified = f"{node.prefix}{tool.name}"
         self.tools[qualified] = tool if qualified == tool.name else tool.with_card(name=qualified)
         return Call(tool=qualified, args=args)
 
     async def _args(
-        self, trace: Trace, call: CallView, seen: Observed, wanted: Mapping[str, str], card: ToolCard
+        self, trace: Trace, call: CallView, observed: Observed, sources: Mapping[str, str], card: ToolCard
     ) -> dict[str, Any] | str:
         args: dict[str, Any] = {}
-        for name, source in wanted.items():
+        for name, source in sources.items():
             kind, _, path = source.partition(".")
             if source == "call_id":
                 args[name] = call.requested.call_id
                 continue
-            whole = call.args if kind == "args" else await self._output(trace, seen) if kind == "output" else _NOTHING
+            whole = (
+                call.args if kind == "args" else await self._output(trace, observed) if kind == "output" else _NOTHING
+            )
             value = _at(whole, path)
             if value is not _NOTHING:
                 args[name] = value
             elif name in card.required or kind != "args":
-                return self._say("missing", tool=card.name, name=name, source=source)
-        return self._say("redacted", tool=card.name) if contains_redaction(args) else args
+                return self._text("missing_arg", tool=card.name, name=name, source=source)
+        return self._text("redacted", tool=card.name) if contains_redaction(args) else args
 
-    async def _output(self, trace: Trace, seen: Observed) -> Any:
+    async def _output(self, trace: Trace, observed: Observed) -> Any:
         """The whole output of a call, as data where it is JSON; nothing if the whole is not there as it was."""
-        if not seen.ok:
+        if not observed.ok:
             return _NOTHING
-        text, form = seen.output, seen.form
-        if seen.artifact is not None:
-            kept = await self.journal.artifact(trace.run_id, seen.artifact)
-            if kept is None or hashlib.sha256(kept.body.encode()).hexdigest() != seen.output_digest:
+        text, form = observed.output, observed.form
+        if observed.artifact is not None:
+            artifact = await self.journal.artifact(trace.run_id, observed.artifact)
+            if artifact is None or hashlib.sha256(artifact.body.encode()).hexdigest() != observed.output_digest:
                 return _NOTHING
-            text = kept.body
+            text = artifact.body
         if form != "json":
             return text
         try:
@@ -373,31 +413,30 @@ class _Making:
         except NotJsonError:
             return _NOTHING
 
-    def _say(self, name: str, /, **values: object) -> str:
-        texts = _ZH if self.language == "zh" else _EN
-        return texts[name].format(**values)
+    def _text(self, name: str, /, **values: object) -> str:
+        return TEXTS.text(self.language, f"undo_{name}", **values)
 
 
 def _effects(trace: Trace, to_step: int) -> list[tuple[CallView, int]]:
     """The calls after a step that may have changed something, the last one first; and the step of each."""
     ended = {e.fact.call_id: e.seq for e in trace.events if isinstance(e.fact, Observed)}
-    found = [
+    effects = [
         (call, step.number)
         for step in trace.steps
         if step.number > to_step
         for call in step.calls
         if _may_have_happened(trace, call)
     ]
-    return sorted(found, key=lambda pair: -ended.get(pair[0].requested.call_id, len(trace.events)))
+    return sorted(effects, key=lambda pair: -ended.get(pair[0].requested.call_id, len(trace.events)))
 
 
 def _may_have_happened(trace: Trace, call: CallView) -> bool:
-    card, seen = trace.card(call.requested.tool), call.observed
-    if seen is not None and seen.child is not None:
+    card, observed = trace.card(call.requested.tool), call.observed
+    if observed is not None and observed.child is not None:
         return True  # that run knows
     if not call.attempts or (card is not None and card.reads_only):
         return False
-    return seen is None or seen.ok or (seen.error is not None and seen.error.code in UNCLEAR)
+    return observed is None or observed.ok or (observed.error is not None and observed.error.code in UNCLEAR)
 
 
 def _maker(trace: Trace, call: CallView) -> str:
@@ -432,37 +471,3 @@ def _builtin(agent: BoundAgent, name: str) -> Tool | None:
     if name not in UNDOING or workspace is None:
         return None
     return builtin_tools(workspace)[name]
-
-
-_EN = {
-    "elsewhere": "made by run {run_id}, from which this one was forked: undo it there",
-    "skipped": "left alone, as you said",
-    "unclear": "it may or may not have happened: check by hand. {why}",
-    "undo_unclear": "undoing it ({by}) may or may not have happened: check by hand. {why}",
-    "begun": "undoing it was begun ({by}) and is brought to its end first",
-    "tried": "undoing it failed before ({by}): {why}",
-    "undeclared": "{tool} does not declare what it changes, nor how to undo it",
-    "irreversible": "a call of {tool} cannot be undone",
-    "no_compensation": "{tool} names no call that undoes it",
-    "by_hand": "a call of {tool} can be undone, but by no tool: do it by hand",
-    "no_tool": "the tool {tool}, which undoes it, is not there",
-    "bad_args": "the arguments do not fit {tool}, which undoes it: {why}",
-    "missing": "{tool} undoes it and needs {name} from {source}, which the record does not have",
-    "redacted": "{tool} undoes it, but a secret among its arguments was not recorded",
-}
-_ZH = {
-    "elsewhere": "由运行 {run_id} 完成，本次运行是它的分支：请在那里撤销",
-    "skipped": "按您的要求保留",
-    "unclear": "可能已生效，也可能没有：请人工检查。{why}",
-    "undo_unclear": "对它的撤销（{by}）可能已生效，也可能没有：请人工检查。{why}",
-    "begun": "对它的撤销已经开始（{by}），会先完成",
-    "tried": "此前撤销失败（{by}）：{why}",
-    "undeclared": "{tool} 没有说明会改变什么，也没有说明如何撤销",
-    "irreversible": "{tool} 的调用无法撤销",
-    "no_compensation": "{tool} 没有指定用来撤销的调用",
-    "by_hand": "{tool} 的调用可以撤销，但没有工具可用：请人工撤销",
-    "no_tool": "用来撤销的工具 {tool} 不存在",
-    "bad_args": "参数不符合用来撤销的工具 {tool}：{why}",
-    "missing": "撤销它的 {tool} 需要 {name}（取自 {source}），记录中没有",
-    "redacted": "可用 {tool} 撤销，但其参数中的秘密没有记录",
-}

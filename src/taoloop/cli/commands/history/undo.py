@@ -311,7 +311,7 @@ def _records(items: Sequence[PlannedUndo]) -> list[dict[str, Any]]:
             "step": item.step,
             "tool": item.tool,
             "args": item.args,
-            "standing": item.standing,
+            "standing": item.status,
             "by": None if item.call is None else {"tool": item.call.tool, "args": item.call.args},
             "why": item.why,
         }
