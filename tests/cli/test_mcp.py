@@ -280,7 +280,7 @@ def test_over_http_a_token_lets_in(tao: Shell) -> None:
         (("--http", "0.0.0.0:8000"), "TAOLOOP_MCP_TOKEN"),
         (("--http", "nowhere"), "127.0.0.1:8000"),
         (("--allow-host", "x"), "--http"),
-        (("--http", "127.0.0.1:0", "--allow-host", "http://x/"), "no host name"),
+        (("--http", "127.0.0.1:0", "--allow-host", "http://x/"), "not a host name"),
         (("--agent", "missing.yaml"), "missing.yaml"),
     ],
 )

@@ -283,8 +283,8 @@ def test_an_origin_is_kept_as_browsers_send_it(written: str, sent: str) -> None:
 
 
 BAD = {
-    "https://chat.example/": "Leave out what stands behind the host: https://chat.example.",
-    "https://chat.example:8443/v1?x=1#y": "Leave out what stands behind the host: https://chat.example:8443.",
+    "https://chat.example/": "Leave out what comes after the host: https://chat.example.",
+    "https://chat.example:8443/v1?x=1#y": "Leave out what comes after the host: https://chat.example:8443.",
     "chat.example": "Write the scheme too",
     "localhost:3000": "Write the scheme too",
     "": "Write the scheme too",
@@ -293,7 +293,7 @@ BAD = {
     "https://chat.example:99999": "Write scheme, host",
     "https://chat example": "Write scheme, host",
     " https://chat.example": "Write scheme, host",
-    "https://*.example": "Patterns are not understood",
+    "https://*.example": "Patterns are not supported",
     "null": "serve the page over HTTP",
 }
 
@@ -308,7 +308,7 @@ def test_what_is_no_origin_is_refused_with_path_and_line(tmp_path: Path, bad: st
     told = str(error.value)
     assert f"{path}:6" in told
     assert "server.allow_origins[1]" in told
-    assert f"{bad!r} is no origin" in told
+    assert f"{bad!r} is not the origin" in told
     assert way_out in told
     made = run(tmp_path, path.name, "--allow-origin", bad, "--check")
     assert made.code == 2

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.serve.gateway.observe.request_log import Form, RequestLog, request_log
+from taoloop.serve.gateway.observe.request_log import LogFormat, RequestLog, request_log
 from taoloop.testing import FakeClock
 
 SECRET = "hunter2-is-my-secret"
@@ -23,7 +23,7 @@ AT = "2027-01-15T08:00:00.000Z"
 class Bench:
     """A log in memory."""
 
-    def __init__(self, form: Form = "json", *secrets: str) -> None:
+    def __init__(self, form: LogFormat = "json", *secrets: str) -> None:
         self.stream = io.StringIO()
         self.log = RequestLog(form, Redactor(secrets), stream=self.stream, clock=FakeClock())
 
@@ -45,7 +45,7 @@ def test_a_line_of_text_is_one_line_that_people_can_read() -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())), st.sampled_from(["json", "text"]))
-def test_whatever_a_value_is_it_stays_on_its_line(value: str, form: Form) -> None:
+def test_whatever_a_value_is_it_stays_on_its_line(value: str, form: LogFormat) -> None:
     bench = Bench(form)
     bench.log.write("request", key=value, traceback=value)
     bench.log.message(value)

@@ -19,4 +19,4 @@ from taoloop.serve.gateway.http.bad_connections import _connection_error
 def test_nothing_of_the_bytes_that_a_parser_shows_is_told(of_parser: str, told: str) -> None:
     """The parser in Python, which serves where the one in C is not built, writes them into the midst."""
     message = _connection_error(400, None, of_parser).message
-    assert message == f"This is no HTTP request that can be read{told}"
+    assert message == f"This is not a valid HTTP request{told}"

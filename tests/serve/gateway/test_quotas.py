@@ -146,7 +146,7 @@ def test_runs_at_once_are_bounded_in_all_and_per_key() -> None:
     shop = [allowances.enter(key("shop")) for _ in range(2)]
     error = refused(lambda: allowances.enter(key("shop")))
     assert (error.why, error.retry_after_s) == ("runs", 1.0)
-    assert "2 runs" in error.message
+    assert "2 active runs" in error.message
     allowances.enter(None)
     assert "busy" in refused(lambda: allowances.enter(key("other"))).message
     shop[0].leave()

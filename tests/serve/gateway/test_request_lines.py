@@ -11,13 +11,13 @@ import pytest
 from taoloop import Agent
 from taoloop.serve.gateway.app import _suggestion
 from taoloop.serve.gateway.config.api_keys import new_key
-from taoloop.serve.gateway.observe.request_log import Form
+from taoloop.serve.gateway.observe.request_log import LogFormat
 
 from .conftest import Running, config_of, gateway
 from .test_logs import AT, Bench
 
 PATH = "/v1/chat/completions"
-FORMS: tuple[Form, ...] = ("json", "text")
+FORMS: tuple[LogFormat, ...] = ("json", "text")
 
 
 def post(running: Running, body: Any, **headers: str) -> int:

@@ -134,7 +134,7 @@ def test_a_response_goes_on_from_the_one_before_it() -> None:
         branch = made.create(model="assistant", input="Another way.", previous_response_id=first.id)
         assert "What is my name?" not in str(server.asked[-1]["messages"])
         assert branch.output_text == "Still Ann."
-        with pytest.raises(openai.BadRequestError, match="the new message alone"):
+        with pytest.raises(openai.BadRequestError, match="only the new message"):
             made.create(model="assistant", input=[*ask("a"), *ask("b")], previous_response_id=first.id)
         for unknown in ("resp_x", "resp_20260101-000000-00000000", "", "\x00", "x" * 10_000):
             with pytest.raises(openai.NotFoundError) as told_so:

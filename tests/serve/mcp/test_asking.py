@@ -174,7 +174,7 @@ def test_a_server_that_ends_leaves_no_question_open() -> None:
             await served.desk.close()
             assert [trace.status for trace in await served.traces()] == ["too_many_errors"]
             late = await client.call_tool("put", {"text": "y"})
-            assert said(late).startswith("busy: The server is being stopped.")
+            assert said(late).startswith("busy: The server is shutting down.")
 
     asyncio.run(run())
     assert not DONE

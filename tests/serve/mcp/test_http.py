@@ -198,7 +198,7 @@ def test_an_address_is_read(given: str, place: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("given", ["", "here", "127.0.0.1", "127.0.0.1:x", "example.com:80", "127.0.0.1:65536"])
 def test_what_is_no_address_is_refused(given: str) -> None:
-    with pytest.raises(ConfigError, match="no address to listen on"):
+    with pytest.raises(ConfigError, match="not an address to listen on"):
         parse_address(given, token=None)
 
 
@@ -222,7 +222,7 @@ def test_at_port_80_a_host_needs_none() -> None:
 
 @pytest.mark.parametrize("name", ["", "*", "http://mcp.example.com", "a b", "mcp.example.com:*"])
 def test_what_is_no_host_name_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="is no host name"):
+    with pytest.raises(ConfigError, match="is not a host name"):
         ListenAddress(names=(name,))
 
 

@@ -258,7 +258,7 @@ def test_a_number_that_no_host_can_read_is_told_and_the_call_not_to_be_repeated(
         async with serve([endless]).client(era) as client:
             result = await client.call_tool("endless", {})
         assert said(result) == (
-            "invalid_output: The call was made, but its output holds numbers that no host can read. "
+            "invalid_output: The call was made, but its output has numbers that no host can read. "
             "Do not repeat it only because of this."
         )
 

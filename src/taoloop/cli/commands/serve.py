@@ -23,7 +23,7 @@ from taoloop.runtime.journal_pool import JOURNALS
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import GatewayConfig
-    from taoloop.serve.gateway.observe.request_log import Form
+    from taoloop.serve.gateway.observe.request_log import LogFormat
 
 _HELP = """Serve agents to any OpenAI client: chat completions and responses, streamed or not.
 
@@ -104,7 +104,7 @@ def command(file: str | None, **arguments: Any) -> int:
 
 
 async def _serve(
-    config: GatewayConfig, path: Path, load: Callable[[], GatewayConfig], log_format: Form, env: Mapping[str, str]
+    config: GatewayConfig, path: Path, load: Callable[[], GatewayConfig], log_format: LogFormat, env: Mapping[str, str]
 ) -> int:
     from taoloop.journals.costs import cost_rows  # noqa: PLC0415  # as above
     from taoloop.serve.gateway.observe.otel import Telemetry  # noqa: PLC0415  # as above

@@ -1,4 +1,4 @@
-"""Agents of files whose hosts the operator sends elsewhere: their models, and their tools from OpenAPI documents."""
+"""Host overrides applied to an agent: its models, and its tools from OpenAPI documents, call other addresses."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from taoloop.tools.tool import Tool
 
 
 def apply_host_overrides(agent: Agent, overrides: HostOverrides, env: Mapping[str, str] | None) -> Agent:
-    """The agent with its calls to hosts that have another place going there.
+    """The agent with its calls to overridden hosts redirected.
 
-    Models of providers go there by the variables of their addresses. Tools keep the path behind the host.
+    Models of providers are redirected by the variables of their addresses. Tools keep the path after the host.
     """
     if not overrides:
         return agent
@@ -55,7 +55,7 @@ def _redirect_entry(entry: Any, overrides: HostOverrides) -> Any:
 
 
 def _redirect_document(source: OpenapiSource, overrides: HostOverrides) -> OpenapiSource | None:
-    """The source with its document fetched elsewhere; None where that stays."""
+    """The source with its document fetched from another address; None where that stays the same."""
     if "\n" in source.document or "://" not in source.document:
         return None
     moved = overrides.redirect(source.document)
@@ -68,7 +68,7 @@ def _redirect_tool(tool: Tool, overrides: HostOverrides, clients: dict[str, ApiC
         return tool
     try:
         address = server_of(caller.operation, caller.api.source)
-    except ToolDefinitionError:  # told where it is called: the rest of its API can be used
+    except ToolDefinitionError:  # reported when it is called: the rest of its API can be used
         return tool
     moved = overrides.redirect(address)
     if moved == address:

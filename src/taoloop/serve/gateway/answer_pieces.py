@@ -1,4 +1,4 @@
-"""The answer of a run in pieces, while the model writes it; what was held back follows when the run has ended."""
+"""The answer of a run in pieces, while the model writes it; what was held back follows when the run ends."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ _BREAK = "\n\n"
 
 
 class AnswerPieces:
-    """Takes what a run says of itself and gives the pieces of the answer that can be sent.
+    """Takes the events of a run and gives the pieces of the answer that can be sent.
 
-    `holds`: nothing goes out before the run has ended, because the answer is judged or rewritten first.
+    What was sent cannot be taken back: where text turns out not to be part of the answer (words before a tool call, a
+    reply that started over), it comes before the answer, separated by an empty line. Stop sequences cut each of them
+    by itself: one that comes before the answer does not end it.
 
-    What was sent cannot be taken back: where text turns out to have been no part of the answer (words before a tool
-    call, a reply that began anew), it stands before the answer, with an empty line between. Stop texts cut
-    each of them by itself: one that stood before the answer does not end it.
+    Args:
+        dialect: The dialect of the replies.
+        tools_offered: Whether the model could call tools.
+        hold_back: Send nothing before the run ends, because the answer is checked or rewritten first.
+        stops: The client's stop sequences.
     """
 
     def __init__(self, *, dialect: str, tools_offered: bool, hold_back: bool, stops: Sequence[str] = ()) -> None:
         self._dialect, self._tools_offered, self._is_held_back = dialect, tools_offered, hold_back
         self._stops, self._cutter = stops, StopCutter(stops)
         self._stream = self._new_stream()
-        self._current = ""  # of the reply that is being written
-        self._rejected = ""  # of the reply before it, where that could not be read; it may be the answer all the same
-        self._before = ""  # what is still to be sent of a text that is no part of the answer, and an empty line
+        self._current = ""  # what was sent of the reply that is being written
+        self._rejected = ""  # what was sent of an unreadable reply, which may be the answer all the same
+        self._before = ""  # what is still to be sent of text before the answer, and an empty line
 
     @classmethod
     def of(cls, run_request: RunRequest, stops: Sequence[str] = ()) -> Self:
@@ -46,7 +50,7 @@ class AnswerPieces:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a stop text of the client ended the answer."""
+        """Whether a stop sequence of the client ended the answer."""
         return self._cutter.hit
 
     @property
@@ -55,7 +59,7 @@ class AnswerPieces:
         return bool(self._current or self._before)
 
     def on_delta(self, delta: Delta) -> str:
-        """Take a piece of a reply; gives what can be sent of it."""
+        """Take a piece of a reply; returns what can be sent of it."""
         if self._is_held_back or delta.kind == "progress":
             return ""
         text = self._stream.feed(delta)
@@ -64,7 +68,7 @@ class AnswerPieces:
         return self._emit(text)
 
     def on_event(self, event: Event) -> None:
-        """Take an event: a reply that is whole is followed by another one, or by the end."""
+        """Take an event: after a complete reply comes another one, or the end."""
         if isinstance(event.fact, ModelReplied):
             decision = event.fact.decision
             is_answer = decision is not None and not hasattr(decision, "calls")
@@ -74,9 +78,9 @@ class AnswerPieces:
             self._stream = self._new_stream()
 
     def finish(self, answer: str) -> str:
-        """What is still to be sent, now that the whole answer is known."""
+        """The rest of the answer, now that all of it is known."""
         pending = ""
-        if self._rejected and not self._current and answer.startswith(self._rejected):  # a reply that was cut
+        if self._rejected and not self._current and answer.startswith(self._rejected):  # it was cut off
             self._current, pending, self._before = self._rejected, self._before.removesuffix(_BREAK), ""
         more, fits = unsent_suffix(answer, self._current)
         if not fits and self.has_sent:

@@ -1,4 +1,4 @@
-"""The HTTP side: which path does what, and what every request has in common."""
+"""The HTTP application: its routes, and what all requests have in common."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Gateway:
         self, snapshot: ConfigSnapshot, on_request: Callable[[RequestRecord], None] = lambda _record: None
     ) -> None:
         self.snapshot, self._on_request = snapshot, on_request
-        self.is_ready = False  # what `/readyz` says
+        self.is_ready = False  # the answer of `/readyz`
         self._active: dict[asyncio.Task[Any] | None, RequestContext] = {}
         self.app = web.Application(middlewares=[self._in_openai_form])
         for method, path, handler in ROUTES:
@@ -55,7 +55,7 @@ class Gateway:
             enable_cors(self.app, lambda: self.snapshot.config.allow_origins)
 
     def cancel_requests(self) -> None:
-        """Stop all active requests now; their clients are told so."""
+        """Stop all active requests now; their clients get an error that says so."""
         for task, context in self._active.items():
             if task is not None:
                 context.is_shut_down = True
@@ -89,7 +89,7 @@ class Gateway:
     async def _in_openai_form(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """What the framework itself refuses (an unknown path, a wrong method), in the form of all other errors."""
+        """Errors of the framework (an unknown path, a wrong method) in the form of all other errors."""
         try:
             return await handler(request)
         except ApiErrorRaised as error:
@@ -123,7 +123,7 @@ async def _respond(context: RequestContext, handler: Handler) -> web.StreamRespo
 
 
 def error_response(error: ApiError, headers: dict[str, str] | None = None) -> web.Response:
-    """A refusal as a response."""
+    """An error as a response."""
     return web.Response(
         status=error.status,
         body=json.dumps(error.body, ensure_ascii=False).encode(errors="replace"),
@@ -145,7 +145,7 @@ def _routing_error(request: web.Request, error: web.HTTPException) -> ApiError:
 
 
 def _suggestion(path: str) -> str:
-    """What to do about an unknown path: most often a base URL has no `/v1`, has it twice, or ends in a slash."""
+    """A hint for an unknown path: most often a base URL has no `/v1`, has it twice, or ends in a slash."""
     plain = path.rstrip("/")
     for candidate in (plain, f"/v1{plain}", plain.removeprefix("/v1")):
         if any(candidate == known for _, known, _ in ROUTES):
@@ -168,13 +168,13 @@ async def models(context: RequestContext) -> web.Response:
 
 
 async def model(context: RequestContext) -> web.Response:
-    """`GET /v1/models/{model}`."""
+    """`GET /v1/models/{model}`: one agent."""
     served = context.find_agent(context.request.match_info["model"])
     return web.json_response(model_part(served.name), headers=context.response_headers)
 
 
 def model_part(name: str) -> dict[str, object]:
-    """An agent as a model in a list."""
+    """An agent in the form of a model in OpenAI's list."""
     return {"id": name, "object": "model", "created": _STARTED, "owned_by": "taoloop"}
 
 
@@ -187,7 +187,7 @@ async def healthz(context: RequestContext) -> web.Response:
 
 
 async def readyz(context: RequestContext) -> web.Response:
-    """`GET /readyz`: 200 while requests are taken, 503 before that and at the end."""
+    """`GET /readyz`: 200 while the server accepts requests, 503 during start and shutdown."""
     status = 200 if context.is_ready else 503
     return web.json_response({"status": "ready" if context.is_ready else "not ready"}, status=status)
 
@@ -199,7 +199,7 @@ async def metrics(context: RequestContext) -> web.Response:
 
 
 async def openapi(context: RequestContext) -> web.Response:
-    """`GET /openapi.json`."""
+    """`GET /openapi.json`: this API in OpenAPI 3.1."""
     return web.json_response(openapi_document(), headers=context.response_headers)
 
 
@@ -215,4 +215,4 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("GET", "/metrics", metrics),
     ("GET", "/openapi.json", openapi),
 ]
-"""Method, path and what answers."""
+"""Method, path and handler of every route."""

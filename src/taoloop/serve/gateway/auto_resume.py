@@ -1,4 +1,4 @@
-"""Runs that were answered elsewhere go on by themselves: `tao approve` in another process, or the approvals route."""
+"""Resumes runs by themselves that were answered elsewhere: by `tao approve`, or through the approvals route."""
 
 from __future__ import annotations
 
@@ -21,52 +21,53 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("taoloop.gateway")
 
 POLL_INTERVAL_S = 1.0
-"""How often the journal is asked for runs that wait."""
+"""How often the journal is searched for waiting runs."""
 
 _MAX_ROWS = 1_000
 
 
 class AutoResumer:
-    """Looks for waiting runs of this gateway that have all their answers, and drives them on.
+    """Finds waiting runs of this gateway that have all their answers, and resumes them.
 
-    A run is loaded again only after something was added to it, or to a run inside it, or the configuration was changed.
+    A run is loaded again only after an event was added to it or to one of its inner runs, or after the configuration
+    changed.
     """
 
     def __init__(self, snapshot: Callable[[], ConfigSnapshot]) -> None:
         self._snapshot = snapshot
         self._last_snapshot: ConfigSnapshot | None = None
-        self._event_counts: dict[str, int] = {}  # how many events a run had, with those inside it, that still waited
+        self._event_counts: dict[str, int] = {}  # events of each waiting run, with its inner runs, at the last scan
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._last_warning = ""
 
     async def poll(self) -> None:
-        """Look, again and again, until cancelled."""
+        """Scan again and again, until cancelled."""
         while True:
             await asyncio.sleep(POLL_INTERVAL_S)
             try:
                 await self.scan()
-            except Exception as error:  # noqa: BLE001  # whatever it is: the next look may find the journal well again
-                self._warn_once(f"Runs that wait could not be looked through: {error!r}")
+            except Exception as error:  # noqa: BLE001  # whatever it is: the journal may work again at the next scan
+                self._warn_once(f"Waiting runs could not be scanned: {error!r}")
             else:
                 self._last_warning = ""
 
     async def shut_down(self, timeout_s: float) -> None:
-        """Give what is being driven its time; what is left then is stopped, and can be resumed."""
+        """Let active runs finish in time; the others are stopped, and can be resumed."""
         if tasks := list(self._tasks.values()):
             await asyncio.wait(tasks, timeout=timeout_s)
         self.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def cancel(self) -> None:
-        """Stop what is being driven now."""
+        """Stop the active runs now."""
         for task in self._tasks.values():
             task.cancel()
 
     async def scan(self) -> None:
-        """Look once."""
+        """Search the journal once."""
         if (
             snapshot := self._snapshot()
-        ) is not self._last_snapshot:  # what was left alone may go on with other keys or agents
+        ) is not self._last_snapshot:  # runs that could not be resumed may be with other keys or agents
             self._last_snapshot = snapshot
             self._event_counts.clear()
         rows = await snapshot.journal.runs(limit=_MAX_ROWS, status="waiting")
@@ -77,7 +78,7 @@ class AutoResumer:
         for row in rows:
             if (
                 row.run_id != _outer_run_id(row) or row.run_id in self._tasks
-            ):  # a run inside goes on with the one around it
+            ):  # an inner run is resumed with its outer run
                 continue
             if self._event_counts.get(row.run_id) != counts[row.run_id]:
                 self._event_counts[row.run_id] = counts[row.run_id]
@@ -85,11 +86,11 @@ class AutoResumer:
                     await self._resume_if_answered(
                         row.run_id, [inner.run_id for inner in rows if _outer_run_id(inner) == row.run_id]
                     )
-                except TaoError as error:  # this one alone: the others must not wait for it
-                    _LOG.warning("run %s waits and cannot be looked at: %s", row.run_id, error)
+                except TaoError as error:  # the others must not wait for it
+                    _LOG.warning("run %s waits and cannot be loaded: %s", row.run_id, error)
 
     async def _resume_if_answered(self, run_id: str, run_ids: Iterable[str]) -> None:
-        """Drive a run if nothing is open any more, in it and in the runs inside it that wait."""
+        """Resume a run if nothing is open any more, in it and in its waiting inner runs."""
         journal = self._snapshot().journal
         traces = [Trace(inner_id, await journal.load(inner_id)) for inner_id in run_ids]
         outer = next(trace for trace in traces if trace.run_id == run_id)
@@ -125,18 +126,18 @@ class AutoResumer:
             await snapshot.leave()
 
     def _warn_once(self, warning: str) -> None:
-        """Say what is wrong, once as long as it lasts."""
+        """Log a problem, once as long as it lasts."""
         if warning != self._last_warning:
             self._last_warning = warning
             _LOG.warning("%s", warning)
 
 
 def _outer_run_id(row: RunRow) -> str:
-    """The outermost run around one: a run inside is named after it."""
+    """The id of the outermost run: inner runs are named after it."""
     return row.run_id.partition(".")[0]
 
 
 def _is_open(trace: Trace) -> bool:
-    """Whether a run still waits for somebody: for a word, or for what became of a call."""
+    """Whether a run still waits for somebody: for an approval, or for the outcome of a call in doubt."""
     in_doubt = any(call.doubt is not None and call.settled is None for call in trace.pending.values())
     return bool(unanswered_calls(trace)) or in_doubt

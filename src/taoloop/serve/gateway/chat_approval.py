@@ -1,4 +1,4 @@
-"""Runs that wait for a person: what their client is told, and what its next message means."""
+"""Approvals in a chat: the question that a client gets for a waiting run, and its reply in the next message."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _NO = frozenset(
     ]
 )
 _EXPLICIT = frozenset(["yes", "approve", "approved", "confirm", "confirmed", "是", "同意", "批准", "确认"])
-"""What allows a call that is hard to undo and that nobody named the target of: a whole word, no `ok` in passing."""
+"""The replies that approve a high-risk call: an explicit word, no `ok` in passing."""
 
 _SPLIT = re.compile(r"\s*[:：,，;；\n]\s*")
 _RUN = re.compile(r"\((?:run|运行) (\d{8}-\d{6}-[0-9a-f]{8})(?:(?:, code |，代码 )([0-9a-f]{16}))?\)\s*\Z")
@@ -85,24 +85,29 @@ _MARKUP = re.compile(r"[\[\]<>`]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalReply:
-    """What a client's next message means for what waits, and which question it answers.
-
-    `is_whole`: it was a whole word, which takes more thought than an `ok`. The question is the one with this `code`
-    (`code_of`), or, where the client names it so, the one of this `turn` (`turn_of`).
-    """
+    """A client's reply to the questions of a waiting run."""
 
     verdict: Verdict
+    """Approve the calls, or refuse them."""
+
     note: str = ""
+    """Why they are refused; the model reads it."""
+
     is_explicit: bool = False
+    """Whether it was an explicit word, which takes more thought than an `ok`: a high-risk call needs one."""
+
     code: str = ""
+    """The code of the question that is answered (`question_code`)."""
+
     turn: int | None = None
+    """The turn of the run that asked (`resume_count`), where the client names that in place of a code."""
 
 
 def question_code(waiting: Iterable[PendingApproval]) -> str:
-    """Stands for exactly these calls, each asked about at its moment.
+    """A code for exactly these calls and the time at which each was asked about.
 
-    So an answer reaches what its person was shown, and nothing that waits by now in its place. The moments, down to
-    the microsecond, are told nobody: no model and no tool can write a question that leads an answer to these calls.
+    So a reply reaches the calls that its person saw, and nothing that waits by now instead. The times, down to the
+    microsecond, are never shown: no model and no tool can write a question that leads a reply to these calls.
     """
     questions = [
         (approval.request.run_id, approval.request.call_id, approval.request.digest, approval.request.since)
@@ -112,19 +117,19 @@ def question_code(waiting: Iterable[PendingApproval]) -> str:
 
 
 def resume_count(trace: Trace) -> int:
-    """How often a run was gone on with; it asks other questions each time."""
+    """How often a run was resumed; it asks other questions each time."""
     return sum(isinstance(event.fact, Resumed) for event in trace.events)
 
 
 def matches_question(reply: ApprovalReply, trace: Trace, waiting: Sequence[PendingApproval]) -> bool:
-    """Whether it is an answer to what waits now. `waiting` was read before `trace`."""
+    """Whether a reply is to the questions that wait now. `waiting` was loaded before `trace`."""
     if reply.verdict == "yes" and not reply.is_explicit and any(approval.request.grave for approval in waiting):
         return False
     return reply.turn == resume_count(trace) if reply.turn is not None else reply.code == question_code(waiting)
 
 
 def waiting_text(run_id: str, waiting: Sequence[PendingApproval], in_doubt: Sequence[CallView], language: str) -> str:
-    """What waits, and where: the content of an answer. `parse_waiting_run` finds the run in it again.
+    """What a run waits for: the content of an answer, in which `parse_waiting_run` finds the run again.
 
     Values are shown whole, and as code: a chat client must not load a picture that a model put into one.
     """
@@ -140,13 +145,13 @@ def waiting_text(run_id: str, waiting: Sequence[PendingApproval], in_doubt: Sequ
 
 
 def parse_waiting_run(content: str) -> tuple[str, str] | None:
-    """The run that an earlier answer said to be waiting, and the code of what it waits for (empty: it has none)."""
+    """The waiting run that an earlier answer named, and the code of its questions (empty: it has none)."""
     match = _RUN.search(content)
     return (match[1], match[2] or "") if match is not None else None
 
 
 def parse_approval_reply(text: str) -> ApprovalReply:
-    """What a person's words mean: yes, no with a reason, or words of their own, which refuse and are the reason."""
+    """What a person wrote: a yes, a no with a reason, or other text, which refuses and is the reason."""
     head, *rest = _SPLIT.split(text.strip(), maxsplit=1)
     word = head.strip(" .!。！`'\"“”").casefold().replace(" ", "_")
     note = rest[0].strip() if rest else ""
@@ -165,10 +170,10 @@ async def answer_all(
     by: str,
     redactor: Redactor | None = None,
 ) -> None:
-    """Answer these calls. What is in doubt is not among them.
+    """Answer these calls. Calls in doubt are not among them.
 
     Raises:
-        NotWaiting, ApprovalStale: the question is not open any more.
+        NotWaiting, ApprovalStale: the question is no longer open.
     """
     for approval in waiting:
         answer = ApprovalAnswer(approved=reply.verdict == "yes", by=by, note=reply.note)
@@ -194,7 +199,7 @@ def _quoted_call(tool: str, args: Any) -> str:
 
 
 def _escape_invisible(text: str) -> str:
-    """The text with all signs in it that nobody sees written out."""
+    """The text with all invisible characters written as escapes."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(f"\\u{{{ord(char):x}}}" if unicodedata.category(char) in _HIDDEN else char for char in text)

@@ -1,7 +1,7 @@
 """Tools that the client performs itself: offered to the model beside the agent's, and answered by the next request.
 
 A call of one ends the turn. The run waits in the journal, without a process, and the client's next request brings
-the results; its tool messages name the run by the ids that the calls were given.
+the results: the ids of the calls in its tool messages name the run.
 """
 
 from __future__ import annotations
@@ -26,17 +26,20 @@ _FORMS = "`tool_choice` can be `auto`, `none`, `required`, a function of `tools`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolChoice:
-    """The tools of the client that are `offered`, and whether one of them `must` be called."""
+    """What a `tool_choice` means for the client's tools."""
 
     offered: tuple[ClientTool, ...] = ()
+    """The tools that the model may call."""
+
     must_call: bool = False
+    """Whether it must call one of them before it answers."""
 
 
 def apply_tool_choice(choice: str | Mapping[str, Any] | None, tools: Sequence[ClientTool]) -> ToolChoice:
-    """What a `tool_choice` makes of the client's tools.
+    """Apply a `tool_choice` to the client's tools.
 
     Raises:
-        RequestRefused: it has none of the forms that are known, or names a tool that is not there.
+        ApiErrorRaised: its form is unknown, or it names a tool that is not in the request.
     """
     if choice is None or choice == "auto":
         return ToolChoice(offered=tuple(tools))
@@ -48,7 +51,7 @@ def apply_tool_choice(choice: str | Mapping[str, Any] | None, tools: Sequence[Cl
         if choice.get("type") == "function":
             return _require_tools(_select_tools([choice], tools), must_call=True)
         if choice.get("type") == "allowed_tools":
-            allowed = choice.get("allowed_tools", choice)  # chat completions have it in an object of its own
+            allowed = choice.get("allowed_tools", choice)  # chat completions nest it in an object
             listed = allowed.get("tools") if isinstance(allowed, Mapping) else None
             if isinstance(listed, list) and allowed.get("mode") in ("auto", "required"):
                 return _require_tools(_select_tools(listed, tools), must_call=allowed["mode"] == "required")
@@ -82,14 +85,18 @@ def bind_client_tools(
     *,
     param_format: str = "tools[{}].function",
 ) -> list[Tool]:
-    """The client's tools. `outputs` are results that it gives, by call id; `taken` names of the agent's own tools.
+    """The client's tools as tools of an agent. A call hands over to the client, unless its result is known.
 
-    `place` is where the request describes one of them.
+    They count as reading: what the client does with a call is its own responsibility, and nothing of it is done here.
 
-    They count as reading: what the client does with a call is its own affair, and nothing of it is done here.
+    Args:
+        offered: The tools of the request.
+        reserved_names: The names of the agent's own tools.
+        outputs: Results that the client sent, by call id.
+        param_format: The field of the request that describes a tool, for error messages; `{}` is its index.
 
     Raises:
-        RequestRefused: a tool has no usable schema, or a name that is taken; names it.
+        ApiErrorRaised: a tool has an invalid schema, or a reserved name; names it.
     """
     results = outputs or {}
 
@@ -122,18 +129,18 @@ def bind_client_tools(
 
 
 def client_call_id(run_id: str, call_id: str) -> str:
-    """The id under which a client knows a call."""
+    """The id of a call for clients: it also names the run."""
     return f"{call_id}.{run_id}"
 
 
 def parse_call_id(client_id: str) -> tuple[str, str] | None:
-    """Run and call of such an id; None if it is none of this server's."""
+    """The run and the call of such an id; None if it is not an id of this server."""
     match = _ID.fullmatch(client_id)
     return (match["run"], match["call"]) if match is not None else None
 
 
 def tool_call_parts(run_id: str, calls: Sequence[CallView]) -> list[dict[str, Any]]:
-    """Calls as they stand in an answer."""
+    """Calls in the form of OpenAI's `tool_calls`."""
     return [
         {
             "id": client_call_id(run_id, call.requested.call_id),
@@ -148,13 +155,13 @@ def tool_call_parts(run_id: str, calls: Sequence[CallView]) -> list[dict[str, An
 
 
 def open_client_calls(trace: Trace) -> list[CallView]:
-    """The calls of a run that waits which its client performs."""
+    """The calls of a waiting run that its client performs."""
     names = {card.name for card in trace.agent.tools if card.performed_by == "caller"}
     return [call for call in trace.pending.values() if call.requested.tool in names and not call.needs_person]
 
 
 def client_tools_of(trace: Trace) -> list[ClientTool]:
-    """The tools that the client brought along when the run began."""
+    """The tools of the client from when the run began."""
     return [
         ClientTool(
             type="function",
@@ -166,7 +173,7 @@ def client_tools_of(trace: Trace) -> list[ClientTool]:
 
 
 def _arguments_schema(parameters: Mapping[str, Any] | None, param: str) -> dict[str, Any]:
-    """The schema of a tool's arguments; a tool without any may leave out each part of it, or write null."""
+    """The schema of a tool's arguments; for a tool without any, each part of it may be missing or null."""
     fields = {name: value for name, value in (parameters or {}).items() if value is not None or name != "properties"}
     schema = {"properties": {}, **fields, "type": "object"}
     if not isinstance(schema["properties"], Mapping):

@@ -1,4 +1,4 @@
-"""Refusals in the form of OpenAI's API: `{"error": {"message", "type", "param", "code"}}` and a status."""
+"""Errors in the form of OpenAI's API: `{"error": {"message", "type", "param", "code"}}` and a status."""
 
 from __future__ import annotations
 
@@ -21,14 +21,25 @@ UNKNOWN_KEY = "authentication_error"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiError:
-    """Why a request has no answer. `retry_after_s` says when another try makes sense (None: it does not)."""
+    """An error for a client."""
 
     status: int
+    """The HTTP status."""
+
     message: str
+    """What is wrong, and what to do about it."""
+
     kind: str = INVALID
+    """The field `type` of the error: one of the constants above."""
+
     code: str | None = None
+    """A stable code for programs."""
+
     param: str | None = None
+    """The field of the request that is wrong, such as `messages[0].role`."""
+
     retry_after_s: float | None = None
+    """When another try makes sense; None: it does not."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -45,7 +56,7 @@ class ApiError:
 
 
 class ApiErrorRaised(TaoError):
-    """A request to the gateway gets no answer; `refusal` is what its client is told."""
+    """A request to the gateway fails; `error` is what its client gets."""
 
     code = "request_refused"
 
@@ -55,17 +66,17 @@ class ApiErrorRaised(TaoError):
 
 
 def invalid(message: str, param: str | None = None, code: str | None = "invalid_value") -> ApiErrorRaised:
-    """A request that no server could answer: names the field."""
+    """The error for a request that no server could answer; names the field."""
     return ApiErrorRaised(ApiError(status=400, message=message, param=param, code=code))
 
 
 def missing(param: str) -> ApiErrorRaised:
-    """A field that is not there."""
+    """The error for a missing field."""
     return invalid(f"Missing required parameter: `{param}`.", param, "missing_required_parameter")
 
 
 def invalid_field(param: str, why: str) -> ApiErrorRaised:
-    """A field that holds something of no use."""
+    """The error for a field with an invalid value."""
     message = why if f"`{param}" in why else f"Invalid value for `{param}`: {why}"
     return invalid(message, param, "invalid_value")
 
@@ -82,24 +93,24 @@ _FAILURES: dict[str, tuple[int, str, str]] = {
     "model_reply_unreadable": (502, SERVER, "the model's server sent something that is no reply"),
     "unreadable": (502, SERVER, "the model wrote nothing that could be read as a decision"),
 }
-"""Status, kind and what happened, by the code of what ended a run. What a server of models says of the gateway's own
-key or configuration is no fault of the client, so it is a 502."""
+"""Status, kind and what happened, by the error code that ended a run. What a model's server reports about the gateway's
+own key or configuration is not the client's fault, so it is a 502."""
 
 RETRY_AFTER_S = 5.0
 
 
 _EXPLAINED = ("model_context_overflow", "model_content_refused", "unreadable")
-"""What a client can do something about, and so is told in full. All else may name addresses and files of the server."""
+"""Errors that a client can do something about, so that it gets the reason. Others may name the server's addresses."""
 
 
 def error_for_filtered_reply(run_id: str) -> ApiError:
-    """What a client is told where the model's provider cut its replies for their content, and nothing was left."""
+    """The error where the model's provider cut its replies for their content, and nothing was left."""
     what = _FAILURES["model_content_refused"][2]
     return ApiError(status=400, message=f"{what[0].upper()}{what[1:]} (run {run_id}).", code="content_filter")
 
 
 def error_for_failed_run(finished: Finished, run_id: str, model: str = "") -> ApiError:
-    """What a client is told of a run that its `model` (a spec) ended. The trace has the whole reason."""
+    """The error for a run that its `model` (a spec) ended. The trace has the whole reason."""
     code = finished.error or ("unreadable" if finished.status == "unreadable" else "model_error")
     if (model, code) == (OFFLINE, ModelRequestRefused.code):  # a task beyond the demo planner, which has no secrets
         return ApiError(status=400, message=f"{finished.reason.rstrip('.。')} (run {run_id}).", code=code)
@@ -119,7 +130,7 @@ _QUOTA_CODES = {"runs": "server_busy", "requests": "rate_limit_exceeded", "token
 
 
 def error_for_exceeded_quota(error: Refused) -> ApiError:
-    """What a client is told that has used up its quota, or finds no place for its run."""
+    """The error for a client that has used up its quota, or for whose run there is no place."""
     code = _QUOTA_CODES.get(error.why, "insufficient_quota")
     return ApiError(status=429, message=error.message, kind=LIMITED, code=code, retry_after_s=error.retry_after_s)
 
@@ -128,7 +139,7 @@ _JOURNAL_RETRY_S = 5.0
 
 
 def error_for_exception(error: Exception, request_id: str) -> ApiError:
-    """What a client is told of a bug or a broken journal: where to look, and nothing else. The log has all of it."""
+    """The error for a bug or a broken journal: where to look, and nothing else. The log has all of it."""
     if not isinstance(error, TaoError):
         _LOG.error("request %s failed", request_id, exc_info=error)
     else:

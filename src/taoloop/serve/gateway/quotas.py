@@ -1,4 +1,4 @@
-"""What a key may still use: requests and tokens a minute, runs at once, money a day. Nobody waits in a queue for it."""
+"""Quotas of API keys: requests and tokens per minute, concurrent runs, money per day. There is no queue."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 _DAY_S = 86_400
 
 _RETRY_S = 1.0
-"""How long a client should wait where too many runs are active: nobody knows when one of them ends."""
+"""How long a client should wait where too many runs are active. When one of them ends is unknown."""
 
 _WINDOW_GRAIN_S = 1.0
-"""Uses this close to each other share an entry of a window, which so has at most about 60 of them."""
+"""Uses this close together share an entry of a window, which therefore has at most about 60 of them."""
 
 
 class Quotas:
-    """Counts what keys use, and refuses who has used up what it may.
+    """Counts what keys use, and refuses runs of a key that has used up its quota.
 
-    Windows are moving: no span of 60 seconds holds more requests than a key may make. Tokens are known only after a
-    run, so they are booked then; a key that drew too many waits until the window has room again. The budget is that of
-    a day in UTC, of what is known to have been spent: a run that is under way is let to its end. For one event loop.
+    Windows slide: no span of 60 seconds has more requests than a key may make. Tokens are booked as they are known,
+    after the model replied; a key that used too many is refused until its window has room again. The budget is for a
+    day in UTC and covers known costs; a run that has started may finish. For one event loop.
 
     Args:
-        limits: how many runs may be under way, in all and per key.
-        spent: what was spent so far (`taoloop.journals.costs`); only that of today counts.
-        clock: where the time comes from.
+        limits: How many runs may be active, in total and per key.
+        spent: Earlier costs (`taoloop.journals.costs`); only those of today count.
+        clock: The source of the time.
     """
 
     def __init__(self, limits: ServerLimits, *, spent: Iterable[CostRow] = (), clock: Clock | None = None) -> None:
@@ -70,28 +70,28 @@ class Quotas:
 
     @property
     def active_runs(self) -> int:
-        """How many runs are under way."""
+        """How many runs are active."""
         return self._running.total()
 
     def spent_today(self, name: str) -> float:
-        """US dollars that the key of this name is known to have spent since midnight, UTC."""
+        """Known costs of the key with this name since midnight UTC, in US dollars."""
         self._start_new_day()
         return self._spent.get(name, 0.0)
 
     def unpriced_today(self, name: str) -> int:
-        """How often today the key used something whose price nobody knows, and which counts as nothing."""
+        """How many model calls of the key today have an unknown price, which counts as nothing."""
         self._start_new_day()
         return self._unpriced[name]
 
     def update_limits(self, limits: ServerLimits) -> None:
-        """Hold new limits from here on; what was used stays counted. Limits of keys come with the keys themselves."""
+        """Apply new limits from now on; what was used stays counted. Limits of keys come with the keys themselves."""
         self._limits = limits
 
     def enter(self, key: ApiKey | None) -> QuotaUse:
-        """Begin a run for a key (None: for nobody in particular), which must `leave` in the end.
+        """Start a run for a key (None: there are no keys), which must `leave` in the end.
 
         Raises:
-            Refused: the key has used up what it may, or there is no place; nothing was counted.
+            Refused: the key has used up its quota, or there is no place; nothing was counted.
         """
         name = "" if key is None else key.name
         self._check_runs(key)
@@ -107,12 +107,10 @@ class Quotas:
     def _check_runs(self, key: ApiKey | None) -> None:
         limits = self._limits
         if self.active_runs >= limits.max_runs:
-            raise Refused(
-                f"The server is busy: {limits.max_runs} runs are under way.", why="runs", retry_after_s=_RETRY_S
-            )
+            raise Refused(f"The server is busy: {limits.max_runs} runs are active.", why="runs", retry_after_s=_RETRY_S)
         own = limits.max_runs_per_key
         if key is not None and own is not None and self._running[key.name] >= own:
-            raise Refused(f"This key has {own} runs under way, as many as it may.", why="runs", retry_after_s=_RETRY_S)
+            raise Refused(f"This key has {own} active runs, which is its limit.", why="runs", retry_after_s=_RETRY_S)
 
     def _check_budget(self, key: ApiKey) -> None:
         if key.usd_per_day is not None and self.spent_today(key.name) >= key.usd_per_day:
@@ -152,7 +150,7 @@ class Quotas:
             del self._running[name]
 
     def _start_new_day(self) -> None:
-        """Begin a new day where one began."""
+        """Reset the costs where a new day has begun."""
         if (today := self._today()) != self._day:
             self._day = today
             self._spent.clear()
@@ -163,22 +161,22 @@ class Quotas:
 
 
 class QuotaUse:
-    """One run of a key, from `Allowances.enter` to `leave`. Also a context that leaves by itself.
+    """One run of a key, from `Quotas.enter` to `leave`. As a context manager it leaves by itself.
 
-    Give it the events of the run (`on_event`), or `book` by hand what was used; not both.
+    Pass it the events of the run (`on_event`), or `book` what was used; not both.
     """
 
     def __init__(self, quotas: Quotas, key: ApiKey | None) -> None:
         self._quotas, self._key, self._has_left = quotas, key, False
 
     def book(self, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:
-        """Count what the run has used, as soon as it is known. `cost_usd` None: nobody knows the price."""
-        self._quotas._book(self._key, tokens, cost_usd)  # they are two ends of one thing
+        """Count what the run has used, as soon as it is known. `cost_usd` None: the price is unknown."""
+        self._quotas._book(self._key, tokens, cost_usd)  # the two classes belong together
 
     def on_event(self, event: Event) -> None:
-        """Book what an event says was used, as it happens: so it counts even if nobody waits for the end of the run.
+        """Book what an event reports as used, as it happens: it counts even if nobody waits for the end of the run.
 
-        What ran inside the run counts with the observation that it came to.
+        Inner runs count with the observation that they result in.
         """
         fact = event.fact
         if isinstance(fact, ModelReplied) or (isinstance(fact, Observed) and fact.usage is not None):
@@ -186,14 +184,14 @@ class QuotaUse:
             self.book(tokens=usage.total_tokens, cost_usd=fact.cost_usd)
 
     def leave(self, *, tokens: int = 0, cost_usd: float | None = 0.0) -> None:
-        """Count what was not booked yet, and give the place back. Again is harmless, and counts nothing."""
+        """Count what was not booked yet, and give the place back. A second call does nothing."""
         if not self._has_left:
             self._has_left = True
             self.book(tokens=tokens, cost_usd=cost_usd)
-            self._quotas._release(self._key)  # they are two ends of one thing
+            self._quotas._release(self._key)  # the two classes belong together
 
     def __enter__(self) -> Self:
-        """The turn itself."""
+        """Return itself."""
         return self
 
     def __exit__(
@@ -220,7 +218,7 @@ def _unpriced_models(agent: Agent) -> Iterator[str]:
             continue
         try:
             target = endpoint(kind, name, env)
-        except ConfigError:  # a model that its user made, under the name of a provider
+        except ConfigError:  # a custom model under the name of a provider
             continue
         if not target.kind.free and not is_priced(target.address, target.model):
             yield spec

@@ -97,10 +97,10 @@ def continue_message(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def chat_run_request(request: ChatRequest, served: ServedAgent, key: ApiKey | None) -> RunRequest:
-    """What a chat request wants of an agent.
+    """The run request of a chat request.
 
     Raises:
-        RequestRefused: its messages are of no use; names the place.
+        ApiErrorRaised: its messages are invalid; names the field.
     """
     owner = key.name if key is not None else ""
     tool_results = parse_tool_results(request.messages)
@@ -134,36 +134,36 @@ def chat_run_request(request: ChatRequest, served: ServedAgent, key: ApiKey | No
 
 
 def with_tool_results(request: RunRequest, run_id: str, tool_results: Mapping[str, str]) -> RunRequest:
-    """The wish to go on with a run that waits for these results; `wish` itself is what begins where it cannot."""
+    """The request to continue a run that waits for these results; `request` itself is the fallback."""
     return replace(request, run=run_id, tool_results=tool_results, fallback=request)
 
 
 def run_labels(served: ServedAgent, owner: str, via: str, user: str | None) -> dict[str, str]:
-    """What a run says of where it came from."""
+    """The labels of a run: where it came from."""
     labels = {"key": owner, "agent": served.name, "via": via}
     return {**labels, "user": user[:256]} if user else labels
 
 
 def require_may_approve(key: ApiKey | None) -> None:
-    """Refuse a key whose client may not answer what waits for a person.
+    """Refuse a key whose client may not approve calls.
 
     Raises:
-        RequestRefused: it may not.
+        ApiErrorRaised: it may not approve.
     """
     if key is not None and not key.may_approve:
-        message = "This key may not answer what waits for a person. Whoever runs the server can: `tao approvals`."
+        message = "This key may not approve calls. The operator of the server can: `tao approvals`."
         raise ApiErrorRaised(ApiError(status=403, message=message, kind=DENIED, code="approval_not_allowed"))
 
 
 def parse_tool_results(
     messages: Sequence[ChatMessage], names: tuple[str, str, str] = ("messages", "tool_call_id", "content")
 ) -> tuple[str, dict[str, str]] | None:
-    """The run whose calls the last messages answer, and the answers by call; None: they answer none.
+    """The run whose calls the last messages answer, and the results by call id; None: they answer none.
 
-    `names` is how the request calls the list, the id and the result.
+    `names` are the names of the list, the id and the result in the request, for error messages.
 
     Raises:
-        RequestRefused: an id is none of this server, or a result is no text; names the place.
+        ApiErrorRaised: an id is not of this server, or a result is not a text; names the field.
     """
     list_name, id_name, result_name = names
     if not messages or messages[-1].role != "tool":
@@ -191,7 +191,7 @@ def parse_tool_results(
 
 
 def parse_pending_run(messages: Sequence[ChatMessage]) -> tuple[str, ApprovalReply] | None:
-    """The run that the last answer said to be waiting, and what the client says to it."""
+    """The waiting run that the last answer named, and the client's reply to its question."""
     if len(messages) < 2 or messages[-1].role != "user" or messages[-2].role != "assistant":
         return None
     waiting_run, reply_text = parse_waiting_run(message_text(messages[-2])), message_text(messages[-1])

@@ -1,4 +1,4 @@
-"""The gateway as a process: listens, takes up changes of its files, and ends without losing a run."""
+"""The gateway as a process: it listens, reloads its files when they change, and shuts down without losing a run."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("taoloop.gateway")
 
 WATCH_INTERVAL_S = 1.0
-"""How often the files are looked at for changes."""
+"""How often the files are checked for changes."""
 
 _MAX_HEADER = 32 * 1024
 
 _FINAL_TIMEOUT_S = 3.0
-"""How long what was stopped may take to tell its client so."""
+"""How long a stopped request may take to tell its client so."""
 
 _NO_TIMEOUT_S = 86_400.0
 
 IDLE_TIMEOUT_S = 75.0
-"""How long a connection may bring no whole header of a request; longer than proxies keep theirs open (60 s)."""
+"""How long a connection may send no complete request header; longer than proxies keep theirs open (60 s)."""
 
 
 def require_keys_off_localhost(config: GatewayConfig) -> None:
-    """Refuse to serve everybody who can reach an address of another machine's network.
+    """Refuse to serve a network without keys.
 
     Raises:
-        ConfigError: there is no key, and the address is not one of this machine alone.
+        ConfigError: there is no key, and other machines can reach the address.
     """
     if config.keys or config.host == "localhost":
         return
@@ -64,9 +64,17 @@ def require_keys_off_localhost(config: GatewayConfig) -> None:
 
 
 class GatewayServer:
-    """One gateway from its start to its end.
+    """One gateway from start to shutdown.
 
-    `load` reads the configuration anew; what it raises leaves the old one in force.
+    Args:
+        config: The first configuration.
+        journal: Keeps all runs.
+        load: Reads the configuration again after a change; where it raises, the current one stays in use.
+        quotas: Counts what keys use.
+        telemetry: OpenTelemetry; None: off.
+        on_request: Called with the record of each request when it is over.
+        say: Called with each message about the server, such as a reload.
+        idle_timeout_s: How long a connection may send no complete request header.
     """
 
     def __init__(
@@ -90,10 +98,10 @@ class GatewayServer:
         self._stamps = file_stamps(config.files)
 
     async def serve(self, on_ready: Callable[[str], None] = lambda _: None) -> None:
-        """Serve until `stop` is set; then runs under way get their time, and what is left of them is stopped.
+        """Serve until `stop` is set; then active runs get `shutdown_s` to finish, and the others are stopped.
 
         Raises:
-            ConfigError: the address cannot be listened on, or an agent cannot be what the file says.
+            ConfigError: the address cannot be listened on, or the configuration of an agent is wrong.
         """
         config = self.gateway.snapshot.config
         require_keys_off_localhost(config)
@@ -107,7 +115,7 @@ class GatewayServer:
             access_log=None,
             logger=QuietConnectionLog(_LOG),
             keepalive_timeout=self._idle_timeout_s,
-            shutdown_timeout=_NO_TIMEOUT_S,  # this process counts the time itself, and tells who is cut off
+            shutdown_timeout=_NO_TIMEOUT_S,  # `_shut_down` counts the time itself, and tells clients
             max_line_size=_MAX_HEADER,
             max_field_size=_MAX_HEADER,
         )
@@ -127,7 +135,7 @@ class GatewayServer:
             on_ready(_url(config.host, runner))
             await self.stop.wait()
             grace_s = self.gateway.snapshot.config.limits.shutdown_s
-            self._say(f"The server ends; runs under way have {grace_s:g} s to finish.")
+            self._say(f"The server ends; active runs have {grace_s:g} s to finish.")
         finally:
             self.gateway.is_ready = False
             watching.cancel()
@@ -137,7 +145,7 @@ class GatewayServer:
             await self.gateway.snapshot.retire()
 
     async def _shut_down(self, runner: web.AppRunner, resumer: AutoResumer) -> None:
-        """Take no more requests, and give runs under way their time; what is left then, or in a hurry, is stopped."""
+        """Accept no more requests, and let active runs finish in time; the others, or all in a hurry, are stopped."""
         shutdown_s = self.gateway.snapshot.config.limits.shutdown_s
         ending = asyncio.gather(runner.cleanup(), resumer.shut_down(shutdown_s))
         hurrying = asyncio.ensure_future(self.hurry.wait())
@@ -150,7 +158,7 @@ class GatewayServer:
                 await ending
 
     def request_reload(self) -> None:
-        """Read the configuration anew now, as after SIGHUP."""
+        """Reload the configuration now, as after SIGHUP."""
         self._reload.set()
 
     def request_stop(self) -> None:
@@ -169,14 +177,14 @@ class GatewayServer:
             stamps_when_read = {
                 **stamps,
                 **await self._reload_config(),
-            }  # as they were when they were read: what changed since is read anew
+            }  # as of the reload: files that changed since are reloaded again
             current = await asyncio.to_thread(file_stamps, self._files)
             self._stamps = {path: stamps_when_read.get(path, stamp) for path, stamp in current.items()}
 
     async def _reload_config(self) -> Mapping[Path, Stamp]:
-        """Read the files, and put what they say in the place of what was; a broken change changes nothing.
+        """Read the files and use the new configuration; a broken one changes nothing.
 
-        Gives the files that were read, as they were then.
+        Returns the files that were read, with their stamps from before.
         """
         old = self.gateway.snapshot
         stamps: dict[Path, Stamp] = {}
@@ -193,12 +201,12 @@ class GatewayServer:
             require_keys_off_localhost(config)
             new = self._new_snapshot(config)
             await asyncio.to_thread(new.warm_up)
-        except Exception as error:  # noqa: BLE001  # whatever it is must not end the server, nor all later changes
+        except Exception as error:  # noqa: BLE001  # no error may end the server, or prevent later reloads
             if not isinstance(error, (TaoError, OSError)):
                 _LOG.exception("the configuration could not be read")
             self._accounts.metrics.reloaded(ok=False)
-            self._files = tuple(dict.fromkeys((*old.config.files, *stamps)))  # what is mended may be a new one
-            self._say(f"The changed configuration is not used; the one before it goes on: {error}")
+            self._files = tuple(dict.fromkeys((*old.config.files, *stamps)))  # the broken file may be a new one
+            self._say(f"The changed configuration is not used; the one before it stays in use: {error}")
             return stamps
         self._accounts.quotas.update_limits(config.limits)
         self.gateway.snapshot, self._files = new, config.files
@@ -229,5 +237,5 @@ def file_stamps(files: tuple[Path, ...]) -> Mapping[Path, Stamp]:
 
 
 def _url(host: str, runner: web.AppRunner) -> str:
-    port = runner.addresses[0][1]  # the one that was taken for 0
+    port = runner.addresses[0][1]  # the actual one, where 0 was asked for
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""What a gateway has standing ready for requests; a changed configuration makes a new one beside the old."""
+"""One configuration in use: its agents bound to the journal. A changed configuration is a new snapshot."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _LOG = logging.getLogger("taoloop.gateway")
 
 
 class ConfigSnapshot:
-    """One configuration with its agents, bound to the journal. What counts over time belongs to all of them.
+    """One configuration with its agents, bound to the journal. The accounts are shared by all snapshots.
 
-    Requests keep the one that they began with; when it is replaced, its agents are closed after the last of them.
+    A request keeps the snapshot that it began with. When a snapshot is replaced, its agents are closed after its last
+    request.
     """
 
     def __init__(
@@ -44,10 +45,10 @@ class ConfigSnapshot:
         self._is_replaced = False
 
     def warm_up(self) -> None:
-        """Load what the first request would have to wait for: tools, prompts and the clients of models.
+        """Load what the first request would have to wait for: tools, prompts and model clients.
 
         Raises:
-            ConfigError: something about an agent is wrong.
+            ConfigError: the configuration of an agent is wrong.
             MissingExtra: a model needs a package that is not installed.
         """
         for served in self.config.agents.values():
@@ -58,7 +59,7 @@ class ConfigSnapshot:
             _ = served.agent.toolbox
 
     def enter(self) -> None:
-        """A request begins."""
+        """A request has begun."""
         self._active += 1
 
     async def leave(self) -> None:
@@ -67,7 +68,7 @@ class ConfigSnapshot:
         await self._close_when_idle()
 
     async def retire(self) -> None:
-        """Another one takes its place, or the server ends."""
+        """Another snapshot replaces this one, or the server ends."""
         self._is_replaced = True
         await self._close_when_idle()
 
@@ -76,5 +77,5 @@ class ConfigSnapshot:
             for served in self.config.agents.values():
                 try:
                     await served.agent.close()
-                except Exception:  # noqa: BLE001  # the answer of the last request must not be lost by it
+                except Exception:  # noqa: BLE001  # it must not cost the last request its answer
                     _LOG.exception("the connections of %s could not be closed", served.name)

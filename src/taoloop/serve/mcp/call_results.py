@@ -16,17 +16,17 @@ from taoloop.journals.base import Journal
 from taoloop.runtime.result import Result
 
 MAX_RESULT_CHARS = 1_000_000
-"""How much of one output a host gets. What is longer is cut to the preview; the journal keeps the whole."""
+"""The longest output that a host gets in full. It gets a preview of a longer one; the journal has all of it."""
 
 RUN_KEY, ERROR_KEY = "taoloop/run_id", "taoloop/error"
-"""Where a result names its run, and its error as data, in `_meta`."""
+"""Fields of `_meta` in a result: its run, and its error as data."""
 
 WRAPPER_FIELD = "result"
-"""The only field of a structured result whose tool gives something else than an object."""
+"""The only field of a structured result whose tool returns something other than an object."""
 
 
 def output_schema(card: ToolCard) -> dict[str, Any] | None:
-    """The schema of the structured result: the card's own, or one of an object around it; None where it has none."""
+    """The schema of the structured result: that of the card, or of an object around it; None where it has none."""
     if card.output_schema is None:
         return None
     schema = dict(card.output_schema)
@@ -34,12 +34,12 @@ def output_schema(card: ToolCard) -> dict[str, Any] | None:
         return schema
     outer: dict[str, Any] = {key: schema.pop(key) for key in ("$defs", "definitions", "$schema") if key in schema}
     if _references_root(schema) or _references_root(outer):
-        return None  # it means the whole schema, which is another one now
+        return None  # the reference to the whole schema would now mean another one
     return {**outer, "type": "object", "properties": {WRAPPER_FIELD: schema}, "required": [WRAPPER_FIELD]}
 
 
 def needs_wrapper(card: ToolCard) -> bool:
-    """Whether the result of a tool has to be put into an object: hosts before 2026 take nothing else."""
+    """Whether the result of a tool must be wrapped in an object: hosts before 2026 accept nothing else."""
     return card.output_schema is not None and card.output_schema.get("type") != "object"
 
 
@@ -56,7 +56,7 @@ async def result_of_call(journal: Journal, result: Result, card: ToolCard) -> ty
     """The result of a run that is one call."""
     call = next(iter(result.trace.calls.values()), None)
     observed = None if call is None else call.observed
-    if observed is None:  # it waits, and not for an answer that the host could give
+    if observed is None:  # it waits, but not for an answer that the host could give
         return unknown_outcome_result(result)
     if call is not None and isinstance(call.approval, ApprovalRefused):
         reason = call.approval.note or "it was refused"
@@ -73,7 +73,7 @@ async def result_of_call(journal: Journal, result: Result, card: ToolCard) -> ty
     if observed.form == "json":
         value = _parse_json(text)
         if value is _UNREADABLE:
-            reason = "The call was made, but its output holds numbers that no host can read."
+            reason = "The call was made, but its output has numbers that no host can read."
             return failed_result(
                 "invalid_output", reason, "Do not repeat it only because of this.", run_id=result.run_id
             )
@@ -92,22 +92,22 @@ _UNREADABLE: Any = object()
 def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:  # Python reads no whole number of more than some thousand digits
+    except ValueError:  # Python parses no integer with more than some thousand digits
         return _UNREADABLE
 
 
 def _too_long(observed: Observed, run_id: str, card: ToolCard) -> types.CallToolResult:
     message = (
         f"The output has {observed.size_chars:,} characters; a result holds {MAX_RESULT_CHARS:,}. This is its preview:"
-        f"\n\n{observation_text(observed)}\n\nThe whole is kept in the run {run_id}. Ask for less."
+        f"\n\n{observation_text(observed)}\n\nThe full output is kept in the run {run_id}. Ask for less."
     )
-    if output_schema(card) is not None:  # hosts hold a result that is no error to the schema
+    if output_schema(card) is not None:  # hosts validate a result that is not an error
         return failed_result("output_too_long", message, "", run_id=run_id)
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], _meta={RUN_KEY: run_id})
 
 
 def unknown_outcome_result(result: Result) -> types.CallToolResult:
-    """The result of a call that was started and has no outcome: not a failure, and nothing to repeat."""
+    """The result of a call that was started and whose outcome is unknown: no failure, and not to be repeated."""
     return failed_result(
         "in_doubt",
         "The call was started and gave no result in time: it may have happened, or may still happen.",
@@ -124,7 +124,7 @@ def error_result(error: TaoError, run_id: str | None = None) -> types.CallToolRe
 def failed_result(
     code: str, message: str, hint: str, *, retryable: bool = False, run_id: str | None = None
 ) -> types.CallToolResult:
-    """A result that is an error of the tool: its code, what went wrong and what to do, for model and host."""
+    """A result that is an error of the tool: its code, the problem and the remedy, for model and host."""
     text = f"{code}: {message}" + (f" {hint}" if hint else "")
     meta: dict[str, Any] = {ERROR_KEY: {"code": code, "message": message, "retryable": retryable, "hint": hint}}
     if run_id is not None:

@@ -1,4 +1,4 @@
-"""Dispatches calls: each becomes a run, so many at a time, and its questions go to the person at the host.
+"""Dispatches calls: each becomes a run, a limited number at a time, and its questions go to the person at the host.
 
 A run has a task of its own, so that a cancellation by the host reaches it once, as a stop, and what it did is recorded
 before the request ends.
@@ -113,7 +113,7 @@ class CallDispatcher:
             return results.error_result(error)
         except MCPError:
             raise
-        except Exception as error:  # noqa: BLE001  # what the SDK would tell the host of it could hold anything
+        except Exception as error:  # noqa: BLE001  # the SDK would send the host its message, which may contain anything
             _LOG.exception("a call of %r could not be served", params.name)
             return results.failed_result("internal", _INTERNAL_ERROR.format(type(error).__name__), "")
 
@@ -153,7 +153,7 @@ class CallDispatcher:
         try:
             return await self._drive(lambda: call.resume(run_id, elicitor, listener))
         except (asyncio.CancelledError, TaoError):
-            self._abandon_later(call, run_id)  # where it still waits, nobody else will
+            self._abandon_later(call, run_id)  # where it still waits, nobody else resumes it
             raise
 
     # Questions between two calls (2026-07-28)
@@ -167,7 +167,7 @@ class CallDispatcher:
             name: types.ElicitRequest(params=question_form(elicitor.open[key], call.language))
             for name, key in names.items()
         }
-        state = json.dumps({"run": run_id, "questions": names})  # sealed on its way, and bound to exactly this call
+        state = json.dumps({"run": run_id, "questions": names})  # sealed by the server, and bound to exactly this call
         return types.InputRequiredResult(input_requests=requests, request_state=state)
 
     def _parse_state(self, params: types.CallToolRequestParams, language: str) -> tuple[str, dict[str, ApprovalAnswer]]:
@@ -232,9 +232,9 @@ class CallDispatcher:
     # Runs
 
     async def _drive(self, make: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """The result of a run in a task of its own. A cancellation stops it, and waits until that is written down."""
+        """The result of a run in a task of its own. A cancellation stops it, and waits until that is recorded."""
         if self._waiting >= MAX_WAITING or self._closed:
-            why = "The server is being stopped." if self._closed else f"{self._waiting:,} calls are waiting already."
+            why = "The server is shutting down." if self._closed else f"{self._waiting:,} calls are waiting already."
             raise ToolError(why, code="busy", retryable=True, hint="Try again later.")
         task = asyncio.create_task(self._with_slot(make))
         self._track(task)
@@ -262,7 +262,7 @@ class CallDispatcher:
         task.add_done_callback(self._running.discard)
 
     async def close(self) -> None:
-        """Stop what runs, and give up what waits for an answer; returns when that is written down."""
+        """Stop active runs, and abandon those that wait for an answer; returns when that is recorded."""
         self._closed = True
         for run_id in list(self._open):
             call, timer = self._open.pop(run_id)
@@ -317,6 +317,6 @@ class _Progress:
             self._count += 1
             try:
                 await self._ctx.session.report_progress(self._count, None, text[:200])
-            except Exception:  # noqa: BLE001  # a host that cannot be told is served all the same
+            except Exception:  # noqa: BLE001  # a host that takes no progress is served all the same
                 _LOG.debug("progress could not be sent", exc_info=True)
                 return

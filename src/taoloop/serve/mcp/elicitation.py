@@ -1,7 +1,7 @@
-"""The questions of a run, put to the person at an MCP host (elicitation), and what the person said.
+"""Elicitation: the questions of a run for the person at an MCP host, and the answers.
 
-A host of the 2026 era gets them in place of the result and asks again with the answers; one of the handshake era is
-asked while its call waits. What the host shows is up to the host: whoever answers for its person answers here.
+A host of the 2026 era gets them instead of the result and repeats the call with the answers; one of the handshake era
+is asked while its call waits. What is shown is up to the host, which also answers for its person.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 from taoloop.serve.texts import TEXTS
 
 BY = "mcp"
-"""Who answers, in the trace: the host, which says that a person did."""
+"""Who answered, in the trace: the host, which claims that a person did."""
 
 MAX_QUESTIONS = 16
-"""How many questions one result may carry; the rest is asked in the next round."""
+"""How many questions one result may have; the others are asked in the next round."""
 
 _MAX_NOTE_CHARS = 2_000
-_RANK = {"target": 0, "value": 2, "content": 3, "minor": 4}
+_ROLE_ORDER = {"target": 0, "value": 2, "content": 3, "minor": 4}
 
 
 def form_schema(language: str = "en") -> dict[str, Any]:
@@ -38,12 +38,12 @@ def form_schema(language: str = "en") -> dict[str, Any]:
 
 
 def is_modern(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether a request is of the era in which questions go with the result (2026-07-28 and later)."""
+    """Whether a request is of the era in which questions are part of the result (2026-07-28 and later)."""
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether the host says that it can show a form to a person."""
+    """Whether the host declares that it can show a form to a person."""
     capabilities = ctx.session.client_capabilities
     elicitation = None if capabilities is None else capabilities.elicitation
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
@@ -52,7 +52,7 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 def question_key(request: ApprovalRequest) -> str:
-    """A name for a question: its run, which may be one inside the run that was called for, and its call."""
+    """The key of a question: its run, which may be an inner run, and its call."""
     return f"{request.run_id}/{request.call_id}"
 
 
@@ -64,7 +64,7 @@ class ElicitationApprover:
         self.open: dict[str, ApprovalRequest] = {}
 
     def __call__(self, request: ApprovalRequest) -> ApprovalAnswer | None:
-        """The answer to a question, which counts once; None for "not now". What is in doubt is not for a host."""
+        """The answer to a question, which counts once; None for "not now". Hosts are not asked about calls in doubt."""
         if request.doubt:
             return None
         answer = self.answers.pop(question_key(request), None)
@@ -76,7 +76,7 @@ class ElicitationApprover:
 def refuse(
     request: ApprovalRequest, reason: Literal["no_forms", "too_many"] = "no_forms", language: str = "en"
 ) -> ApprovalAnswer | None:
-    """The answer where nobody can be asked, with what has to be done so that such a call is made."""
+    """The refusal where nobody can be asked, with the remedy: how such calls can be allowed."""
     if request.doubt:
         return None
     if request.card is not None and request.card.requires_approval:
@@ -100,7 +100,7 @@ def question_form(request: ApprovalRequest, language: str = "en") -> types.Elici
 
 
 def parse_answer(response: object, language: str = "en") -> ApprovalAnswer:
-    """What a host sent back: only a form that was submitted with `allow` true is a yes."""
+    """Parse a host's answer: only a form that was submitted with `allow` true is a yes."""
     if not isinstance(response, types.ElicitResult):
         return refusal(TEXTS.text(language, "no_answer"))
     content = response.content or {}
@@ -117,7 +117,7 @@ def parse_answer(response: object, language: str = "en") -> ApprovalAnswer:
 def question_text(request: ApprovalRequest, language: str = "en") -> str:
     """The question for a person: each call with its target first, values whole and with their origin, and the reasons.
 
-    Nothing in a value can pass for a line of ours: values are JSON, and so on one line each.
+    No value can be mistaken for another line of the question: values are JSON, on one line each.
     """
     calls = (request, *request.batch)
     lines = [TEXTS.text(language, "question_one" if len(calls) == 1 else "question_many", n=len(calls))]
@@ -133,15 +133,15 @@ def question_text(request: ApprovalRequest, language: str = "en") -> str:
 def _call_lines(request: ApprovalRequest, language: str) -> list[str]:
     tier = (request.card.tier if request.card is not None else None) or TEXTS.text(language, "question_no_tier")
     lines = [f"{_one_line(request.tool)} [{tier}]"]
-    for name in sorted(request.args, key=lambda name: _rank(request, name)):
+    for name in sorted(request.args, key=lambda name: _display_order(request, name)):
         sources = [source for source in request.sources if source.arg.partition(".")[0].partition("[")[0] == name]
         lines.append(f"  {_one_line(name)} = {_printable_json(request.args[name])}{_origin(sources, language)}")
     return lines
 
 
-def _rank(request: ApprovalRequest, name: str) -> int:
+def _display_order(request: ApprovalRequest, name: str) -> int:
     role = "target" if request.card is None else request.card.role(name)
-    return _RANK.get(role, 1)
+    return _ROLE_ORDER.get(role, 1)
 
 
 def _origin(sources: list[Source], language: str) -> str:
@@ -155,7 +155,7 @@ def _printable_json(value: object) -> str:
     if any(ord(char) > 0x7F for char in str(value)):
         readable = json.dumps(value, ensure_ascii=False, default=str)
         text = readable if readable.isprintable() else text
-    return text  # whole: nobody can allow what is not shown, and a call takes no more than some ten thousand bytes
+    return text  # in full: nobody can approve what is not shown, and the arguments of a call are bounded
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What the server offers: tools by their cards, and agents as tools that take a task."""
+"""The tools that the server exposes: tools by their cards, and agents as tools that take a task."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from taoloop.tools.tool import Tool, require_name
 MAX_TASK_CHARS = 100_000
 
 TIER_KEY = "taoloop/tier"
-"""Where a tool names its tier, in `_meta`."""
+"""The field of `_meta` with the tier of a tool."""
 
 _MAX_LISTED = 12
 
 
 class ExposedTool(Protocol):
-    """One tool of the server: how it is listed, and what a call of it does."""
+    """One tool of the server: its entry in the list, and its calls."""
 
     @property
     def listed(self) -> types.Tool:
@@ -61,22 +61,27 @@ class CardTool:
     """A tool with a card. Each call is a run of its own."""
 
     tool: Tool
+    """The tool."""
+
     calls: ToolCallRuns
+    """Runs the calls, by the policy of the operator."""
+
     desk: CallDispatcher
+    """Drives the runs, and asks the person at the host."""
 
     @property
     def listed(self) -> types.Tool:
-        """The card as MCP writes it."""
+        """The card in the form of MCP."""
         return listed_tool(self.tool.card)
 
     async def call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Answer:
-        """Make the call, by the policy of the operator."""
+        """Serve one call, by the policy of the operator."""
         return await self.desk.serve(ctx, params, _Call(self.tool, self.calls, params.arguments or {}))
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call of a tool, as work of the desk."""
+    """One call of a tool, for the dispatcher."""
 
     tool: Tool
     calls: ToolCallRuns
@@ -96,7 +101,7 @@ class _Call:
         return await results.result_of_call(self.calls.journal, result, self.tool.card)
 
     async def abandon(self, run_id: str) -> None:
-        """Say no, so that nobody allows later what nobody waits for any more."""
+        """Refuse its calls, so that nobody approves later what nobody waits for."""
         if Trace(run_id, await self.calls.journal.load(run_id)).status == "waiting":
             await self.calls.resume(self.tool, run_id, approver=partial(_refuse_abandoned, self.language))
 
@@ -106,7 +111,7 @@ def _refuse_abandoned(language: str, request: ApprovalRequest) -> ApprovalAnswer
 
 
 def listed_tool(card: ToolCard) -> types.Tool:
-    """The card as MCP writes it: hints follow from the tier, and the description says when to use the tool."""
+    """The card in the form of MCP: hints follow from the tier, and the description says when to use the tool."""
     return types.Tool(
         name=card.name,
         title=_title(card.name),
@@ -119,7 +124,7 @@ def listed_tool(card: ToolCard) -> types.Tool:
 
 
 def hints_of(card: ToolCard) -> types.ToolAnnotations:
-    """The hints for hosts. An undeclared tier counts as destructive, an undeclared egress as yes where it may be."""
+    """The hints for hosts. An undeclared tier counts as destructive, an undeclared egress as yes where possible."""
     reads = card.tier == "read"
     egress = card.egress
     if egress is None:
@@ -169,13 +174,20 @@ class AgentAsTool:
     """An agent as one tool: it takes a task and gives the answer.
 
     The task comes from the host's model, and counts as the task of the agent's user: values in it count as the user's
-    own. What the agent's policy asks about is put to the person at the host.
+    own. The person at the host answers what the agent's policy asks.
     """
 
     agent: Agent
+    """The agent."""
+
     journal: Journal
+    """Keeps the runs."""
+
     desk: CallDispatcher
+    """Drives the runs, and asks the person at the host."""
+
     purpose: str = ""
+    """What the agent is for, as the host's model reads it; by default its name."""
 
     @property
     def listed(self) -> types.Tool:
@@ -184,7 +196,7 @@ class AgentAsTool:
 
     @cached_property
     def card(self) -> ToolCard:
-        """What the tool is: its tier is what the agent can do unasked."""
+        """The card of the tool: its tier is what the agent can do without approval."""
         names = [tool.name for tool in self.agent.toolbox if tool.card.name != "read_observation"]
         more = ", …" if len(names) > _MAX_LISTED else ""
         tools = f" It has these tools: {', '.join(names[:_MAX_LISTED])}{more}." if names else ""
@@ -231,7 +243,7 @@ def _parse_task(args: Mapping[str, Any], name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run of an agent, as work of the desk."""
+    """One run of an agent, for the dispatcher."""
 
     agent: Agent
     journal: Journal
@@ -287,4 +299,4 @@ class _Run:
         )
 
     async def abandon(self, run_id: str) -> None:
-        """Leave it waiting: it can be answered and gone on with like any run of the agent (`tao approvals`)."""
+        """Leave it waiting: it can be answered and resumed like any run of the agent (`tao approvals`)."""

@@ -1,4 +1,4 @@
-"""The server over streamable HTTP: on this machine alone, or with a token."""
+"""The server over Streamable HTTP: on this machine only, or with a token."""
 
 from __future__ import annotations
 
@@ -39,33 +39,38 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True, kw_only=True)
 class ListenAddress:
-    """Where the server listens, and who may speak to it.
+    """Where the server listens, and who may connect.
 
-    `host` is an address or `localhost`, `port` 0 takes a free one. `token` must come with every request; without one
-    only addresses of this machine are taken. `names` are the names under which it is reached besides its address:
-    requests for other hosts are refused (DNS rebinding), and so are those that pages of other origins send.
+    Requests for other hosts are refused (DNS rebinding), and so are those of pages of other origins.
     """
 
     host: str = "127.0.0.1"
+    """An IP address, or `localhost`."""
+
     port: int = 8000
+    """The port; 0 takes a free one."""
+
     token: str | None = None
+    """Required in every request; without one the server only listens on this machine."""
+
     names: tuple[str, ...] = ()
+    """Host names by which it is reached, besides its address."""
 
     def __post_init__(self) -> None:
-        """Refuse a place that would be open to everybody.
+        """Refuse an address that would be open to everybody.
 
         Raises:
             ConfigError: says which option is missing.
         """
         if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not self.token.isascii()):
             raise ConfigError(
-                f"The token for `tao mcp --http` is no text of at least {SHORTEST_TOKEN} ASCII characters.",
+                f"The token for `tao mcp --http` must have at least {SHORTEST_TOKEN} ASCII characters.",
                 hint=f"Make one: {TOKEN_VARIABLE}=$(openssl rand -hex 32)",
             )
         for name in self.names:
             if not _NAME.fullmatch(name):
                 raise ConfigError(
-                    f"--allow-host {name!r} is no host name.",
+                    f"--allow-host {name!r} is not a host name.",
                     hint="Write the name alone, as in --allow-host mcp.example.com, or with a port.",
                 )
         if self.is_local:
@@ -93,11 +98,11 @@ class ListenAddress:
         return address is not None and address.is_unspecified
 
     def security(self, port: int) -> TransportSecuritySettings:
-        """The Host and Origin headers that are taken."""
+        """The Host and Origin headers that are accepted."""
         hosts = ["127.0.0.1", "localhost", "[::1]"] if self.is_local else []
         if not self.is_local and not self.is_everywhere:
             hosts.append(f"[{self.host}]" if ":" in self.host else self.host)
-        with_port = [f"{host}:{port}" for host in hosts] + (hosts if port == 80 else [])  # clients leave that one out
+        with_port = [f"{host}:{port}" for host in hosts] + (hosts if port == 80 else [])  # clients may omit 80
         host_names = [form for name in self.names for form in (name, f"{name}:{port}")]
         allowed = [*with_port, *host_names]
         origins = [f"{scheme}://{name}" for name in allowed for scheme in ("http", "https")]
@@ -112,16 +117,16 @@ def _parse_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None
 
 
 def parse_address(text: str, *, token: str | None, names: Sequence[str] = ()) -> ListenAddress:
-    """The place that `HOST:PORT`, `:PORT` or `PORT` names.
+    """Parse `HOST:PORT`, `:PORT` or `PORT`.
 
     Raises:
-        ConfigError: it is no such text, or the place would be open to everybody.
+        ConfigError: it has another form, or the address would be open to everybody.
     """
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isdecimal() or int(port) > 65_535 or (host != "localhost" and _parse_ip(host) is None):
         raise ConfigError(
-            f"--http {text!r} is no address to listen on.", hint="Write HOST:PORT, such as 127.0.0.1:8000."
+            f"--http {text!r} is not an address to listen on.", hint="Write HOST:PORT, such as 127.0.0.1:8000."
         )
     return ListenAddress(host=host, port=int(port), token=token or None, names=tuple(names))
 
@@ -133,7 +138,7 @@ async def serve_http(
     stop: asyncio.Event,
     on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Serve until `stop` is set. `on_ready` is told the URL once connections are taken.
+    """Serve until `stop` is set. `on_ready` gets the URL once connections are accepted.
 
     Raises:
         ConfigError: the address cannot be listened on.
@@ -178,7 +183,7 @@ def _listen(address: ListenAddress) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.socket(
         family, socket.SOCK_STREAM, socket.IPPROTO_TCP
-    )  # named, or asyncio leaves Nagle's delay on
+    )  # with the protocol, or asyncio does not disable Nagle's algorithm
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1" if address.host == "localhost" else address.host, address.port))
@@ -205,14 +210,14 @@ class _EmbeddedServer(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell when connections are taken."""
+        """Report when connections are accepted."""
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
 
 class _TokenGuard:
-    """Lets nobody through without the token. What is kept of it is a digest, compared in constant time."""
+    """Refuses requests without the token. It keeps only a digest, which is compared in constant time."""
 
     def __init__(self, app: App, token: str) -> None:
         self._app, self._digest = app, hashlib.sha256(token.encode()).digest()

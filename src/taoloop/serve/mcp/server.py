@@ -1,4 +1,4 @@
-"""The MCP server itself: one object that speaks both eras of the protocol, whatever carries it."""
+"""The MCP server itself: one object that supports both eras of the protocol, over any transport."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from taoloop.serve.mcp.exposed_tools import ExposedTool
 NAME = "taoloop"
 
 INSTRUCTIONS = (
-    "Tools and agents of taoloop. Every call is a run in the journal of whoever serves it; its id stands in `_meta` as "
+    "Tools and agents of taoloop. Every call is a run in the journal of the server; its id is in `_meta` as "
     "`taoloop/run_id`. A call that changes something may be put before a person first."
 )
 
 PAGE = 200
-"""How many tools one page of the list holds."""
+"""How many tools are on one page of the list."""
 
 
 def make_server(
-    offers: Sequence[ExposedTool],
+    tools: Sequence[ExposedTool],
     *,
     instructions: str = INSTRUCTIONS,
     question_s: float = QUESTION_TIMEOUT_S,
     bus: InMemorySubscriptionBus | None = None,
 ) -> Server[Any]:
-    """A server that offers these tools. `question_s` is how long an answer to a question is waited for.
+    """A server with these tools. `question_s` is how long a question stays open.
 
     Raises:
-        ConfigError: two offers have the same name.
+        ConfigError: two tools have the same name.
     """
-    catalogue = _Catalogue(offers)
+    catalogue = _Catalogue(tools)
     server: Server[Any] = Server(
         NAME,
         version=taoloop.__version__,
@@ -53,21 +53,21 @@ def make_server(
     )
     server.middleware.append(
         RequestStateBoundary(RequestStateSecurity.ephemeral(ttl=question_s), default_audience=NAME)
-    )  # a state that comes back is one of ours, for exactly this call, and in time
+    )  # only accepts states that this server made, for exactly this call, and in time
     return server
 
 
 class _Catalogue:
-    """The offers by name."""
+    """The tools by name."""
 
-    def __init__(self, offers: Sequence[ExposedTool]) -> None:
-        self._offers: dict[str, ExposedTool] = {}
+    def __init__(self, tools: Sequence[ExposedTool]) -> None:
+        self._tools: dict[str, ExposedTool] = {}
         self._listed: list[types.Tool] = []
-        for offer in offers:
-            listed = offer.listed
-            if listed.name in self._offers:
+        for tool in tools:
+            listed = tool.listed
+            if listed.name in self._tools:
                 raise ConfigError(f"Two of the tools to serve are called {listed.name!r}.", hint="Rename one of them.")
-            self._offers[listed.name] = offer
+            self._tools[listed.name] = tool
             self._listed.append(listed)
 
     async def list_tools(
@@ -83,15 +83,15 @@ class _Catalogue:
         return types.ListToolsResult(tools=self._listed[start:end], next_cursor=following)
 
     async def call_tool(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Answer:
-        """One call; what goes wrong in the tool is a result that says so."""
-        offer = self._offers.get(params.name)
-        if offer is None:
-            known = ", ".join(list(self._offers)[:20]) + (" …" if len(self._offers) > 20 else "")
+        """One call; an error of the tool is a result that says so."""
+        tool = self._tools.get(params.name)
+        if tool is None:
+            known = ", ".join(list(self._tools)[:20]) + (" …" if len(self._tools) > 20 else "")
             message = f"There is no tool called {params.name[:80]!r}. Known: {known}."
             raise MCPError(code=types.INVALID_PARAMS, message=message)
-        return await offer.call(ctx, params)
+        return await tool.call(ctx, params)
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """The schema of a tool's arguments, for headers that mirror them."""
-        offer = self._offers.get(name)
-        return None if offer is None else offer.listed.input_schema
+        tool = self._tools.get(name)
+        return None if tool is None else tool.listed.input_schema

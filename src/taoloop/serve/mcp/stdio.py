@@ -1,6 +1,7 @@
-"""The server over standard input and output, one message a line.
+"""The server over standard input and output, one message per line.
 
-Not the SDK's: that one reads lines of any length, and a reader that blocks would hold up the end of the process.
+Not the transport of the SDK: that one reads lines of any length, and its blocking reader would delay the end of the
+process.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from mcp.shared.message import SessionMessage
 from taoloop.runtime.engine.worker_threads import WorkerThreads
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
-"""The longest message; one that is longer is dropped and answered with an error."""
+"""The longest message; a longer one is dropped and answered with an error."""
 
 _CHUNK = 64 * 1024
 _LONGEST_ID = 1_000
 _FINAL_TIMEOUT_S = 2.0
-_PIPES = WorkerThreads()  # of their own: tools that hang may hold all the others
+_PIPES = WorkerThreads()  # separate: hanging tools may occupy all the others
 _Reading = MemoryObjectReceiveStream[SessionMessage | Exception]
 _Writing = MemoryObjectSendStream[SessionMessage]
 
@@ -44,7 +45,7 @@ async def _streams(read_fd: int, write_fd: int, stop: asyncio.Event) -> AsyncIte
     writing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     reader = asyncio.create_task(_read_lines(read_fd, to_server, writing.clone()))
     writer = asyncio.create_task(_write(write_fd, from_server))
-    writer.add_done_callback(lambda _: reader.cancel())  # a host that does not read any more is gone
+    writer.add_done_callback(lambda _: reader.cancel())  # a host that no longer reads has left
     stopping = asyncio.create_task(_cancel_on(stop, reader))  # for the server it is as if the host had left
     try:
         yield reading, writing
@@ -67,7 +68,7 @@ async def _cancel_on(stop: asyncio.Event, reader: asyncio.Task[None]) -> None:
 async def _read_lines(
     fd: int, to_server: MemoryObjectSendStream[SessionMessage | Exception], replies: _Writing
 ) -> None:
-    """Hand each line to the server. A thread reads, for a file or a terminal cannot be waited for in the loop."""
+    """Pass each line to the server. A thread reads, since a loop cannot wait for a file or a terminal."""
     buffer, dropping = bytearray(), False
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async with to_server, replies:
@@ -92,7 +93,7 @@ async def _read_lines(
 def _read_some(fd: int) -> bytes:
     try:
         return os.read(fd, _CHUNK)
-    except OSError:  # closed under us: the host is gone
+    except OSError:  # closed meanwhile: the host has left
         return b""
 
 
@@ -101,8 +102,8 @@ async def _deliver(
 ) -> None:
     try:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:  # pydantic's, or what is no UTF-8
-        await _send_error(replies, "This line is no JSON-RPC message, or not one that can be read.", _message_id(line))
+    except ValueError:  # pydantic's, or invalid UTF-8
+        await _send_error(replies, "This line is not a valid JSON-RPC message.", _message_id(line))
         return
     if isinstance(message, types.JSONRPCNotification) and not message.method.startswith("notifications/"):
         await _send_error(replies, "A request needs an id that is a text or a whole number.")
@@ -111,7 +112,7 @@ async def _deliver(
 
 
 def _message_id(line: bytes) -> str | int | None:
-    """Whose answer it is that a line cannot be read, if that can be seen: half an emoji makes it so, or NaN."""
+    """The id in a line that cannot be parsed, for the error: half an emoji is enough for that, or NaN."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -127,7 +128,7 @@ async def _send_error(replies: _Writing, why: str, request_id: str | int | None 
 
 
 async def _write(fd: int, from_server: MemoryObjectReceiveStream[SessionMessage]) -> None:
-    with suppress(OSError):  # the host does not read any more
+    with suppress(OSError):  # the host no longer reads
         async for sent in from_server:
             text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
             await _PIPES.run(partial(_write_all, fd, text.encode("utf-8", "replace") + b"\n"))

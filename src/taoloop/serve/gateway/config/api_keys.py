@@ -1,4 +1,4 @@
-"""API keys: made, kept as digests, and found again in constant time."""
+"""API keys: generated, stored as digests, and looked up in constant time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taoloop.runtime.approvals.request import RESERVED_NAMES
 from taoloop.serve.gateway.config.model import ApiKey
 
 PREFIX = "tao-"
-"""How every key begins that is made here, so that people and scanners know one when they see it."""
+"""The prefix of every generated key, so that people and secret scanners recognise it."""
 
 _BYTES = 32
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -24,10 +24,10 @@ _HEADERS = ("x-api-key", "api-key")
 
 
 def new_key(name: str) -> tuple[str, ApiKey]:
-    """A new key: the secret, which is shown once and kept nowhere, and what is kept of it.
+    """Generate a key: the secret, which is shown once and stored nowhere, and its entry.
 
     Raises:
-        ConfigError: it cannot have this name.
+        ConfigError: the name is invalid.
     """
     secret = PREFIX + secrets.token_urlsafe(_BYTES)
     key = ApiKey(name=name, digest=digest_of(secret))
@@ -36,12 +36,12 @@ def new_key(name: str) -> tuple[str, ApiKey]:
 
 
 def digest_of(secret: str) -> str:
-    """What is kept of a key. A plain hash does: a key is random and long, so nobody can try them all."""
+    """The digest that is stored of a key. A plain hash is enough: a key is too long and random to be guessed."""
     return "sha256:" + sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 def presented_key(headers: Mapping[str, str]) -> str | None:
-    """The key in the headers of a request: `Authorization: Bearer KEY`, else `x-api-key` or `api-key`; None: none.
+    """The key in the headers of a request: `Authorization: Bearer KEY`, or `x-api-key`, or `api-key`; None: no key.
 
     `headers` finds names in lower case, as aiohttp's do; a plain dict must have them so.
     """
@@ -52,10 +52,10 @@ def presented_key(headers: Mapping[str, str]) -> str | None:
 
 
 class KeyRing:
-    """The keys of a gateway; finds the one that a client presents.
+    """The keys of a gateway, by digest.
 
     Raises:
-        ConfigError: a key is not as `check_key` wants it, or two have the same name or digest.
+        ConfigError: a key is invalid (`check_key`), or two have the same name or digest.
     """
 
     def __init__(self, keys: Iterable[ApiKey]) -> None:
@@ -73,11 +73,11 @@ class KeyRing:
             self._keys[key.digest.lower()] = key
 
     def __bool__(self) -> bool:
-        """Whether there is any key at all."""
+        """Whether there is any key."""
         return bool(self._keys)
 
     def find(self, presented: str | None) -> ApiKey | None:
-        """Whose key this is; None: nobody's. How long it takes says nothing of the keys: digests are compared."""
+        """The entry of a presented key; None: unknown. Digests are compared, so timing reveals nothing about keys."""
         digest = digest_of(presented or "")
         key = self._keys.get(digest)
         same = hmac.compare_digest(digest, key.digest.lower() if key is not None else _NO_KEY)
@@ -85,7 +85,7 @@ class KeyRing:
 
 
 def check_key(key: ApiKey) -> None:
-    """Refuse a key that could not be kept or held to.
+    """Refuse an invalid entry.
 
     Raises:
         ConfigError: names the field, and what it must be.
@@ -121,5 +121,5 @@ def check_key(key: ApiKey) -> None:
 def _require_field(key: ApiKey, field: str, holds: bool, expected: str) -> None:
     if holds:
         return
-    value_text = "" if field == "digest" else f" is {getattr(key, field)!r}"  # it may be the key itself, by mistake
+    value_text = "" if field == "digest" else f" is {getattr(key, field)!r}"  # it may be the key itself by mistake
     raise ConfigError(f"The key {key.name!r}: `{field}`{value_text or ' is none'}.", hint=f"It must be {expected}.")

@@ -1,4 +1,4 @@
-"""Where calls go instead: names of services, and hosts, that the operator sends to other addresses."""
+"""Host overrides: service names and hosts whose calls the operator redirects to other addresses."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from taoloop.models.providers import PROVIDERS
 
 
 class HostOverrides:
-    """Base URLs by the name of a service, a domain or a host; remembers which of them were of use.
+    """Base URLs by the name of a service, a domain or a host; remembers which of them were used.
 
-    `bare` are those that were written as `HOST:PORT`: only the connection goes there, and the header `Host` stays, as
-    with the option of curl.
+    `bare` are those that were written as `HOST:PORT`: only the connection is redirected, and the header `Host` stays,
+    as with curl's `--resolve`.
     """
 
     def __init__(self, bases: Mapping[str, str], bare: Iterable[str] = ()) -> None:
@@ -23,22 +23,22 @@ class HostOverrides:
 
     @classmethod
     def of(cls, *mappings: Mapping[str, str]) -> HostOverrides:
-        """The services at these places, `HOST:PORT` or base URLs by name; later ones go first.
+        """Overrides from mappings of names to `HOST:PORT` or base URLs; later mappings take precedence.
 
         Raises:
-            ConfigError: a place is neither.
+            ConfigError: an address is neither.
         """
         addresses = {name.lower(): address for mapping in mappings for name, address in mapping.items()}
         bases = {name: base_url(name, address) for name, address in addresses.items()}
         return cls(bases, [name for name, address in addresses.items() if "://" not in address])
 
     def host_header(self, address: str, *names: str) -> dict[str, str]:
-        """The header `Host` for what was at `address` and is at the place of the first of `names` that has one."""
+        """The header `Host` for calls to `address`, where the override of the first of `names` is a bare address."""
         name = next((name.lower() for name in names if name.lower() in self._bases), "")
         return {"Host": urlsplit(address).netloc.rpartition("@")[2]} if name in self._bare else {}
 
     def base_of(self, *names: str) -> str:
-        """The base URL that holds for the first of `names` that has one; empty where none has."""
+        """The base URL of the first of `names` that has an override; empty where none has."""
         for name in names:
             if base := self._bases.get(name.lower(), ""):
                 self._used.add(name.lower())
@@ -46,21 +46,21 @@ class HostOverrides:
         return ""
 
     def unused(self) -> tuple[str, ...]:
-        """The names that nothing in the configuration has."""
+        """The names that nothing in the configuration uses."""
         return tuple(name for name in self._bases if name not in self._used)
 
     def redirect(self, address: str) -> str:
-        """`address` at the place that holds for its host, with its own path and query; as it is where none does."""
+        """`address` at the override of its host, with its own path and query; unchanged where there is none."""
         try:
             parts = urlsplit(address)
             host = parts.hostname or ""
-        except ValueError:  # what is no address is told elsewhere
+        except ValueError:  # invalid addresses are reported elsewhere
             return address
         base = self.base_of(host) if host else ""
         return base + parts.path + (f"?{parts.query}" if parts.query else "") if base else address
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """`env` with the addresses of models' providers moved: what differs stands in their variables."""
+        """`env` with the addresses of redirected model providers in their variables."""
         changed = {}
         for provider in PROVIDERS.values():
             address = env.get(provider.base_url_var, "").strip() or provider.base_url
@@ -69,15 +69,15 @@ class HostOverrides:
         return {**env, **changed}
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Whether there is any override."""
         return bool(self._bases)
 
 
 def read_resolve(pairs: Iterable[str]) -> dict[str, str]:
-    """`NAME=HOST:PORT` of a command line, by name.
+    """Parse `NAME=HOST:PORT` options of a command line.
 
     Raises:
-        ConfigError: one is of another form.
+        ConfigError: one has another form.
     """
     addresses = {}
     for pair in pairs:
@@ -89,7 +89,7 @@ def read_resolve(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def base_url(name: str, address: str) -> str:
-    """The base URL for a place that is written as `HOST:PORT`, or as a URL already.
+    """The base URL of an address, which is `HOST:PORT` or a URL.
 
     Raises:
         ConfigError: it is neither.
@@ -100,7 +100,7 @@ def base_url(name: str, address: str) -> str:
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         is_plain = not parts.query and not parts.fragment and not any(char.isspace() for char in url)
         has_port = "://" in address or parts.port is not None
-    except ValueError:  # a port that is none, brackets that do not close
+    except ValueError:  # an invalid port, unbalanced brackets
         is_usable = is_plain = has_port = False
     if not (is_usable and is_plain and has_port):
         raise ConfigError(

@@ -12,7 +12,7 @@ from taoloop.config.agent_file import FIELDS as AGENT_FIELDS
 from taoloop.config.document import ConfigDocument, read_document, track_files
 from taoloop.serve.gateway.config.gateway_file import TOP, read_agent_file, read_gateway_file
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
-from taoloop.serve.gateway.config.model import Form, GatewayConfig
+from taoloop.serve.gateway.config.model import ConfigForm, GatewayConfig
 from taoloop.serve.gateway.config.origins import ANY, origins_of
 from taoloop.serve.gateway.config.section import ConfigReport
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
@@ -76,7 +76,7 @@ def load_config(
     return config
 
 
-def form_of(document: ConfigDocument) -> Form:
+def form_of(document: ConfigDocument) -> ConfigForm:
     """Which form a file has.
 
     Raises:
@@ -111,7 +111,7 @@ def _higress(document: ConfigDocument, env: Mapping[str, str] | None, resolve: M
     )
 
 
-_READERS: dict[Form, Callable[[ConfigDocument, Mapping[str, str] | None, Mapping[str, str]], GatewayConfig]] = {
+_READERS: dict[ConfigForm, Callable[[ConfigDocument, Mapping[str, str] | None, Mapping[str, str]], GatewayConfig]] = {
     "own": read_gateway_file,
     "agent": read_agent_file,
     "higress": _higress,

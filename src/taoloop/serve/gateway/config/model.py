@@ -1,4 +1,4 @@
-"""What a gateway serves, to whom and within which bounds: plain data, whatever form the file had."""
+"""The configuration of a gateway as plain data: its agents, keys and limits, whichever kind of file they came from."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from taoloop.errors import ConfigError
 from taoloop.runtime.agent import Agent
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 
-Form = Literal["own", "agent", "higress", "flat"]
-"""own: agents, keys and limits in one file. agent: a plain agent file. higress, flat: the two forms of `ai-agent`."""
+ConfigForm = Literal["own", "agent", "higress", "flat"]
+"""own: a gateway file (agents, keys, limits). agent: an agent file. higress, flat: the two forms of `ai-agent`."""
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
@@ -26,41 +26,56 @@ def _require_value(name: str, value: object, holds: bool, expected: str) -> None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reshape:
-    """The final answer is made JSON by one more call of the model. Without a `schema` any JSON object will do."""
+    """The final answer is rewritten as JSON by one more model call."""
 
     schema: Mapping[str, Any] | None = None
+    """The schema that it must match; None: any JSON object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedAgent:
-    """One agent under the name that clients write as `model`."""
+    """An agent under the name by which clients call it."""
 
     name: str
+    """What clients write as `model`."""
+
     agent: Agent
+    """The agent."""
+
     description: str = ""
+    """What it is for, as the file says."""
+
     reshape: Reshape | None = None
+    """Whether its answers are rewritten as JSON; None: they are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """Bounds of the server; whoever meets one is told so, and nothing waits in a queue that grows.
-
-    `max_body_bytes` bounds a request's body, `body_timeout_s` how long it may take to arrive. `max_runs` is how many
-    runs may be under way at once, `max_runs_per_key` how many of one key: beyond them it is 429 with `Retry-After`.
-    `run_timeout_s` bounds a whole run, tools and models together. After `heartbeat_s` of silence a stream gets a
-    comment. At the end runs have `shutdown_s` to finish; those that do not are stopped, and can be resumed.
-    """
+    """Limits of the server. A request beyond one gets an error; nothing waits in a queue that grows."""
 
     max_body_bytes: int = 4 * 1024 * 1024
+    """The largest body of a request."""
+
     body_timeout_s: float = 30.0
+    """How long a body may take to arrive."""
+
     max_runs: int = 128
+    """How many runs may be active at once; beyond that the status is 429 with `Retry-After`."""
+
     max_runs_per_key: int | None = None
+    """The same for each key; None: no limit."""
+
     run_timeout_s: float = 300.0
+    """How long a whole run may take, tools and models together."""
+
     heartbeat_s: float = 15.0
+    """A stream that is silent for so long gets a comment, so that no proxy closes it."""
+
     shutdown_s: float = 30.0
+    """How long active runs may take to finish at shutdown; the others are stopped, and can be resumed."""
 
     def __post_init__(self) -> None:
-        """Refuse bounds that nothing could be held to.
+        """Refuse invalid limits.
 
         Raises:
             ConfigError: names the field and what it must be.
@@ -81,45 +96,75 @@ class ServerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """A key that a client presents, of which only the digest is kept, and what it may use.
-
-    `digest` is `sha256:` and 64 hex digits; a key is random and long, so that no slow hash is needed. No `agents`: all
-    of them. None means no limit. `may_approve`: its client may answer what waits for a person.
-    """
+    """The entry of an API key: its digest, and its quotas."""
 
     name: str
+    """What its use is counted under, and what logs show."""
+
     digest: str = field(repr=False)
+    """`sha256:` and 64 hex digits. Keys are random and long, so no slow hash is needed."""
+
     agents: tuple[str, ...] = ()
+    """The agents that it may use; empty: all of them."""
+
     requests_per_minute: int | None = None
+    """How many requests it may make; None: no limit."""
+
     tokens_per_minute: int | None = None
+    """How many tokens its runs may use; None: no limit."""
+
     usd_per_day: float | None = None
+    """What its runs may cost in a day (UTC); None: no limit."""
+
     may_approve: bool = True
+    """Whether its client may answer approvals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
-    """Everything that a file says, checked.
-
-    `db` None: the journal in the user's data folder. `allow_origins`: whose pages may call from a browser, as
-    `origins.py` writes them; none: no page of another origin. `any_model`: the first of the agents answers where a
-    request's `model` is the name of none, as clients of an `ai-agent` are used to. `files` are those whose changes are
-    watched. `services` know, once the tools are loaded, which of the names that go elsewhere stand for nothing.
-    """
+    """A configuration file, validated."""
 
     path: Path
-    form: Form
+    """The file."""
+
+    form: ConfigForm
+    """Which kind of file it is."""
+
     agents: Mapping[str, ServedAgent]
+    """The agents by name; the default one is first."""
+
     keys: tuple[ApiKey, ...] = ()
+    """The API keys; none: nobody needs one."""
+
     limits: ServerLimits = ServerLimits()
+    """The limits of the server."""
+
     host: str = DEFAULT_HOST
+    """The address to listen on."""
+
     port: int = DEFAULT_PORT
+    """The port; 0 takes a free one."""
+
     db: Path | None = None
+    """The database of all runs; None: the one in the user's data folder."""
+
     allow_origins: tuple[str, ...] = ()
+    """Origins of web pages that may call from a browser, as browsers send them; empty: none."""
+
     any_model: bool = False
+    """Whether the first agent answers requests whose `model` is not the name of an agent, as for an `ai-agent` file."""
+
     files: tuple[Path, ...] = ()
+    """The files that are watched for changes."""
+
     warnings: tuple[str, ...] = ()
+    """Problems of the file that do not stop the server."""
+
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Secrets in the file and of its agents, by name; they are redacted everywhere."""
+
     services: HostOverrides = field(default_factory=lambda: HostOverrides({}), repr=False, compare=False)
+    """The host overrides; once the tools are loaded, they know which of them nothing uses."""
 
     def agent_for(self, model: str) -> ServedAgent | None:
         """The agent that answers for `model`, or None."""

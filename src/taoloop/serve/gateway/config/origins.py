@@ -1,4 +1,4 @@
-"""Origins of web pages: as an operator writes them, as browsers send them, and which may set agents to work. Pure."""
+"""Origins of web pages: as an operator writes them, as browsers send them, and which may start runs. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from taoloop.errors import ConfigError
 from taoloop.serve.gateway.errors import DENIED, ApiError, ApiErrorRaised
 
 ANY = "*"
-"""Every page of every site."""
+"""Allows every page of every site."""
 
 _WRITTEN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[^\s/?#@:*\[\]]+)(:\d+)?", re.IGNORECASE)
 _MAX_CHARS = 300
@@ -21,34 +21,34 @@ def origins_of(texts: Iterable[str]) -> tuple[str, ...]:
     """Each of them as browsers send it, once.
 
     Raises:
-        ConfigError: one is no origin; says what it should be.
+        ConfigError: one is not an origin; says what to write instead.
     """
     return tuple(dict.fromkeys(map(origin_of, texts)))
 
 
 def origin_of(text: str) -> str:
-    """An origin as browsers send it: in small letters, without the usual port, other scripts in Punycode.
+    """An origin as browsers send it: in lower case, without the default port, other scripts in Punycode.
 
     Raises:
-        ConfigError: it is none; says what it should be.
+        ConfigError: it is not an origin; says what to write instead.
     """
     if text == ANY:
         return text
     if len(text) <= _MAX_CHARS and _WRITTEN.fullmatch(text):
         try:
             return str(URL(text).origin())
-        except ValueError:  # a port or a host that cannot be
+        except ValueError:  # an invalid port or host
             pass
-    raise ConfigError(f"{text[:_MAX_CHARS]!r} is no origin of a page.", hint=_origin_hint(text))
+    raise ConfigError(f"{text[:_MAX_CHARS]!r} is not the origin of a page.", hint=_origin_hint(text))
 
 
 def is_foreign(headers: Mapping[str, str], allowed: Collection[str]) -> bool:
-    """Whether a browser sends this for a page of another site that is not allowed.
+    """Whether a browser sends this request for a page of another site that is not allowed.
 
-    Such a page cannot read the answer; but what it asks for would be done all the same. Programs, extensions and pages
-    of the same site are not meant: a browser tells them apart (`Sec-Fetch-Site`, `Origin`). Without TLS it leaves the
-    first out, except towards this machine by its usual names; a site's own name may lead here too, so then only a page
-    of this very address is none of another site.
+    Such a page cannot read the answer, but its request would take effect all the same. Programs, extensions and pages
+    of the same site are no foreign pages: browsers distinguish them by `Sec-Fetch-Site` and `Origin`. Without TLS they
+    omit the first, except for this machine under its usual names. Any site's name may resolve to this machine, so then
+    only a page of exactly this address is not foreign.
     """
     origin = headers.get("Origin", "")
     is_page = origin == "null" or origin.startswith(("https://", "http://"))
@@ -61,7 +61,7 @@ def is_foreign(headers: Mapping[str, str], allowed: Collection[str]) -> bool:
 
 
 def origin_refused(headers: Mapping[str, str]) -> ApiErrorRaised:
-    """What such a page is told, and with it who looks into the browser's console."""
+    """The error for such a page, which developers see in the browser's console."""
     origin = headers.get("Origin", "an unknown origin")[:_MAX_CHARS]
     try:
         way = f"Start it with `--allow-origin {origin_of(origin)}`, or name that under `server.allow_origins`."
@@ -75,9 +75,9 @@ def _origin_hint(text: str) -> str:
     if text == "null":
         return "Pages of files and sandboxes have none: serve the page over HTTP, or allow '*', which is every page."
     if "*" in text:
-        return "Patterns are not understood: name each origin, or '*' alone for every page."
+        return "Patterns are not supported: name each origin, or '*' alone for every page."
     if "://" not in text:
         return "Write the scheme too: https://chat.example, or http://localhost:3000."
     if longer := re.match(rf"({_WRITTEN.pattern})[/?#]", text, re.IGNORECASE):
-        return f"Leave out what stands behind the host: {longer[1][:_MAX_CHARS]}."
-    return "Write scheme, host and, where it is not the usual one, the port: https://chat.example."
+        return f"Leave out what comes after the host: {longer[1][:_MAX_CHARS]}."
+    return "Write scheme, host and, where it is not the default, the port: https://chat.example."

@@ -1,4 +1,4 @@
-"""The model that an `ai-agent` file names: any OpenAI-compatible endpoint by its whole address."""
+"""The model of an `ai-agent` file: any OpenAI-compatible endpoint by its full URL."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from taoloop.models.openai.model import OpenAIModel
 from taoloop.models.providers import Endpoint
 
 PROVIDER = "llm"
-"""What such a model is called in traces and messages: `llm:NAME`."""
+"""The provider of such a model in traces and messages: `llm:NAME`."""
 
 KEY_FIELD = "llm.apiKey"
 
-_INVENTED = "invented_observation"
-_MAX_STOPS = 20  # a thought may speak of observations before the action comes
+_INVENTED_OBSERVATION = "invented_observation"
+_MAX_STOPS = 20  # a thought may mention observations before the action
 
 
 class FixedUrlModel(OpenAIModel):
-    """A chat model at exactly one URL, which gets the key as a bearer token and nothing of the environment.
+    """A chat model at exactly one URL. It takes the key as a bearer token, and nothing from the environment.
 
-    Servers often do not know `stop`. Where a reply goes on with an observation that the model made up, what stands
-    behind its action is cut off, as the server was asked to; the rest of the reply is never believed.
+    Servers often ignore `stop`. Where a reply continues with an observation that the model made up, everything after
+    its action is cut off, as the server should have done.
     """
 
     def __init__(self, url: str, model: str, api_key: str, host: str = "") -> None:
-        self._host = host  # what the header says, where the address is another one
+        self._host = host  # the header, where the address is overridden
         super().__init__(Endpoint(provider=PROVIDER, model=model, api_key=api_key, url=url, key_var=KEY_FIELD))
 
     def _headers(self, body: Mapping[str, Any]) -> Mapping[str, str] | None:
@@ -45,14 +45,14 @@ class FixedUrlModel(OpenAIModel):
 
 
 def cut_at_stop(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    """`reply` up to the first stop sequence behind its action, where it invents an observation; else as it is."""
+    """`reply` up to the first stop sequence after its action, where it invents an observation; else unchanged."""
     stops = "|".join(map(re.escape, request.stop))
     ends = [match.start() for match in islice(re.finditer(stops, reply.text), _MAX_STOPS)] if stops else []
     if not ends:
         return reply
     dialect = get_dialect(request.dialect)
     whole = dialect.read(reply, request.tools)
-    if not isinstance(whole, Problem) or whole.code != _INVENTED:
+    if not isinstance(whole, Problem) or whole.code != _INVENTED_OBSERVATION:
         return reply
     for end in ends:
         cut = replace(reply, text=reply.text[:end], finish_reason="stop")

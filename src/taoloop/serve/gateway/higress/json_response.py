@@ -1,4 +1,4 @@
-"""The final answer turned into JSON by one more call of the model, as `jsonResp` of an `ai-agent` file asks for."""
+"""`jsonResp` of an `ai-agent` file: the final answer rewritten as JSON by one more model call."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def read_schema(section: ConfigSection, name: str) -> dict[str, Any] | None:
-    """The schema under `name`; None where there is none.
+    """The schema in the field `name`; None where there is none.
 
     Raises:
-        AgentFileError: it is no mapping, no text that holds one in JSON or YAML, or no valid JSON Schema.
+        AgentFileError: it is neither a mapping nor a text with one in JSON or YAML, or not a valid JSON Schema.
     """
     value = section.data.get(name)
     if value is None or (isinstance(value, str) and not value.strip()):
@@ -49,12 +49,12 @@ def read_schema(section: ConfigSection, name: str) -> dict[str, Any] | None:
 async def rewrite_as_json(
     served: ServedAgent, journal: Journal, result: Result, on_event: Listener | None = None
 ) -> Result:
-    """A run of its own beside the one that answered, without tools; its answer is JSON that fits.
+    """A separate run without tools, whose answer is the same as JSON that matches the schema.
 
-    It is held to the schema, and sent back once. What is wrong then is the status of the run that is given.
+    A reply that does not match is sent back once. Where that fails, the status of the returned run says so.
     """
     if served.reshape is None or result.answer is None:
-        raise ValueError("nothing to reshape")  # a caller's mistake
+        raise ValueError("nothing to reshape")  # a bug of the caller
     outer = result.trace
     language = outer.agent.language
     writer = Agent(
@@ -85,6 +85,6 @@ async def rewrite_as_json(
     run_id = f"{outer.run_id}.json"
     try:
         return await bind(writer).start(journal, Trace(run_id), started, listener=on_event)
-    except RunExists:  # the client asks again, or left while it was written
+    except RunExists:  # the client repeats its request, or left in the meantime
         trace = Trace(run_id, await journal.load(run_id))
         return Result.of(trace) if trace.status == "completed" else await writer.resume(run_id, on_event=on_event)

@@ -1,6 +1,6 @@
-"""Entries of `apis` in a configuration of the Higress plugin `ai-agent`, as sources of tools.
+"""Entries of `apis` in a file of the Higress plugin `ai-agent`, as sources of tools.
 
-Both forms: `apiProvider` with an OpenAPI text, and the short one with `url` and `tools`.
+Both forms are supported: `apiProvider` with an OpenAPI text, and the short form with `url` and `tools`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 def api_source(
     entry: Mapping[str, Any], *, where: str = "apis[0]", base_urls: Mapping[str, str] | None = None
 ) -> OpenapiSource:
-    """The source of tools that one entry describes. Errors begin with `where`.
+    """The source of tools that one entry describes. Errors start with `where`.
 
-    `services` gives base URLs by `serviceName`: a call then goes there, with the path of the document's server.
-    The time limit of the entry (milliseconds, 50000 where none is given) becomes that of each of its calls.
+    `base_urls` redirects a `serviceName`: its calls go there, with the path of the document's server. The time limit of
+    the entry (milliseconds, 50,000 by default) becomes that of each call.
 
     Raises:
-        ConfigError: a field is missing or of no use; names it.
-        ToolSourceError: the OpenAPI text cannot be read.
+        ConfigError: a field is missing or invalid; names it.
+        ToolSourceError: the OpenAPI text cannot be parsed.
     """
     if "apiProvider" not in entry and "tools" in entry:
         entry = _long_form(entry, where)
@@ -107,10 +107,10 @@ def _substitute_variables(url: str, server: Any, where: str) -> str:
 
 
 def _split_address(address: str, where: str) -> tuple[SplitResult, int | None]:
-    """The parts of an address and its port.
+    """Split an address; returns its parts and its port.
 
     Raises:
-        ConfigError: brackets do not close, or the port is none.
+        ConfigError: its brackets or its port are invalid.
     """
     try:
         parts = urlsplit(address)
@@ -120,9 +120,9 @@ def _split_address(address: str, where: str) -> tuple[SplitResult, int | None]:
 
 
 def _apply_key(document: dict[str, Any], key_entry: Any, where: str) -> dict[str, str]:
-    """Put the key of an entry into its document, in place of all security there; gives its secret.
+    """Replace all security in a document by the key of its entry; returns the secret.
 
-    A GET with a description is described by that alone, as in the plugin.
+    A GET with a description loses its summary, as in the plugin.
     """
     key = _mapping(key_entry or {}, where)
     location, name, value = (str(key.get(field) or "") for field in ("in", "name", "value"))
@@ -148,7 +148,7 @@ def _apply_key(document: dict[str, Any], key_entry: Any, where: str) -> dict[str
 
 
 def _long_form(entry: Mapping[str, Any], entry_path: str) -> dict[str, Any]:
-    """The short form, with `url` and `tools`, in the form with an OpenAPI text."""
+    """Convert the short form, with `url` and `tools`, to the form with an OpenAPI text."""
     url = _text(entry, "url", entry_path)
     parts, port = _split_address(url, f"{entry_path}.url")
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -188,7 +188,7 @@ def _long_form(entry: Mapping[str, Any], entry_path: str) -> dict[str, Any]:
 
 
 def _parameter_schema(tool: Mapping[str, Any], tool_path: str) -> dict[str, Any]:
-    """The JSON Schema of a tool of the short form; a name of `paramName` that it does not have may be anything."""
+    """The JSON Schema of a tool in short form; names in `paramName` that it does not define accept any value."""
     schema = tool.get("parameter") or {"type": "object", "properties": {}}
     if isinstance(schema, str):
         try:
@@ -214,7 +214,7 @@ def _reject_constant(name: str) -> None:
 
 
 def _rebase_references(value: Any, root: str) -> Any:
-    """A schema whose references, which count from itself, count from `root` instead."""
+    """A schema whose references, relative to itself, are relative to `root` instead."""
     if isinstance(value, list):
         return [_rebase_references(item, root) for item in value]
     if not isinstance(value, Mapping):
@@ -226,7 +226,7 @@ def _rebase_references(value: Any, root: str) -> Any:
 
 
 def _operation(tool: Mapping[str, Any], schema: Mapping[str, Any], tool_path: str) -> tuple[str, str, dict[str, Any]]:
-    """Path, method and operation of a tool of the short form: what is not in its path goes into query or body."""
+    """Path, method and operation of a tool in short form: arguments not in its path go into query or body."""
     operation_id, path = _text(tool, "toolName", tool_path), _text(tool, "path", tool_path)
     method = str(tool.get("method") or "GET").lower()
     if method not in _METHODS:

@@ -1,4 +1,4 @@
-"""Connections that bring no request: what they are told, and what is logged of them. Nothing of what they sent."""
+"""Connections that send no valid request: the error they get, and what is logged. Nothing of what they sent."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _CLIENT_ERRORS = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
 
 
 class QuietConnectionLog(logging.LoggerAdapter[logging.Logger]):
-    """Takes the place of the web server's own log.
+    """Replaces the web server's own log.
 
-    That one writes the offending line, in which a key may stand, with a traceback; whoever sends garbage could fill a
-    disk with it. What is a bug keeps its traceback.
+    That one writes the invalid line, which may contain a key, with a traceback; anybody who sends garbage could fill a
+    disk with it. Bugs keep their traceback.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -41,16 +41,16 @@ class QuietConnectionLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class GatewayRunner(web.AppRunner):
-    """The runner of an application whose connections are told in the form of all other errors what is wrong.
+    """The runner of an application whose connections get their errors in the form of all other errors.
 
-    The web server's own answer is a plain text that shows the offending bytes, in which a key may stand.
+    The web server's own answer is a plain text with the invalid bytes, which may contain a key.
     """
 
     __slots__ = ()
 
     async def _make_server(self) -> web.Server:
         server = await super()._make_server()
-        server.__class__ = _Server  # the one that an application makes cannot be told which connections to make
+        server.__class__ = _Server  # an application has no setting for the class of its connections
         return server
 
 
@@ -69,8 +69,8 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to what is no request; the connection ends with it."""
-        super().handle_error(request, status, exc, message)  # which logs it, and knows whether an answer has begun
+        """The answer to an invalid request; the connection ends with it."""
+        super().handle_error(request, status, exc, message)  # it logs, and knows whether an answer has begun
         error = _connection_error(status, exc, message or "")
         response = web.Response(
             status=error.status, body=json.dumps(error.body).encode(), content_type="application/json"
@@ -81,10 +81,10 @@ class _Connection(web.RequestHandler):
 
 def _connection_error(status: int, error: BaseException | None, message: str) -> ApiError:
     if isinstance(error, LineTooLong):
-        return ApiError(status=431, message="The address or a header is longer than is taken.", code="header_too_long")
+        return ApiError(status=431, message="The address or a header is too long.", code="header_too_long")
     if status >= _INTERNAL_ERROR:
         return ApiError(status=status, message="The server failed.", kind=SERVER, code="internal_error")
     why, shows_bytes, _ = message.partition(":\n")
-    is_safe = shows_bytes or why.startswith(_SAFE_REASONS)  # others have the offending bytes in their midst
-    text = f"This is no HTTP request that can be read{f': {why[:_MAX_REASON_CHARS]}' if is_safe else ''}"
+    is_safe = shows_bytes or why.startswith(_SAFE_REASONS)  # other reasons contain the invalid bytes
+    text = f"This is not a valid HTTP request{f': {why[:_MAX_REASON_CHARS]}' if is_safe else ''}"
     return ApiError(status=status, message=f"{text.rstrip('.')}.", code="invalid_http")

@@ -1,4 +1,4 @@
-"""One HTTP request and what its handler needs of it: the body, who asks, and a stream of events as the answer."""
+"""Input and output of one HTTP request: its body within bounds, and a stream of events as the answer."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _CHUNK_BYTES = 64 * 1024
 _LOG = logging.getLogger("taoloop.gateway")
 
 WRITE_TIMEOUT_S = 30.0
-"""How long a client may leave a piece of its stream unread before it counts as gone."""
+"""How long a client may leave a piece of its stream unread before it counts as disconnected."""
 
 
 FINAL_WRITE_TIMEOUT_S = 1.0
-"""The same when the server ends."""
+"""The same during shutdown."""
 
 
 async def read_body(request: web.Request, limits: ServerLimits) -> bytes:
     """The whole body, within its bounds.
 
     Raises:
-        RequestRefused: it is too large, comes too slowly, or cannot be decoded.
+        ApiErrorRaised: it is too large, comes too slowly, or cannot be decoded.
     """
     max_bytes = limits.max_body_bytes
     if (request.content_length or 0) > max_bytes:
         raise _too_large(max_bytes)
     body = bytearray()
     try:
-        if request.content.is_eof():  # it is all there, as nearly always: nothing to wait for
+        if request.content.is_eof():  # all of it has arrived, as nearly always: nothing to wait for
             whole = request.content.read_nowait()
             if len(whole) > max_bytes:
                 raise _too_large(max_bytes)
@@ -54,20 +54,20 @@ async def read_body(request: web.Request, limits: ServerLimits) -> bytes:
         raise ApiErrorRaised(ApiError(status=408, message=message, code="request_timeout")) from None
     except (HttpProcessingError, web.RequestPayloadError, web.PayloadAccessError) as error:
         _LOG.debug("a body cannot be read: %s", error)
-        message = "The body cannot be read: it is not in the transfer or content encoding that its headers name."
+        message = "The body cannot be decoded: it is not in the transfer or content encoding that its headers name."
         raise ApiErrorRaised(ApiError(status=400, message=message, code="invalid_body")) from None
     return bytes(body)
 
 
 def _too_large(max_bytes: int) -> ApiErrorRaised:
-    message = f"The body is larger than {max_bytes:,} bytes, which is the most that is taken."
+    message = f"The body is larger than {max_bytes:,} bytes, which is the limit."
     return ApiErrorRaised(ApiError(status=413, message=message, code="request_too_large"))
 
 
 class EventStream:
     """The answer to one request as server-sent events. Nothing is sent before there is something to send.
 
-    So what fails before has a status of its own; after that an error is an event.
+    So an error before that has a status of its own; after that an error is an event.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class EventStream:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the client has the status already."""
+        """Whether the status has been sent."""
         return self.response.prepared
 
     async def send(self, data: bytes) -> None:
         """Send some events.
 
         Raises:
-            ConnectionError: the client is gone, or reads nothing any more.
+            ConnectionError: the client has left, or no longer reads.
         """
         if not data:
             return
@@ -105,14 +105,14 @@ class EventStream:
             raise ConnectionResetError("the client reads nothing") from None
 
     async def end(self, data: bytes) -> None:
-        """Send the last events in a hurry; nothing happens where nobody reads them."""
+        """Send the last events in a hurry; a client that does not read them is ignored."""
         self._write_s = min(self._write_s, FINAL_WRITE_TIMEOUT_S)
         with suppress(ConnectionError):
             await self.send(data)
             await self.response.write_eof()
 
     async def follow(self, queue: asyncio.Queue[bytes], work: asyncio.Task[object]) -> None:
-        """Send what comes into the queue until the work is done, and a comment where nothing comes for long."""
+        """Send what comes into the queue until the work is done, and a heartbeat comment in longer pauses."""
         while True:
             getting = asyncio.ensure_future(queue.get())
             try:

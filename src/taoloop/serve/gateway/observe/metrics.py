@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests, runs, steps, tools, models, tokens and money. No label comes from a client."""
+"""Metrics for Prometheus: requests, runs, steps, tools, models, tokens and costs. No label comes from a client."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from taoloop.errors import RefusedFor
 
 OTHER_LABEL = "other"
-"""The label of everything that is one too many, or that no configuration names."""
+"""The label of everything beyond a bound, or that no configuration names."""
 
 INNER_RUNS = "inside"
-"""The label `model` of what runs inside a run used: their models are known to their own traces alone."""
+"""The label `model` of the usage of inner runs: only their own traces name their models."""
 
 _RUN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 _REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
@@ -30,9 +30,9 @@ _MAX_MODELS, _MAX_CODES, _MAX_ROUTES, _MAX_AGENTS = 32, 64, 32, 256
 class Metrics:
     """The metrics of one gateway, in a registry of their own. `docs/gateway-operation.md` lists them.
 
-    Labels are bounded: agents are those that are served, tools those of the agent (what a client brings along and what
-    a model makes up is `other`), and of names that others give (models by their replies, error codes) only the first
-    few are kept apart. May be used from any thread.
+    Labels are bounded: agents are those that are served, tools those of the agent (tools of clients, and names that a
+    model makes up, are `other`), and of names from elsewhere (models in replies, error codes) only the first few are
+    distinguished. Thread-safe.
 
     Raises:
         MissingExtra: prometheus-client is not installed.
@@ -52,7 +52,7 @@ class Metrics:
         self.registry = registry = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=registry)
 
-        # What these give finds the counter of some labels, and keeps it: the library takes a lock and makes texts.
+        # These return a cached look-up by labels: the library itself takes a lock and builds texts for each.
         def counter(name: str, text: str, *labels: str) -> Callable[..., prometheus.Counter]:
             return cache(prometheus.Counter(f"taoloop_{name}", text, labels, registry=registry).labels)
 
@@ -100,27 +100,27 @@ class Metrics:
         self._request_seconds(route).observe(seconds)
 
     def refused(self, why: RefusedFor) -> None:
-        """A request was refused with 429."""
+        """A request was refused with status 429."""
         self._refusals(why).inc()
 
     def reloaded(self, *, ok: bool) -> None:
-        """A change of the configuration was taken up, or was broken."""
+        """A changed configuration was loaded, or could not be."""
         self._reloads("ok" if ok else "failed").inc()
 
     def run(self, agent: str, tools: Collection[str], model: str = "") -> RunMetrics:
-        """The metrics of a turn of a run, which begins now: of the agent under the name by which it is served.
+        """The metrics of a turn of a run, which begins now.
 
-        `tools` are the names of its own tools, `model` the spec of its model.
+        `agent` is the name by which it is served, `tools` are its own tools, `model` is the spec of its model.
         """
         return RunMetrics(self, self._bound_label("agent", agent, _MAX_AGENTS), tools, model)
 
     def expose(self, accept: str = "") -> tuple[bytes, str]:
-        """The page and its content type. `accept` is the header of the request: Prometheus may ask for OpenMetrics."""
+        """The page and its content type. `accept` is the request's header: Prometheus may ask for OpenMetrics."""
         write, content_type = self._prometheus.exposition.choose_encoder(accept)
         return write(self.registry), content_type
 
     def _bound_label(self, label: str, value: str, max_values: int) -> str:
-        """The value, while it is one of the first `most`."""
+        """The value, if it is one of the first `max_values`; else `other`."""
         known = self._label_values.setdefault(label, {})
         if value not in known:
             if len(known) >= max_values:
@@ -146,18 +146,18 @@ class Metrics:
 
 
 class RunMetrics:
-    """One turn of a run. Give it every event (`on_event`), and its end."""
+    """One turn of a run. Pass it every event (`on_event`), and its end."""
 
     def __init__(self, metrics: Metrics, agent: str, tools: Collection[str], model: str) -> None:
         self._metrics, self._agent, self._own_tools = metrics, agent, tools
         self._model = metrics._bound_label("model", model, _MAX_MODELS)
-        self._tool_labels: dict[str, str] = {}  # the label of the tool by call id
-        self._unmatched: list[tuple[str, str]] = []  # outcomes of calls that were requested in an earlier turn
+        self._tool_labels: dict[str, str] = {}  # by call id
+        self._unmatched: list[tuple[str, str]] = []  # calls of an earlier turn and their outcomes
         self._first = self._ended = False
         metrics._runs.inc()
 
     def on_event(self, event: Event) -> None:
-        """Count what the event says."""
+        """Count an event."""
         match event.fact:
             case RunStarted(agent=spec):
                 self._model = self._metrics._bound_label("model", spec.model, _MAX_MODELS)
@@ -173,15 +173,15 @@ class RunMetrics:
                 pass
 
     def first_token(self, seconds: float) -> None:
-        """The first piece of the answer went out, so many seconds after the request; only the first time counts."""
+        """The first piece of the answer was sent, so many seconds after the request; only the first call counts."""
         if not self._first:
             self._first = True
             self._metrics._first(self._agent).observe(seconds)
 
     def end(self, status: str, seconds: float, trace: Trace | None = None) -> None:
-        """The turn is over; `status` is the run's, or `failed` where it has none. Again is harmless.
+        """The turn is over; `status` is the run's, or `failed` where it has none. A second call does nothing.
 
-        The `trace` tells which tools were called that an earlier turn had asked for.
+        The `trace` names the tools of calls that an earlier turn requested.
         """
         if self._ended:
             return

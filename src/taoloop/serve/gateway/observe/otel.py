@@ -1,7 +1,7 @@
-"""OpenTelemetry: runs as spans and figures, in the words of its conventions for generative AI (extra `otel`).
+"""OpenTelemetry: runs as spans and metrics, following its semantic conventions for generative AI (extra `otel`).
 
-Driven by the events of a run, so that nothing is told that the trace does not say; prompts and answers stay at home
-unless they are asked for. Configured by the standard variables `OTEL_*`.
+Driven by the events of a run, so that nothing is exported that is not in the trace; prompts and answers are exported
+only on request. Configured by the standard variables `OTEL_*`.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ _PROVIDERS = {
     "google": "gcp.gemini",
     "bedrock": "aws.bedrock",
 }
-"""Where the conventions have another name for a provider than we have; else ours is taken."""
+"""Names of providers in the conventions, where they differ from ours."""
 
 
 def provider_name(spec: str) -> str:
-    """The provider in the spec of a model, as the conventions call it."""
+    """The provider in a model spec, as the conventions call it."""
     name = spec.partition(":")[0]
     return _PROVIDERS.get(name, name)
 
 
 def model_attributes(spec: str) -> Attributes:
-    """Provider and model of a spec such as `openai:gpt-4o-mini`; nothing of an empty one."""
+    """Provider and model of a spec such as `openai:gpt-4o-mini`; nothing for an empty one."""
     if not spec:
         return {}
     _, _, model = spec.partition(":")
@@ -63,7 +63,7 @@ def model_attributes(spec: str) -> Attributes:
 
 
 def tool_attributes(tool: str, observed: Observed, requested: ActionRequested | None) -> Attributes:
-    """Of a call of a tool. `requested` is given where arguments and results are to be told."""
+    """The attributes of a tool call. With `requested` they include arguments and results."""
     attributes: Attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": tool,
@@ -79,14 +79,14 @@ def tool_attributes(tool: str, observed: Observed, requested: ActionRequested | 
 
 
 def message_json(role: str, text: str, calls: Iterable[ToolCallText] = ()) -> str:
-    """One message as the JSON text that the conventions want in an attribute."""
+    """One message as the JSON text that the conventions require in an attribute."""
     parts: list[dict[str, object]] = [{"type": "text", "content": text}] if text else []
     parts += [{"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
     return json.dumps([{"role": role, "parts": parts}], ensure_ascii=False)
 
 
 def to_nanoseconds(at: float) -> int:
-    """Seconds since the epoch as OpenTelemetry counts them."""
+    """Seconds since the epoch in nanoseconds, as OpenTelemetry counts."""
     return int(at * 1_000_000_000)
 
 
@@ -95,34 +95,41 @@ ENDPOINTS = (
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 )
-"""One of these set: telemetry is on."""
+"""Telemetry is on where one of these is set."""
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""Set to `true`: spans carry tasks, answers, arguments and results, without what the redactor took out."""
+"""Set to `true`: spans include tasks, answers, arguments and results, as redacted in the trace."""
 
 _TOKEN_BOUNDS = tuple(4**power for power in range(14))
 _SECOND_BOUNDS = tuple(0.01 * 2**power for power in range(14))
-"""Both as the conventions want them."""
+"""Both as the conventions define them."""
 
 _FAILED = frozenset({"model_failed", "unreadable", "too_many_errors", "repeated_action"})
 
 
 @dataclass(frozen=True, slots=True)
 class OtelTargets:
-    """Where figures and spans go."""
+    """Where spans and metrics go."""
 
     tracer: Tracer
+    """Starts spans."""
+
     tokens: Histogram
+    """Tokens of model calls."""
+
     seconds: Histogram
+    """Durations of model calls and runs."""
+
     content: bool
+    """Whether spans include tasks, answers, arguments and results."""
 
 
 class Telemetry:
-    """Tells OpenTelemetry what runs do. Its providers are its own; nothing global is set.
+    """Exports runs to OpenTelemetry. It has its own providers and sets nothing global.
 
     Args:
-        tracer_provider, meter_provider: of the SDK, or of a test.
-        content: whether spans carry tasks, answers, arguments and results.
+        tracer_provider, meter_provider: Those of the SDK, or of a test.
+        content: Whether spans include tasks, answers, arguments and results.
 
     Raises:
         MissingExtra: OpenTelemetry is not installed.
@@ -154,13 +161,13 @@ class Telemetry:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Telemetry | None:
-        """As the variables of the environment say; None where none of `ENDPOINTS` is set, or the SDK is disabled.
+        """Telemetry as the environment configures it; None where none of `ENDPOINTS` is set, or the SDK is disabled.
 
-        The SDK itself reads the environment of the process, for everything else that it can be told.
+        The SDK itself reads all other settings from the environment of the process.
 
         Raises:
-            MissingExtra: it is asked for, and not installed.
-            ConfigError: it is to go out by a protocol that is not spoken here.
+            MissingExtra: it is configured, but not installed.
+            ConfigError: the protocol is not supported.
         """
         env = os.environ if env is None else env
         if not any(env.get(name, "").strip() for name in ENDPOINTS):
@@ -178,21 +185,21 @@ class Telemetry:
     def run(
         self, agent: str, *, model: str = "", run_id: str = "", headers: Mapping[str, str] | None = None
     ) -> RunSpans:
-        """The spans of a turn of a run, which begins now, under the span that `traceparent` in `headers` names.
+        """The spans of a turn of a run, which begins now, below the span that `traceparent` in `headers` names.
 
         `model` is the spec of the agent's model; `headers` finds names in lower case.
         """
         return RunSpans(self._targets, agent, model, run_id, _parent_context(headers or {}))
 
     def close(self) -> None:
-        """Send what waits, and end the threads. Blocks for a few seconds at most; call it in a thread."""
+        """Export what is queued, and end the threads. Blocks for a few seconds at most; call it in a thread."""
         for provider in self._providers:
             if callable(stop := getattr(provider, "shutdown", None)):
                 stop()
 
 
 class RunSpans:
-    """One turn of a run: a span `invoke_agent`, and in it one for each call of a model or a tool."""
+    """One turn of a run: a span `invoke_agent` with a child span for each call of a model or a tool."""
 
     def __init__(self, targets: OtelTargets, agent: str, model: str, run_id: str, parent: Context | None) -> None:
         self._targets, self._agent, self._parent = targets, agent, parent
@@ -202,12 +209,12 @@ class RunSpans:
         self._run_id, self._task = run_id, ""
         self._requested: dict[str, ActionRequested] = {}
         self._started_at: dict[str, float] = {}
-        self._unmatched: list[tuple[float, Observed]] = []  # of calls that were requested in an earlier turn
+        self._unmatched: list[tuple[float, Observed]] = []  # of calls of an earlier turn
         self._usage, self._cost_usd = Usage(), 0.0
         self._ended = False
 
     def on_event(self, event: Event) -> None:
-        """Tell what the event says."""
+        """Record an event."""
         if self._ended:
             return
         at, self._ended_at = event.at, event.at
@@ -235,9 +242,9 @@ class RunSpans:
                 self._run_span(at)
 
     def end(self, status: str = "stopped", trace: Trace | None = None) -> None:
-        """The turn is over, if no event has said so. Again is harmless.
+        """The turn is over, if no event said so before. A second call does nothing.
 
-        The `trace` tells which tools were called that an earlier turn had asked for.
+        The `trace` names the tools of calls that an earlier turn requested.
         """
         if self._unmatched and trace is not None and self._span is not None:
             names = tools_by_call_id(trace)
@@ -248,7 +255,7 @@ class RunSpans:
             self._close(status, None, status if status == "failed" else "", self._ended_at)
 
     def _run_span(self, at: float) -> Span:
-        """The span of the turn, begun when its first event came."""
+        """The span of the turn, started with its first event."""
         if self._span is None:
             self._began_at = at
             self._span = self._targets.tracer.start_span(
@@ -374,7 +381,7 @@ def _parent_context(headers: Mapping[str, str]) -> Context | None:
 
 
 def _otlp_providers(*, traces: bool, figures: bool) -> tuple[Any, Any]:
-    """Providers that send by OTLP over HTTP, in batches and threads of their own."""
+    """Providers that export by OTLP over HTTP, in batches, from threads of their own."""
     try:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # noqa: PLC0415  # an extra, and heavy
             OTLPMetricExporter,

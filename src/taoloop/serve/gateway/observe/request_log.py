@@ -1,4 +1,4 @@
-"""The log of the gateway: a line for each request and for what befalls the server, as text or JSON, without secrets."""
+"""The log of the gateway: a line for each request and each message of the server, as text or JSON, without secrets."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from taoloop.runtime.engine.redaction import LOGS, redactor_for
 if TYPE_CHECKING:
     from taoloop.core.redaction.redactor import Redactor
 
-Form = Literal["text", "json"]
+LogFormat = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error", "critical"]
 Field = str | int | float | bool | None
 
 LOGGERS = ("taoloop", "aiohttp", "asyncio")
-"""Whose records become lines of this log while the gateway serves."""
+"""Loggers whose records become lines of this log while the gateway serves."""
 
 _QUIET_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Routes that machines ask every few seconds; only what fails of them is a line."""
+"""Routes that monitors request every few seconds; only their failures are logged."""
 
 _FAILED, _REFUSED = 500, 400
 _SPLITTING = re.compile('[ "=]')
@@ -85,25 +85,25 @@ class RequestRecord:
 
 
 class RequestLog:
-    """Writes lines. No body, header or word of a task or answer is ever in one.
+    """Writes lines. No body, header, task or answer is ever in one.
 
-    Every text goes through the redactor, and none can begin a line of its own. A line that cannot be written is lost:
-    requests are not held up for it.
+    Every text is redacted, and none can start a line of its own. A line that cannot be written is lost: requests do not
+    wait for it.
 
     Args:
-        form: `text` for people, `json` for programs: one object a line, with `time` (UTC), `level` and `event`.
-        redactor: takes out secrets.
-        stream: where to; standard error by default, as it is at the time of writing.
+        form: `text` for people, `json` for programs: one object per line, with `time` (UTC), `level` and `event`.
+        redactor: Removes secrets.
+        stream: Where lines go; by default standard error, as it is at the time of writing.
     """
 
     def __init__(
-        self, form: Form, redactor: Redactor, *, stream: TextIO | None = None, clock: Clock | None = None
+        self, form: LogFormat, redactor: Redactor, *, stream: TextIO | None = None, clock: Clock | None = None
     ) -> None:
         self._form, self._redactor, self._stream = form, redactor, stream
         self._clock = clock or SystemClock()
 
     def add_secrets(self, secrets: Mapping[str, str]) -> None:
-        """Take these out too from here on: those of a configuration that was changed. May be called in any thread."""
+        """Redact these from now on, too: those of a changed configuration. Thread-safe."""
         self._redactor = self._redactor.merged_with(redactor_for({}, secrets))
 
     def request(self, record: RequestRecord) -> None:
@@ -132,11 +132,11 @@ class RequestLog:
         )
 
     def message(self, text: str, level: Level = "warning") -> None:
-        """One sentence about the server: a reload, its end, a trouble."""
+        """A message about the server: a reload, its shutdown, a problem."""
         self.write("server", level, message=text)
 
     def write(self, event: str, level: Level = "info", **fields: Field) -> None:
-        """One line. What is None or "" is left out."""
+        """One line. Fields with None or "" are omitted."""
         at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
         clean: dict[str, Field] = {name: value for name, value in fields.items() if value not in (None, "")}
         texts = [value for value in clean.values() if isinstance(value, str)]
@@ -147,13 +147,13 @@ class RequestLog:
         else:
             whole = f"{at} {level:<7} {event} {_as_text(clean)}"
         stream = self._stream if self._stream is not None else sys.stderr
-        with suppress(OSError, ValueError):  # nobody reads it any more, or it is closed
+        with suppress(OSError, ValueError):  # its reader has left, or it is closed
             stream.write(whole.encode(errors="replace").decode() + "\n")
             stream.flush()
 
     @contextmanager
     def capture_loggers(self) -> Iterator[None]:
-        """Meanwhile the records of `LOGGERS` from warnings on become lines here, and go nowhere else."""
+        """Meanwhile warnings and errors of `LOGGERS` become lines of this log, and go nowhere else."""
         handler = _Handler(self)
         handler.addFilter(LOGS)  # knows the secrets of every agent of this process
         before = {}
@@ -179,39 +179,39 @@ class RequestLog:
 
 
 class _Handler(logging.Handler):
-    """From records of the standard library to lines."""
+    """Writes records of the standard library as lines."""
 
     def __init__(self, log: RequestLog) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the line of a record; the filter before it has made texts of its message and its traceback."""
+        """Write the line of a record; the filter has rendered its message and its traceback."""
         level: Level = "error" if record.levelno >= logging.ERROR else "warning"
         trace = record.exc_text or ""
         self._log.write("log", level, logger=record.name, message=record.getMessage(), traceback=trace)
 
 
 def request_log(
-    form: Form,
+    form: LogFormat,
     *,
     env: Mapping[str, str] | None = None,
     secrets: Mapping[str, str] | Sequence[str] = (),
     stream: TextIO | None = None,
     clock: Clock | None = None,
 ) -> RequestLog:
-    """The log of a gateway, which knows the secrets of the environment and those that the configuration holds."""
+    """The log of a gateway, which redacts the secrets of the environment and of the configuration."""
     return RequestLog(form, redactor_for(env, secrets), stream=stream, clock=clock)
 
 
 def _as_json(value: object) -> str:
-    """On one line, whatever a reader takes for the end of one."""
+    """JSON on one line, whatever a reader takes for the end of a line."""
     whole = json.dumps(value, ensure_ascii=False)
     return whole if whole.isprintable() else json.dumps(value)
 
 
 def _as_text(fields: Mapping[str, Field]) -> str:
-    """`name=value` by `name=value`; a message as it is. Whatever could break the line is written out."""
+    """Pairs of `name=value`; a message as it is. Characters that could break the line are escaped."""
     parts = []
     for name, value in fields.items():
         text = str(value)

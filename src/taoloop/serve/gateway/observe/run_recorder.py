@@ -1,4 +1,4 @@
-"""One turn of a run, booked wherever it counts: the quota of the key, the metrics, and the spans of OpenTelemetry."""
+"""Records a turn of a run in all accounts: the quota of its key, the metrics, and OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAccounts:
-    """Where the runs of a gateway are booked. They belong to the server: a changed configuration keeps them."""
+    """Where the runs of a gateway are recorded. They belong to the server: a changed configuration keeps them."""
 
     quotas: Quotas
     """What keys may use."""
 
     metrics: Metrics
-    """The figures for Prometheus."""
+    """The metrics for Prometheus."""
 
     telemetry: Telemetry | None = None
-    """The spans and figures for OpenTelemetry; None where it is off."""
+    """The spans and metrics for OpenTelemetry; None where it is off."""
 
     @contextmanager
     def record_run(
         self, served: ServedAgent, key: ApiKey | None, run_id: str, headers: Mapping[str, str] | None = None
     ) -> Iterator[RunRecorder]:
-        """Take a place for a turn of a run, which begins now, and book it until the end of the block.
+        """Take a place for a turn of a run, which begins now, and record it until the end of the block.
 
         `headers` are those of the request: its spans continue the trace that `traceparent` names.
 
@@ -57,7 +57,7 @@ class RunAccounts:
 
 
 class RunRecorder:
-    """Give it every event of the turn, and how the turn ended."""
+    """Takes every event of the turn, and how the turn ended."""
 
     def __init__(self, quota_use: QuotaUse, run_metrics: RunMetrics, spans: RunSpans | None) -> None:
         self._quota_use, self._metrics, self._spans = quota_use, run_metrics, spans
@@ -66,7 +66,7 @@ class RunRecorder:
         self._trace: Trace | None = None
 
     def on_event(self, event: Event) -> None:
-        """Book what an event says."""
+        """Record an event."""
         self._quota_use.on_event(event)
         self._metrics.on_event(event)
         if self._spans is not None:
@@ -81,7 +81,7 @@ class RunRecorder:
         self._status, self._trace = status, trace
 
     def close(self) -> None:
-        """Book the end of the turn."""
+        """Record the end of the turn."""
         self._metrics.end(self._status, time.perf_counter() - self._started_at, self._trace)
         if self._spans is not None:
             self._spans.end(self._status, self._trace)

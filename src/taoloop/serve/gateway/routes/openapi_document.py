@@ -1,4 +1,4 @@
-"""`GET /openapi.json`: what this server takes and gives, in OpenAPI 3.1, from the types that judge requests."""
+"""`GET /openapi.json`: the API of this server in OpenAPI 3.1, from the types that validate requests."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ def _post(name: str, summary: str, body: str, answer: str, *, stream: str = "") 
 def _event(data: str) -> dict[str, Any]:
     """One event of a stream.
 
-    OpenAPI 3.1 does not say what a schema judges there. Some judge the JSON of each event's `data`, as OpenAI's own
-    document means it, and others the event as it was sent.
+    OpenAPI 3.1 does not define what a schema describes there. Some validators take the JSON of each event's `data`, as
+    OpenAI's own document does, others the event as it was sent.
     """
     sent = {"type": "string", "contentMediaType": "application/json", "contentSchema": _ref(data)}
     return {"anyOf": [_ref(data), _object("data", event=_TEXT, data=sent)]}
 
 
 def _unsupported_fields() -> dict[str, dict[str, Any]]:
-    """Fields that a request may only hold with a value that asks for nothing, by the type of the request."""
+    """Unsupported fields, which a request may only have with a value without effect, by the type of the request."""
     nothing: dict[str, Any] = {"enum": [None, False, 0, []]}
     chat = dict.fromkeys(chat_wire.UNSUPPORTED_FIELDS, nothing) | {
         "logprobs": {"enum": [None, False]},

@@ -1,4 +1,4 @@
-"""`POST /v1/responses`: one request, one run, one response; the next request may go on from it by its id."""
+"""`POST /v1/responses`: one request, one run, one response; the next request may continue from it by its id."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ if TYPE_CHECKING:
 async def load_referenced_items(
     service: Service, owner: str, references: Sequence[tuple[int, str]]
 ) -> dict[int, dict[str, Any]]:
-    """The items as messages of a chat, by their places in the input.
+    """The referenced items as messages of a chat, by their index in the input.
 
     Raises:
-        RequestRefused: one of them is none of this client's; names its place.
+        ApiErrorRaised: one of them is not of this client; names its field.
     """
     messages: dict[int, dict[str, Any]] = {}
-    traces: dict[str, Trace] = {}  # the last one: the items of a run stand together, and a trace may be long
+    traces: dict[str, Trace] = {}  # the last one: the items of a run are in sequence, and a trace may be long
 
     async def trace_of(run_id: str) -> Trace:
         if run_id not in traces:
@@ -128,7 +128,7 @@ async def responses(context: RequestContext) -> web.StreamResponse:
 async def _resolve_run_request(
     context: RequestContext, request: ResponsesRequest, served: ServedAgent
 ) -> tuple[RunRequest, int]:
-    """What is wanted, and which turn of its run that will be."""
+    """The run request, and which turn of its run the response will be."""
     key = context.key
     owner = key.name if key is not None else ""
     try:
@@ -165,7 +165,7 @@ async def _resolve_run_request(
     )
     if tool_results is not None:
         trace = await context.service.load_owned_run(owner, tool_results[0])
-        if request.previous_response_id is not None and trace.started is not None:  # the input has the results alone
+        if request.previous_response_id is not None and trace.started is not None:  # the input has only the results
             before = (*trace.started.history, Message(role="user", content=trace.task))
             run_request = replace(run_request, history=(*before, *run_request.history))
         run_request = await context.service.resolve_request(with_tool_results(run_request, *tool_results))
@@ -173,7 +173,7 @@ async def _resolve_run_request(
     if request.previous_response_id is None:
         return run_request, 0
     if parsed.history:
-        message = "With `previous_response_id` it is the new message alone; the server knows the others."
+        message = "With `previous_response_id` it must be only the new message; the server has the others."
         raise invalid_field("input", message)
     earlier, turn = parse_response_id(request.previous_response_id)
     try:
@@ -185,7 +185,7 @@ async def _resolve_run_request(
             message = "That run waits for results of its client's tools: give a `function_call_output` for each call."
             raise invalid(message, "previous_response_id", "waits_for_tools")
         require_may_approve(key)
-        current_turn = resume_count(trace)  # an answer to an earlier question is told what waits now
+        current_turn = resume_count(trace)  # a reply to an earlier question gets the current one
         approval = replace(parse_approval_reply(parsed.question), turn=turn)
         return replace(
             run_request, run=earlier, approval=approval

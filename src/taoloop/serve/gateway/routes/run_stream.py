@@ -1,4 +1,4 @@
-"""A run as a stream of server-sent events: what the API in question makes of it, sent as it happens."""
+"""A run as a stream of server-sent events, sent as they happen; an encoder for each API makes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StreamEncoder(Protocol):
-    """What an API makes of a run: bytes of server-sent events, empty where there is nothing to send."""
+    """Encodes a run for an API: each method returns server-sent events, or nothing."""
 
     def on_delta(self, delta: Delta) -> bytes:
         """A piece of a reply that the model is writing."""
@@ -41,7 +41,7 @@ class StreamEncoder(Protocol):
 async def stream_run(
     context: RequestContext, run_request: RunRequest, run_id: str, encoder: StreamEncoder
 ) -> web.StreamResponse:
-    """Drive a run and send what the encoder makes of it. A client that leaves stops the run.
+    """Drive a run and send it as the encoder encodes it. A client that leaves stops the run.
 
     Raises:
         ApiErrorRaised: the run failed before anything was sent; afterwards an error is an event of the stream.

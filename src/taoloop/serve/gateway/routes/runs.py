@@ -1,6 +1,6 @@
-"""`/v1/runs/{run_id}`: what became of a run, and a person's answer to what waits in it, for programs.
+"""`/v1/runs/{run_id}`: the state of a run, and approvals of its waiting calls, for programs.
 
-Not part of OpenAI's API. A run that was answered elsewhere (`tao approve`) goes on by itself; this shows how it ended.
+Not part of OpenAI's API. A run that was answered elsewhere (`tao approve`) resumes by itself; this shows how it ended.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class ApprovalWire(ApiModel):
-    """An answer to one call that waits. An approval says to which: by `call_id`, by `digest`, or both.
+    """An answer to one waiting call. An approval names the call: by `call_id`, by `digest`, or both.
 
-    `run_id` is of use where runs inside a run have calls of the same `call_id`.
+    `run_id` is needed where inner runs have calls with the same `call_id`.
     """
 
     decision: Literal["approve", "deny"]
@@ -38,21 +38,21 @@ class ApprovalWire(ApiModel):
 
 
 async def get_run(context: RequestContext) -> web.Response:
-    """`GET /v1/runs/{run_id}`.
+    """`GET /v1/runs/{run_id}`: the state of a run.
 
     Raises:
-        RequestRefused: this client has no such run.
+        ApiErrorRaised: this client has no such run.
     """
     trace = await context.service.load_owned_run(_owner(context), context.request.match_info["run_id"])
     return await _run_response(context, trace)
 
 
 async def answer_run(context: RequestContext) -> web.Response:
-    """`POST /v1/runs/{run_id}/approvals`: answers one call; the run goes on by itself once all have their answers.
+    """`POST /v1/runs/{run_id}/approvals`: answers one call; the run resumes by itself once all are answered.
 
     Raises:
-        RequestRefused: the run is not there, the call waits for nothing, or this key may not answer, nor use the agent
-            (any more).
+        ApiErrorRaised: there is no such run, the call does not wait, or this key may not approve, or no longer use
+            the agent.
     """
     answer = parse_body(ApprovalWire, await context.read_body())
     require_may_approve(context.key)
@@ -65,7 +65,7 @@ async def answer_run(context: RequestContext) -> web.Response:
     names_call = answer.call_id is not None or answer.digest is not None or answer.decision == "deny"
     if len(matches) != 1 or not names_call:
         calls = ", ".join(approval.request.call_id for approval in waiting) or "none"
-        message = f"Name one of the calls that wait, by `call_id` (and `run_id`) or `digest`: {calls}."
+        message = f"Name one of the waiting calls, by `call_id` (and `run_id`) or `digest`: {calls}."
         raise ApiErrorRaised(ApiError(status=409, message=message, param="call_id", code="not_waiting"))
     request = matches[0].request
     approval_answer = ApprovalAnswer(approved=answer.decision == "approve", by=owner or "client", note=answer.note)

@@ -1,7 +1,7 @@
-"""Chat completions as they stand on the wire: the request, checked by its types, and the parts of a response.
+"""Chat completions on the wire: the request, validated by its types, and the parts of a response.
 
-Source: OpenAI's API reference, "Create chat completion" (2026-08). What a request may hold and this server cannot
-honour is refused where the answer would be another one, and named in a header where it would not.
+Source: OpenAI's API reference, "Create chat completion" (2026-08). A field that this server does not support is an
+error where it would change the answer, and is named in a header where it would not.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ MAX_TOKENS = 2**31 - 1
 T = TypeVar("T", bound=BaseModel)
 
 NAME = r"^[a-zA-Z0-9_-]{1,64}$"
-"""What tools and schemas may be called."""
+"""The names that tools and schemas may have."""
 
 
 class ApiModel(BaseModel):
-    """What all parts of a request have in common: types are taken strictly, and unknown fields are kept."""
+    """Base of all parts of a request: types are strict, and unknown fields are kept."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -46,7 +46,7 @@ class CalledFunction(ApiModel):
 
 
 class CalledCustom(ApiModel):
-    """The custom tool of a tool call, which another server's answer asked for; this one serves functions alone."""
+    """The custom tool of a tool call that another server's answer asked for; this one supports functions only."""
 
     name: str
     input: str
@@ -89,7 +89,7 @@ class ClientTool(ApiModel):
 
 
 class StreamOptions(ApiModel):
-    """How a stream is to look. `include_steps` is ours: the run's steps come as they happen, in `agent`."""
+    """Options of a stream. `include_steps` is an extension: the run's steps as they happen, in `agent`."""
 
     include_usage: bool | None = None
     include_steps: bool | None = None
@@ -105,7 +105,7 @@ class SchemaFormat(ApiModel):
 
 
 class ResponseFormat(ApiModel):
-    """What an answer must look like."""
+    """The format of the answer."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: SchemaFormat | None = None
@@ -137,19 +137,19 @@ class ChatRequest(ApiModel):
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """The texts before which the answer ends."""
+        """The stop sequences: the answer ends before them."""
         texts = [self.stop] if isinstance(self.stop, str) else self.stop or []
         return tuple(text for text in texts if text)
 
     @property
     def token_limit(self) -> int | None:
-        """How long one reply of the model may be."""
+        """The maximum length of one reply of the model, in tokens."""
         limits = [limit for limit in (self.max_tokens, self.max_completion_tokens) if limit is not None]
         return min(limits, default=None)
 
     @property
     def answer_schema(self) -> Mapping[str, Any] | None:
-        """The JSON Schema that the answer must fit; None where it is a text."""
+        """The JSON Schema that the answer must match; None for a text."""
         response_format = self.response_format
         if response_format is None:
             return None
@@ -160,7 +160,7 @@ class ChatRequest(ApiModel):
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """What stands in the request and has no effect on the answer."""
+        """Fields of the request that have no effect on the answer."""
         own = [name for name in _IGNORED_FIELDS if getattr(self, name) is not None]
         if self.parallel_tool_calls is not None and not self.tools:
             own.append("parallel_tool_calls")
@@ -181,7 +181,7 @@ def read_chat(body: bytes) -> ChatRequest:
     """The request in a body.
 
     Raises:
-        RequestRefused: it is no JSON, or a field has the wrong type or range; names the field.
+        ApiErrorRaised: it is not JSON, or a field has the wrong type or range; names the field.
     """
     request = parse_body(ChatRequest, body)
     for index, message in enumerate(request.messages):
@@ -208,37 +208,37 @@ def read_chat(body: bytes) -> ChatRequest:
 
 
 def parse_body(model: type[T], body: bytes) -> T:
-    """A body as a value of `kind`.
+    """Parse a body as this model.
 
     Raises:
-        RequestRefused: it is none; names the field.
+        ApiErrorRaised: it is invalid; names the field.
     """
     try:
-        if b"NaN" in body or b"Infinity" in body:  # which are no JSON, and pydantic takes them
+        if b"NaN" in body or b"Infinity" in body:  # not JSON, but pydantic accepts them
             json.loads(body, parse_constant=_reject_constant)
         return model.model_validate_json(body)
     except RecursionError:
-        raise invalid("The body is no JSON that can be read: it is nested too deeply.", None, "invalid_json") from None
+        raise invalid("The body is not valid JSON: it is nested too deeply.", None, "invalid_json") from None
     except ValidationError as error:
         raise _request_error(error) from None
 
 
 def _specificity(error: Mapping[str, Any]) -> tuple[int, bool]:
-    """How much a finding tells: the deepest most, and of the arms of a union the one whose type it was."""
+    """How specific a finding is: deeper ones more, and of the arms of a union the one whose type matched."""
     return len(error["loc"]), not error["type"].endswith("_type")
 
 
 def _reject_constant(name: str) -> None:
-    raise invalid(f"The body is no valid JSON: {name} is no number.", None, "invalid_json")
+    raise invalid(f"The body is not valid JSON: {name} is not a number.", None, "invalid_json")
 
 
 def _request_error(error: ValidationError) -> ApiErrorRaised:
-    """The first thing that is wrong, with its place as OpenAI writes it."""
+    """The most specific finding, with its field as OpenAI writes it."""
     findings = error.errors(include_url=False, include_input=False, include_context=False)
     first = max(findings, key=_specificity) if len(findings) > 1 else findings[0]
     if first["type"] == "json_invalid":
         return invalid(
-            f"The body is no valid JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", None, "invalid_json"
+            f"The body is not valid JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", None, "invalid_json"
         )
     path = format_path([part for part in first["loc"] if not _is_type_name(part)])
     if not path:
@@ -249,7 +249,7 @@ def _request_error(error: ValidationError) -> ApiErrorRaised:
 
 
 def format_path(parts: Sequence[str | int]) -> str:
-    """A place in a request: `messages[0].role`."""
+    """A path in a request: `messages[0].role`."""
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -257,7 +257,7 @@ def format_path(parts: Sequence[str | int]) -> str:
 
 
 def _is_type_name(part: str | int) -> bool:
-    """Whether pydantic named an arm of a union here, and no field."""
+    """Whether this is pydantic's name for an arm of a union, and not a field."""
     return isinstance(part, str) and (part in ("str", "int", "float", "bool") or not part.isidentifier())
 
 
@@ -307,7 +307,7 @@ def completion_id(run_id: str) -> str:
 
 
 class ChatChunks:
-    """Makes the events of one stream."""
+    """The events of one stream."""
 
     def __init__(self, *, run_id: str, created: int, model: str, with_usage: bool) -> None:
         self._head = {
@@ -336,7 +336,7 @@ class ChatChunks:
         return self._delta({}, finish_reason=finish_reason, agent=dict(agent))
 
     def usage(self, usage: Usage) -> bytes:
-        """The tokens, in an event of their own, where the client asked for them."""
+        """The tokens, in a separate event, where the client asked for them."""
         if not self._with_usage:
             return b""
         return sse({**self._head, "choices": [], "usage": usage_part(usage)})
@@ -363,7 +363,7 @@ def sse(value: Mapping[str, Any], event: str = "") -> bytes:
 
 
 def schema_for_format(kind: str, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The JSON Schema that an answer of this kind of format must fit; None where it is a text."""
+    """The JSON Schema that an answer in this format must match; None for a text."""
     if kind == "text":
         return None
     return {"type": "object"} if kind == "json_object" or schema is None else schema

@@ -1,7 +1,7 @@
-"""The Responses API as it stands on the wire: the request, checked by its types, and the parts of a response.
+"""The Responses API on the wire: the request, validated by its types, and the parts of a response.
 
-Source: OpenAI's API reference, "Responses" (2026-08). Served are texts and functions of the client: no built-in tools,
-files, images, background work or conversations kept by the server.
+Source: OpenAI's API reference, "Responses" (2026-08). Texts and functions of the client are supported, but no built-in
+tools, files, images, background responses or conversations on the server.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class InputPart(ApiModel):
 
 
 class InputItem(ApiModel):
-    """A message of the conversation, a call of a tool, what it gave, or the id of an item of an earlier response."""
+    """A message of the conversation, a tool call, its output, or the id of an item of an earlier response."""
 
     type: str | None = None
     id: str | None = None
@@ -51,7 +51,7 @@ class InputItem(ApiModel):
 
     @property
     def kind(self) -> str:
-        """What it is; what names only an id is a reference."""
+        """The type of the item; one that has only an id is a reference."""
         return self.type or ("item_reference" if self.role is None and self.id is not None else "message")
 
 
@@ -66,7 +66,7 @@ class FunctionTool(ApiModel):
 
 
 class TextFormat(ApiModel):
-    """What an answer must look like."""
+    """The format of the answer."""
 
     type: Literal["text", "json_object", "json_schema"]
     name: Annotated[str, Field(pattern=NAME)] | None = None
@@ -74,7 +74,7 @@ class TextFormat(ApiModel):
 
 
 class TextOptions(ApiModel):
-    """Settings of the text that is answered."""
+    """Settings of the answer's text."""
 
     format: TextFormat | None = None
 
@@ -101,7 +101,7 @@ class ResponsesRequest(ApiModel):
 
     @property
     def answer_schema(self) -> Mapping[str, Any] | None:
-        """The JSON Schema that the answer must fit."""
+        """The JSON Schema that the answer must match; None for a text."""
         text_format = self.text.format if self.text is not None else None
         if text_format is None:
             return None
@@ -109,7 +109,7 @@ class ResponsesRequest(ApiModel):
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """What stands in the request and has no effect on the answer."""
+        """Fields of the request that have no effect on the answer."""
         own = ["store"] if self.store is False else []  # every run is kept
         if self.parallel_tool_calls is not None and not self.tools:
             own.append("parallel_tool_calls")
@@ -117,7 +117,7 @@ class ResponsesRequest(ApiModel):
 
     @property
     def client_tools(self) -> list[ClientTool]:
-        """The client's tools as chat completions have them."""
+        """The client's tools in the form of chat completions."""
         return [
             ClientTool(
                 type="function",
@@ -130,15 +130,15 @@ class ResponsesRequest(ApiModel):
 
     @property
     def references(self) -> list[tuple[int, str]]:
-        """Items that are only named, by their place in the input."""
+        """Referenced items: their index in the input, and their id."""
         items = [] if isinstance(self.input, str) else self.input
         return [(index, item.id or "") for index, item in enumerate(items) if item.kind == "item_reference"]
 
     def messages(self, known: Mapping[int, dict[str, Any]]) -> list[dict[str, Any]]:
-        """The input as the messages of a chat, one for each item; `known` are those that are only named.
+        """The input as the messages of a chat, one for each item; `known` are the referenced ones.
 
         Raises:
-            RequestRefused: an item is none that can be read; names its place.
+            ApiErrorRaised: an item is invalid; names its field.
         """
         if isinstance(self.input, str):
             return [{"role": "user", "content": self.input}]
@@ -146,7 +146,7 @@ class ResponsesRequest(ApiModel):
 
 
 TEXT_ITEM, CALL_ITEM = "msg_", "fc_"
-"""What the ids of items begin with: that of a text goes on with the run, that of a call with the id of the call."""
+"""Prefixes of the ids of items: before the run id for a text, before the call id for a call."""
 
 UNSUPPORTED_FIELDS = ("conversation", "prompt")
 
@@ -155,7 +155,7 @@ def read_responses(body: bytes) -> ResponsesRequest:
     """The request in a body.
 
     Raises:
-        RequestRefused: it is no JSON, or a field has the wrong type or range; names the field.
+        ApiErrorRaised: it is not JSON, or a field has the wrong type or range; names the field.
     """
     request = parse_body(ResponsesRequest, body)
     for index, tool in enumerate(request.tools or ()):
@@ -177,7 +177,7 @@ def read_responses(body: bytes) -> ResponsesRequest:
 
 def _message(index: int, item: InputItem) -> dict[str, Any]:
     where = f"input[{index}]"
-    if item.kind == "reasoning":  # which belongs to models; an empty message says nothing
+    if item.kind == "reasoning":  # it belongs to models; an empty message has no effect
         return {"role": "assistant", "content": ""}
     if item.kind == "function_call":
         for name in ("call_id", "name", "arguments"):
@@ -190,7 +190,7 @@ def _message(index: int, item: InputItem) -> dict[str, Any]:
             raise missing(f"{where}.{'call_id' if item.call_id is None else 'output'}")
         return {"role": "tool", "tool_call_id": item.call_id, "content": _joined_text(item.output, f"{where}.output")}
     if item.kind != "message" or item.role is None:
-        message = "It is no message with a role; only messages, function calls and their outputs can be read."
+        message = "It is not a message with a role; only messages, function calls and their outputs are supported."
         raise invalid_field(f"{where}.type", message)
     return {"role": item.role, "content": _joined_text(item.content or "", f"{where}.content")}
 
@@ -214,18 +214,18 @@ def _joined_text(content: str | Sequence[InputPart], where: str) -> str:
 
 
 def response_id(run_id: str, turn: int = 0) -> str:
-    """The id of a response: the run's and the turn in it, so that the next request can go on from just there."""
+    """The id of a response: the run and its turn, so that the next request continues exactly there."""
     return f"resp_{run_id}_{turn}" if turn else f"resp_{run_id}"
 
 
 def parse_response_id(response: str) -> tuple[str, int]:
-    """The run of a response's id, and the turn in it; names no run if it is none."""
+    """The run and the turn of a response id; an invalid id gives a run that does not exist."""
     run_id, _, turn = response.removeprefix("resp_").partition("_")
     return run_id, int(turn) if turn.isascii() and turn.isdecimal() and len(turn) < 10 else 0
 
 
 class ResponseEvents:
-    """Makes one response, whole or as the events of a stream."""
+    """One response, whole or as the events of a stream."""
 
     def __init__(self, request: ResponsesRequest, *, run_id: str, created: int, model: str, turn: int = 0) -> None:
         self._request, self._created, self._model = request, created, model
@@ -323,18 +323,18 @@ class ResponseEvents:
         return data + self._event(f"response.{status}", response=body)
 
     def error_event(self, error: ApiError) -> bytes:
-        """The event of a stream that goes no further."""
+        """The event of an error that ends the stream."""
         return self._event("error", code=error.code, message=error.message, param=error.param)
 
     def _output(self, text: str | None, status: str, calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The items: the text where there is any, or nothing else; then the calls."""
+        """The items: the text, unless it is empty and there are calls; then the calls."""
         if text is None:
             return []
         words = [] if calls and not text else [self._item(text, "completed" if status == "completed" else "incomplete")]
         return [*words, *(_call_item(call) for call in calls)]
 
     def _call_events(self, index: int, call: Mapping[str, Any]) -> bytes:
-        """A call of a tool of the client, which comes in one piece."""
+        """A call of a client's tool, in one piece."""
         item, kind = _call_item(call), "response.function_call_arguments"
         started = {**item, "status": "in_progress", "arguments": ""}
         at = {"item_id": item["id"], "output_index": index}
@@ -390,7 +390,7 @@ def _call_item(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tool_part(tool: FunctionTool) -> dict[str, Any]:
-    """A tool of the request, with what may be left out there and not here."""
+    """A tool of the request, with fields that are optional there and required here."""
     return {**tool.model_dump(), "strict": tool.strict is not False}
 
 
