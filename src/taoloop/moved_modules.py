@@ -56,7 +56,7 @@ MOVED_MODULES = {
     "taoloop.tools.documents.locate": "taoloop.tools.documents.citations",
     "taoloop.tools.files": "taoloop.tools.builtin.files",
     "taoloop.tools.functions_json": "taoloop.tools.from_functions_json",
-    "taoloop.tools.loaded": "taoloop.tools.load_result",
+    "taoloop.tools.loaded": "taoloop.tools.toolbox",
     "taoloop.tools.memory": "taoloop.tools.builtin.memory",
     "taoloop.tools.openapi.meta": "taoloop.tools.openapi.document.document",
     "taoloop.tools.openapi.source": "taoloop.tools.openapi.settings",

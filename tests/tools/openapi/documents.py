@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.document.operation_reader import read_operations
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import LoadProblem
 
 
 def document(paths: Mapping[str, Any], **more: Any) -> str:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from taoloop.tools.load_result import LoadResult
 from taoloop.tools.openapi.document.document import fetch_document
 from taoloop.tools.openapi.http.operation_call import ApiClient, make_tool
 from taoloop.tools.openapi.plan import Plan, PlanCache, PlannedTool, cache_key, dump_plan, load_plan
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.tool import Checker, Tool
+from taoloop.tools.toolbox import LoadResult
 
 MIN_CACHED_BYTES = 100_000
 """A smaller document is not cached: parsing it takes no longer than reading the cache."""

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import TaoError
-from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.toolbox import LoadProblem
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

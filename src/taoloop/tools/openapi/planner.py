@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.json_schema import compile_schema
-from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi.cards import card_of
 from taoloop.tools.openapi.document.document import SourceBytes, parse_document
 from taoloop.tools.openapi.document.operation import Operation
@@ -15,6 +14,7 @@ from taoloop.tools.openapi.plan import Plan, PlannedTool
 from taoloop.tools.openapi.schema.property_renames import rename_properties
 from taoloop.tools.openapi.schema.truncation import truncate_schema
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.toolbox import LoadProblem
 
 _CORRECT = "Correct the schemas of its parameters and body in the document."
 

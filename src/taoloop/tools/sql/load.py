@@ -9,7 +9,6 @@ import sqlalchemy as sa
 
 from taoloop.errors import TaoError
 from taoloop.tools.from_card import tool_from_card
-from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.sql.cards import describe_card, execute_card, query_card
 from taoloop.tools.sql.engines import Server, url_of
 from taoloop.tools.sql.errors import TROUBLES, display_url
@@ -24,6 +23,7 @@ from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.sqlite import Sqlite
 from taoloop.tools.sql.statement_timeout import StatementTimeout, run_in_thread
 from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 _PASSING = ("database_unavailable", "database_busy", "statement_timeout")
 BY_HAND = "by-hand"

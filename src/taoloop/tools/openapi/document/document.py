@@ -18,8 +18,8 @@ from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from taoloop.errors import TaoError, ToolSourceError
-from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.toolbox import LoadProblem
 from taoloop.tools.yaml12 import YamlError, parse_yaml
 
 MAX_BYTES = 32 * 1024 * 1024

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taoloop.errors import ToolSourceError
-from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.openapi.document import swagger2
 from taoloop.tools.openapi.document.content import SENDABLE_FORMS, UnsupportedBodyError, body_kind, read_body
 from taoloop.tools.openapi.document.document import OpenapiDocument, fetch_document, parse_document
@@ -21,6 +20,7 @@ from taoloop.tools.openapi.names import tool_name
 from taoloop.tools.openapi.schema.components import Components
 from taoloop.tools.openapi.selection import SeenNames, is_selected, matches, unused_settings
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.toolbox import LoadProblem
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 IDEMPOTENCY_HEADER = "idempotency-key"

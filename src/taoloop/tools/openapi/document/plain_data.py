@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taoloop.tools.load_result import LoadProblem
+from taoloop.tools.toolbox import LoadProblem
 
 _LONGEST_READ = 20_000
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
