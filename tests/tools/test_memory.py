@@ -20,10 +20,10 @@ from tests.sizes import examples
 from taoloop import Agent, ScriptedModel
 from taoloop.core.cards.card_lint import lint
 from taoloop.core.events import Observed
+from taoloop.core.words import index_terms, query_terms
 from taoloop.errors import InvalidArguments, ToolError
 from taoloop.tools.builtin.memory import memory_tools
 from taoloop.tools.builtin.notes_store import Notes
-from taoloop.tools.fts_words import index_terms, query_terms
 from taoloop.tools.tool import ToolContext
 
 ANN = "Ann drinks green tea, never coffee."

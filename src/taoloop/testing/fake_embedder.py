@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 
-from taoloop.tools.fts_words import index_terms
+from taoloop.core.words import index_terms
 
 
 class FakeEmbedder:

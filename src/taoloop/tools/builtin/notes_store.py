@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from taoloop.core.words import TOKENIZER, index_terms, query_terms
 from taoloop.errors import ToolError
-from taoloop.tools.fts_words import TOKENIZER, index_terms, query_terms
 
 MAX_TEXT_CHARS = 4_000
 MAX_TOPIC_CHARS = 100
