@@ -61,7 +61,7 @@ def toolbox_of(
     if handles:
         return _with_reader(box)
     if tools and PAGING_TOOL not in box:
-        from taoloop.tools.builtin.read_observation import read_observation  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.tools.builtin.observations import read_observation  # noqa: PLC0415  # loads the schema machinery
 
         box = Toolbox([*box, read_observation])
     return box

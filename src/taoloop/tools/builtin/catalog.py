@@ -13,7 +13,7 @@ from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
 from taoloop.tools.builtin.files import file_tools
 from taoloop.tools.builtin.lookup import lookup_tool, workspace_lookup_tool
 from taoloop.tools.builtin.memory import memory_tools
-from taoloop.tools.builtin.read_observation import read_observation
+from taoloop.tools.builtin.observations import read_observation
 from taoloop.tools.builtin.time_now import time_now
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
 from taoloop.tools.tool import Tool
