@@ -105,7 +105,7 @@ def _with_finders(box: Toolbox) -> Toolbox:
 
 
 def _with_reader(tools: Toolbox) -> Toolbox:
-    from taoloop.tools.builtin.ask_about import ask_about  # noqa: PLC0415  # loads the schema machinery
+    from taoloop.tools.builtin.observations import ask_about  # noqa: PLC0415  # loads the schema machinery
 
     box = [one for one in tools if one.name != PAGING_TOOL]
     return Toolbox([*box, ask_about] if box else ())
