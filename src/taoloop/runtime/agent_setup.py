@@ -99,7 +99,7 @@ def _with_finders(box: Toolbox) -> Toolbox:
     """The tools with those beside them that find and describe what the prompt does not tell."""
     if all(one.card.listed and one.whole_schema is None for one in box):
         return box
-    from taoloop.tools.builtin.find_tool import tool_search_tools  # noqa: PLC0415  # only for many or large tools
+    from taoloop.tools.discovery import tool_search_tools  # noqa: PLC0415  # only for many or large tools
 
     return Toolbox([*box, *tool_search_tools(tuple(box))])
 
