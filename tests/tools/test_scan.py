@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.tools.builtin.files import file_tools
-from taoloop.tools.workspace.file_scan import BLOCK_BYTES, Scanned, scan_file
+from taoloop.tools.workspace.walk import BLOCK_BYTES, Scanned, scan_file
 from taoloop.tools.workspace.workspace import Workspace, WorkspaceLimits
 
 

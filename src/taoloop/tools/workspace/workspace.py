@@ -18,8 +18,7 @@ from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Opener, Parts, is_database, refuse, split_path
 from taoloop.tools.workspace.file_changes import FileChange, FileChanger, key_name
-from taoloop.tools.workspace.file_scan import Found, Scanned, scan_file
-from taoloop.tools.workspace.walk import WalkEntry, check_pattern, fits, walk
+from taoloop.tools.workspace.walk import Found, Scanned, WalkEntry, check_pattern, fits, scan_file, walk
 
 NO_KEY = "by-hand"  # the key of a ToolContext that no run made: every such call is a change of its own
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
