@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from taoloop.errors import ToolError
-from taoloop.tools.sandbox.limits import Bound, SandboxLimits
+from taoloop.tools.sandbox.limits import Bound, SandboxLimits, UsageWatch
 from taoloop.tools.sandbox.mounts import GROUP, PASSWD, SandboxMounts
 from taoloop.tools.sandbox.seccomp import seccomp_filter
-from taoloop.tools.sandbox.usage import UsageWatch
 
 
 class BoundedOutput:
