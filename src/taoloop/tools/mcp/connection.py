@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from taoloop.errors import McpFailed, McpLost, TaoError, ToolTimeout
 from taoloop.tools.egress.client import http_client
 from taoloop.tools.mcp.errors import breaks_connection, describe, is_unsent, leaf_errors, not_answered, not_reached
-from taoloop.tools.mcp.listing import Definition, Listing, list_all, listed_tools
-from taoloop.tools.mcp.message_filter import FilteredTransport
+from taoloop.tools.mcp.listing import Definition, FilteredTransport, Listing, list_all, listed_tools
 from taoloop.tools.mcp.stdio import StdioTransport
 
 if TYPE_CHECKING:
     from mcp import Client
 
-    from taoloop.tools.mcp.message_filter import FilteredTransport
+    from taoloop.tools.mcp.listing import FilteredTransport
     from taoloop.tools.mcp.settings import McpServer
 
 _HTTP_READ_S = 300.0  # streams are silent for long; requests have limits of their own
