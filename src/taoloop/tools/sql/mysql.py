@@ -17,9 +17,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from taoloop.errors import ToolError
-from taoloop.tools.sql.engines import Changed, make_engine
+from taoloop.tools.sql.engines import Changed, GenericDialect, make_engine
 from taoloop.tools.sql.errors import fault_of
-from taoloop.tools.sql.generic import GenericDialect
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.statement_timeout import StatementTimeout
 
