@@ -12,8 +12,7 @@ from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.sql.cards import describe_card, execute_card, query_card
 from taoloop.tools.sql.engines import GenericDialect, Server, url_of
 from taoloop.tools.sql.errors import TROUBLES, display_url
-from taoloop.tools.sql.execute import change
-from taoloop.tools.sql.idempotency_table import CallsTable
+from taoloop.tools.sql.execute import CallsTable, change
 from taoloop.tools.sql.mysql import Mysql
 from taoloop.tools.sql.postgres import Postgres
 from taoloop.tools.sql.query import read_page
