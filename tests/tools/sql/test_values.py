@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.errors import ToolError
-from taoloop.tools.sql.query import bound, plain
+from taoloop.tools.sql.statements import bound, plain
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from taoloop.errors import ToolError, ToolTimeout
 from taoloop.tools.sql.engines import Server
 from taoloop.tools.sql.errors import describe_error, may_have_committed
-from taoloop.tools.sql.query import first_rows, run
+from taoloop.tools.sql.statements import first_rows, run
 from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 _KINDS = ("sqlite", "postgresql")  # elsewhere a statement may end the transaction that holds its key

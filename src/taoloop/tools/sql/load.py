@@ -15,7 +15,7 @@ from taoloop.tools.sql.errors import TROUBLES, display_url
 from taoloop.tools.sql.execute import CallsTable, change
 from taoloop.tools.sql.mysql import Mysql
 from taoloop.tools.sql.postgres import Postgres
-from taoloop.tools.sql.query import read_page
+from taoloop.tools.sql.statements import read_page
 from taoloop.tools.sql.schema import Table, describe, list_tables, read_schema
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.sqlite import Sqlite
