@@ -21,7 +21,7 @@ from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.parsing.placeholders import _PLACEHOLDER, _TEMPLATE, is_placeholder
 from taoloop.dialects.read_reply import parse_api_choice
 from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, cut_at, unsent_suffix
-from taoloop.dialects.streaming.held_text import may_be_label, may_be_placeholder, normalise_line
+from taoloop.dialects.streaming.pending_text import may_be_label, may_be_placeholder, normalise_line
 
 DRIFT = Path(__file__).parent / "corpus" / "drift.jsonl"
 REPLIES = Path(__file__).parents[1] / "data" / "higress" / "vectors" / "model_replies.json"

@@ -49,3 +49,7 @@ def test_the_reason_why_a_text_is_no_json_has_every_language() -> None:
 
 def test_an_unknown_language_reads_english() -> None:
     assert LocalizedText("thought_part").render("fr") == "the thought"
+
+
+def test_a_reply_that_is_only_the_stump_of_a_label_is_empty() -> None:
+    assert parse_error("\u2028\nObs").problem.code == "empty"

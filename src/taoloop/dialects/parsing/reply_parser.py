@@ -80,9 +80,10 @@ def parse_reply(text: str, cards: Sequence[ToolCard], *, json_answer: bool = Fal
     Raises:
         ReplyParseError: there is none, or none that may be believed.
     """
+    text = strip_partial_label(text)
     if not text:
         raise ReplyParseError("empty", "empty")
-    cursor, state = ReplyCursor(_unwrap_string(strip_partial_label(text))), ParseState(cards, json_answer)
+    cursor, state = ReplyCursor(_unwrap_string(text)), ParseState(cards, json_answer)
     _parse_events(cursor, state)
     if cursor.position != END_OF_REPLY:
         end = len(cursor.text)
