@@ -254,7 +254,7 @@ class AnswerStream:
             return
         recent = self._recent + text
         self._recent = recent[-MAX_TAG_CHARS:]
-        in_thinking = opens_thinking(self._answer.stopped_at)
+        in_thinking = self._over and opens_thinking(self._answer.stopped_at)
         closes = not in_thinking and any(closes_thinking(tag.group()) for tag in _CLOSING_TAG.finditer(recent))
         may_label = self._over and self._is_native and _has_final_word(recent)
         labels = LABEL.finditer(f"\0{normalise_line(recent)}\0") if may_label else ()

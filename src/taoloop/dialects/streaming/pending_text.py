@@ -39,10 +39,11 @@ _PATTERN_SYNTAX = re.compile(r"(?:\\.|\{[^}]*\}|[|()?:<>=!\[\]*+.^$\s-])+")
 _PATTERN_WORDS = {word for pattern in LABEL_PATTERNS.values() for word in _PATTERN_SYNTAX.split(pattern) if word[1:]}
 _LABEL_CHARS = "".join(sorted({char for word in _PATTERN_WORDS for char in word if "\u3400" <= char <= "\u9fff"}))
 """Every Han character of a label: what may be one is told by its characters."""
-_LABEL_WORDS = frozenset(word.casefold() for word in _PATTERN_WORDS if word[0] not in _LABEL_CHARS)
-"""Every other word of a label, out of the patterns, in lower case."""
-_COLON = re.compile("[:：】>]")
 _NO_DOTS = str.maketrans("İı", "ii")  # a label is found whatever the case of its letters
+_LABEL_WORDS = tuple({word.translate(_NO_DOTS).casefold() for word in _PATTERN_WORDS if word[0] not in _LABEL_CHARS})
+"""Every other word of a label, out of the patterns, in lower case."""
+_LABEL_PREFIXES = frozenset(word[:end] for word in _LABEL_WORDS for end in range(len(word) + 1))
+_COLON = re.compile("[:：】>]")
 _UNSEEN = re.compile(f"[{INVISIBLE}]")
 _BLANK = re.compile(r"[^\S\n]")
 _PLACE = re.compile(
@@ -81,11 +82,11 @@ def _continues_label(word: str) -> bool:
     """Whether a word is the beginning of a word of a label, or several of them without a gap."""
     word = word.lstrip(_LABEL_CHARS)
     return (
-        not word
+        word in _LABEL_PREFIXES
         or (word.startswith("ob") and word.isalnum())
-        or any(
-            known.startswith(word) or (word.startswith(known) and _continues_label(word[len(known) :]))
-            for known in _LABEL_WORDS
+        or (
+            word.startswith(_LABEL_WORDS)
+            and any(_continues_label(word.removeprefix(known)) for known in _LABEL_WORDS if word.startswith(known))
         )
     )
 
@@ -187,7 +188,7 @@ class PendingText:
             text = text.lstrip(EDGE_CHARS)
             is_clear = self._is_clear(text) if text else None
             if not is_clear:
-                self.over, self._edge = self.over or is_clear is False, text
+                self.over, self._edge = self.over or is_clear is False or len(text) > _MAX_BLANKS, text
                 return ""
             self._has_begun = True
         answer = text.rstrip(_TRIMMED)
