@@ -12,8 +12,7 @@ from taoloop.errors import ModelContentRefused, ModelUnavailable
 from taoloop.models.http.errors import error_of, refusal_in
 from taoloop.models.http.lenient_json import parsed
 from taoloop.models.http.provider_model import ProviderModel
-from taoloop.models.http.reply_builder import Assembly
-from taoloop.models.http.sse import SseDecoder
+from taoloop.models.http.reply_builder import Assembly, SseDecoder
 from taoloop.models.openai.names import ToolNameMap
 
 _THINKING = ("reasoning_content", "reasoning")  # DeepSeek, Qwen, llama.cpp · vLLM, Ollama, OpenRouter
