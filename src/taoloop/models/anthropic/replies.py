@@ -10,9 +10,8 @@ from pydantic_core import to_json
 from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
 from taoloop.errors import ModelContentRefused, ModelUnavailable
 from taoloop.models.http.errors import error_of, refusal_in
-from taoloop.models.http.lenient_json import parsed
 from taoloop.models.http.provider_model import ProviderModel
-from taoloop.models.http.reply_builder import Assembly, SseDecoder
+from taoloop.models.http.reply_builder import Assembly, SseDecoder, parsed
 from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.openai.replies import count, word
 

@@ -16,7 +16,7 @@ from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
 from taoloop.models.base import DeltaFanout
 from taoloop.models.http.errors import error_of, parse_provider_error, refusal_in
-from taoloop.models.http.lenient_json import parsed
+from taoloop.models.http.reply_builder import parsed
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport, Reader
 from taoloop.models.http.unsupported_params import UnsupportedParameters
 from taoloop.models.openai.names import ToolNameMap

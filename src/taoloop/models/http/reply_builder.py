@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from pydantic_core import from_json
 
 from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
 from taoloop.errors import ModelReplyUnreadable
 from taoloop.models.base import DeltaFanout
-from taoloop.models.http.lenient_json import joined
 from taoloop.models.http.transport import MAX_REPLY_BYTES
 from taoloop.models.openai.names import ToolNameMap
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def parsed(data: bytes) -> Any:
+    """The value in a JSON text, a byte order mark before it or not; may hold lone surrogates.
+
+    Raises:
+        ValueError: it is no JSON, not UTF-8, or nested too deeply to be meant.
+    """
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return from_json(data)
+    except ValueError:
+        if rb"\u" not in data:
+            raise
+        try:
+            return json.loads(data)  # slower, and takes halves of surrogate pairs
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+
+
+def joined(pieces: Iterable[str]) -> str:
+    """The pieces as one text. Halves of a character that meet become that character."""
+    text = "".join(pieces)
+    if text.isascii() or not _HALF.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
 
 _BOM = b"\xef\xbb\xbf"  # some servers begin with one
 
