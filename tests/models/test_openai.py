@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from taoloop import Agent, Limits, tool
 from taoloop.errors import MissingKey
-from taoloop.models.openai.names import ToolNameMap
+from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.registry import default_spec, resolve_model
 from taoloop.models.settings import Retry
 from taoloop.runtime.result import Result

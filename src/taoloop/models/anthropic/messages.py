@@ -13,7 +13,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from taoloop.core.message import Message, ToolCallText
-from taoloop.models.openai.names import ToolNameMap
+from taoloop.models.http.reply_builder import ToolNameMap
 
 CACHE = {"type": "ephemeral"}
 """Marks the end of a part of the prompt that the next request will begin with again."""

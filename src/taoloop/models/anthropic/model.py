@@ -12,8 +12,8 @@ from taoloop.dialects.prompt.tool_listing import describe
 from taoloop.models.anthropic.messages import CACHE, turns
 from taoloop.models.anthropic.replies import AnthropicStream, read_message
 from taoloop.models.http.provider_model import ProviderModel, StreamReader
+from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.transport import HttpTarget
-from taoloop.models.openai.names import ToolNameMap
 
 DEFAULT_MAX_TOKENS = 16_384
 """The API wants a bound; this is the most that every current model can be asked for in one answer without a stream."""

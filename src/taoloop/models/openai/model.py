@@ -10,8 +10,8 @@ from taoloop.core.message import Message, ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.dialects.prompt.tool_listing import describe
 from taoloop.models.http.provider_model import ProviderModel, StreamReader, is_strict
+from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.transport import HttpTarget
-from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.openai.replies import OpenAIStream, read_completion
 
 

@@ -11,8 +11,7 @@ from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
 from taoloop.errors import ModelContentRefused, ModelUnavailable
 from taoloop.models.http.errors import error_of, refusal_in
 from taoloop.models.http.provider_model import ProviderModel
-from taoloop.models.http.reply_builder import Assembly, SseDecoder, parsed
-from taoloop.models.openai.names import ToolNameMap
+from taoloop.models.http.reply_builder import Assembly, SseDecoder, ToolNameMap, parsed
 
 _THINKING = ("reasoning_content", "reasoning")  # DeepSeek, Qwen, llama.cpp · vLLM, Ollama, OpenRouter
 _DONE = b"[DONE]"
