@@ -15,10 +15,9 @@ from taoloop.core.message import Delta, ModelReply, Usage
 from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
 from taoloop.models.base import DeltaFanout
-from taoloop.models.http.errors import error_of, parse_provider_error, refusal_in
+from taoloop.models.http.errors import UnsupportedParameters, error_of, parse_provider_error, refusal_in
 from taoloop.models.http.reply_builder import ToolNameMap, parsed
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport, Reader
-from taoloop.models.http.unsupported_params import UnsupportedParameters
 from taoloop.models.pricing import cost_usd
 from taoloop.models.providers import Endpoint, endpoint, shown_address
 from taoloop.models.real_call_switch import require_allowed
