@@ -18,8 +18,7 @@ from taoloop.models.base import DeltaFanout
 from taoloop.models.http.errors import UnsupportedParameters, error_of, parse_provider_error, refusal_in
 from taoloop.models.http.reply_builder import ToolNameMap, parsed
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport, Reader
-from taoloop.models.pricing import cost_usd
-from taoloop.models.providers import Endpoint, endpoint, shown_address
+from taoloop.models.providers import Endpoint, cost_usd, endpoint, shown_address
 from taoloop.models.real_call_switch import require_allowed
 
 
