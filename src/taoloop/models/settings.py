@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import random
+import time
 from dataclasses import dataclass
+from typing import Protocol
 
 from taoloop.errors import ConfigError
 
@@ -72,3 +76,30 @@ def _is_count(value: object) -> bool:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+class Pace(Protocol):
+    """What a model that waits between calls needs of the world."""
+
+    def tick(self) -> float:
+        """Seconds of a clock that never goes back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; a cancellation ends it."""
+        ...
+
+    def random(self) -> float:
+        """A number from 0 up to, and not including, 1."""
+        ...
+
+
+class RealPace:
+    """The machine's clock, real pauses, real randomness."""
+
+    tick = staticmethod(time.monotonic)
+    sleep = staticmethod(asyncio.sleep)
+    random = staticmethod(random.random)
+
+
+REAL_PACE: Pace = RealPace()

@@ -19,9 +19,8 @@ from taoloop.errors import (
     ModelRequestRefused,
 )
 from taoloop.models.base import Model, is_language_model
-from taoloop.models.settings import Rate
+from taoloop.models.settings import REAL_PACE, Pace, Rate
 from taoloop.models.wrappers.sliding_window import SlidingWindow, WindowEntry
-from taoloop.models.wrappers.waiting import REAL_PACE, Pace
 
 
 @dataclass(slots=True, eq=False)

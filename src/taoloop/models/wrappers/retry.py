@@ -11,8 +11,7 @@ from taoloop.core.message import Delta, ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelError, ModelTimeout, ModelUnavailable
 from taoloop.models.base import DeltaFanout, Model, is_language_model
-from taoloop.models.settings import Retry
-from taoloop.models.wrappers.waiting import REAL_PACE, Pace
+from taoloop.models.settings import REAL_PACE, Pace, Retry
 
 
 async def complete_within(model: Model, request: ModelRequest, limit_s: float) -> ModelReply:
