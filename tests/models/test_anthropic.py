@@ -11,7 +11,7 @@ from tests.models.provider_double import Act, ProviderDouble, ask, ask_streaming
 from taoloop import Agent, Limits, tool
 from taoloop.core.message import Delta, Message, ToolCallText
 from taoloop.errors import ModelContentRefused, ModelUnavailable
-from taoloop.models.anthropic.model import AnthropicModel, turns
+from taoloop.models.anthropic import AnthropicModel, turns
 from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.sdk_request import anthropic_target
 from taoloop.models.providers import Endpoint

@@ -23,7 +23,7 @@ from taoloop.errors import (
 )
 from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport
-from taoloop.models.openai.model import OpenAIModel, OpenAIStream
+from taoloop.models.openai import OpenAIModel, OpenAIStream
 from taoloop.models.providers import Endpoint
 
 

@@ -1,4 +1,7 @@
-"""A reply put together from the pieces of a stream, told to a listener as they come."""
+"""From bytes to a reply: server-sent events, JSON as providers send it, and a reply assembled from its pieces.
+
+`ToolNameMap` translates the names of tools into those that an API accepts, and back.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,21 @@ from taoloop.errors import ModelReplyUnreadable
 from taoloop.models.base import DeltaFanout
 from taoloop.models.http.transport import MAX_REPLY_BYTES
 
-_TAKEN = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_REFUSED = re.compile(r"[^a-zA-Z0-9_-]+")
-_LONGEST = 64
+_ACCEPTED = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NOT_ACCEPTED = re.compile(r"[^a-zA-Z0-9_-]+")
+_MAX_NAME_CHARS = 64
+_HALF = re.compile("[\ud800-\udfff]")
+_BOM = b"\xef\xbb\xbf"  # some servers begin with one
+_MAX_TOKENS = 10**12  # more than this is no count of tokens
+
+_CALL_CHARS = 256
+"""What a call adds to the size of a reply, besides its arguments."""
 
 
 class ToolNameMap:
-    """The names of one request: `tools` are ours; `outgoing` takes any other name that a model has invented too.
+    """The names of one request: `tools` are ours; `outgoing` accepts any other name that a model has invented, too.
 
-    A name that the API takes stays as it is. Another gets one that no tool has, always the same for the same
+    A name that the API accepts stays as it is. Another gets one that no tool has, always the same for the same
     tools, so that later requests of a run begin like the earlier ones.
     """
 
@@ -30,13 +39,13 @@ class ToolNameMap:
 
     def __init__(self, tools: Iterable[str]) -> None:
         names = tuple(dict.fromkeys(tools))
-        self._outgoing = {name: name for name in names if _TAKEN.fullmatch(name)}
+        self._outgoing = {name: name for name in names if _ACCEPTED.fullmatch(name)}
         self._ours = dict(self._outgoing)
         for name in names:
             self._ours.setdefault(self.outgoing(name), name)
 
     def outgoing(self, name: str) -> str:
-        """What the API is told instead of `name`."""
+        """The name that the API gets in place of `name`."""
         known = self._outgoing.get(name)
         if known is None:
             known = self._outgoing[name] = self._free(name)
@@ -47,27 +56,24 @@ class ToolNameMap:
         return self._ours.get(name, name)
 
     def _free(self, name: str) -> str:
-        if _TAKEN.fullmatch(name):
+        if _ACCEPTED.fullmatch(name):
             return name
-        base = _REFUSED.sub("_", name)[:_LONGEST] or "unnamed"
+        base = _NOT_ACCEPTED.sub("_", name)[:_MAX_NAME_CHARS] or "unnamed"
         used = set(self._outgoing.values())
         free, number = base, 2
         while free in used:
             end = f"_{number}"
-            free, number = base[: _LONGEST - len(end)] + end, number + 1
+            free, number = base[: _MAX_NAME_CHARS - len(end)] + end, number + 1
         return free
 
 
-_HALF = re.compile("[\ud800-\udfff]")
-
-
-def parsed(data: bytes) -> Any:
+def parse_json(data: bytes) -> Any:
     """The value in a JSON text, a byte order mark before it or not; may hold lone surrogates.
 
     Raises:
         ValueError: it is no JSON, not UTF-8, or nested too deeply to be meant.
     """
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = data.removeprefix(_BOM)
     try:
         return from_json(data)
     except ValueError:
@@ -79,15 +85,12 @@ def parsed(data: bytes) -> Any:
             raise ValueError("nested too deeply") from error
 
 
-def joined(pieces: Iterable[str]) -> str:
+def join_pieces(pieces: Iterable[str]) -> str:
     """The pieces as one text. Halves of a character that meet become that character."""
     text = "".join(pieces)
     if text.isascii() or not _HALF.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-_BOM = b"\xef\xbb\xbf"  # some servers begin with one
 
 
 class SseDecoder:
@@ -128,15 +131,21 @@ class SseDecoder:
         self.pending = len(rest) + sum(map(len, self._data))
 
 
-_CALL_CHARS = 256
-"""What a call counts for beside its arguments."""
+def token_count(value: object) -> int:
+    """A number of tokens; anything else that a server may put there is 0."""
+    return value if type(value) is int and 0 < value < _MAX_TOKENS else 0
+
+
+def text_or_empty(value: object) -> str:
+    """A text; whatever else a server may put in its place is an empty one."""
+    return value if isinstance(value, str) else ""
 
 
 class Assembly:
     """Grows with every piece; `reply` is what has come so far.
 
     Calls are numbered from 0 in the order in which they begin, whatever numbers the provider gives them. A call is
-    told as done when `end_call` or `end_calls` says so, or the next one begins and its own arguments are complete:
+    reported as done when `end_call` or `end_calls` says so, or the next one begins and its own arguments are complete:
     providers may write several calls at once.
     """
 
@@ -148,19 +157,19 @@ class Assembly:
         self._size = 0
 
     def text(self, piece: str) -> None:
-        """The reply's text goes on."""
+        """Add to the reply's text."""
         self._grow(len(piece))
         self._text.append(piece)
         self._listening(Delta(kind="text", text=piece))
 
     def thinking(self, piece: str) -> None:
-        """The separate thinking goes on."""
+        """Add to the separate thinking."""
         self._grow(len(piece))
         self._thinking.append(piece)
         self._listening(Delta(kind="thinking", text=piece))
 
     def begin_call(self, name: str, call_id: str | None) -> int:
-        """A tool call begins; gives its number."""
+        """Begin a tool call; returns its number."""
         if self._calls and _is_complete(self._calls[-1]):
             self.end_call(len(self._calls) - 1)
         self._grow(_CALL_CHARS)
@@ -175,7 +184,7 @@ class Assembly:
         call.name = call.name or self._names.ours(name)
 
     def arguments(self, number: int, piece: str) -> None:
-        """The arguments of a call go on."""
+        """Add to the arguments of a call."""
         self._grow(len(piece))
         self._calls[number].pieces.append(piece)
         self._tell(number, piece)
@@ -201,17 +210,17 @@ class Assembly:
             raise self._too_large()
 
     def reply(self, *, finish_reason: str | None, model: str, usage: Usage, cost_usd: float | None) -> ModelReply:
-        """All of it."""
+        """The whole reply."""
         return ModelReply(
-            text=joined(self._text),
+            text=join_pieces(self._text),
             tool_calls=tuple(
-                ToolCallText(name=call.name, arguments=joined(call.pieces), id=call.id) for call in self._calls
+                ToolCallText(name=call.name, arguments=join_pieces(call.pieces), id=call.id) for call in self._calls
             ),
             finish_reason=finish_reason,
             model=model,
             usage=usage,
             cost_usd=cost_usd,
-            thinking=joined(self._thinking),
+            thinking=join_pieces(self._thinking),
         )
 
     def _tell(self, number: int, piece: str, *, done: bool = False) -> None:

@@ -1,7 +1,7 @@
 """HTTP to a provider on aiohttp: one POST, an answer of bounded size, or the events of a stream as they come.
 
 The SDKs' own client (httpx2) costs some 1 ms of CPU per call and aiohttp a tenth of it (`benchmarks/model_call.py`),
-so an SDK says what a request looks like (`models/prepared.py`) and this module sends it.
+so an SDK says what a request looks like (`models/http/sdk_request.py`) and this module sends it.
 """
 
 from __future__ import annotations

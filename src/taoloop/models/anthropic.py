@@ -12,12 +12,11 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
 from taoloop.core.model_request import ModelRequest
 from taoloop.dialects.prompt.tool_listing import describe
-from taoloop.errors import ModelContentRefused, ModelUnavailable
+from taoloop.errors import ModelContentRefused
 from taoloop.models.http.errors import error_of, refusal_in
-from taoloop.models.http.provider_model import ProviderModel, StreamReader
-from taoloop.models.http.reply_builder import Assembly, SseDecoder, ToolNameMap, parsed
+from taoloop.models.http.provider_model import ProviderModel, ReplyStream
+from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
 from taoloop.models.http.transport import HttpTarget
-from taoloop.models.openai.model import count, word
 
 _FINISH_REASONS = {
     "end_turn": "stop",
@@ -29,7 +28,7 @@ _FINISH_REASONS = {
 """Anthropic's words and those that the dialects know; another word stays as it is."""
 
 _WRITTEN = "cache_creation_input_tokens"
-_READ = "cache_read_input_tokens"
+_CACHED = "cache_read_input_tokens"
 
 
 def read_message(value: Mapping[str, Any], names: ToolNameMap, model: ProviderModel) -> ModelReply:
@@ -41,13 +40,15 @@ def read_message(value: Mapping[str, Any], names: ToolNameMap, model: ProviderMo
     """
     _refuse(value.get("stop_reason"), value.get("stop_details"), model)
     blocks = value["content"]
-    answered_by = word(value.get("model")) or model.model
+    answered_by = text_or_empty(value.get("model")) or model.model
     usage, written = _usage(value.get("usage") or {})
     return ModelReply(
         text="".join(block["text"] for block in blocks if block["type"] == "text"),
         tool_calls=tuple(
             ToolCallText(
-                name=names.ours(word(block["name"])), arguments=_arguments(block), id=word(block.get("id")) or None
+                name=names.ours(text_or_empty(block["name"])),
+                arguments=_arguments(block),
+                id=text_or_empty(block.get("id")) or None,
             )
             for block in blocks
             if block["type"] == "tool_use"
@@ -60,59 +61,27 @@ def read_message(value: Mapping[str, Any], names: ToolNameMap, model: ProviderMo
     )
 
 
-class AnthropicStream:
+class AnthropicStream(ReplyStream):
     """Reads the events of one streamed message. It is whole at `message_stop`."""
 
+    _unit = "event of a message"
+
     def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
-        self._model = model
-        self._assembly = Assembly(model.spec, names, on_delta)
-        self._events = SseDecoder()
+        super().__init__(model, names, on_delta)
         self._blocks: dict[int, tuple[int, Mapping[str, Any]]] = {}  # calls by the number of their block
-        self._answered_by = ""
         self._stop: Mapping[str, Any] = {}
         self._usage: dict[str, Any] = {}
-        self._done = False
 
-    def feed(self, piece: bytes) -> bool:
-        """Take a piece of the stream; True at its `message_stop`."""
-        for data in self._events.feed(piece):
-            try:
-                self._take(parsed(data))
-            except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-                raise self._model.unreadable("a piece of its stream is no event of a message") from error
-            if self._done:
-                return True
-        self._assembly.bound(self._events.pending)
-        return False
-
-    @property
-    def whole(self) -> bool:
-        """Whether the reply has all of its parts."""
-        return self._done
-
-    def reply(self) -> ModelReply:
-        """The reply.
-
-        Raises:
-            ModelUnavailable: the stream ended before the message did.
-            ModelContentRefused: the model refused to answer.
-        """
-        if not self.whole:
-            raise ModelUnavailable(f"{self._model.spec} ended its stream before the reply was whole.")
+    def _reply(self) -> ModelReply:
         _refuse(self._stop.get("stop_reason"), self._stop.get("stop_details"), self._model)
-        answered_by = self._answered_by or self._model.model
         usage, written = _usage(self._usage)
-        return self._assembly.reply(
-            finish_reason=_finish_reason(self._stop.get("stop_reason")),
-            model=answered_by,
-            usage=usage or Usage(),
-            cost_usd=self._model.cost(answered_by, usage, cache_write_tokens=written),
-        )
+        return self._finish(_finish_reason(self._stop.get("stop_reason")), usage, cache_write_tokens=written)
 
-    def _take(self, event: Mapping[str, Any]) -> None:
+    def _take(self, data: bytes) -> None:
+        event = parse_json(data)
         match event["type"]:
             case "message_start":
-                self._answered_by = word(event["message"].get("model"))
+                self._answered_by = text_or_empty(event["message"].get("model"))
                 self._count(event["message"].get("usage"))
             case "content_block_start":
                 self._begin(event["index"], event["content_block"])
@@ -132,7 +101,10 @@ class AnthropicStream:
 
     def _begin(self, index: int, block: Mapping[str, Any]) -> None:
         if block["type"] == "tool_use":
-            self._blocks[index] = (self._assembly.begin_call(word(block["name"]), word(block.get("id")) or None), block)
+            self._blocks[index] = (
+                self._assembly.begin_call(text_or_empty(block["name"]), text_or_empty(block.get("id")) or None),
+                block,
+            )
         elif block["type"] == "text" and block.get("text"):
             self._assembly.text(block["text"])
 
@@ -165,10 +137,10 @@ def _usage(usage: Mapping[str, Any]) -> tuple[Usage | None, int]:
 
     Anthropic counts the input that a cache served or took apart from the rest; here all of it is input.
     """
-    written, cached = count(usage.get(_WRITTEN)), count(usage.get(_READ))
+    written, cached = token_count(usage.get(_WRITTEN)), token_count(usage.get(_CACHED))
     tokens = Usage(
-        input_tokens=count(usage.get("input_tokens")) + written + cached,
-        output_tokens=count(usage.get("output_tokens")),
+        input_tokens=token_count(usage.get("input_tokens")) + written + cached,
+        output_tokens=token_count(usage.get("output_tokens")),
         cached_tokens=cached,
     )
     return (tokens if tokens.total_tokens else None), written
@@ -324,5 +296,5 @@ class AnthropicModel(ProviderModel):
     def _parse_reply(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
         return read_message(value, names, self)
 
-    def _reader(self, names: ToolNameMap, request: ModelRequest) -> StreamReader:
+    def _reader(self, names: ToolNameMap, request: ModelRequest) -> ReplyStream:
         return AnthropicStream(self, names, request.on_delta)

@@ -11,15 +11,14 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
 from taoloop.core.model_request import ModelRequest
 from taoloop.dialects.prompt.tool_listing import describe
-from taoloop.errors import ModelContentRefused, ModelUnavailable
+from taoloop.errors import ModelContentRefused
 from taoloop.models.http.errors import error_of, refusal_in
-from taoloop.models.http.provider_model import ProviderModel, StreamReader, is_strict
-from taoloop.models.http.reply_builder import Assembly, SseDecoder, ToolNameMap, parsed
+from taoloop.models.http.provider_model import ProviderModel, ReplyStream
+from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
 from taoloop.models.http.transport import HttpTarget
 
 _THINKING = ("reasoning_content", "reasoning")  # DeepSeek, Qwen, llama.cpp · vLLM, Ollama, OpenRouter
 _DONE = b"[DONE]"
-_MOST_TOKENS = 10**12
 _LONGEST_REFUSAL = 500  # characters of the model's own words
 
 
@@ -37,20 +36,20 @@ def read_completion(value: Mapping[str, Any], names: ToolNameMap, model: Provide
     message = choice["message"]
     refuse(message.get("refusal"), model)
     text, thinking = _parts(message.get("content"))
-    answered_by = word(value.get("model")) or model.model
+    answered_by = text_or_empty(value.get("model")) or model.model
     usage = read_usage(value.get("usage"))
     return ModelReply(
         text=text,
         tool_calls=tuple(
             ToolCallText(
-                name=names.ours(word(call["function"].get("name"))),
+                name=names.ours(text_or_empty(call["function"].get("name"))),
                 arguments=_arguments(call["function"].get("arguments")),
-                id=word(call.get("id")) or None,
+                id=text_or_empty(call.get("id")) or None,
             )
             for call in message.get("tool_calls") or ()
             if call.get("type", "function") == "function"
         ),
-        finish_reason=word(choice.get("finish_reason")) or None,
+        finish_reason=text_or_empty(choice.get("finish_reason")) or None,
         model=answered_by,
         usage=usage or Usage(),
         cost_usd=model.cost(answered_by, usage),
@@ -58,70 +57,45 @@ def read_completion(value: Mapping[str, Any], names: ToolNameMap, model: Provide
     )
 
 
-class OpenAIStream:
+class OpenAIStream(ReplyStream):
     """Reads the chunks of one streamed completion.
 
     It is whole at `[DONE]`, or where its finish reason came and the server ended the stream without that line.
     """
 
+    _unit = "chunk of a chat completion"
+
     def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
-        self._model = model
-        self._assembly = Assembly(model.spec, names, on_delta)
-        self._events = SseDecoder()
+        super().__init__(model, names, on_delta)
         self._numbers: dict[object, int] = {}  # the provider's number of a call, and ours
         self._ids: dict[int | None, str] = {}  # ids by our number
         self._refusal = ""
-        self._answered_by = ""
         self._finish_reason: str | None = None
         self._usage: Usage | None = None
-        self._done = False
-
-    def feed(self, piece: bytes) -> bool:
-        """Take a piece of the stream; True at its `[DONE]`."""
-        for data in self._events.feed(piece):
-            if data == _DONE:
-                self._done = True
-                return True
-            try:
-                self._take(parsed(data))
-            except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-                raise self._model.unreadable("a piece of its stream is no chunk of a chat completion") from error
-        self._assembly.bound(self._events.pending)
-        return False
 
     @property
     def whole(self) -> bool:
         """Whether the reply has all of its parts."""
         return self._done or self._finish_reason is not None
 
-    def reply(self) -> ModelReply:
-        """The reply.
-
-        Raises:
-            ModelUnavailable: the stream ended before the reply was whole.
-            ModelContentRefused: the model refused to answer.
-        """
-        if not self.whole:
-            raise ModelUnavailable(f"{self._model.spec} ended its stream before the reply was whole.")
+    def _reply(self) -> ModelReply:
         refuse(self._refusal, self._model)
         self._assembly.end_calls()
-        answered_by = self._answered_by or self._model.model
-        return self._assembly.reply(
-            finish_reason=self._finish_reason,
-            model=answered_by,
-            usage=self._usage or Usage(),
-            cost_usd=self._model.cost(answered_by, self._usage),
-        )
+        return self._finish(self._finish_reason, self._usage)
 
-    def _take(self, chunk: Mapping[str, Any]) -> None:
+    def _take(self, data: bytes) -> None:
+        if data == _DONE:
+            self._done = True
+            return
+        chunk = parse_json(data)
         if chunk.get("error") or (chunk.get("object") == "error"):
             raise error_of(refusal_in(chunk, 200), self._model.endpoint)
-        self._answered_by = word(chunk.get("model")) or self._answered_by
+        self._answered_by = text_or_empty(chunk.get("model")) or self._answered_by
         self._usage = read_usage(chunk.get("usage")) or self._usage
         for choice in chunk.get("choices") or ():
             if not choice.get("index"):  # the first of several; some servers do not number their only one
                 self._take_delta(choice.get("delta") or {})
-                self._finish_reason = word(choice.get("finish_reason")) or self._finish_reason
+                self._finish_reason = text_or_empty(choice.get("finish_reason")) or self._finish_reason
 
     def _take_delta(self, delta: Mapping[str, Any]) -> None:
         text, thinking = _parts(delta.get("content"))
@@ -130,13 +104,13 @@ class OpenAIStream:
             self._assembly.thinking(thinking)
         if text:
             self._assembly.text(text)
-        self._refusal += word(delta.get("refusal"))[: _LONGEST_REFUSAL - len(self._refusal)]
+        self._refusal += text_or_empty(delta.get("refusal"))[: _LONGEST_REFUSAL - len(self._refusal)]
         for call in delta.get("tool_calls") or ():
             self._take_call(call)
 
     def _take_call(self, call: Mapping[str, Any]) -> None:
         function = call.get("function") or {}
-        name, call_id, key = word(function.get("name")), word(call.get("id")), call.get("index")
+        name, call_id, key = text_or_empty(function.get("name")), text_or_empty(call.get("id")), call.get("index")
         if key is None:  # some servers number no calls: an id or a name begins one, and without them the last goes on
             key = call_id or (name and ("unnumbered", len(self._numbers))) or next(reversed(self._numbers), 0)
         number = self._numbers.get(key)
@@ -171,25 +145,15 @@ def read_usage(usage: object) -> Usage | None:
     if cached is None:
         cached = usage.get("prompt_cache_hit_tokens")  # DeepSeek
     tokens = Usage(
-        input_tokens=count(usage.get("prompt_tokens")),
-        output_tokens=count(usage.get("completion_tokens")),
-        cached_tokens=count(cached),
+        input_tokens=token_count(usage.get("prompt_tokens")),
+        output_tokens=token_count(usage.get("completion_tokens")),
+        cached_tokens=token_count(cached),
     )
     return tokens if tokens.total_tokens else None
 
 
-def count(value: object) -> int:
-    """A number of tokens; anything else that a server may put there is 0."""
-    return value if type(value) is int and 0 < value < _MOST_TOKENS else 0
-
-
-def word(value: object) -> str:
-    """A text; whatever else a server may put in its place is an empty one."""
-    return value if isinstance(value, str) else ""
-
-
 def _thinking(message: Mapping[str, Any]) -> str:
-    return next((text for name in _THINKING if (text := word(message.get(name)))), "")
+    return next((text for name in _THINKING if (text := text_or_empty(message.get(name)))), "")
 
 
 def _parts(content: object) -> tuple[str, str]:
@@ -260,14 +224,34 @@ class OpenAIModel(ProviderModel):
     def _parse_reply(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
         return read_completion(value, names, self)
 
-    def _reader(self, names: ToolNameMap, request: ModelRequest) -> StreamReader:
+    def _reader(self, names: ToolNameMap, request: ModelRequest) -> ReplyStream:
         return OpenAIStream(self, names, request.on_delta)
+
+
+def _is_strict(schema: Any) -> bool:
+    """Whether every object in the schema is closed and has all of its properties required.
+
+    OpenAI guarantees a schema only in this form (`strict`); another one it takes as a wish.
+    https://platform.openai.com/docs/guides/structured-outputs
+    """
+    if isinstance(schema, list):
+        return all(_is_strict(part) for part in schema)
+    if not isinstance(schema, Mapping):
+        return True
+    if "default" in schema or (schema.get("type") == "object" and not _is_closed(schema)):
+        return False
+    return all(_is_strict(part) for name, part in schema.items() if name not in ("enum", "const", "examples"))
+
+
+def _is_closed(schema: Mapping[str, Any]) -> bool:
+    properties = schema.get("properties", {})
+    return schema.get("additionalProperties") is False and set(schema.get("required", ())) == set(properties)
 
 
 def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if schema is None:
         return None
-    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": is_strict(schema)}}
+    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": _is_strict(schema)}}
 
 
 def _message(message: Message, names: ToolNameMap) -> dict[str, Any]:
