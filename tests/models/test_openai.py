@@ -16,7 +16,7 @@ from taoloop.models.registry import default_spec, resolve_model
 from taoloop.models.settings import Retry
 from taoloop.runtime.result import Result
 from taoloop.testing import HttpDouble
-from taoloop.testing.http_double import Answer
+from taoloop.testing.fakes import Answer
 
 
 def completion(message: dict[str, Any], finish_reason: str = "stop") -> Answer:

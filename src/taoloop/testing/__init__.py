@@ -10,7 +10,7 @@ from taoloop.testing.fake_clock import FakeClock
 from taoloop.testing.fake_embedder import FakeEmbedder
 from taoloop.testing.fake_pace import FakePace
 from taoloop.testing.fake_resolver import FakeNames
-from taoloop.testing.http_double import HttpDouble
+from taoloop.testing.fakes import HttpDouble
 from taoloop.testing.recorder import Recorder
 from taoloop.testing.regression import assert_same_decisions, recorded_run
 from taoloop.testing.trace_asserts import (
