@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from taoloop.testing.fake_clock import FakeClock
+from taoloop.testing.fakes import FakeClock
 
 _TURNS = 20
 """How many turns of the event loop everybody else gets before time goes on."""

@@ -21,7 +21,7 @@ from taoloop.core.events import InDoubt, Observed
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.errors import EgressRefused, InvalidArguments, MissingKey, ToolError, ToolTimeout
 from taoloop.runtime.engine.tool_execution import execute_tool
-from taoloop.testing.fake_clock import FakeClock
+from taoloop.testing.fakes import FakeClock
 from taoloop.tools.egress import EgressRules
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.http.operation_call import ApiClient, OperationCaller, make_tool
