@@ -7,8 +7,7 @@ from taoloop.models.scripted import ScriptedModel
 from taoloop.testing.drift import DriftInjector
 from taoloop.testing.drift_classes import DRIFT
 from taoloop.testing.fake_embedder import FakeEmbedder
-from taoloop.testing.fake_resolver import FakeNames
-from taoloop.testing.fakes import FakeClock, FakePace, HttpDouble
+from taoloop.testing.fakes import FakeClock, FakeNames, FakePace, HttpDouble
 from taoloop.testing.recorder import Recorder
 from taoloop.testing.regression import assert_same_decisions, recorded_run
 from taoloop.testing.trace_asserts import (
