@@ -1,4 +1,7 @@
-"""What a provider's refusal means: from status, headers and body to the error that says what to do next."""
+"""What a provider's refusal means: from status, headers and body to the error that says what to do next.
+
+`UnsupportedParameters` remembers what a model does not accept, so that the same request can be made without it.
+"""
 
 from __future__ import annotations
 
@@ -70,15 +73,28 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderError:
-    """What a provider answered instead of a reply. `kind` is its type of error, `param` the parameter it blames."""
+    """What a provider answered instead of a reply."""
 
     status: int
+    """The HTTP status, or the one that the error's type stands for."""
+
     message: str
+    """The provider's own words."""
+
     code: str = ""
+    """Its code of the error."""
+
     kind: str = ""
+    """Its type of error."""
+
     param: str = ""
+    """The parameter that it blames."""
+
     retry_after_s: float | None = None
+    """How many seconds to wait, where it says so."""
+
     location: str = ""
+    """Where a redirection points to."""
 
     @property
     def words(self) -> str:
