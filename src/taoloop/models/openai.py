@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
 from taoloop.core.model_request import ModelRequest
-from taoloop.dialects.prompt.tool_listing import describe
+from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ModelContentRefused
 from taoloop.models.http.errors import error_of, refusal_in
 from taoloop.models.http.provider_model import ProviderModel, ReplyStream

@@ -6,9 +6,9 @@ import pytest
 
 from taoloop.core.decision import Problem
 from taoloop.dialects.parsing.cleanup import clean_reply
-from taoloop.dialects.parsing.parse_error import LocalizedText, ReplyParseError, problem_message
 from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
+from taoloop.dialects.texts import LocalizedText, ReplyParseError, problem_message
 
 
 def parse_error(text: str) -> ReplyParseError:

@@ -17,7 +17,6 @@ from taoloop.dialects.parsing.cleanup import EDGE_CHARS, clean_reply
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import looks_like_json
 from taoloop.dialects.parsing.labels import LABEL, label_kind
-from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.patterns import EVENT
 from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at
 from taoloop.dialects.streaming.pending_text import (
@@ -30,6 +29,7 @@ from taoloop.dialects.streaming.pending_text import (
     opens_thinking,
 )
 from taoloop.dialects.streaming.stop_sequences import StopCutter, cut_at
+from taoloop.dialects.texts import ReplyParseError
 
 __all__ = ["AnswerStream", "StopCutter", "cut_at", "truncated_answer", "unsent_suffix"]
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, strip_end_tokens, strip_thinking
 from taoloop.dialects.parsing.json_repair import INVISIBLE, match_end
 from taoloop.dialects.parsing.labels import LABEL, LABEL_PATTERNS
-from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.patterns import EVENT
+from taoloop.dialects.texts import ReplyParseError
 
 MAX_TAG_CHARS = 130
 _MAX_BLANKS = 2_000

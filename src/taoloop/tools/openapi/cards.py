@@ -9,7 +9,7 @@ from typing import Any
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.core.handles.opaque_observation import schema_signature
-from taoloop.dialects.prompt.tool_listing import describe
+from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.tools.openapi.document.operation import Body, Operation, Parameter
 from taoloop.tools.openapi.document.operation_reader import accepts_idempotency_key
 from taoloop.tools.openapi.document.plain_data import as_list, as_mapping, as_text, plain_text, sentences, shorten

@@ -1,22 +1,27 @@
-"""How an observation is shown to a model: as untrusted data in a frame that the data cannot leave.
+"""How an observation is shown to a model: as untrusted data in a frame that the data cannot leave, or as a handle.
 
-Framing is hygiene, not the defence: what an observation says grants no permission, whatever it looks like.
+Framing is hygiene, not the defence: what an observation says grants no permission, whatever it looks like. A model that
+must not read observations at all gets handles in their place (`OpaqueObservations`), in every dialect.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from taoloop.core.events import Fault, Observed
+from taoloop.core.handles.opaque_observation import render_opaque
+from taoloop.core.prompts import PromptSet
 from taoloop.core.text import lazy_pattern
+from taoloop.core.views.transcript import outcome_word
 from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.texts import TEXTS
 
 if TYPE_CHECKING:
-    from taoloop.core.events import ActionRequested, Observed
-    from taoloop.core.prompts import PromptSet
-from taoloop.core.views.transcript import outcome_word
+    from taoloop.core.agent_spec import AgentSpec
+    from taoloop.core.events import ActionRequested, ApprovalRefused
 
 READ_OBSERVATION = "read_observation"
 
@@ -53,9 +58,9 @@ def observation_text(requested: ActionRequested, observed: Observed, prompts: Pr
 
 
 def defuse_markers(text: str, nonce: str = "") -> str:
-    """`text` with everything made harmless to see that could pass for something else in a prompt.
+    """`text` without anything that could pass for another part of a prompt.
 
-    Invisible and bidirectional characters become visible names, control tokens look-alikes, lines that begin
+    Invisible and bidirectional characters become visible names, control tokens become look-alikes, lines that begin
     with a label are quoted with `| `, and the frame's nonce is taken out. Ordinary text stays as it is.
     """
     if not text.isascii() or not text.isprintable():
@@ -102,3 +107,50 @@ def _failure_text(observed: Observed, language: str) -> str:
     if observed.output and observed.output != fault.message:
         lines.append(TEXTS.text(language, "failure_output", text=observed.output))
     return "\n".join(lines)
+
+
+IN_DOUBT = "in_doubt"
+
+
+class OpaqueObservations:
+    """Replaces the observations of a run by handles on their way into the prompt.
+
+    Attributes:
+        rules: What the prompt says about handles.
+        prompts: The agent's, with the text for handles in place of the frame around untrusted data, so that a dialect
+            shows them as it shows any observation.
+    """
+
+    def __init__(self, agent: AgentSpec) -> None:
+        texts = agent.prompts.texts
+        self.rules = agent.prompts.fill("handles")
+        self.prompts = PromptSet(
+            language=agent.prompts.language, texts={**texts, "observation": texts["handles_observation"]}
+        )
+        self._agent = agent
+        self._cards = {card.name: card for card in agent.tools}
+        self._refusals: dict[str, str] = {}
+
+    @classmethod
+    def for_agent(cls, agent: AgentSpec) -> OpaqueObservations | None:
+        """The one for a run of this agent; None where observations are shown."""
+        return cls(agent) if agent.policy.observations == "handles" else None
+
+    def record_refusal(self, fact: ApprovalRefused) -> None:
+        """Keep the note of a person, who is trusted, about a call that has no observation yet."""
+        self._refusals[fact.call_id] = fact.note
+
+    def hide(self, requested: ActionRequested, observed: Observed) -> Observed:
+        """The observation without anything that a tool, or the author of its data, could have chosen."""
+        agent, refusal = self._agent, self._refusals.get(requested.call_id)
+        card = self._cards.get(requested.tool)
+        text = render_opaque(requested, observed, card, agent.policy, agent.language, refusal)
+        if observed.error is not None and observed.error.code == IN_DOUBT:  # which is never called a failure
+            fault = Fault(code=IN_DOUBT, message=text.partition("\n")[2])
+            return Observed(call_id=observed.call_id, ok=False, output="", error=fault)
+        return Observed(call_id=observed.call_id, ok=observed.ok and observed.error is None, output=text)
+
+
+def with_written_args(requested: ActionRequested) -> ActionRequested:
+    """The call with the arguments that the model wrote, for its own eyes: handles stay handles."""
+    return requested if requested.written is None else replace(requested, args=requested.written)

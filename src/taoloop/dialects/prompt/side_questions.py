@@ -1,4 +1,8 @@
-"""The question to a model without tools that reads observations for one that must not, and how its reply is read."""
+"""Questions to a model beside the conversation, and how their replies are read.
+
+One is put to a model without tools that reads observations on behalf of a model that must not. The other asks over
+trusted text alone which tools and calls the task asks for.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +12,25 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal
 
+from taoloop.core.cards.coercion import coerce_args
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_search import listed_cards, rank_cards
+from taoloop.core.decision import Call
+from taoloop.core.events import Noted, Pinned
 from taoloop.core.message import Message
 from taoloop.core.prompts import PromptSet
+from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.cleanup import strip_thinking
 from taoloop.dialects.parsing.json_repair import parse_value
-from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError
-from taoloop.dialects.prompt.untrusted_frame import defuse_markers
+from taoloop.dialects.prompt.observations import defuse_markers
+from taoloop.dialects.prompt.system_prompt import tool_block
+from taoloop.dialects.texts import TEXTS, ReplyParseError
+from taoloop.policy.provenance import GUARD
 
 AnswerKind = Literal["text", "number", "date", "email", "yes_no"]
 
 _EMAIL = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
-_EXPECTED: dict[str, dict[str, str]] = {
-    "en": {
-        "text": "a text",
-        "number": "a number",
-        "date": 'a date as a text such as "2026-01-31"',
-        "email": "one e-mail address as a text",
-        "yes_no": "true for yes, false for no",
-        "choice": "one of these texts, word for word: {choices}",
-    },
-    "zh": {
-        "text": "一段文本",
-        "number": "一个数字",
-        "date": '一个日期文本，例如 "2026-01-31"',
-        "email": "一个电子邮件地址（文本）",
-        "yes_no": "是为 true，否为 false",
-        "choice": "下列文本之一，逐字照抄：{choices}",
-    },
-}
 
 
 def question_prompt(
@@ -65,7 +59,7 @@ def answer_schema(kind: AnswerKind | Sequence[str]) -> dict[str, Any]:
 
 
 def parse_reader_answer(text: str, kind: AnswerKind | Sequence[str]) -> Any:
-    """The answer in a reply, held to what was wanted; None where there is none that fits."""
+    """The answer in a reply if it is of the kind that was asked for; else None."""
     try:
         text = strip_thinking(text).strip()
         answer = parse_value(text, text.index("{")).value
@@ -82,10 +76,9 @@ def _choice_schema(choices: Sequence[str]) -> dict[str, Any]:
 
 
 def _describe_answer(language: str, kind: AnswerKind | Sequence[str]) -> str:
-    texts = _EXPECTED.get(language, _EXPECTED["en"])
     if isinstance(kind, str):
-        return texts[kind]
-    return texts["choice"].format(choices=" | ".join(kind))
+        return TEXTS.text(language, f"expected_{kind}")
+    return TEXTS.text(language, "expected_choice", choices=" | ".join(kind))
 
 
 def _match_choice(value: Any, choices: Sequence[str]) -> str | None:
@@ -135,3 +128,42 @@ _READERS = {
     "email": _parse_email,
     "yes_no": _parse_yes_no,
 }
+
+
+_MOST_CALLS = 50
+_MOST_LIKELY = 20  # tools that the prompt does not list
+
+
+def intent_prompt(trace: Trace) -> tuple[Message, ...]:
+    """The question: the task, with what people added to it since, and the tools. No other text of the run."""
+    prompts, agent = trace.agent.prompts, trace.agent
+    likely = rank_cards(trace.task, (card for card in agent.tools if not card.listed), _MOST_LIKELY)
+    listed = tool_block((*listed_cards(agent.tools), *likely), prompts)
+    added = [event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD]
+    task = "\n\n".join((trace.task, *added))
+    return (
+        Message(role="system", content=prompts.fill("pin", tools=listed)),
+        Message(role="user", content=prompts.fill("task", task=task)),
+    )
+
+
+def parse_intent(text: str, cards: Sequence[ToolCard]) -> Pinned | None:
+    """The tools and calls that a reply names, as far as there are such tools; None for a reply that says nothing."""
+    try:
+        text = strip_thinking(text)
+        value = parse_value(text, text.index("{")).value
+    except (ReplyParseError, NotJsonError, ValueError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("tools"), list):
+        return None
+    known = {card.name: card for card in cards}
+    tools = tuple(name for name in known if name in value["tools"])
+    if value["tools"] and not tools:
+        return None
+    calls = value.get("calls")
+    pinned_calls = [
+        Call(tool=call["tool"], args=coerce_args(call["args"], known[call["tool"]].input_schema))
+        for call in (calls if isinstance(calls, list) else [])[:_MOST_CALLS]
+        if isinstance(call, dict) and call.get("tool") in tools and isinstance(call.get("args"), dict)
+    ]
+    return Pinned(tools=tools, calls=tuple(pinned_calls))
