@@ -47,7 +47,7 @@ MOVED_MODULES = {
     "taoloop.serve.gateway.load": "taoloop.serve.gateway.config.load_config",
     "taoloop.serve.gateway.process": "taoloop.serve.gateway.server",
     "taoloop.serve.mcp.desk": "taoloop.serve.mcp.dispatcher",
-    "taoloop.serve.mcp.offers": "taoloop.serve.mcp.exposed_tools",
+    "taoloop.serve.mcp.offers": "taoloop.serve.mcp.server",
     "taoloop.tools.base": "taoloop.tools.tool",
     "taoloop.tools.calculator": "taoloop.tools.builtin.calculator",
     "taoloop.tools.clock": "taoloop.tools.builtin.time_now",
