@@ -1,4 +1,4 @@
-"""The MCP server: what it exposes (tools by their cards, agents as tools that take a task), in both eras of the protocol.
+"""The MCP server and what it exposes, tools by their cards and agents as tools that take a task, in both eras.
 
 One object serves over any transport.
 """
