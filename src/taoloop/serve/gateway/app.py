@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import secrets
 import time
@@ -15,7 +14,7 @@ from aiohttp import web
 from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised, error_for_exception
 from taoloop.serve.gateway.http.cors import enable_cors
 from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
-from taoloop.serve.gateway.request_context import RequestContext
+from taoloop.serve.gateway.request_context import RequestContext, json_response
 from taoloop.serve.gateway.routes.chat import chat_completions
 from taoloop.serve.gateway.routes.openapi_document import openapi_document
 from taoloop.serve.gateway.routes.responses import responses
@@ -124,12 +123,7 @@ async def _respond(context: RequestContext, handler: Handler) -> web.StreamRespo
 
 def error_response(error: ApiError, headers: dict[str, str] | None = None) -> web.Response:
     """An error as a response."""
-    return web.Response(
-        status=error.status,
-        body=json.dumps(error.body, ensure_ascii=False).encode(errors="replace"),
-        content_type="application/json",
-        headers={**(headers or {}), **error.headers},
-    )
+    return json_response(error.body, {**(headers or {}), **error.headers}, error.status)
 
 
 def _routing_error(request: web.Request, error: web.HTTPException) -> ApiError:
@@ -164,13 +158,13 @@ def _request_id(request: web.Request) -> str:
 async def models(context: RequestContext) -> web.Response:
     """`GET /v1/models`: the agents that this key may use."""
     data = [model_part(served.name) for served in context.permitted_agents()]
-    return web.json_response({"object": "list", "data": data}, headers=context.response_headers)
+    return context.json_response({"object": "list", "data": data})
 
 
 async def model(context: RequestContext) -> web.Response:
     """`GET /v1/models/{model}`: one agent."""
     served = context.find_agent(context.request.match_info["model"])
-    return web.json_response(model_part(served.name), headers=context.response_headers)
+    return context.json_response(model_part(served.name))
 
 
 def model_part(name: str) -> dict[str, object]:
@@ -183,7 +177,7 @@ _STARTED = int(time.time())
 
 async def healthz(context: RequestContext) -> web.Response:
     """`GET /healthz`: the process lives."""
-    return web.json_response({"status": "ok"}, headers=context.response_headers)
+    return context.json_response({"status": "ok"})
 
 
 async def readyz(context: RequestContext) -> web.Response:
@@ -200,7 +194,7 @@ async def metrics(context: RequestContext) -> web.Response:
 
 async def openapi(context: RequestContext) -> web.Response:
     """`GET /openapi.json`: this API in OpenAPI 3.1."""
-    return web.json_response(openapi_document(), headers=context.response_headers)
+    return context.json_response(openapi_document())
 
 
 ROUTES: list[tuple[str, str, Handler]] = [

@@ -8,11 +8,10 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 import taoloop
+from taoloop.serve.gateway import chat_schema, responses_schema
+from taoloop.serve.gateway.chat_schema import ChatRequest
+from taoloop.serve.gateway.responses_schema import ResponsesRequest
 from taoloop.serve.gateway.routes.runs import ApprovalWire
-from taoloop.serve.gateway.schema import chat as chat_wire
-from taoloop.serve.gateway.schema import responses as responses_wire
-from taoloop.serve.gateway.schema.chat import ChatRequest
-from taoloop.serve.gateway.schema.responses import ResponsesRequest
 
 _REF = "#/components/schemas/{model}"
 
@@ -86,11 +85,11 @@ def _event(data: str) -> dict[str, Any]:
 def _unsupported_fields() -> dict[str, dict[str, Any]]:
     """Unsupported fields, which a request may only have with a value without effect, by the type of the request."""
     nothing: dict[str, Any] = {"enum": [None, False, 0, []]}
-    chat = dict.fromkeys(chat_wire.UNSUPPORTED_FIELDS, nothing) | {
+    chat = dict.fromkeys(chat_schema.UNSUPPORTED_FIELDS, nothing) | {
         "logprobs": {"enum": [None, False]},
         "n": {"enum": [None, 1]},
     }
-    responses: dict[str, Any] = {name: {"type": "null"} for name in responses_wire.UNSUPPORTED_FIELDS}
+    responses: dict[str, Any] = {name: {"type": "null"} for name in responses_schema.UNSUPPORTED_FIELDS}
     return {"ChatRequest": chat, "ResponsesRequest": {**responses, "background": {"enum": [None, False]}}}
 
 
