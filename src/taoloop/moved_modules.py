@@ -24,7 +24,7 @@ MOVED_MODULES = {
     "taoloop.core.spec": "taoloop.core.agent_spec",
     "taoloop.core.transcript": "taoloop.core.views.transcript",
     "taoloop.dialects.reply": "taoloop.dialects.read_reply",
-    "taoloop.journals.holds": "taoloop.journals.run_locks",
+    "taoloop.journals.holds": "taoloop.journals.base",
     "taoloop.journals.spending": "taoloop.journals.costs",
     "taoloop.models.fallback": "taoloop.models.wrappers.fallback",
     "taoloop.models.rate_limit": "taoloop.models.wrappers.rate_limit",
