@@ -434,10 +434,16 @@ class Runner:
         return prepared
 
     def _is_another(self, tool: Tool) -> bool:
-        """Whether a tool takes other arguments, or fills in others, than when its calls were judged."""
+        """Whether a tool takes other arguments, or fills in others, than when its calls were judged.
+
+        The run may have the card in its own language or, if an earlier version stored it, in English.
+        """
         card = self.trace.card(tool.name)
-        schema = tool.card.input_schema if self._redactor is None else self._redactor.value(tool.card.input_schema)
-        return card is None or call_digest(tool.name, card.input_schema) != call_digest(tool.name, schema)
+        schemas = [card_now.input_schema for card_now in (tool.card, tool.card_in(self.trace.agent.language))]
+        if self._redactor is not None:
+            schemas = [self._redactor.value(schema) for schema in schemas]
+        digests = [call_digest(tool.name, schema) for schema in schemas]
+        return card is None or call_digest(tool.name, card.input_schema) not in digests
 
     async def _transact(
         self, call: CallView, tool: Tool, prepared: ValidatedArgs, context: ToolContext | None, timeout_s: float | None
