@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping
 from functools import cache
@@ -74,6 +75,14 @@ def argument_problem(kind: str, context: Mapping[str, Any], message: str) -> str
         return message[:1].lower() + message[1:]
     text = next((text for start, text in _PYDANTIC_ZH.items() if kind.startswith(start)), "不符合要求（{kind}）")
     return text.format_map({"kind": kind, **context})
+
+
+def system_reason(error: OSError) -> str:
+    """Why the system refused something: in its own words, or for a usual error in those of a Chinese run."""
+    name = errno.errorcode.get(error.errno or 0, "")
+    if RUN_LANGUAGE.get() == "zh" and name in TEXTS:
+        return TEXTS.run_text(name)
+    return error.strerror or str(error)
 
 
 _SCHEMA_ZH = {

@@ -19,7 +19,7 @@ from taoloop.errors import ToolError
 from taoloop.tools.sandbox.limits import Bound, SandboxLimits, UsageWatch
 from taoloop.tools.sandbox.mounts import GROUP, PASSWD, SandboxMounts
 from taoloop.tools.sandbox.seccomp import seccomp_filter
-from taoloop.tools.texts import TEXTS
+from taoloop.tools.texts import TEXTS, system_reason
 
 
 class BoundedOutput:
@@ -182,7 +182,7 @@ class SandboxProcess:
                 start_new_session=True,  # Ctrl-C at the terminal is for the run, which ends this in its own way
             )
         except OSError as error:
-            raise sandbox_failed(TEXTS.run_text("not_started", program=argv[0], reason=error.strerror)) from error
+            raise sandbox_failed(TEXTS.run_text("not_started", program=argv[0], reason=system_reason(error))) from error
         with process:
             try:
                 yield process

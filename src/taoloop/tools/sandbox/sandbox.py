@@ -24,7 +24,7 @@ from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.sandbox.limits import MAX_SCRIPT_BYTES, SandboxLimits
 from taoloop.tools.sandbox.mounts import SCRIPTS, Interpreter, SandboxMounts, checked_readable, find_python
 from taoloop.tools.sandbox.process import ProcessResult, SandboxProcess
-from taoloop.tools.texts import TEXTS
+from taoloop.tools.texts import TEXTS, system_reason
 from taoloop.tools.workspace.confined_dir import RESERVED
 
 INSTALL = TEXTS.text("en", "no_sandbox_hint")
@@ -203,7 +203,7 @@ def _keep_apart(workspace: Path) -> None:
         path.mkdir(exist_ok=True)
         is_folder = stat.S_ISDIR(path.lstat().st_mode)
     except OSError as error:
-        raise TEXTS.error("reserved_failed", "sandbox_failed", name=RESERVED, reason=error.strerror) from error
+        raise TEXTS.error("reserved_failed", "sandbox_failed", name=RESERVED, reason=system_reason(error)) from error
     if not is_folder:
         raise TEXTS.error("reserved_no_folder", "sandbox_failed", name=RESERVED)
 
