@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from taoloop.dialects.prompt.tool_listing import describe
 from tests.scripting import call
 
 from taoloop import Agent
@@ -19,6 +18,7 @@ from taoloop.core.limits import Limits
 from taoloop.core.message import ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import RUN_LANGUAGE
+from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ToolError
 from taoloop.models.scripted import ScriptedModel
 from taoloop.tools.builtin.catalog import UNDOING, builtin_tools
