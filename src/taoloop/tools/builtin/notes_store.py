@@ -1,0 +1,162 @@
+"""A file of notes with full-text search: SQLite FTS5, over words of ours so that Chinese is found too."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from taoloop.errors import ToolError
+from taoloop.tools.fts_words import TOKENIZER, index_terms, query_terms
+
+MAX_TEXT_CHARS = 4_000
+MAX_TOPIC_CHARS = 100
+MAX_NOTES = 100_000
+BUSY_S = 10.0
+"""How long a call waits for another process that is writing."""
+
+_APPLICATION_ID = 0x54616F4E  # "TaoN"
+_VERSION = 1
+
+_SCHEMA = f"""
+CREATE TABLE note (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  text TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  at REAL NOT NULL,
+  run_id TEXT NOT NULL,
+  call_id TEXT NOT NULL,
+  UNIQUE (text, topic)
+);
+CREATE VIRTUAL TABLE note_words USING fts5(words, content='', tokenize='{TOKENIZER}');
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {_VERSION};
+"""
+
+_BY_WORDS = """
+SELECT note.id, note.text, note.topic, note.at, note.run_id, note.call_id
+FROM note_words JOIN note ON note.id = note_words.rowid
+WHERE note_words MATCH ? ORDER BY rank, note.id DESC LIMIT ?
+"""
+_AS_IT_STANDS = """
+SELECT id, text, topic, at, run_id, call_id FROM note
+WHERE instr(lower(topic || ' ' || text), lower(?)) ORDER BY id DESC LIMIT ?
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One note: what, about what, when (seconds since the epoch), and the call that kept it."""
+
+    number: int
+    text: str
+    topic: str
+    at: float
+    run_id: str
+    call_id: str
+
+
+class Notes:
+    """The notes in one file. Every method opens the file for itself, so any thread and process may use it."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).expanduser()
+
+    def add(self, text: str, topic: str, *, at: float, origin: tuple[str, str]) -> int:
+        """Keep a note; gives its number. The same words again add nothing, so a repeated call is harmless.
+
+        `origin` is the run and the call that the note comes from: what is recalled can be traced to its source.
+
+        Raises:
+            ToolError: the file is full, or cannot be used.
+        """
+        run_id, call_id = origin
+        with self._open() as database:
+            database.execute("BEGIN IMMEDIATE")
+            known = database.execute("SELECT id FROM note WHERE text = ? AND topic = ?", (text, topic)).fetchone()
+            if known is not None:
+                return int(known[0])
+            if database.execute("SELECT count(*) FROM note").fetchone()[0] >= MAX_NOTES:
+                raise ToolError(f"{self.path} holds {MAX_NOTES:,} notes; it takes no more.", code="memory_full")
+            added = database.execute(
+                "INSERT INTO note (text, topic, at, run_id, call_id) VALUES (?, ?, ?, ?, ?)",
+                (text, topic, at, run_id, call_id),
+            )
+            words = " ".join(index_terms(f"{topic}\n{text}"))
+            database.execute("INSERT INTO note_words (rowid, words) VALUES (?, ?)", (added.lastrowid, words))
+            database.execute("COMMIT")
+            return int(added.lastrowid or 0)
+
+    def find(self, query: str, limit: int) -> list[Note]:
+        """The notes that share a word with `query`, the most fitting first (BM25), or else hold it as it stands.
+
+        Raises:
+            ToolError: the file cannot be used.
+        """
+        with self._open() as database:
+            rows: list[tuple[int, str, str, float, str, str]] = []
+            if words := query_terms(query):
+                matching = " OR ".join(f'"{word}"' for word in words)
+                rows = database.execute(_BY_WORDS, (matching, limit)).fetchall()
+            if not rows and (text := query.strip()):
+                rows = database.execute(_AS_IT_STANDS, (text, limit)).fetchall()
+        return [
+            Note(number=number, text=text, topic=topic, at=at, run_id=run_id, call_id=call_id)
+            for number, text, topic, at, run_id, call_id in rows
+        ]
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self._make_private()
+            with closing(sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)) as database:
+                self._prepare(database)
+                yield database
+        except (sqlite3.Error, OSError) as error:
+            no_index = "fts5" in str(error)
+            raise ToolError(
+                f"{self.path}: the notes cannot be used: {error}.",
+                code="memory_unusable",
+                retryable="locked" in str(error),
+                hint="This Python's SQLite has no full-text search (FTS5); another build has it." if no_index else "",
+            ) from error
+
+    def _make_private(self) -> None:
+        """A new file is readable by its owner only: notes are about people."""
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # another process was quicker
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        """Make the tables in a new file; refuse a file that is something else."""
+        database.execute("BEGIN")  # what is seen of the file is of one moment
+        ready = self._is_ours(database)
+        database.execute("COMMIT")
+        if ready:
+            return
+        database.execute("BEGIN IMMEDIATE")  # of several processes that find a new file one makes the tables
+        if not self._is_ours(database):
+            for statement in _SCHEMA.split(";"):
+                database.execute(statement)
+        database.execute("COMMIT")
+        database.execute("PRAGMA busy_timeout = 0")
+        with suppress(sqlite3.OperationalError):  # another process has the file open; it works without, too
+            database.execute("PRAGMA journal_mode = WAL")
+        database.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000:.0f}")
+
+    def _is_ours(self, database: sqlite3.Connection) -> bool:
+        kind, version, tables = (
+            int(database.execute(query).fetchone()[0])
+            for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+        )
+        if kind == _APPLICATION_ID and version > _VERSION:
+            raise ToolError(f"{self.path} was written by a newer taoloop; it was not touched.", code="memory_unusable")
+        if kind != _APPLICATION_ID and (kind or tables):
+            raise ToolError(
+                f"{self.path} is another kind of database.", code="memory_unusable", hint="Name a new file."
+            )
+        return kind == _APPLICATION_ID
