@@ -25,7 +25,7 @@ from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import Delta, Message
 from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
-from taoloop.models.openai.model import OpenAIModel
+from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint
 
 CALLS, ROUNDS, STREAMS = 640, 5, 200

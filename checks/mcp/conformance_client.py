@@ -21,8 +21,7 @@ from conformance_auth import auth_of  # type: ignore[import-not-found]  # beside
 from taoloop.errors import TaoError
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.mcp import McpServer, close_all
-from taoloop.tools.mcp.connect import Hooks
-from taoloop.tools.mcp.connection import Connection
+from taoloop.tools.mcp.connection import Connection, Hooks
 from taoloop.tools.mcp.loop_thread import LoopThread, run_in_loop_sync
 from taoloop.tools.mcp.resources import prompt_tools, resource_tools
 

@@ -28,9 +28,8 @@ from taoloop.errors import ToolError
 from taoloop.journals.memory import MemoryJournal
 from taoloop.runtime.tool_call_run import ToolCallRuns
 from taoloop.serve.mcp.dispatcher import Answer, CallDispatcher
-from taoloop.serve.mcp.exposed_tools import CardTool, ExposedTool
 from taoloop.serve.mcp.http import ListenAddress, serve_http
-from taoloop.serve.mcp.server import make_server
+from taoloop.serve.mcp.server import CardTool, ExposedTool, make_server
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox

@@ -18,9 +18,9 @@ import pytest
 from taoloop import Agent, ScriptedModel
 from taoloop.core.events import Observed
 from taoloop.errors import InvalidArguments, McpFailed
-from taoloop.tools.load_result import LoadResult
 from taoloop.tools.mcp import McpServer, close_all, mcp_tools, pending_changes
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import LoadResult
 
 
 @pytest.fixture(autouse=True)

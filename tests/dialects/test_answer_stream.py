@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from itertools import pairwise
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.growth import assert_linear
 from tests.sizes import examples
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -21,7 +24,7 @@ from taoloop.dialects.parsing.labels import LABEL
 from taoloop.dialects.parsing.placeholders import _PLACEHOLDER, _TEMPLATE, is_placeholder
 from taoloop.dialects.read_reply import parse_api_choice
 from taoloop.dialects.streaming.answer_stream import AnswerStream, StopCutter, cut_at, unsent_suffix
-from taoloop.dialects.streaming.held_text import may_be_label, may_be_placeholder, normalise_line
+from taoloop.dialects.streaming.pending_text import may_be_label, may_be_placeholder, normalise_line
 
 DRIFT = Path(__file__).parent / "corpus" / "drift.jsonl"
 REPLIES = Path(__file__).parents[1] / "data" / "higress" / "vectors" / "model_replies.json"
@@ -211,6 +214,53 @@ def test_each_piece_is_given_at_once(dialect: str) -> None:
     assert answer.feed(Delta(kind="text", text=after)) == ""
 
 
+LONG_PIECES = [
+    *("It rains in Lyon. ", "It rains.\n", "a ", " ", "\n", "-", "<", "action ", "Thought of the day\n", "Action: b\n"),
+    *("Action Input: b\n", "Final Answer:\n", "Final Answer: a\n", '"a": "b", ', '{"action_input": "', "}", "```\n"),
+    *("</think>", "<think>", "观察 ", "\nuser\n"),
+]
+
+
+@pytest.mark.parametrize("piece", LONG_PIECES)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_time_grows_with_the_length_only(dialect: str, piece: str) -> None:
+    def work(chars: int) -> None:
+        long = piece * (chars // len(piece))
+        for start in ("", "a ", "<think>", "Final Answer: a", '{"final_answer": "'):
+            stream(dialect, list(start + long))
+
+    assert_linear(work, 8_000)
+
+
+def parser_calls(dialect: str, text: str) -> int:
+    """How often the dialect reads something while this reply arrives, a character at a time."""
+    codes = []
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == "read":
+            codes.append(frame.f_code)
+
+    sys.setprofile(count)
+    try:
+        stream(dialect, list(text))
+    finally:
+        sys.setprofile(None)
+    return len(codes)
+
+
+@pytest.mark.parametrize("dialect", PROSE)
+@pytest.mark.parametrize("piece", ["It rains. ", "It rains.\n", "\nAction: b\nAction Input: c\n", '{"thought": "a", '])
+def test_a_longer_reply_is_not_read_more_often(dialect: str, piece: str) -> None:
+    for form in ("Thought: {}\nFinal Answer: It rains.", "Final Answer: It rains. {}"):
+        counts = [parser_calls(dialect, form.replace("{}", piece * times)) for times in (100, 200)]
+        assert counts[0] == counts[1] <= 30
+
+
+def test_blanks_without_end_are_not_kept() -> None:
+    got, answer = stream("native", ["a", *" " * 5_000, "b"])
+    assert (got, answer.retracted) == ("", False)
+
+
 @pytest.mark.parametrize("dialect", PROSE)
 @given(reason=ANY_TEXT, borders=BORDERS, key=st.text(max_size=9))
 def test_thoughts_and_calls_give_nothing(dialect: str, reason: str, borders: list[int], key: str) -> None:
@@ -383,6 +433,7 @@ def compiled(pattern: re.Pattern[str]) -> re.Pattern[str]:
 
 
 @examples(500)
+@example(label="kullanıcı:")
 @given(label=st.from_regex(compiled(LABEL)))
 def test_every_beginning_of_a_label_is_held(label: str) -> None:
     found = LABEL.search(label)

@@ -11,7 +11,7 @@ from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.events import ActionRequested, Fault, ModelReplied, Observed, ReplyRejected
 from taoloop.core.prompts import PromptSet
 from taoloop.dialects import DIALECTS, get_dialect
-from taoloop.dialects.prompt.untrusted_frame import defuse_markers, observation_text
+from taoloop.dialects.prompt.observations import defuse_markers, observation_text
 from taoloop.errors import PromptError
 from taoloop.prompts import load_prompts
 

@@ -11,10 +11,9 @@ from tests.models.provider_double import Act, ProviderDouble, ask, ask_streaming
 from taoloop import Agent, Limits, tool
 from taoloop.core.message import Delta, Message, ToolCallText
 from taoloop.errors import ModelContentRefused, ModelUnavailable
-from taoloop.models.anthropic.messages import turns
-from taoloop.models.anthropic.model import AnthropicModel
+from taoloop.models.anthropic import AnthropicModel, turns
+from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.sdk_request import anthropic_target
-from taoloop.models.openai.names import ToolNameMap
 from taoloop.models.providers import Endpoint
 from taoloop.runtime.result import Result
 

@@ -17,7 +17,7 @@ from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import DIALECTS
 from taoloop.models.base import Model
 from taoloop.models.offline import OfflineModel
-from taoloop.models.openai.model import OpenAIModel
+from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint
 from taoloop.models.replay import ReplayModel
 from taoloop.models.settings import Rate

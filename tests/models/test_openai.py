@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from taoloop import Agent, Limits, tool
 from taoloop.errors import MissingKey
-from taoloop.models.openai.names import ToolNameMap
+from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.registry import default_spec, resolve_model
 from taoloop.models.settings import Retry
 from taoloop.runtime.result import Result
 from taoloop.testing import HttpDouble
-from taoloop.testing.http_double import Answer
+from taoloop.testing.fakes import Answer
 
 
 def completion(message: dict[str, Any], finish_reason: str = "stop") -> Answer:

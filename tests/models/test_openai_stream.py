@@ -21,10 +21,9 @@ from taoloop.errors import (
     ModelReplyUnreadable,
     ModelUnavailable,
 )
+from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport
-from taoloop.models.openai.model import OpenAIModel
-from taoloop.models.openai.names import ToolNameMap
-from taoloop.models.openai.replies import OpenAIStream
+from taoloop.models.openai import OpenAIModel, OpenAIStream
 from taoloop.models.providers import Endpoint
 
 

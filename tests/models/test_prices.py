@@ -8,9 +8,8 @@ from tests.models.provider_double import ProviderDouble, ask, whole
 from taoloop import Agent
 from taoloop.core.events import ModelReplied
 from taoloop.core.message import Usage
-from taoloop.models.openai.model import OpenAIModel
-from taoloop.models.pricing import cost_usd
-from taoloop.models.providers import PROVIDERS, Endpoint
+from taoloop.models.openai import OpenAIModel
+from taoloop.models.providers import PROVIDERS, Endpoint, cost_usd
 
 USED = Usage(input_tokens=1_000, output_tokens=100)
 OPENAI = PROVIDERS["openai"].base_url

@@ -38,13 +38,11 @@ from taoloop.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from taoloop.models.anthropic.model import AnthropicModel
-from taoloop.models.anthropic.replies import AnthropicStream
+from taoloop.models.anthropic import AnthropicModel, AnthropicStream
 from taoloop.models.base import Model
+from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.transport import MAX_REPLY_BYTES
-from taoloop.models.openai.model import OpenAIModel
-from taoloop.models.openai.names import ToolNameMap
-from taoloop.models.openai.replies import OpenAIStream
+from taoloop.models.openai import OpenAIModel, OpenAIStream
 from taoloop.models.providers import Endpoint
 from taoloop.models.settings import Retry
 

@@ -12,7 +12,7 @@ from tests.models.provider_double import ProviderDouble, ask, whole
 from taoloop.cli.dotenv import load_environment
 from taoloop.errors import MissingKey, ModelAuthError, ModelError, UnknownName
 from taoloop.models.http.sdk_request import anthropic_target, openai_target
-from taoloop.models.openai.model import OpenAIModel
+from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import (
     PROVIDERS,
     Endpoint,

@@ -15,7 +15,7 @@ from tests.models.provider_double import asking
 
 from taoloop import Agent
 from taoloop.errors import MissingExtra, ModelError, ModelUnavailable
-from taoloop.models.openai.model import OpenAIModel
+from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint, extra_of
 from taoloop.models.registry import resolve_model
 
@@ -105,7 +105,7 @@ FORGETFUL = """
 import asyncio, gc, os, sys, threading
 sys.path.insert(0, sys.argv[1])
 from tests.models.test_wire import Provider, asking
-from taoloop.models.openai.model import OpenAIModel
+from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint
 
 loop, ports = asyncio.new_event_loop(), []

@@ -23,7 +23,7 @@ from taoloop.errors import AgentFileError, ToolDefinitionError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.egress.rules import EgressRules
-from taoloop.tools.load_result import LoadResult
+from taoloop.tools.toolbox import LoadResult
 
 CODE = '''
 from taoloop import tool

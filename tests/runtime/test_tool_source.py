@@ -12,8 +12,8 @@ from taoloop.config.document import ConfigDocument
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.runtime.tool_source import ToolSource, load_concurrently, resolve_sources
 from taoloop.tools.function import tool
-from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 WAIT_S = 20  # only a failing test waits
 

@@ -20,8 +20,7 @@ from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
 from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError, ReplayDiverged
 from taoloop.testing import Recorder, calls, forbid_real_calls
-from taoloop.testing.recording import Recording
-from taoloop.testing.request_key import RequestKey
+from taoloop.testing.recording import Recording, RequestKey
 
 ACT: dict[str, Any] = {"tool_calls": [{"name": "add", "args": {"a": 1, "b": 2}}], "usage": {"input_tokens": 7}}
 

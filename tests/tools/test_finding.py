@@ -17,7 +17,7 @@ from taoloop.core.policy import Policy
 from taoloop.errors import ToolError
 from taoloop.policy import tainted
 from taoloop.runtime.after.replay import replay
-from taoloop.tools.builtin.find_tool import tool_search_tools
+from taoloop.tools.discovery import tool_search_tools
 from taoloop.tools.from_card import tool_from_card
 
 

@@ -20,10 +20,9 @@ from tests.sizes import examples
 from taoloop import Agent, ScriptedModel
 from taoloop.core.cards.card_lint import lint
 from taoloop.core.events import Observed
+from taoloop.core.words import index_terms, query_terms
 from taoloop.errors import InvalidArguments, ToolError
-from taoloop.tools.builtin.memory import memory_tools
-from taoloop.tools.builtin.notes_store import Notes
-from taoloop.tools.fts_words import index_terms, query_terms
+from taoloop.tools.builtin.memory import Notes, memory_tools
 from taoloop.tools.tool import ToolContext
 
 ANN = "Ann drinks green tea, never coffee."
@@ -155,7 +154,7 @@ def test_words_hold_nothing_that_the_index_would_read_as_its_own_syntax(text: st
 
 PROCESS = """
 import sys
-from taoloop.tools.builtin.notes_store import Notes
+from taoloop.tools.builtin.memory import Notes
 notes = Notes("shared.db")
 for number in range(25):
     notes.add(f"note {number} of {sys.argv[1]}", "", at=0, origin=("r", "c"))

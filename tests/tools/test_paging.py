@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from taoloop.errors import InvalidArguments, ToolError
-from taoloop.tools.builtin.read_observation import read_observation
+from taoloop.tools.builtin.observations import read_observation
 from taoloop.tools.tool import ToolContext
 
 RECORDS = json.dumps({"items": [{"id": n, "name": f"name {n}"} for n in range(2_000)], "a/b": 1})

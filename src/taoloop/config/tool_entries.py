@@ -24,9 +24,8 @@ from taoloop.tools.builtin.catalog import UNDOING, builtin_tools
 from taoloop.tools.builtin.lookup import lookup_tool
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.from_card import card_from_mapping, tool_from_card
-from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
-from taoloop.tools.toolbox import Toolbox
+from taoloop.tools.toolbox import LoadProblem, LoadResult, Toolbox
 from taoloop.tools.yaml12 import FieldPath
 
 SUFFIXES = (".yaml", ".yml", ".json")

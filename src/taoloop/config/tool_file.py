@@ -18,8 +18,8 @@ from taoloop.config.tool_entries import ENVIRONMENT, SUFFIXES, ToolEntry, ToolRe
 from taoloop.errors import ConfigError, UnknownName
 from taoloop.runtime.tool_source import SourceLocation, ToolSource, load_concurrently, merge_origins
 from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
-from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 FIELDS = ("tools", "egress", "workspace", "memory")
 

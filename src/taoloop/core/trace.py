@@ -239,13 +239,8 @@ class Trace:
 
     def _spend(self, new: Usage, cost_usd: float | None) -> None:
         """Count tokens and money, of this run's model or of a run inside it."""
-        used = self.usage
         if new.input_tokens or new.output_tokens:
-            self.usage = Usage(
-                input_tokens=used.input_tokens + new.input_tokens,
-                output_tokens=used.output_tokens + new.output_tokens,
-                cached_tokens=used.cached_tokens + new.cached_tokens,
-            )
+            self.usage += new
         if cost_usd is None:
             self.unpriced_calls += 1
         else:

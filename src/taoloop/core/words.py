@@ -6,6 +6,8 @@ stem. Without a lexicon only a plural is taken off, because any other ending may
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Collection
 
 from taoloop.core.text import lazy_pattern
@@ -79,3 +81,37 @@ def _split_plural(word: str) -> tuple[str, str]:
     if word.endswith("s") and not word.endswith("ss") and len(word) > _MIN_STEM_CHARS:
         return word[:-1], "s"
     return word, ""
+
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+"""What FTS5 does with these words: without accents and English endings."""
+
+_MOST_WORDS = 200  # of a query: enough for any question, and a bound for the search
+
+_MARKS = "\u0300-\u036f"  # accents that belong to no character of their own, which FTS5 takes off
+_UNSEEN = re.compile("[\u00ad\u2060\ufeff]")  # soft hyphens and their like, which may stand in the middle of a word
+_PIECE = re.compile(rf"(?P<cjk>[{CJK}]+)|(?P<word>(?:[^\W{CJK}_]|[{_MARKS}])+)")
+
+
+def index_terms(text: str) -> list[str]:
+    """The words by which a text is found: words as they are; of CJK every character and every pair of neighbours."""
+    words: list[str] = []
+    for piece in _PIECE.finditer(_folded(text)):
+        if run := piece["cjk"]:
+            words += [*run, *cjk_pairs(run)]
+        else:
+            words.append(piece["word"])
+    return words
+
+
+def query_terms(text: str) -> list[str]:
+    """The words to look for, each once: like `index_words`, but single CJK characters only where they stand alone."""
+    words: dict[str, None] = {}
+    for piece in _PIECE.finditer(_folded(text)):
+        run = piece["cjk"]
+        words |= dict.fromkeys([piece["word"]] if not run else cjk_pairs(run) or [run])
+    return list(words)[:_MOST_WORDS]
+
+
+def _folded(text: str) -> str:
+    return _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold()

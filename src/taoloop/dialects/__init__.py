@@ -6,11 +6,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.fenced_dialect import FencedDialect
-from taoloop.dialects.json_dialect import JsonDialect
+from taoloop.dialects.json_dialect import FencedDialect, JsonDialect
 from taoloop.dialects.native_dialect import NativeDialect
-from taoloop.dialects.prompt.system_prompt import output_format_prompt, system_prompt, task_prompt
-from taoloop.dialects.prompt.tool_listing import describe, tool_block
+from taoloop.dialects.prompt.system_prompt import describe, output_format_prompt, system_prompt, task_prompt, tool_block
 from taoloop.dialects.read_reply import Reading, read_and_validate
 from taoloop.dialects.text_dialect import TextDialect
 from taoloop.errors import UnknownName

@@ -35,11 +35,16 @@ from taoloop.core.text import estimate_tokens, message_tokens
 from taoloop.core.texts import limit_text
 from taoloop.dialects import get_dialect
 from taoloop.dialects.base import Dialect
-from taoloop.dialects.prompt.opaque_observations import OpaqueObservations
-from taoloop.dialects.prompt.system_prompt import output_format_prompt, output_schema_prompt, system_prompt, task_prompt
-from taoloop.dialects.prompt.tool_listing import compact, describe
-from taoloop.dialects.prompt.untrusted_frame import defuse_markers
-from taoloop.dialects.prose_dialect import EMPTY_REPLY
+from taoloop.dialects.prompt.observations import OpaqueObservations, defuse_markers
+from taoloop.dialects.prompt.system_prompt import (
+    compact,
+    describe,
+    output_format_prompt,
+    output_schema_prompt,
+    system_prompt,
+    task_prompt,
+)
+from taoloop.dialects.text_dialect import EMPTY_REPLY
 from taoloop.dialects.texts import TEXTS
 
 OLD_OBSERVATION_CHARS = 400

@@ -15,8 +15,8 @@ from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import replace_surrogates
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.cleanup import is_truncated
-from taoloop.dialects.parsing.parse_error import problem_message
-from taoloop.dialects.prompt.intent_question import parse_intent
+from taoloop.dialects.prompt.side_questions import parse_intent
+from taoloop.dialects.texts import problem_message
 from taoloop.errors import ModelError
 
 AnswerCheck = Callable[[Answer], Answer | Problem]

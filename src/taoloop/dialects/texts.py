@@ -1,7 +1,11 @@
-"""The texts of this package in English and Chinese: why a reply cannot be read, and what else a model is told."""
+"""The texts of this package in English and Chinese, and the errors of the parsers, which carry such a text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from taoloop.core.decision import Problem, excerpt
 from taoloop.core.text import TextCatalog
 
 TEXTS = TextCatalog(
@@ -40,6 +44,13 @@ TEXTS = TextCatalog(
         "card_retryable": " (retryable)",
         "card_advice": ": {text}",
         "card_note": " ({text})",
+        # the kind of answer that a reader of observations is asked for
+        "expected_text": "a text",
+        "expected_number": "a number",
+        "expected_date": 'a date as a text such as "2026-01-31"',
+        "expected_email": "one e-mail address as a text",
+        "expected_yes_no": "true for yes, false for no",
+        "expected_choice": "one of these texts, word for word: {choices}",
         # more than one decision
         "two_actions": "Two different actions in one reply, {first!r} and {second!r}; nothing was run. "
         "Give exactly one decision.",
@@ -197,6 +208,12 @@ TEXTS = TextCatalog(
         "card_retryable": "（可重试）",
         "card_advice": "：{text}",
         "card_note": "（{text}）",
+        "expected_text": "一段文本",
+        "expected_number": "一个数字",
+        "expected_date": '一个日期文本，例如 "2026-01-31"',
+        "expected_email": "一个电子邮件地址（文本）",
+        "expected_yes_no": "是为 true，否为 false",
+        "expected_choice": "下列文本之一，逐字照抄：{choices}",
         "two_actions": "一次回复中有两个不同的行动：“{first}”和“{second}”，均未执行。请只给出一个决定。",
         "two_answers": "一次回复中有两个不同的最终答案。请只给出一个决定。",
         "action_and_answer": "一次回复中同时有行动和最终答案，而此时还没有观察结果；未执行任何操作。请只给出一个决定。",
@@ -310,3 +327,60 @@ TEXTS = TextCatalog(
     },
 )
 """`TEXTS.text(language, name, **values)`. What begins with `json_` or `call_` completes another text."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalizedText:
+    """A text of the catalogue with its values, written out once the language is known."""
+
+    name: str
+    """The name of the text in `taoloop.dialects.texts`."""
+    values: Mapping[str, object] = field(default_factory=dict)
+    """What is filled in; a value may be such a text itself."""
+
+    def render(self, language: str) -> str:
+        """The text in a language; in English where the language is not known."""
+        values = {
+            name: value.render(language) if isinstance(value, LocalizedText) else value
+            for name, value in self.values.items()
+        }
+        return TEXTS.text(language, self.name, **values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyProblem(Problem):
+    """A problem that a parser of this package found; its `message` is the English one."""
+
+    text: LocalizedText = field(compare=False, repr=False)
+    """What `message` was rendered from."""
+
+
+def problem_message(problem: Problem, language: str) -> str:
+    """The message of a problem in the language of the run, where it has one; else as it is."""
+    if language != "en" and isinstance(problem, ReplyProblem):
+        return problem.text.render(language)
+    return problem.message
+
+
+class ReplyParseError(Exception):
+    """A reply cannot be read as one decision. Internal to the parsers: `Dialect.read` returns the `problem`.
+
+    Args:
+        code: The stable code of the problem, one of those that `Problem` lists.
+        name: The name of the message in the catalogue.
+        part: The unusable part of the reply, which the problem quotes.
+        values: What is filled into the message.
+    """
+
+    def __init__(self, code: str, name: str, part: str = "", /, **values: object) -> None:
+        self.code, self.part = code, part
+        self.text = LocalizedText(name, values)
+        super().__init__(code, name)
+
+    def __str__(self) -> str:
+        return self.text.render("en")
+
+    @property
+    def problem(self) -> ReplyProblem:
+        """The error as what `Dialect.read` returns."""
+        return ReplyProblem(code=self.code, message=self.text.render("en"), excerpt=excerpt(self.part), text=self.text)

@@ -1,4 +1,7 @@
-"""The Protocol of a model: the only thing that a provider must implement."""
+"""The Protocol of a model, which is all that a provider must implement, and what every model can use.
+
+`WrappedModel` is the base of a model in front of another one; `DeltaFanout` passes the pieces of a streamed reply on.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ _LOG = logging.getLogger("taoloop")
 class DeltaFanout:
     """Passes the pieces of one reply on to its listeners, without a queue.
 
-    `close` is for a reply that is complete or given up: its model may go on all the same.
+    `close` is for a reply that is complete or given up: its model may go on sending.
     """
 
     __slots__ = ("_listeners",)
@@ -78,6 +81,51 @@ class DeltaFanout:
     def close(self) -> None:
         """Pass nothing on any more."""
         self._listeners.clear()
+
+
+class WrappedModel:
+    """A model in front of another one: it has its name and its dialect, and is closed with it.
+
+    A subclass changes `complete`.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def spec(self) -> str:
+        """That of the wrapped model."""
+        return self._model.spec
+
+    @property
+    def dialect(self) -> str:
+        """That of the wrapped model."""
+        return self._model.dialect
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether the wrapped model is one."""
+        return is_language_model(self._model)
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """The reply of the wrapped model.
+
+        Raises:
+            ModelError: it gives none.
+        """
+        return await self._model.complete(request)
+
+    def check_used(self, replies: int) -> None:
+        """Passed on to the wrapped model.
+
+        Raises:
+            ScriptUnused: it expected more turns.
+        """
+        self._model.check_used(replies)
+
+    async def close(self) -> None:
+        """Close the wrapped model."""
+        await self._model.close()
 
 
 def is_language_model(model: object) -> bool:

@@ -1,13 +1,20 @@
-"""Providers: where they are, which environment variables configure them, and what is special about each. Plain data."""
+"""Providers: their addresses, the environment variables that configure them, their peculiarities and their prices.
+
+Prices come from the installed list `genai-prices` (extras `openai` and `anthropic`), never from the network. A price is
+looked up by the address that was called, so that a model of the same name at another address does not get OpenAI's
+price. What the list does not have is unknown: None, and not zero.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from taoloop.core.message import Usage
 from taoloop.errors import MissingKey, UnknownName
 
 Api = Literal["openai", "anthropic"]
@@ -23,24 +30,55 @@ where no tool is on offer.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """One provider.
-
-    `base_url` is its default address, "" if there is none. `key_var` names the variable of its key, which `needs_key`
-    says is indispensable. `more_vars` are further variables that it reads. `free`: a server that its user runs, where
-    nobody is paid per token.
-    """
+    """One provider."""
 
     name: str
-    base_url: str
-    key_var: str
-    base_url_var: str
-    model_var: str
+    """Its name in specs."""
+
+    base_url: str = ""
+    """Its default address; "" if there is none."""
+
     default_model: str = ""
+    """The model that is called where none is named."""
+
     api: Api = "openai"
+    """The API that it speaks."""
+
     needs_key: bool = True
+    """Whether it cannot be called without a key."""
+
     structured: Structured = "never"
+    """When it can be held to a JSON Schema."""
+
     free: bool = False
+    """Whether its user runs it as a server, so that nobody is paid per token."""
+
+    prefix: str = ""
+    """What the names of its variables begin with; "" stands for its name in upper case."""
+
     more_vars: tuple[str, ...] = ()
+    """Further variables that it reads."""
+
+    @property
+    def key_var(self) -> str:
+        """The variable of its key."""
+        return f"{self.prefix or self.name.upper()}_API_KEY"
+
+    @property
+    def base_url_var(self) -> str:
+        """The variable of its address."""
+        return f"{self.prefix or self.name.upper()}_BASE_URL"
+
+    @property
+    def model_var(self) -> str:
+        """The variable of the model that is called where none is named."""
+        return f"{self.prefix or self.name.upper()}_MODEL"
+
+
+def _local_server(name: str, port: int) -> Provider:
+    """A server that its user runs on this machine; it forces a schema with a grammar."""
+    address = f"http://127.0.0.1:{port}/v1"
+    return Provider(name=name, base_url=address, needs_key=False, structured="without_tools", free=True)
 
 
 PROVIDERS: dict[str, Provider] = {
@@ -49,79 +87,33 @@ PROVIDERS: dict[str, Provider] = {
         Provider(
             name="openai",
             base_url="https://api.openai.com/v1",
-            key_var="OPENAI_API_KEY",
-            base_url_var="OPENAI_BASE_URL",
-            model_var="OPENAI_MODEL",
             default_model="gpt-4o-mini",
             structured="always",
         ),
         Provider(
             name="anthropic",
             base_url="https://api.anthropic.com",
-            key_var="ANTHROPIC_API_KEY",
-            base_url_var="ANTHROPIC_BASE_URL",
-            model_var="ANTHROPIC_MODEL",
             default_model="claude-haiku-5-5",
             api="anthropic",
             structured="always",
         ),
         Provider(
             name="azure",
-            base_url="",
-            key_var="AZURE_OPENAI_API_KEY",
-            base_url_var="AZURE_OPENAI_BASE_URL",
-            model_var="AZURE_OPENAI_MODEL",
             default_model="gpt-4o-mini",
             structured="always",
+            prefix="AZURE_OPENAI",
             more_vars=("AZURE_OPENAI_RESOURCE_NAME", "AZURE_OPENAI_API_VERSION"),
         ),
-        Provider(
-            name="deepseek",
-            base_url="https://api.deepseek.com",
-            key_var="DEEPSEEK_API_KEY",
-            base_url_var="DEEPSEEK_BASE_URL",
-            model_var="DEEPSEEK_MODEL",
-            default_model="deepseek-chat",
-        ),
+        Provider(name="deepseek", base_url="https://api.deepseek.com", default_model="deepseek-chat"),
         Provider(
             name="dashscope",
             base_url="https://dashscope.aliyuncs.com/compatible-mode/v1",
-            key_var="DASHSCOPE_API_KEY",
-            base_url_var="DASHSCOPE_BASE_URL",
-            model_var="DASHSCOPE_MODEL",
             default_model="qwen-plus",
             structured="without_tools",
         ),
-        Provider(
-            name="ollama",
-            base_url="http://127.0.0.1:11434/v1",
-            key_var="OLLAMA_API_KEY",
-            base_url_var="OLLAMA_BASE_URL",
-            model_var="OLLAMA_MODEL",
-            needs_key=False,
-            structured="without_tools",
-            free=True,
-        ),
-        Provider(
-            name="vllm",
-            base_url="http://127.0.0.1:8000/v1",
-            key_var="VLLM_API_KEY",
-            base_url_var="VLLM_BASE_URL",
-            model_var="VLLM_MODEL",
-            needs_key=False,
-            structured="without_tools",
-            free=True,
-        ),
-        Provider(
-            name="llamacpp",
-            base_url="http://127.0.0.1:8080/v1",
-            key_var="LLAMACPP_API_KEY",
-            base_url_var="LLAMACPP_BASE_URL",
-            model_var="LLAMACPP_MODEL",
-            needs_key=False,
-            structured="without_tools",
-            free=True,
-        ),
+        _local_server("ollama", 11434),
+        _local_server("vllm", 8000),
+        _local_server("llamacpp", 8080),
     )
 }
 
@@ -138,20 +130,29 @@ AZURE_DEPLOYMENTS_VERSION = "2024-10-21"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A provider as the environment configures it, ready to be called.
-
-    `base_url` None stands for the provider's own. `key_var` is the variable that the key came from. `api_version` is
-    for Azure: "" means its v1 API. `url` is the whole address of a chat endpoint of OpenAI's API, whatever its path:
-    requests go exactly there, and neither an SDK nor the variables that it reads have a say in them.
-    """
+    """A provider as the environment configures it, ready to be called."""
 
     provider: str
+    """The provider's name."""
+
     model: str
+    """The model's name at the provider."""
+
     api_key: str = field(repr=False)
+    """The key that is sent."""
+
     base_url: str | None = None
+    """The address of the API; None stands for the provider's own."""
+
     key_var: str = ""
+    """The variable that the key came from."""
+
     api_version: str = ""
+    """For Azure only: "" means its v1 API."""
+
     url: str = ""
+    """The whole address of a chat endpoint of OpenAI's API, whatever its path. Requests go exactly there; neither an
+    SDK nor the variables that it reads can change it. "" leaves the path to the SDK."""
 
     @property
     def kind(self) -> Provider:
@@ -317,3 +318,48 @@ def _own_name(name: str) -> str:
 
 def _value(env: Mapping[str, str], name: str) -> str:
     return env.get(name, "").strip()
+
+
+def cost_usd(base_url: str, model: str, usage: Usage, *, cache_write_tokens: int = 0) -> float | None:
+    """US dollars for one call of `model` at `base_url`; None where the price, or the whole list, is not known.
+
+    `cache_write_tokens` is the part of the input that was written to a cache, which some providers price apart.
+    """
+    prices = _list()
+    if prices is None or not usage.total_tokens or not _is_known(base_url, model):
+        return None
+    used = prices.Usage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_tokens or None,
+        cache_write_tokens=cache_write_tokens or None,
+    )
+    try:
+        return float(prices.calc_price(used, model, provider_api_url=base_url).total_price)
+    except (LookupError, ValueError):  # counts that contradict each other
+        return None
+
+
+def is_priced(base_url: str, model: str) -> bool:
+    """Whether calls of `model` at `base_url` have a known price."""
+    return _list() is not None and _is_known(base_url, model)
+
+
+@lru_cache(maxsize=1024)
+def _is_known(base_url: str, model: str) -> bool:
+    """Whether the list has the model; looking in vain costs more than a price."""
+    prices = _list()
+    try:
+        prices.calc_price(prices.Usage(input_tokens=1), model, provider_api_url=base_url)
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+@cache
+def _list() -> Any:
+    try:
+        import genai_prices  # noqa: PLC0415  # optional, and 0.1 s of CPU
+    except ImportError:
+        return None
+    return genai_prices

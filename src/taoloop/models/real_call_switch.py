@@ -1,10 +1,10 @@
-"""The switch that forbids real calls: asked by every model of a provider before it opens a connection."""
+"""The switch that forbids real calls. Every model of a provider checks it before it opens a connection."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 
 from taoloop.core.message import ModelReply
@@ -44,7 +44,7 @@ def is_set(env: Mapping[str, str]) -> bool:
 
 
 class ForbiddenModel:
-    """Stands where a model of a provider would, in an agent whose own environment forbids real calls."""
+    """Takes the place of a provider's model in an agent whose own environment forbids real calls."""
 
     def __init__(self, model: Model) -> None:
         self.spec, self.dialect = model.spec, model.dialect
@@ -72,9 +72,22 @@ def _refusal(spec: str, by: str) -> RealCallsForbidden:
     )
 
 
+def forbid_real_calls() -> AbstractContextManager[None]:
+    """Inside the `with` block no model of a provider is called, in any thread of this process.
+
+    A run that tries ends as `model_failed`; the error behind it is `RealCallsForbidden`. Models on this machine
+    (ollama, or a server of your own) are models of providers too.
+    """
+    return _override(allowed=False)
+
+
+def allow_real_calls() -> AbstractContextManager[None]:
+    """Inside the `with` block real calls are allowed again, but not against the variable `TAOLOOP_NO_REAL_CALLS`."""
+    return _override(allowed=True)
+
+
 @contextmanager
-def real_calls(*, allowed: bool) -> Iterator[None]:
-    """Forbid or allow real calls in this process, all its threads included, until the block ends."""
+def _override(*, allowed: bool) -> Iterator[None]:
     override = (object(), allowed)
     with _lock:
         _overrides.append(override)

@@ -99,7 +99,7 @@ def _replay(rest: str, _env: Env) -> Model:
 
 def _provider(name: str) -> Callable[[str, Env], Model]:
     def make(rest: str, env: Env) -> Model:
-        from taoloop.models.openai.model import OpenAIModel  # noqa: PLC0415  # loads a provider's table only when named
+        from taoloop.models.openai import OpenAIModel  # noqa: PLC0415  # loads a provider's table only when named
 
         return OpenAIModel.from_env(name, rest, env)
 
@@ -107,7 +107,7 @@ def _provider(name: str) -> Callable[[str, Env], Model]:
 
 
 def _anthropic(rest: str, env: Env) -> Model:
-    from taoloop.models.anthropic.model import AnthropicModel  # noqa: PLC0415  # only where it is used
+    from taoloop.models.anthropic import AnthropicModel  # noqa: PLC0415  # only where it is used
 
     return AnthropicModel.from_env("anthropic", rest, env)
 

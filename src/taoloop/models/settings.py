@@ -1,29 +1,41 @@
-"""Settings as plain data: how often a failed call is tried again, and how many calls there may be."""
+"""Settings of model calls as plain data: retries and rates. `Pace` is what waits between calls.
+
+The time, a pause and a random number are an argument of all that waits, so that its tests never wait.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import math
+import random
+import time
 from dataclasses import dataclass
+from typing import Protocol
 
 from taoloop.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """How a failed model call is tried again. Only errors that say `retryable` are, such as a full or silent provider.
+    """How a failed model call is retried. Only errors that say `retryable` are, such as a full or silent provider.
 
-    `attempts` counts the first one too, 3 by default; 1 switches retries off. The pause before the next attempt is a
-    random part of `first_wait_s` (0.5), doubled with each attempt up to `max_wait_s` (30): all callers of a provider
-    that went down come back at different times ("full jitter"). A provider that says how long to wait (`Retry-After`)
-    is obeyed, plus up to `first_wait_s`, however long it asks. `attempt_timeout_s` bounds one attempt, so that a
-    provider that hangs leaves time for another; None (the default) lets one attempt use all the time that there is.
-    Attempts and pauses together never take longer than the agent's `model_timeout_s`.
+    The pause before the next attempt is random, so that all callers of a provider that went down come back at
+    different times ("full jitter"). A provider that says how long to wait (`Retry-After`) is obeyed, however long it
+    asks, plus up to `first_wait_s`. Attempts and pauses together never take longer than the agent's `model_timeout_s`.
     """
 
     attempts: int = 3
+    """How often a call is made at most, the first time included; 1 switches retries off."""
+
     first_wait_s: float = 0.5
+    """The longest pause before the second attempt, in seconds. It doubles with each attempt."""
+
     max_wait_s: float = 30.0
+    """The bound for that doubling, in seconds."""
+
     attempt_timeout_s: float | None = None
+    """The bound for one attempt in seconds, so that a provider that hangs leaves time for another attempt. None lets
+    one attempt use all the time that there is."""
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing.
@@ -42,13 +54,13 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """How much may be asked of a model in any span of 60 seconds. None means no limit.
-
-    `requests_per_minute` counts attempts, retries included; `tokens_per_minute` counts input and output.
-    """
+    """How much may be asked of a model in any span of 60 seconds. None means no limit."""
 
     requests_per_minute: int | None = None
+    """The attempts, retries included."""
+
     tokens_per_minute: int | None = None
+    """The tokens of input and output."""
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing.
@@ -72,3 +84,30 @@ def _is_count(value: object) -> bool:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+class Pace(Protocol):
+    """What a model that waits between calls needs of the world."""
+
+    def tick(self) -> float:
+        """Seconds of a clock that never goes back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; a cancellation ends it."""
+        ...
+
+    def random(self) -> float:
+        """A number from 0 up to, and not including, 1."""
+        ...
+
+
+class RealPace:
+    """The machine's clock, real pauses, real randomness."""
+
+    tick = staticmethod(time.monotonic)
+    sleep = staticmethod(asyncio.sleep)
+    random = staticmethod(random.random)
+
+
+REAL_PACE: Pace = RealPace()

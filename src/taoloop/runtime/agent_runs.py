@@ -48,7 +48,8 @@ async def start_run(
     bound = bind(agent)
     spec = with_limits(bound.spec_for(task), limits, max_steps)
     if allow is not None:
-        spec = replace(spec, tools=bound.toolbox.allow([*allow, *bound.paging_tools]).cards)
+        allowed = bound.toolbox.allow([*allow, *bound.paging_tools])
+        spec = replace(spec, tools=allowed.cards_in(spec.language))
     if after is not None and history:
         raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
     async with bound.open_journal() as journal:

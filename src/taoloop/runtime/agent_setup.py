@@ -61,7 +61,7 @@ def toolbox_of(
     if handles:
         return _with_reader(box)
     if tools and PAGING_TOOL not in box:
-        from taoloop.tools.builtin.read_observation import read_observation  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.tools.builtin.observations import read_observation  # noqa: PLC0415  # loads the schema machinery
 
         box = Toolbox([*box, read_observation])
     return box
@@ -99,13 +99,13 @@ def _with_finders(box: Toolbox) -> Toolbox:
     """The tools with those beside them that find and describe what the prompt does not tell."""
     if all(one.card.listed and one.whole_schema is None for one in box):
         return box
-    from taoloop.tools.builtin.find_tool import tool_search_tools  # noqa: PLC0415  # only for many or large tools
+    from taoloop.tools.discovery import tool_search_tools  # noqa: PLC0415  # only for many or large tools
 
     return Toolbox([*box, *tool_search_tools(tuple(box))])
 
 
 def _with_reader(tools: Toolbox) -> Toolbox:
-    from taoloop.tools.builtin.ask_about import ask_about  # noqa: PLC0415  # loads the schema machinery
+    from taoloop.tools.builtin.observations import ask_about  # noqa: PLC0415  # loads the schema machinery
 
     box = [one for one in tools if one.name != PAGING_TOOL]
     return Toolbox([*box, ask_about] if box else ())

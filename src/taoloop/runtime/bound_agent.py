@@ -202,7 +202,7 @@ class BoundAgent:
             strategy=self.strategy.name,
             language=language,
             instructions=own.instructions,
-            tools=self.toolbox.cards,
+            tools=self.toolbox.cards_in(language),
             limits=own.limits if own.max_steps is None else replace(own.limits, max_steps=own.max_steps),
             prompts=prompts_for(
                 language,

@@ -16,8 +16,8 @@ from typing import Any
 
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import AgentFileError, ConfigError, MissingExtra, TaoError, ToolDefinitionError, ToolSourceError
-from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 _LOG = logging.getLogger("taoloop")
 _AT_ONCE = 8  # sources that are loaded at the same time: most of them wait for a server

@@ -16,7 +16,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.step_summaries import summarise_effects, summarise_steps
 from taoloop.dialects.conversation import Conversation
 from taoloop.dialects.parsing.cleanup import strip_thinking
-from taoloop.dialects.parsing.parse_error import ReplyParseError
+from taoloop.dialects.texts import ReplyParseError
 
 FULL_SHARE = 0.85
 """The part of the window (without the room for a reply) from which on the prompt is shortened."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from taoloop.models.real_call_switch import allow_real_calls, forbid_real_calls
 from taoloop.models.scripted import ScriptedModel
 from taoloop.testing.drift import DriftInjector
 from taoloop.testing.drift_classes import DRIFT
-from taoloop.testing.fake_clock import FakeClock
-from taoloop.testing.fake_embedder import FakeEmbedder
-from taoloop.testing.fake_pace import FakePace
-from taoloop.testing.fake_resolver import FakeNames
-from taoloop.testing.http_double import HttpDouble
-from taoloop.testing.real_calls import allow_real_calls, forbid_real_calls
+from taoloop.testing.fakes import FakeClock, FakeEmbedder, FakeNames, FakePace, HttpDouble
 from taoloop.testing.recorder import Recorder
 from taoloop.testing.regression import assert_same_decisions, recorded_run
 from taoloop.testing.trace_asserts import (

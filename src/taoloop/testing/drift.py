@@ -13,13 +13,13 @@ from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, InvalidArguments, UnknownName
-from taoloop.models.base import Model, is_language_model
+from taoloop.models.base import Model, WrappedModel
 from taoloop.testing.drift_classes import DRIFT, Drift, IntendedReply
 
 _REFUSED_CALLS = frozenset({"unknown_tool", *InvalidArguments.codes})
 
 
-class DriftInjector:
+class DriftInjector(WrappedModel):
     """Corrupts the replies of `model` at the given `rate` (a part of 1), each with one of the `classes` of `DRIFT`.
 
     Which replies drift, and how, follows from `seed`, the task and the turn: the same run drifts in the same way, and
@@ -46,23 +46,9 @@ class DriftInjector:
         for name in names:
             if name not in DRIFT:
                 raise UnknownName("class of drift", name, tuple(DRIFT))
-        self._model, self._rate, self._seed, self._in_a_row = model, rate, seed, in_a_row
+        super().__init__(model)
+        self._rate, self._seed, self._in_a_row = rate, seed, in_a_row
         self._classes = tuple(DRIFT[name] for name in names)
-
-    @property
-    def spec(self) -> str:
-        """That of the model behind it."""
-        return self._model.spec
-
-    @property
-    def dialect(self) -> str:
-        """That of the model behind it."""
-        return self._model.dialect
-
-    @property
-    def is_language_model(self) -> bool:
-        """Whether the model behind it is one."""
-        return is_language_model(self._model)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the model behind it, or what drift made of it."""
@@ -86,14 +72,6 @@ class DriftInjector:
             if corrupted is not None and corrupted != whole:
                 return drift_class, corrupted
         return None
-
-    def check_used(self, replies: int) -> None:
-        """Left to the model behind it, which was asked at most so often."""
-        self._model.check_used(replies)
-
-    async def close(self) -> None:
-        """Close the model behind it."""
-        await self._model.close()
 
     def _chance(self, task: str, turn: int) -> random.Random:
         return random.Random(f"{self._seed}/{turn}/{task}")  # noqa: S311  # to be repeatable is the point

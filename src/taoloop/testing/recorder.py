@@ -15,8 +15,7 @@ from taoloop.errors import ConfigError, ReplayDiverged
 from taoloop.models.base import Model, is_language_model
 from taoloop.models.real_call_switch import forbidden_by
 from taoloop.models.registry import is_provider, resolve_model
-from taoloop.testing.recording import Recording
-from taoloop.testing.request_key import RequestKey, RequestMasks
+from taoloop.testing.recording import Recording, RequestKey, RequestMasks
 
 Mode = Literal["auto", "record", "replay"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
@@ -52,6 +53,10 @@ class Toolbox:
     def cards(self) -> tuple[ToolCard, ...]:
         """The cards in the order of registration."""
         return tuple(tool.card for tool in self)
+
+    def cards_in(self, language: str) -> tuple[ToolCard, ...]:
+        """The cards for a run in `language`, in the order of registration."""
+        return tuple(tool.card_in(language) for tool in self)
 
     def get(self, name: str) -> Tool:
         """The tool with this name.
@@ -105,3 +110,39 @@ def _to_tool(entry: Any) -> Tool:
     from taoloop.tools.function import function_tool  # noqa: PLC0415  # loads the schema machinery; only for functions
 
     return function_tool(entry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadProblem:
+    """One thing that a source of tools could not give. The rest of its tools is there all the same.
+
+    `source` is the file, address or server; `place` the spot in it (`paths./pets.get`, `line 12`), may be empty;
+    `message` says what is wrong and `hint` what to do, both as sentences.
+    """
+
+    source: str
+    place: str
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        """One line."""
+        where = f"{self.source}: {self.place}" if self.place else self.source
+        return f"{where}: {self.message}" + (f" {self.hint}" if self.hint else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """The tools of one source or several, in their order, and the problems."""
+
+    tools: tuple[Tool, ...] = ()
+    problems: tuple[LoadProblem, ...] = ()
+
+    @classmethod
+    def joined(cls, parts: Iterable[LoadResult]) -> LoadResult:
+        """Several as one."""
+        parts = tuple(parts)
+        return cls(
+            tools=tuple(tool for part in parts for tool in part.tools),
+            problems=tuple(problem for part in parts for problem in part.problems),
+        )

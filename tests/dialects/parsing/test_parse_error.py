@@ -6,9 +6,9 @@ import pytest
 
 from taoloop.core.decision import Problem
 from taoloop.dialects.parsing.cleanup import clean_reply
-from taoloop.dialects.parsing.parse_error import LocalizedText, ReplyParseError, problem_message
 from taoloop.dialects.parsing.reply_parser import parse_reply
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads
+from taoloop.dialects.texts import LocalizedText, ReplyParseError, problem_message
 
 
 def parse_error(text: str) -> ReplyParseError:
@@ -49,3 +49,7 @@ def test_the_reason_why_a_text_is_no_json_has_every_language() -> None:
 
 def test_an_unknown_language_reads_english() -> None:
     assert LocalizedText("thought_part").render("fr") == "the thought"
+
+
+def test_a_reply_that_is_only_the_stump_of_a_label_is_empty() -> None:
+    assert parse_error("\u2028\nObs").problem.code == "empty"

@@ -18,8 +18,7 @@ from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.runtime.tool_call_run import ToolCallRuns
 from taoloop.serve.mcp.dispatcher import CallDispatcher
-from taoloop.serve.mcp.exposed_tools import AgentAsTool, CardTool, ExposedTool
-from taoloop.serve.mcp.server import make_server
+from taoloop.serve.mcp.server import AgentAsTool, CardTool, ExposedTool, make_server
 from taoloop.tools.toolbox import Toolbox
 
 ERAS = ("legacy", "auto")

@@ -15,7 +15,7 @@ from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.core.events import ActionStarted, Observed
 from taoloop.errors import ConfigError, ToolError
 from taoloop.serve.mcp import call_results as results
-from taoloop.serve.mcp.exposed_tools import listed_tool
+from taoloop.serve.mcp.server import listed_tool
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.tool import Tool
 

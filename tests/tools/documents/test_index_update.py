@@ -14,7 +14,7 @@ import pytest
 from tests.tools.documents.conftest import folder_of, pdf
 
 from taoloop.errors import ConfigError, ToolError
-from taoloop.testing.fake_embedder import FakeEmbedder
+from taoloop.testing.fakes import FakeEmbedder
 from taoloop.tools.documents.index import Index, find_passages
 from taoloop.tools.documents.index_update import UpdateResult, update_index
 from taoloop.tools.documents.search import PassageSearch

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.sizes import examples
 from tests.tools.documents.conftest import folder_of
 
-from taoloop.testing.fake_embedder import FakeEmbedder
+from taoloop.testing.fakes import FakeEmbedder
 from taoloop.tools.documents.embedding import (
     EXACT_BELOW,
     cosine,

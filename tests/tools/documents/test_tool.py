@@ -15,7 +15,7 @@ from tests.tools.documents.conftest import folder_of
 
 from taoloop.core.cards.card_lint import lint
 from taoloop.errors import ConfigError, InvalidArguments, ToolError, ToolSourceError
-from taoloop.testing.fake_embedder import FakeEmbedder
+from taoloop.testing.fakes import FakeEmbedder
 from taoloop.tools.documents import DocumentFolder, document_tools
 from taoloop.tools.documents.tool import DocumentSearch, load_document_tools
 from taoloop.tools.tool import Tool, ToolContext

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from taoloop.tools.load_result import LoadResult
 from taoloop.tools.mcp import McpServer
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import LoadResult
 
 Make = Callable[..., McpServer]
 

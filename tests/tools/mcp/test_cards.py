@@ -12,9 +12,8 @@ from tests.sizes import examples
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.mcp import mcp_tools
-from taoloop.tools.mcp.cards import card_of, model_tool_names, stricter_tier
+from taoloop.tools.mcp.cards import SchemaError, card_of, model_tool_names, normalised, stricter_tier
 from taoloop.tools.mcp.listing import Definition
-from taoloop.tools.mcp.schemas import SchemaError, normalised
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.tool import require_name
 

@@ -11,7 +11,7 @@ import pytest
 
 from taoloop.errors import InvalidOutput, McpFailed, McpLost, ToolTimeout
 from taoloop.tools.mcp import McpServer, close_all, close_server, mcp_tools
-from taoloop.tools.mcp.backoff import ReconnectBackoff
+from taoloop.tools.mcp.connection import ReconnectBackoff
 
 from .calling import Make, only, told, use
 

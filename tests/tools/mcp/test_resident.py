@@ -15,7 +15,7 @@ import pytest
 from taoloop.errors import ToolTimeout
 from taoloop.tools.mcp import McpSandbox, close_all, close_server, mcp_tools
 from taoloop.tools.mcp import loop_thread as module
-from taoloop.tools.mcp.message_filter import RateMeter
+from taoloop.tools.mcp.listing import RateMeter
 from taoloop.tools.sandbox.sandbox import probe_sandbox
 
 from .calling import Make, only, told, until, use

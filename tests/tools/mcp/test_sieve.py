@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp_types import methods
 from tests.sizes import examples
 
-from taoloop.tools.mcp.message_filter import DROPPED, RAW, filter_list
+from taoloop.tools.mcp.listing import DROPPED, RAW, filter_list
 
 GOOD: dict[str, dict[str, Any]] = {
     "tools": {"name": "good", "inputSchema": {"type": "object"}},

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from taoloop.dialects.prompt.tool_listing import describe
-from taoloop.models.openai.names import ToolNameMap
+from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.load import load_or_build_plan

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from taoloop.errors import TaoError
-from taoloop.tools.load_result import LoadResult
 from taoloop.tools.sql import Database, sql_tools
 from taoloop.tools.tool import ToolContext
+from taoloop.tools.toolbox import LoadResult
 
 SHOP = """
     CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);

@@ -14,7 +14,7 @@ from tests.tools.sql.conftest import Open, Tools
 from taoloop.core.cards.card_lint import lint
 from taoloop.errors import ConfigError, ToolError, ToolSourceError
 from taoloop.tools.sql import Database, sql_tools
-from taoloop.tools.sql.idempotency_table import CallsTable
+from taoloop.tools.sql.statements import CallsTable
 
 
 def loaded(url: str, **settings: Any) -> Tools:

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.errors import ToolError
-from taoloop.tools.sql.params import bound
-from taoloop.tools.sql.values import plain
+from taoloop.tools.sql.statements import bound, plain
 
 
 @pytest.mark.parametrize(

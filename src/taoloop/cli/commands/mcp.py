@@ -54,8 +54,8 @@ from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from taoloop.serve.mcp.dispatcher import CallDispatcher
-    from taoloop.serve.mcp.exposed_tools import ExposedTool
     from taoloop.serve.mcp.http import ListenAddress
+    from taoloop.serve.mcp.server import ExposedTool
 
 _HELP = """Serve tools and agents to an MCP host, over standard input and output, or with --http over HTTP.
 
@@ -270,7 +270,7 @@ async def _close_on(stop: asyncio.Event, desk: CallDispatcher) -> None:
 
 async def _offers(plan: _Plan, desk: CallDispatcher, stack: AsyncExitStack) -> list[ExposedTool]:
     """The tools and agents with what they need: their journals stay open as long as the server."""
-    from taoloop.serve.mcp.exposed_tools import AgentAsTool, CardTool  # noqa: PLC0415  # loads the SDK
+    from taoloop.serve.mcp.server import AgentAsTool, CardTool  # noqa: PLC0415  # loads the SDK
 
     reported: set[Path] = set()
 

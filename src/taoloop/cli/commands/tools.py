@@ -26,9 +26,8 @@ from taoloop.errors import ConfigError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.builtin.catalog import builtin_tools
-from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.tool import Tool
-from taoloop.tools.toolbox import Toolbox
+from taoloop.tools.toolbox import LoadProblem, Toolbox
 
 _NO_SEARCH = 1_000_000
 """So many operations have cards of their own: all of them."""

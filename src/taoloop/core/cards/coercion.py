@@ -124,7 +124,7 @@ def _alternatives(rule: _Rule, root: _Rule) -> list[_Rule]:
         elif isinstance(ref := candidate.get("$ref"), str):
             if ref not in followed:
                 followed.add(ref)
-                queue.append(_target(ref, root))
+                queue.append(resolve_reference(ref, root))
         elif "type" in candidate or not (branches := _branches(candidate)):
             alternatives.append(candidate)
         else:
@@ -138,8 +138,8 @@ def _branches(rule: _Rule) -> list[Any]:
     return branches or (list(together) if len(together) == 1 else [])
 
 
-def _target(ref: str, root: _Rule) -> Any:
-    """The part of `root` that a reference within it names; anything for any other reference."""
+def resolve_reference(ref: str, root: Mapping[str, Any]) -> Any:
+    """The part of `root` that a reference within it names, None if there is none; anything for any other reference."""
     start, *path = ref.split("/")
     if start != "#":
         return _ANYTHING

@@ -22,13 +22,12 @@ from taoloop.dialects.parsing.cleanup import END_TOKEN
 from taoloop.dialects.parsing.json_decision import ParsedThought, parse_decision_object
 from taoloop.dialects.parsing.json_repair import looks_like_json, match_end, parse_value, skip_extra_closers
 from taoloop.dialects.parsing.labels import INLINE_INPUT, INLINE_LABEL, LABEL
-from taoloop.dialects.parsing.parse_error import ReplyParseError
-from taoloop.dialects.parsing.parse_state import ParseState
+from taoloop.dialects.parsing.parse_state import ParseState, ReplyCursor, end_decision, read_json
 from taoloop.dialects.parsing.patterns import ANNOUNCED, EVENT, FENCE_LINE, LINE_HEAD, OBJECT, WRAPPED_JSON
 from taoloop.dialects.parsing.placeholders import is_placeholder
-from taoloop.dialects.parsing.reply_cursor import ReplyCursor, end_decision, read_json
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.parsing.tool_names import is_final_name, is_placeholder_name, resolve_tool_name
+from taoloop.dialects.texts import ReplyParseError
 
 _INPUT_CLOSE = lazy_pattern(r"</(?:(?:tool|action)[ _]?input|input|args|arguments|parameters)>", re.IGNORECASE)
 _CONTINUATION = "([{.+-/|&<>=,"

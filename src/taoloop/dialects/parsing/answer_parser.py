@@ -13,12 +13,11 @@ from taoloop.dialects.parsing.call_arguments import parse_call_arguments
 from taoloop.dialects.parsing.json_decision import ParsedCall, parse_decision_object
 from taoloop.dialects.parsing.json_repair import parse_value
 from taoloop.dialects.parsing.labels import LABEL, label_kind
-from taoloop.dialects.parsing.parse_error import ReplyParseError
-from taoloop.dialects.parsing.parse_state import ParseState
+from taoloop.dialects.parsing.parse_state import ParseState, ReplyCursor, end_decision
 from taoloop.dialects.parsing.patterns import EVENT, FENCE_LINE, LINE_BRACE, LINE_HEAD, MAX_OBJECTS, QUESTION_LABELS
-from taoloop.dialects.parsing.reply_cursor import ReplyCursor, end_decision
 from taoloop.dialects.parsing.strict_json import NotJsonError
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
+from taoloop.dialects.texts import ReplyParseError
 
 _ANSWER_CLOSE = lazy_pattern(r"</(?:final[ _]?answer|answer|final)>", re.IGNORECASE)
 _IN_TAGS = lazy_pattern(r"<(final[ _]?answer|answer|final)>(.*)</\1>", re.IGNORECASE | re.DOTALL)

@@ -1,4 +1,9 @@
-"""From a name and what stood where its arguments belong to one call, or to the reason why there is none."""
+"""From a tool's name and what was written as its arguments to one call, or to the reason why there is none.
+
+`build_call` accepts every notation. The `canonical_` functions are the fast path for replies in canonical form, as most
+are: they may return only what the tolerant parser would return, and None for everything else. Without them a step costs
+30 % more (`benchmarks/overhead.py`).
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.cards.coercion import schema_types
-from taoloop.core.decision import Call, excerpt
+from taoloop.core.decision import Act, Answer, Call, excerpt
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_decision import ROLES, plain_key
 from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, parse_whole, skip_extra_closers
-from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.placeholders import is_placeholder, reject_placeholders
-from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, json_equal
+from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import MAX_NAME_CHARS, bare_name, is_placeholder_name, resolve_tool_name
+from taoloop.dialects.texts import ReplyParseError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from taoloop.core.cards.tool_card import ToolCard
 
@@ -38,8 +43,12 @@ def build_call(
 ) -> Call:
     """The call of the tool that `name` means. An unknown tool stays as it was written: the executor answers it.
 
-    `given` False: there was no place for arguments. `doubtful`: brackets were missing or quotes not escaped, which
-    only a tool that reads may rest on.
+    Args:
+        name: The name as it was written.
+        value: What was written as the arguments.
+        cards: The tools that may be called.
+        has_input: False: nothing was written where the arguments belong.
+        is_guess: Brackets were missing or quotes not escaped; that is accepted for tools that only read.
 
     Raises:
         ReplyParseError: nothing is named, or the arguments are incomplete, ambiguous or not filled in.
@@ -171,7 +180,7 @@ def _wrapper_content(value: dict[str, Any], card: ToolCard | None, tool: str, ca
 
 
 def parse_bare_input(raw: str, name: str, card: ToolCard | None) -> tuple[Any, bool]:
-    """The value in the text of an input that is no JSON object, and whether it is doubtful.
+    """The value in the text of an input that is no JSON object, and whether it is a guess.
 
     Raises:
         ReplyParseError: it is empty, ambiguous, or a program.
@@ -203,7 +212,7 @@ def parse_bare_input(raw: str, name: str, card: ToolCard | None) -> tuple[Any, b
 def parse_key_lines(text: str, card: ToolCard | None, *, at_end: bool) -> dict[str, Any] | None:
     """`key: value` on a line each, as YAML has it, for a tool of several parameters that reads; None for other texts.
 
-    `ended`: the reply ends with this text, so a last value without quotes may be cut.
+    `at_end`: the reply ends with this text, so a last value without quotes may be cut.
     """
     lines = [line for line in text.split("\n") if line.strip()]
     if card is None or not card.reads_only or card.sole_parameter is not None or len(lines) < 2:
@@ -253,14 +262,14 @@ def _parse_input_pairs(text: str, card: ToolCard | None) -> tuple[Any, bool] | N
 
 
 def parse_keyword_arguments(text: str, position: int) -> tuple[dict[str, Any], int, bool]:
-    """`key="value", …)`: the arguments, where they end, and whether a repair in them is doubtful.
+    """`key="value", …)`: the arguments, where they end, and whether a repair in them is a guess.
 
     Raises:
         NotJsonError: an argument has no name or no value that can be read.
     """
     args: dict[str, Any] = {}
     is_guess = False
-    position = _skip_blanks(text, position)
+    position = skip_blanks(text, position)
     while not text.startswith((")", "）"), position):
         key = _KEY.match(text, position)
         if key is None:
@@ -273,9 +282,9 @@ def parse_keyword_arguments(text: str, position: int) -> tuple[dict[str, Any], i
         if name in args and not json_equal(args[name], parsed.value):
             raise NotJsonError("json_duplicate_argument", unrepairable=True, name=name)
         args[name], is_guess = parsed.value, is_guess or parsed.has_bare_quotes
-        position = _skip_blanks(text, parsed.end)
+        position = skip_blanks(text, parsed.end)
         if text.startswith((",", "，"), position):
-            position = _skip_blanks(text, position + 1)
+            position = skip_blanks(text, position + 1)
         elif not text.startswith((")", "）"), position):
             raise NotJsonError("call_no_comma", truncated=position >= len(text), position=position + 1)
     return args, position + 1, is_guess
@@ -287,17 +296,17 @@ def parse_call_arguments(text: str, position: int, card: ToolCard | None) -> tup
     Raises:
         NotJsonError: it is broken, or values have no names though there are several parameters.
     """
-    start = _skip_blanks(text, position)
+    start = skip_blanks(text, position)
     if text.startswith((")", "）"), start):
         return {}, start + 1, False
     if _KEY.match(text, start):
         return parse_keyword_arguments(text, start)
     if text.startswith("**", start):
-        start = _skip_blanks(text, start + 2)
+        start = skip_blanks(text, start + 2)
     parsed = parse_value(text, start, call=True)
-    end = _skip_blanks(text, skip_extra_closers(text, parsed.end) if isinstance(parsed.value, dict) else parsed.end)
+    end = skip_blanks(text, skip_extra_closers(text, parsed.end) if isinstance(parsed.value, dict) else parsed.end)
     if text.startswith((",", "，"), end):
-        end = _skip_blanks(text, end + 1)
+        end = skip_blanks(text, end + 1)
     if parsed.missing_closers or not text.startswith((")", "）"), end):
         raise NotJsonError("call_no_end", truncated=end >= len(text))
     if not isinstance(parsed.value, dict) and card is not None and card.sole_parameter is None:
@@ -310,7 +319,63 @@ def is_program(text: str) -> bool:
     return _EXPRESSION.fullmatch(text.strip()) is not None
 
 
-def _skip_blanks(text: str, position: int) -> int:
+def skip_blanks(text: str, position: int) -> int:
+    """The first position from here on that is no blank."""
     while position < len(text) and text[position].isspace():
         position += 1
     return position
+
+
+_MIN_ANSWER_CHARS = 8
+_JSON_OPENERS = ("[", "{")  # JSON in a text, if the schema wants a list or an object
+
+
+def canonical_call(tool: str, source: str, reason: str, cards: Sequence[ToolCard]) -> Act | None:
+    """The call of a known tool with plain arguments in strict JSON; None for anything else."""
+    args = canonical_args(tool, source, cards)
+    return None if args is None else Act(calls=(Call(tool=tool, args=args),), reason=reason)
+
+
+def canonical_args(tool: str, source: str, cards: Sequence[ToolCard]) -> Any:
+    """The plain arguments of a known tool in strict JSON; None for anything else."""
+    try:
+        args, end = decode_at(source)
+    except NotJsonError:
+        return None
+    if end == len(source):
+        for card in cards:
+            if card.name == tool:
+                return args if _are_plain(args, card.parameters) else None
+    return None
+
+
+def canonical_act(tool: str, args: Any, reason: str, cards: Sequence[ToolCard]) -> Act | None:
+    """The call of a known tool whose arguments are all its own, and plain texts and numbers."""
+    for card in cards:
+        if card.name == tool:
+            return (
+                Act(calls=(Call(tool=tool, args=args),), reason=reason) if _are_plain(args, card.parameters) else None
+            )
+    return None
+
+
+def canonical_answer(text: str, reason: str) -> Answer | None:
+    """An answer of one line that cannot be mistaken for a placeholder."""
+    text = text.strip(" ")
+    if len(text) < _MIN_ANSWER_CHARS or not text.isprintable() or is_placeholder(text):
+        return None
+    return Answer(text=text, reason=reason)
+
+
+def _are_plain(args: Any, parameters: Mapping[str, Any]) -> bool:
+    if type(args) is not dict:
+        return False
+    for name, value in args.items():
+        if name not in parameters:
+            return False
+        if type(value) is str:
+            if value[:1] in _JSON_OPENERS or (len(value) <= 80 and is_placeholder(value)):
+                return False
+        elif type(value) not in (int, float, bool):
+            return False
+    return bool(args) or not parameters

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_repair import INVISIBLE
 from taoloop.dialects.parsing.labels import LABEL
-from taoloop.dialects.parsing.parse_error import ReplyParseError
+from taoloop.dialects.texts import ReplyParseError
 
 if TYPE_CHECKING:
     from taoloop.core.message import ModelReply

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from taoloop.core.decision import excerpt
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.json_repair import parse_whole
-from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError, dumps, json_equal
 from taoloop.dialects.parsing.tool_names import is_final_name, is_placeholder_name, resolve_tool_name
+from taoloop.dialects.texts import ReplyParseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,15 +70,16 @@ _MAX_WRAPPERS = 4
 
 @dataclass(frozen=True, slots=True)
 class ParsedCall:
-    """A call as it was written: the name is not resolved, the arguments are whatever stood there.
-
-    `given` says whether there was a place for arguments at all.
-    """
+    """A call as it was written."""
 
     name: str
+    """The name of the tool, not resolved."""
     args: Any = None
+    """Whatever was written as the arguments."""
     has_args: bool = True
+    """False: nothing was written where the arguments belong."""
     reason: str = ""
+    """The thought in the same object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,9 @@ class ParsedAnswer:
     """An answer as it was written."""
 
     value: Any
+    """Whatever was written as the answer."""
     reason: str = ""
+    """The thought in the same object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class ParsedThought:
     """An object that holds nothing but a thought."""
 
     reason: str
+    """The thought."""
 
 
 ParsedItem = ParsedCall | ParsedAnswer | ParsedThought

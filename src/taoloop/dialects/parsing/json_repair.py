@@ -12,8 +12,8 @@ import re
 from typing import Any, NamedTuple, NoReturn
 
 from taoloop.core.text import lazy_pattern
-from taoloop.dialects.parsing.parse_error import LocalizedText
 from taoloop.dialects.parsing.strict_json import MAX_DEPTH, NotJsonError, decode_at, json_equal
+from taoloop.dialects.texts import LocalizedText
 
 INVISIBLE = "\u00ad\u061c\u180e\u200b-\u200f\u2060-\u2064\u202a-\u202e\u2066-\u2069\ufeff"
 
@@ -52,16 +52,16 @@ _MAX_BARE_QUOTES = 40  # not escaped, in one string
 
 
 class RepairedJson(NamedTuple):
-    """A value, where it ends, and what was repaired that a caller must decide on.
-
-    `missing` counts the closing brackets that the text lacks at its end; `requoted` says that a string holds quotes
-    which were not escaped.
-    """
+    """A value, where it ends, and what was repaired that a caller must decide on."""
 
     value: Any
+    """The value, as `json.loads` gives it."""
     end: int
+    """The position behind it."""
     missing_closers: int = 0
+    """How many closing brackets the text lacks at its end."""
     has_bare_quotes: bool = False
+    """Whether a string holds quotes that were not escaped."""
 
     @property
     def is_guess(self) -> bool:

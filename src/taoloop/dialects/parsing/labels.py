@@ -10,7 +10,7 @@ from taoloop.core.text import lazy_pattern
 Kind = Literal["preamble", "thought", "action", "input", "observation", "final", "turn"]
 
 _GAP = r"[ \t_-]{0,3}"
-_WORDS: dict[Kind, str] = {
+LABEL_PATTERNS: dict[Kind, str] = {
     "thought": r"thoughts?|thinking|reasoning|思考|想法|思路|思維|推理",
     "input": (
         rf"(?:action|tool|function){_GAP}\d{{0,3}}{_GAP}(?:inputs?|args|arguments?|param(?:eter)?s?)"
@@ -19,8 +19,10 @@ _WORDS: dict[Kind, str] = {
     ),
     # in whatever language or spelling a model labels what it has not seen
     "observation": (
-        r"(?:obs|obsv|obser\w{0,12}|ob\w{0,3}v\w{0,2}t\w{0,2}[oóã]\w{1,3}|beobachtung(?:en)?|osservazion[ei]|waarneming"
-        r"|наблюдени[ея]|спостереження|관찰(?: ?결과)?|観察(?:結果)?|観測(?:結果)?|g[öo]zlem|quan sát|pozorování"
+        r"(?:obs|obsv|obser\w{0,12}|ob\w{0,3}v\w{0,2}t\w{0,2}[oóã]\w{1,3}|beobachtung(?:en)?|osservazione"
+        r"|osservazioni|waarneming"
+        r"|наблюдение|наблюдения|спостереження|관찰(?: ?결과)?|観察(?:結果)?|観測(?:結果)?|gözlem|gozlem"
+        r"|quan sát|pozorování"
         r"|havainto|megfigyelés|παρατήρηση|pengamatan|iagttagelse|(?:ال)?ملاحظة|תצפית|अवलोकन|การสังเกต|(?<=✿)results?"
         rf"|(?:(?:tool|function|action|api|search|execution|command|environment|call){_GAP}){{1,3}}"
         r"(?:results?|outputs?|responses?|returns?|returned)"
@@ -38,9 +40,11 @@ _WORDS: dict[Kind, str] = {
     "turn": (
         rf"(?:(?:next|new|follow{_GAP}up){_GAP})?question|(?:user|human)(?:'s)?(?:{_GAP}(?:response|reply|answer|says?"
         r"|confirmation|message|turn))?|(?:新|下一个)?问题|用户(?:回复|回答|确认|消息)?|提问|使用者|問題"
-        r"|utilisateur|benutzer|nutzer|usuari[oa]|usuário|utente|gebruiker|пользователь|użytkownik|kullanıcı|ユーザー?|사용자"
+        r"|utilisateur|benutzer|nutzer|usuario|usuaria|usuário|utente|gebruiker|пользователь|użytkownik|kullanıcı|ユーザー?|사용자"
     ),
 }
+"""The words that open each kind of section, as patterns without the signs around them."""
+
 _OPEN = r"(?P<bold>[*_`]{1,3}|[\[【(（「<✿])"
 _CLOSE = r"[*_`\]】)）」>✿]{0,4}"
 
@@ -50,7 +54,7 @@ LABEL = lazy_pattern(
     rf"^[ \t]*+(?P<head>[>#+•-][>#+• \t-]{{0,12}}|\*[ \t]{{1,4}})?{_SIGN}"
     r"(?:\d{1,3}[.)、][ \t]{0,4})?"
     rf"(?:{_OPEN}{_SIGN}(?:\d{{1,3}}[.)、][ \t]{{0,4}})?)?"
-    rf"(?:{'|'.join(f'(?P<{kind}>{words})' for kind, words in _WORDS.items())})"
+    rf"(?:{'|'.join(f'(?P<{kind}>{words})' for kind, words in LABEL_PATTERNS.items())})"
     rf"(?:[ \t_]?[#(（]?\d{{1,3}}[)）]?)?[ \t]{{0,4}}(?(bold){_CLOSE}(?:[ \t]{{1,4}}(?=[:：\n]|\Z))?)"
     rf"(?:[:：](?(bold){_CLOSE})|(?<=】)|(?<=[\w ]>)|(?(head)$|(?(bold)$|(?!))))",
     re.IGNORECASE | re.MULTILINE,
@@ -127,7 +131,7 @@ def strip_partial_label(text: str) -> str:
 def label_kind(match: re.Match[str]) -> Kind:
     """Which kind of section a label opens."""
     kind: Kind
-    for kind in _WORDS:
+    for kind in LABEL_PATTERNS:
         if match[kind] is not None:
             return kind
     return "preamble"

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from taoloop.core.cards.coercion import schema_types
 from taoloop.core.text import lazy_pattern
-from taoloop.dialects.parsing.call_arguments import parse_call_arguments
+from taoloop.dialects.parsing.call_arguments import parse_call_arguments, skip_blanks
 from taoloop.dialects.parsing.json_decision import ParsedCall, ParsedItem, parse_decision_object
 from taoloop.dialects.parsing.json_repair import looks_like_json, parse_value, parse_whole, skip_extra_closers
-from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError, dumps
 from taoloop.dialects.parsing.tool_names import resolve_tool_name
+from taoloop.dialects.texts import ReplyParseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,10 +89,12 @@ FUNCTION_CALL = _CALLED
 
 
 class LeakedCall(NamedTuple):
-    """One call as it leaked; `doubtful`: something at its end, or a quote in it, had to be repaired."""
+    """One call as it leaked."""
 
     item: ParsedItem
+    """What was written."""
     is_guess: bool
+    """Whether its end, or a quote in it, had to be repaired."""
 
 
 def parse_leaked_calls(text: str, position: int, cards: Sequence[ToolCard]) -> tuple[list[LeakedCall], int]:
@@ -171,7 +173,7 @@ def _parse_json_arguments(text: str, position: int, name: str, calls: list[Leake
 
 def _parse_tagged_call(text: str, position: int, name: str, cards: Sequence[ToolCard], calls: list[LeakedCall]) -> int:
     """`<function=name>` with an object, or with parameters in tags of their own."""
-    after = _skip_blanks(text, position)
+    after = skip_blanks(text, position)
     if text.startswith("{", after):
         return _parse_json_arguments(text, after, name, calls)
     card = resolve_tool_name(name, cards)
@@ -182,7 +184,7 @@ def _parse_tagged_call(text: str, position: int, name: str, cards: Sequence[Tool
         if end < 0:
             raise NotJsonError("call_parameter_truncated", truncated=True)
         _add_argument(args, parameter.group("key"), text[parameter.end() : end], card)
-        after = _skip_blanks(text, end + len(close))
+        after = skip_blanks(text, end + len(close))
     closed = text.startswith("</", after) or text.startswith("/>", position - 2)
     if not closed and after < len(text):
         raise NotJsonError("call_not_closed")
@@ -202,7 +204,7 @@ def _parse_key_value_tags(
             raise NotJsonError("call_argument_truncated", truncated=True)
         _add_argument(args, match.group("key"), text[match.end() : end], card)
         position = end + len("</arg_value>")
-    after = _skip_blanks(text, position)
+    after = skip_blanks(text, position)
     calls.append(LeakedCall(ParsedCall(name, args), not text.startswith("</", after)))
     return after
 
@@ -213,18 +215,18 @@ def _parse_function_calls(text: str, match: re.Match[str], cards: Sequence[ToolC
     name = match.group("name").removesuffix(".call")
     args, end, is_guess = parse_call_arguments(text, match.end(), resolve_tool_name(name, cards))
     calls.append(LeakedCall(ParsedCall(name, args), is_guess))
-    if "print(" in match.group() and text.startswith(")", _skip_blanks(text, end)):
-        end = _skip_blanks(text, end) + 1
-    end = _skip_blanks(text, end)
+    if "print(" in match.group() and text.startswith(")", skip_blanks(text, end)):
+        end = skip_blanks(text, end) + 1
+    end = skip_blanks(text, end)
     while in_list and text.startswith(",", end):
-        next_call = _CALLED.match(text, _skip_blanks(text, end + 1))
+        next_call = _CALLED.match(text, skip_blanks(text, end + 1))
         if next_call is None:
             raise NotJsonError("call_missing_in_list")
         args, end, is_guess = parse_call_arguments(
             text, next_call.end(), resolve_tool_name(next_call.group("name"), cards)
         )
         calls.append(LeakedCall(ParsedCall(next_call.group("name"), args), is_guess))
-        end = _skip_blanks(text, end)
+        end = skip_blanks(text, end)
     if in_list and not text.startswith("]", end):
         raise NotJsonError("call_list_not_closed", truncated=end >= len(text))
     return end + in_list
@@ -271,9 +273,3 @@ def _parameter_value(raw: str, key: str, card: ToolCard | None) -> Any:
         return parse_whole(raw + "\n").value
     except NotJsonError:
         return raw
-
-
-def _skip_blanks(text: str, position: int) -> int:
-    while position < len(text) and text[position].isspace():
-        position += 1
-    return position

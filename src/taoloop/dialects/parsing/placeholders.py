@@ -11,8 +11,8 @@ from taoloop.core.handles.handle import is_handle
 from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, strip_end_tokens
-from taoloop.dialects.parsing.parse_error import ReplyParseError
 from taoloop.dialects.parsing.strict_json import NotJsonError, compact_json, dumps, strings_in
+from taoloop.dialects.texts import ReplyParseError
 
 _PLACEHOLDER = lazy_pattern(
     r"\s*(?:<([^<>/=\"'\n]{1,60})>|\{\{?[^{}\n\"':]{1,60}\}\}?|\$\{?[^{}\n ]{0,60}\}|\[\[[^\[\]\n]{1,60}\]\]"

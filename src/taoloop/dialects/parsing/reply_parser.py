@@ -50,8 +50,14 @@ from taoloop.dialects.parsing.json_repair import (
 )
 from taoloop.dialects.parsing.labels import FINAL_AHEAD, LABEL, label_kind, strip_partial_label
 from taoloop.dialects.parsing.leaked_calls import FUNCTION_CALL, LeakedCall, parse_leaked_calls
-from taoloop.dialects.parsing.parse_error import LocalizedText, ReplyParseError
-from taoloop.dialects.parsing.parse_state import ParseState
+from taoloop.dialects.parsing.parse_state import (
+    END_OF_REPLY,
+    ParseState,
+    ReplyCursor,
+    end_decision,
+    end_segment,
+    read_json,
+)
 from taoloop.dialects.parsing.patterns import (
     AGREEMENT,
     CLOSING,
@@ -63,9 +69,9 @@ from taoloop.dialects.parsing.patterns import (
     PLAIN_ASKED,
     TOOL_ROLE,
 )
-from taoloop.dialects.parsing.reply_cursor import END_OF_REPLY, ReplyCursor, end_decision, end_segment, read_json
 from taoloop.dialects.parsing.strict_json import NotJsonError, json_equal
 from taoloop.dialects.parsing.tool_names import is_final_name, resolve_tool_name
+from taoloop.dialects.texts import LocalizedText, ReplyParseError
 
 _FENCED_STRING = lazy_pattern(r"```\w{0,20}\s*+(?=[\"'“])")
 _FINISH_LINE = lazy_pattern(
@@ -80,9 +86,10 @@ def parse_reply(text: str, cards: Sequence[ToolCard], *, json_answer: bool = Fal
     Raises:
         ReplyParseError: there is none, or none that may be believed.
     """
+    text = strip_partial_label(text)
     if not text:
         raise ReplyParseError("empty", "empty")
-    cursor, state = ReplyCursor(_unwrap_string(strip_partial_label(text))), ParseState(cards, json_answer)
+    cursor, state = ReplyCursor(_unwrap_string(text)), ParseState(cards, json_answer)
     _parse_events(cursor, state)
     if cursor.position != END_OF_REPLY:
         end = len(cursor.text)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from taoloop.core.codec import json_writer
 from taoloop.core.text import lazy_pattern
-from taoloop.dialects.parsing.parse_error import LocalizedText
+from taoloop.dialects.texts import LocalizedText
 
 _FENCED = lazy_pattern(r"(?P<before>[^`]*)(?P<fence>`{3,})(?:json)?[ \t]*\n(?P<body>.*?)\n?(?P=fence)\s*", re.DOTALL)
 

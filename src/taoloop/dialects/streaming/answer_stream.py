@@ -1,119 +1,130 @@
 """The final answer out of a reply that is still being written, as early as each piece is certain to be in it.
 
-For every dialect: what is given is how the answer begins that the dialect reads in the whole reply. In doubt nothing is
-given, and the rest is sent when the answer is known (`rest_of`).
+There is no second parser. Wherever an answer may begin, behind a label or in the string of an object, the dialect reads
+what has come so far with a known sentence in place of the answer. If that sentence is what it reads, all that follows
+is given on until a label or a tag ends it (`PendingText`). In doubt nothing is given, and the rest is sent once the
+answer is known (`unsent_suffix`).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Protocol
 
-from taoloop.core.message import Delta
-from taoloop.dialects.parsing.cleanup import EDGE_CHARS
+from taoloop.core.decision import Answer
+from taoloop.core.message import Delta, ModelReply
+from taoloop.dialects import get_dialect
+from taoloop.dialects.parsing.cleanup import EDGE_CHARS, clean_reply
+from taoloop.dialects.parsing.json_decision import ROLES, plain_key
+from taoloop.dialects.parsing.json_repair import looks_like_json
 from taoloop.dialects.parsing.labels import LABEL, label_kind
 from taoloop.dialects.parsing.patterns import EVENT
-from taoloop.dialects.streaming.held_text import (
-    HeldBackText,
+from taoloop.dialects.parsing.strict_json import NotJsonError, decode_at
+from taoloop.dialects.streaming.pending_text import (
+    MAX_TAG_CHARS,
+    JsonString,
+    PendingText,
     closes_thinking,
     may_be_placeholder,
     normalise_line,
     opens_thinking,
 )
-from taoloop.dialects.streaming.prose_answer import ProseAnswer
 from taoloop.dialects.streaming.stop_sequences import StopCutter, cut_at
+from taoloop.dialects.texts import ReplyParseError
+
+__all__ = ["AnswerStream", "StopCutter", "cut_at", "truncated_answer", "unsent_suffix"]
+
+_PROSE = ("text", "json", "fenced")
+_PROBE = "It is what it is."
+_MAX_PROBES = 20
+_MAX_HEAD_CHARS = 200_000
+_MAX_MEMBER_CHARS = 110
+_MAX_LABEL_LINE = 400
+_MAX_BLANKS = 2_000
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_OPENING_TAG = re.compile(r"<[^<>\n]{1,120}>|\[THINK\]|◁think▷", re.IGNORECASE)
+_CLOSING_TAG = re.compile(r"</[\w:]{1,40}>|<\|[\w/]{1,20}\|>|\[/THINK\]|◁/think▷", re.IGNORECASE)
+_STRING_MEMBER = re.compile(r'"([^"\\\n]{1,60})"\s{0,20}:\s{0,20}"')
+_LABEL_CLOSERS = "*_`]】)）」>✿"
+_OBJECT = re.compile(r"(?:```(?:json)?\s*)?\[?\s*\{", re.IGNORECASE)
+_ROLE = re.compile(r"(?:assistant|ai|助手)\s{0,3}(?:[:：]|\n)", re.IGNORECASE)
+_UNCLEAR_START = re.compile(r"(?:`{1,3}\w{0,20}\s*)?(?:\[\s*|`{0,3}\s*)")
+_UNCLEAR_WORDS = ("assistant", "ai", "助手", "finish[")
+_PERSON = re.compile(r"user|human|用户", re.IGNORECASE)
 
 
 def truncated_answer(text: str, dialect: str, *, tools_offered: bool) -> str:
     """The part of a reply of which it is certain that the final answer begins so; "" where there is none.
 
-    It is what whoever hears the reply while it is written has of the answer by then.
+    It is what a client that follows the reply has of the answer by then.
     """
     stream = AnswerStream(dialect, tools_offered=tools_offered, has_schema=False)
     return stream.feed(Delta(kind="text", text=text))
 
 
-__all__ = ["AnswerStream", "StopCutter", "cut_at", "unsent_suffix"]
-
-_PROSE = ("text", "json", "fenced")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_FIRST_TAG = re.compile(r"(?:<[^<>\n]{1,120}>|\[THINK\]|◁think▷)", re.IGNORECASE)
-_LAST_TAG = re.compile(r"</[\w:]{1,40}>|<\|[\w/]{1,20}\|>|\[/THINK\]|◁/think▷", re.IGNORECASE)
-_LONGEST_TAG = 130
-_OPEN_SIGNS = re.compile(r"[\"“”{}｛]")
-_ROLE = re.compile(r"(?:assistant|ai|助手)\s{0,3}(?:[:：]|\n)", re.IGNORECASE)
-_ROLE_BEGINS = re.compile(
-    r"(?:a(?:s(?:s(?:i(?:s(?:t(?:a(?:nt?)?)?)?)?)?)?)?|assistant\s*|ai\s{0,3}|助手?\s{0,3})", re.IGNORECASE
-)
-_OBJECT = re.compile(r"(?:```(?:json)?\s*)?\[?\s*\{", re.IGNORECASE)
-_OBJECT_BEGINS = re.compile(r"`{1,3}(?:j|js|jso|json)?\s*(?:\[\s*)?|\[\s*", re.IGNORECASE)
-_EMPTY_FENCE = re.compile(r"`{1,3}\w{0,20}\s*`{0,3}\s*")
-_PERSON = re.compile(r"user|human|用户", re.IGNORECASE)
-
-
-def unsent_suffix(answer: str, given: str) -> tuple[str, bool]:
-    """What is still to be sent of a final answer of which `given` was sent, and whether that was its beginning.
+def unsent_suffix(answer: str, sent: str) -> tuple[str, bool]:
+    """What is still to be sent of a final answer of which `sent` was sent, and whether that was its beginning.
 
     Where it was not, all of the answer is still to be sent.
     """
-    return (answer[len(given) :], True) if answer.startswith(given) else (answer, False)
-
-
-class _Answer(Protocol):
-    over: bool
-    at: str
-
-    def feed(self, text: str) -> str: ...
+    return (answer[len(sent) :], True) if answer.startswith(sent) else (answer, False)
 
 
 class AnswerStream:
     """The text of the final answer in the deltas of one reply; a new one for each reply.
 
-    `tools_offered`: the model may call tools. `has_schema`: the answer is JSON that is written anew when it has been
-    checked, so nothing is given before that. `started`: something was given. `retracted`: what was given is not the
-    answer, or not all that the reply says: a call began behind it (then it was a thought), the reply began anew, or
-    the model closed a block of thinking that it was in. Nothing is given after that.
-
     In the dialect `native` an answer is told from the thought before a call only by the call that comes, so text is
     given in either case. Of a dialect that is not built in, nothing is given.
+
+    Args:
+        dialect: The name of the dialect.
+        tools_offered: The model may call tools.
+        has_schema: The answer is JSON that is written anew when it has been checked, so nothing is given before that.
+
+    Attributes:
+        started: Something was given.
+        retracted: What was given is not the answer, or not all that the reply says: a call began behind it (then it
+            was a thought), the reply began anew, or the model closed a block of thinking that it was in. Nothing is
+            given after that.
     """
 
     def __init__(self, dialect: str, *, tools_offered: bool, has_schema: bool) -> None:
         self.started = self.retracted = False
-        self._dialect, self._tools = dialect, tools_offered
+        self._dialect, self._is_native, self._tools_offered = dialect, dialect == "native", tools_offered
         self._silent = has_schema or dialect not in (*_PROSE, "native")
         self._begin()
 
     def _begin(self) -> None:
         self._over = self._silent
-        self._start: str | None = ""  # the first signs of the reply, until it is clear how it begins
-        self._thinking: str | None = None  # the line of a block of thinking that is open
+        self._head = ""  # what came before the answer
+        self._scanned = 0  # how much of it was searched
+        self._waiting: int | None = None  # a label that may not be complete
+        self._probes, self._probed = 0, 0  # how often the dialect was asked, and up to where
+        self._input_start = 0  # where an input begins that is the answer if its action is the final one
+        self._answer: PendingText | None = None
+        self._string: JsonString | None = None  # where the answer is in an object
         self._return = ""  # a carriage return, which counts only without a line break behind it
-        self._last = ""  # the last signs, where a tag of thinking may begin
-        self._line: str | None = None  # the line at the end, once nothing more is given
-        self._answer: _Answer = ProseAnswer()
-        if self._dialect == "native":
-            self._answer = HeldBackText(lines=True, in_line=False, opening=_plain, ends=self._ends)
+        self._recent = ""  # the last characters, where a tag or a label may begin
 
     def feed(self, delta: Delta) -> str:
         """The next piece of the answer's text that is certain; empty for all else."""
         if delta.kind == "text":
-            return self._text(delta.text)
+            return self._feed_text(delta.text)
         if delta.kind == "restart":
-            if not self._void():
+            if not self._retract():
                 self._begin()
-        elif delta.kind == "call" and self._dialect == "native":
-            self._void()
+        elif delta.kind == "call" and self._is_native:
+            self._retract()
             self._over = True
         return ""
 
-    def _void(self) -> bool:
+    def _retract(self) -> bool:
         """What was given is void; whether there was any."""
         self.retracted = self.retracted or self.started
         self._over = self._over or self.started
         return self.started
 
-    def _text(self, text: str) -> str:
+    def _feed_text(self, text: str) -> str:
         if self._over:
             self._watch(text)
             return ""
@@ -124,119 +135,186 @@ class AnswerStream:
         if not text.isascii() and _SURROGATE.search(text):
             self._over = True
             return ""
-        if self._start is not None:
-            text = self._first(text)
-        if self._thinking is not None:
-            text = self._thought(text)
-        if not text:
+        if self._answer is None:
+            text = self._find_start(text)
+        if self._answer is None or not text:
             return ""
-        given = self._answer.feed(text)
-        self.started = self.started or bool(given)
-        if self._answer.over:
+        piece = self._answer.feed(text if self._string is None else self._string.feed(text))
+        self.started = self.started or bool(piece)
+        if self._answer.over or (self._string is not None and self._string.closed):
             self._over = True
-            if self._dialect == "native" and _is_decision(self._answer.at):
-                self._void()
+            mark = self._answer.stopped_at
+            if closes_thinking(mark) or (self._is_native and _is_decision(mark)):
+                self._retract()
         self._watch(text)
-        return given
+        return piece
 
-    def _first(self, text: str) -> str:
-        """How the reply begins: with a block of thinking, or as it is; empty as long as that is not clear."""
-        self._start = start = f"{self._start}{text}".lstrip(EDGE_CHARS)
-        if not start:
+    def _find_start(self, text: str) -> str:
+        """Look for the beginning of the answer; the text from there on, empty as long as it is not found."""
+        self._head = head = (self._head + text).lstrip(EDGE_CHARS)
+        if not head:
             return ""
-        if start[0] in "<[◁":
-            tag = _FIRST_TAG.match(start)
-            if tag is None and len(start) < _LONGEST_TAG and "\n" not in start and _may_open(start):
-                return ""
-            if tag is not None and opens_thinking(tag.group()):
-                self._start, self._thinking = None, ""
-                return start[tag.end() :]
-        self._start = None
-        if start[0] == ">" or (start[0] in "\"'“" and self._dialect in _PROSE):
-            self._over = True  # a quotation, or a reply in a string, is read as what is in it
-            return ""
+        self._over = (
+            len(head) > _MAX_HEAD_CHARS
+            or self._probes > _MAX_PROBES
+            or head[0] == ">"  # a quotation is read without its marks
+            or (head[0] in "\"'“" and not self._is_native)  # perhaps a reply in a string
+        )
+        start = None if self._over else self._native_start(head) if self._is_native else self._prose_start(head)
+        self._scanned = len(head) if self._waiting is None else self._waiting
+        return "" if start is None else head[start:]
+
+    def _native_start(self, head: str) -> int | None:
+        """Where the text begins, behind a block of thinking if there is one."""
+        start: int | None = 0
+        tag = _OPENING_TAG.match(head)
+        if tag is not None and opens_thinking(tag.group()):
+            closers = _CLOSING_TAG.finditer(head, max(tag.end(), self._scanned - MAX_TAG_CHARS))
+            start = next((closer.end() for closer in closers if self._is_cleaned_off(head[: closer.end()])), None)
+        elif tag is None and _may_open(head):
+            return None
+        first = "" if start is None else head[start:].lstrip(EDGE_CHARS)[:1]
+        if not first:
+            return None
+        self._over = first == ">"
+        self._answer = PendingText(lines=True, in_line=False, is_clear=_is_clear_native, ends=self._ends_native)
         return start
 
-    def _thought(self, text: str) -> str:
-        """Go by a block of thinking; the text behind it."""
-        passed = f"{self._thinking}{text}"
-        for tag in _LAST_TAG.finditer(passed):
-            if not closes_thinking(tag.group()):
-                continue
-            line = passed[passed.rfind("\n", 0, tag.start()) + 1 : tag.start()]
-            if _OPEN_SIGNS.search(line):
-                self._over = True  # the tag may stand in a string
-                return ""
-            self._thinking, self._start = None, ""
-            rest = passed[tag.end() :].lstrip(EDGE_CHARS)
-            return self._first(rest) if rest else ""
-        self._thinking = passed[max(passed.rfind("\n"), len(passed) - 4_000, 0) :]
-        return ""
+    def _prose_start(self, head: str) -> int | None:
+        """Where the answer begins behind a label, or in the string of an object."""
+        self._waiting = None
+        for match in self._candidates(head):
+            start = self._string_start(head, match) if match.re is _STRING_MEMBER else self._label_start(head, match)
+            if start is not None or self._over or self._waiting is not None:
+                return start
+        if self._input_start and head[-1] == "}":  # an input that came before its action
+            text = JsonString().feed(head[self._input_start :])
+            if self._reads_as(text, head, in_object=True):
+                return self._begin_string(self._input_start)
+        return None
+
+    def _candidates(self, head: str) -> list[re.Match[str]]:
+        """The labels of answers and the members of objects that were not probed yet, in their order."""
+        line_start = head.rfind("\n", 0, self._scanned) + 1
+        matches = list(_STRING_MEMBER.finditer(head, max(self._probed, self._scanned - _MAX_MEMBER_CHARS)))
+        if len(head) - line_start < _MAX_LABEL_LINE or "\n" in head[self._scanned :]:
+            labels = LABEL.finditer(f"{head}\0", line_start)
+            matches += [label for label in labels if label_kind(label) in ("final", "input")]
+        return sorted((match for match in matches if match.end() > self._probed), key=lambda match: match.start())
+
+    def _label_start(self, head: str, label: re.Match[str]) -> int | None:
+        end = label.end()
+        body = head[end:].lstrip(EDGE_CHARS)
+        if not body:
+            self._waiting = label.start()  # the label may not be complete
+            self._over = len(head) - end > _MAX_BLANKS
+            return None
+        self._probed = end
+        if label["bold"] is not None and body[0] in _LABEL_CLOSERS:
+            self._over = True  # marks that may belong to the label
+        elif self._reads_as(_PROBE, head[: len(head) - len(body)] + _PROBE):
+            quotes = "\"'“‘`~*[" if label_kind(label) == "input" else ""
+            self._over = body[0] in f"{{｛<{quotes}" or "```" in head[:end] or "~~~" in head[:end]
+            self._answer = PendingText(lines=True, is_clear=_is_clear)
+        return None if self._over or self._answer is None else end
+
+    def _string_start(self, head: str, member: re.Match[str]) -> int | None:
+        self._probed = end = member.end()
+        key = plain_key(member[1])
+        if key not in ROLES["final"] and key not in ROLES["args"]:
+            return None
+        if self._reads_as(_PROBE, f'{head[:end]}{_PROBE}"}}', in_object=True):
+            return self._begin_string(end)
+        if key in ROLES["args"]:
+            self._input_start = self._input_start or end
+        return None
+
+    def _begin_string(self, start: int) -> int:
+        self._answer, self._string = PendingText(lines=False, is_clear=_is_clear), JsonString()
+        return start
+
+    def _is_cleaned_off(self, head: str) -> bool:
+        """Whether nothing is left of the beginning of a reply once it is cleaned."""
+        self._probes += 1
+        try:
+            return clean_reply(head + _PROBE) == _PROBE
+        except ReplyParseError:
+            return False
+
+    def _reads_as(self, answer: str, text: str, *, in_object: bool = False) -> bool:
+        """Whether the dialect reads a text as this answer; `in_object`: out of one object at its end, strict JSON."""
+        self._probes += 1
+        decision = get_dialect(self._dialect).read(ModelReply(text=text), ())
+        is_answer = isinstance(decision, Answer) and decision.text == answer
+        return is_answer and (not in_object or _ends_with_object(clean_reply(text)))
 
     def _watch(self, text: str) -> None:
-        """See whether a block of thinking is closed, so that what was given was a draft in it."""
-        if not self.started or self.retracted:
+        """See whether what was given turns out to be a draft in a block of thinking, or the text before an answer."""
+        if not self.started or self.retracted or self._answer is None:
             return
-        passed = self._last + text
-        self._last = passed[-_LONGEST_TAG // 3 :]
-        closing = (">" in text or "]" in text or "▷" in text) and not opens_thinking(self._answer.at)
-        if closing and any(closes_thinking(tag.group()) for tag in _LAST_TAG.finditer(passed)):
-            self._void()
-        if self._over and self._dialect == "native":
-            self._find_final(text)
+        recent = self._recent + text
+        self._recent = recent[-MAX_TAG_CHARS:]
+        in_thinking = self._over and opens_thinking(self._answer.stopped_at)
+        closes = not in_thinking and any(closes_thinking(tag.group()) for tag in _CLOSING_TAG.finditer(recent))
+        may_label = self._over and self._is_native and _has_final_word(recent)
+        labels = LABEL.finditer(f"\0{normalise_line(recent)}\0") if may_label else ()
+        if closes or any(map(_is_final, labels)):
+            self._retract()
 
-    def _find_final(self, text: str) -> None:
-        """See whether a native reply that goes on behind what is given labels another text as its answer."""
-        lines = text.split("\n")
-        if self._line is not None:
-            lines[0] = self._line + lines[0][:_LONGEST_TAG]
-        for number, line in enumerate(lines):
-            label = LABEL.match(normalise_line(line)) if number or self._line is not None else None
-            if label is not None and _is_decision(label.group()):
-                self._void()
-        if len(lines) > 1 or self._line is not None:
-            self._line = lines[-1][: 2 * _LONGEST_TAG]
-
-    def _ends(self, label: re.Match[str]) -> bool:
+    def _ends_native(self, label: re.Match[str]) -> bool:
         """Whether a label in a native reply may be more than a word of the answer."""
-        kind = label_kind(label)
-        if kind in ("action", "input"):
-            return self._tools or not self.started
-        if kind == "turn":
-            return _PERSON.search(label.group()) is not None
-        if kind == "final":
-            return _is_final(label.group())
-        return kind == "observation" or not self.started
+        match label_kind(label):
+            case "action" | "input":
+                return self._tools_offered or not self.started
+            case "turn":
+                return _PERSON.search(label.group()) is not None
+            case "final":
+                return _is_final(label)
+            case kind:
+                return kind == "observation" or not self.started
 
 
-def _is_decision(at: str) -> bool:
-    """Whether a sign in a native reply begins a call, or labels the answer: all before it is something else."""
-    event = EVENT.match(at)
-    return event is not None and (event.lastgroup == "leak" or (event["final"] is not None and _is_final(at)))
-
-
-def _is_final(label: str) -> bool:
-    return any(word in label.casefold() for word in ("final", "最终", "最終"))
-
-
-def _may_open(start: str) -> bool:
-    """Whether a reply that begins so may go on as a tag."""
-    if start[0] == "[":
-        return "[think]".startswith(start.casefold())
-    return start[0] == "<" and ">" not in start
-
-
-def _plain(text: str) -> bool | None:
-    """What the beginning of a native reply says: an object may be a call, a role before the answer is taken off."""
-    if (
-        text[0].isspace()
-        or _OBJECT.match(text)
-        or _ROLE.match(text)
-        or text.casefold().startswith(("finish[", "```tool_code"))
-    ):
+def _ends_with_object(text: str) -> bool:
+    """Whether the first object of a text is strict JSON, is in no list, and ends the text."""
+    brace = next((brace.start() for brace in re.finditer(r"\{", text) if looks_like_json(text, brace.start())), -1)
+    try:
+        return brace >= 0 and decode_at(text, brace)[1] == len(text) and text[:brace].rstrip()[-1:] != "["
+    except NotJsonError:
         return False
-    if may_be_placeholder(text) or _OBJECT_BEGINS.fullmatch(text) or _EMPTY_FENCE.fullmatch(text):
-        return None
-    if _ROLE_BEGINS.fullmatch(text) or "finish[".startswith(text.casefold()):
-        return None
-    return True
+
+
+def _may_open(head: str) -> bool:
+    """Whether a reply that begins so may continue as a tag that opens a block of thinking."""
+    if head[0] == "<":
+        return len(head) < MAX_TAG_CHARS and ">" not in head and "\n" not in head
+    return "[think]".startswith(head.casefold()) or "◁think▷".startswith(head)
+
+
+def _is_clear(text: str) -> bool | None:
+    """An answer that is an object may be read as the value in it; what trims an odd blank depends on what follows."""
+    if text[0] in "{｛" or text[0].isspace():
+        return False
+    return None if may_be_placeholder(text) else True
+
+
+def _is_clear_native(text: str) -> bool | None:
+    """An object may be a call, and a role before the answer is taken off."""
+    plain = text.casefold()
+    if text[0].isspace() or _OBJECT.match(text) or _ROLE.match(text) or plain.startswith(("finish[", "```tool_code")):
+        return False
+    is_unclear = _UNCLEAR_START.fullmatch(text) or any(word.startswith(plain.rstrip()) for word in _UNCLEAR_WORDS)
+    return None if is_unclear or may_be_placeholder(text) else True
+
+
+def _is_decision(mark: str) -> bool:
+    """Whether a mark in a native reply begins a call, or labels the answer: all before it is something else."""
+    event = EVENT.match(mark)
+    return event is not None and (event.lastgroup == "leak" or _is_final(event))
+
+
+def _is_final(label: re.Match[str]) -> bool:
+    return label["final"] is not None and _has_final_word(label["final"])
+
+
+def _has_final_word(text: str) -> bool:
+    return any(word in text.casefold() for word in ("final", "最终", "最終"))

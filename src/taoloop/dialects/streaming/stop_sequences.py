@@ -9,23 +9,26 @@ if TYPE_CHECKING:
 
 
 def cut_at(text: str, stops: Sequence[str]) -> str:
-    """`text` up to the sequence that is complete first; where two end at the same sign, up to the longer one."""
-    found = [(text.find(stop), stop) for stop in stops if stop]
-    ends = [(start + len(stop), start) for start, stop in found if start >= 0]
+    """`text` up to the sequence that is complete first; where two end at the same character, up to the longer one."""
+    starts = [(text.find(stop), stop) for stop in stops if stop]
+    ends = [(start + len(stop), start) for start, stop in starts if start >= 0]
     return text[: min(ends)[1]] if ends else text
 
 
 class StopCutter:
-    """The same for a text that comes in pieces: the beginning of a sequence is held back until it is clear.
+    """The same for a text that comes in pieces: what may be the beginning of a sequence waits until that is clear.
 
-    `hit`: a sequence was found, and nothing more is given. The work for a sign does not grow with the text.
+    The work for a character does not grow with the text.
+
+    Attributes:
+        hit: A sequence was complete; every further piece is empty.
     """
 
     def __init__(self, stops: Sequence[str]) -> None:
         self.hit = False
         self._stops = [(stop, _borders(stop)) for stop in dict.fromkeys(stops) if stop]
         self._matched = [0] * len(self._stops)  # how much of each sequence the text ends with
-        self._held = ""
+        self._pending = ""
 
     def feed(self, text: str) -> str:
         """The next piece that is before any sequence."""
@@ -33,35 +36,34 @@ class StopCutter:
             return ""
         if not self._stops:
             return text
-        for number, sign in enumerate(text):
-            complete = self._see(sign)
-            if complete:
+        for index, char in enumerate(text):
+            if complete := self._advance(char):
                 self.hit = True
-                given = self._held + text[: number + 1]
-                self._held = ""
-                return given[:-complete]
-        given = self._held + text
-        held = max(self._matched)
-        self._held = given[len(given) - held :]
-        return given[: len(given) - held]
+                before = self._pending + text[: index + 1]
+                self._pending = ""
+                return before[:-complete]
+        text = self._pending + text
+        certain = len(text) - max(self._matched)
+        self._pending = text[certain:]
+        return text[:certain]
 
     def flush(self) -> str:
-        """What was held back, now that the text is at its end."""
-        held, self._held = self._held, ""
+        """What still waited, now that the text is at its end."""
+        rest, self._pending = self._pending, ""
         self._matched = [0] * len(self._stops)
-        return held
+        return rest
 
-    def _see(self, sign: str) -> int:
-        """Go on by one sign; the length of the longest sequence that it completes, or 0."""
+    def _advance(self, char: str) -> int:
+        """Take in one character; the length of the longest sequence that it completes, or 0."""
         complete = 0
-        for at, (stop, borders) in enumerate(self._stops):
-            matched = self._matched[at]
-            while matched and stop[matched] != sign:
+        for index, (stop, borders) in enumerate(self._stops):
+            matched = self._matched[index]
+            while matched and stop[matched] != char:
                 matched = borders[matched - 1]
-            matched += stop[matched] == sign
+            matched += stop[matched] == char
             if matched == len(stop):
                 complete, matched = max(complete, matched), borders[-1]
-            self._matched[at] = matched
+            self._matched[index] = matched
         return complete
 
 

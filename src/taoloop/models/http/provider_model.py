@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -15,50 +15,14 @@ from taoloop.core.message import Delta, ModelReply, Usage
 from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
 from taoloop.models.base import DeltaFanout
-from taoloop.models.http.errors import error_of, parse_provider_error, refusal_in
-from taoloop.models.http.lenient_json import parsed
-from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport, Reader
-from taoloop.models.http.unsupported_params import UnsupportedParameters
-from taoloop.models.openai.names import ToolNameMap
-from taoloop.models.pricing import cost_usd
-from taoloop.models.providers import Endpoint, endpoint, shown_address
+from taoloop.models.http.errors import UnsupportedParameters, error_of, parse_provider_error, refusal_in
+from taoloop.models.http.reply_builder import Assembly, SseDecoder, ToolNameMap, parse_json
+from taoloop.models.http.transport import HttpResponse, HttpTarget, HttpTransport
+from taoloop.models.providers import Endpoint, cost_usd, endpoint, shown_address
 from taoloop.models.real_call_switch import require_allowed
-
-
-def is_strict(schema: Any) -> bool:
-    """Whether every object in the schema is closed and has all of its properties required.
-
-    OpenAI guarantees a schema only in this form (`strict`); another one it takes as a wish.
-    https://platform.openai.com/docs/guides/structured-outputs
-    """
-    if isinstance(schema, list):
-        return all(is_strict(part) for part in schema)
-    if not isinstance(schema, Mapping):
-        return True
-    if "default" in schema or (schema.get("type") == "object" and not _is_closed(schema)):
-        return False
-    return all(is_strict(part) for name, part in schema.items() if name not in ("enum", "const", "examples"))
-
-
-def _is_closed(schema: Mapping[str, Any]) -> bool:
-    properties = schema.get("properties", {})
-    return schema.get("additionalProperties") is False and set(schema.get("required", ())) == set(properties)
-
 
 _MOST_LESSONS = 10
 """How often one call is made, at most, because the model does not take what the calls before had."""
-
-
-class StreamReader(Reader, Protocol):
-    """Reads the events of one streamed reply."""
-
-    def reply(self) -> ModelReply:
-        """The reply.
-
-        Raises:
-            ModelUnavailable: the stream ended before the reply was whole.
-        """
-        ...
 
 
 class ProviderModel(ABC):
@@ -164,7 +128,7 @@ class ProviderModel(ABC):
         """The reply in a whole answer. A KeyError, TypeError or the like says that it is none."""
 
     @abstractmethod
-    def _reader(self, names: ToolNameMap, request: ModelRequest) -> StreamReader:
+    def _reader(self, names: ToolNameMap, request: ModelRequest) -> ReplyStream:
         """What reads a streamed reply."""
 
     def _headers(self, _body: Mapping[str, Any]) -> Mapping[str, str] | None:
@@ -178,7 +142,7 @@ class ProviderModel(ABC):
 
     def _whole(self, answer: HttpResponse, names: ToolNameMap, request: ModelRequest) -> ModelReply:
         try:
-            value = parsed(answer.body)
+            value = parse_json(answer.body)
         except ValueError as error:
             raise self.unreadable(_what_else(answer)) from error
         if isinstance(value, dict) and value.get("error"):
@@ -240,6 +204,69 @@ class ProviderModel(ABC):
         if self._schema is None or self._schema[0] is not schema:
             self._schema = (schema, json.dumps(schema, sort_keys=True, default=str))
         return self._schema[1]
+
+
+class ReplyStream(ABC):
+    """Reads one streamed reply; each API says what its events mean."""
+
+    _unit: ClassVar[str]
+    """What one event of the stream is, for messages."""
+
+    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
+        self._model = model
+        self._assembly = Assembly(model.spec, names, on_delta)
+        self._events = SseDecoder()
+        self._answered_by = ""
+        self._done = False
+
+    def feed(self, piece: bytes) -> bool:
+        """Take a piece of the stream; True at its last event.
+
+        Raises:
+            ModelError: an event is an error, cannot be read, or is larger than a reply may be.
+        """
+        for data in self._events.feed(piece):
+            try:
+                self._take(data)
+            except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+                raise self._model.unreadable(f"a piece of its stream is no {self._unit}") from error
+            if self._done:
+                return True
+        self._assembly.bound(self._events.pending)
+        return False
+
+    @property
+    def whole(self) -> bool:
+        """Whether the reply has all of its parts."""
+        return self._done
+
+    def reply(self) -> ModelReply:
+        """The reply.
+
+        Raises:
+            ModelUnavailable: the stream ended before the reply was whole.
+            ModelContentRefused: the model refused to answer.
+        """
+        if not self.whole:
+            raise ModelUnavailable(f"{self._model.spec} ended its stream before the reply was whole.")
+        return self._reply()
+
+    @abstractmethod
+    def _take(self, data: bytes) -> None:
+        """Add one event. A KeyError, TypeError or the like says that it is none."""
+
+    @abstractmethod
+    def _reply(self) -> ModelReply:
+        """The reply, once it is whole."""
+
+    def _finish(self, finish_reason: str | None, usage: Usage | None, *, cache_write_tokens: int = 0) -> ModelReply:
+        model = self._answered_by or self._model.model
+        return self._assembly.reply(
+            finish_reason=finish_reason,
+            model=model,
+            usage=usage or Usage(),
+            cost_usd=self._model.cost(model, usage, cache_write_tokens=cache_write_tokens),
+        )
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

@@ -1,7 +1,7 @@
 """What the official SDKs say a request looks like: address, path, key and headers. They send nothing themselves.
 
 An SDK's client is given a transport that only looks at the request. So the SDK decides how a key is presented, which
-version of the API is asked for and, for Azure, which path a deployment has; `models/wire.py` carries the request.
+version of the API is asked for and, for Azure, which path a deployment has; `transport.py` carries the request.
 """
 
 from __future__ import annotations

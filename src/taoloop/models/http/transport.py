@@ -1,7 +1,7 @@
 """HTTP to a provider on aiohttp: one POST, an answer of bounded size, or the events of a stream as they come.
 
 The SDKs' own client (httpx2) costs some 1 ms of CPU per call and aiohttp a tenth of it (`benchmarks/model_call.py`),
-so an SDK says what a request looks like (`models/prepared.py`) and this module sends it.
+so an SDK says what a request looks like (`models/http/sdk_request.py`) and this module sends it.
 """
 
 from __future__ import annotations
@@ -34,17 +34,25 @@ _STREAM_BEGINS = (b"data:", b"event:", b":")  # some servers do not say in their
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTarget:
-    """Where requests go: `name` and `address` for messages (no secrets), `url` and `headers` as they are sent.
-
-    `proxy` is the proxy's address or None, `tls` makes the context in which certificates are checked.
-    """
+    """Where requests go, and how."""
 
     name: str
+    """The spec of the model, for messages."""
+
     address: str
+    """The address without secrets, for messages."""
+
     url: str
+    """The address as it is called."""
+
     headers: Mapping[str, str]
+    """The headers as they are sent, the key included."""
+
     proxy: str | None = None
+    """The proxy's address."""
+
     tls: Callable[[], Any] | None = None
+    """Makes the context in which certificates are checked; None for an address without TLS."""
 
 
 class Reader(Protocol):
@@ -62,12 +70,19 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """What came back; `body` is empty where a stream was `streamed` to its reader; `headers` take any case."""
+    """What came back."""
 
     status: int
+    """The HTTP status."""
+
     body: bytes
+    """The body; empty where it was streamed to a reader."""
+
     streamed: bool = False
+    """Whether the body was an event stream that went to a reader."""
+
     headers: Mapping[str, str] = field(default_factory=dict)
+    """The headers; their names are found in any case."""
 
     @property
     def ok(self) -> bool:

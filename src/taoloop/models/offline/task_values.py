@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
+from taoloop.core.words import stem as stem_plural
+
 _WORDS = """
 @time: time clock 时间 几点 几点钟 | @hour: hour 小时 小时数 | @minute: minute 分钟 分钟数 | @date: date 日期
 @zone: zone timezone time_zone 时区 | @city: city town 城市 | @weather: weather 天气 | @temperature: temperature 气温
@@ -123,10 +125,9 @@ def read_table(table: str) -> dict[str, str]:
 
 def stem(word: str) -> str:
     """An English word without its ending: `pieces`, `orders` and `counting` become `piece`, `order` and `count`."""
-    for ending, rest in (("ies", "y"), ("sses", "ss"), ("ss", "ss"), ("s", ""), ("ing", ""), ("ed", "")):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word.removesuffix(ending) + rest
-    return word
+    singular = stem_plural(word)
+    endings = (ending for ending in ("ing", "ed") if singular.endswith(ending) and len(singular) >= len(ending) + 3)
+    return singular.removesuffix(next(endings, ""))
 
 
 def _make_word(text: str, start: int, *, may_be_name: bool = False) -> Token:

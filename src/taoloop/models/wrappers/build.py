@@ -1,4 +1,4 @@
-"""From what an agent says of its models to the one that answers: held to a rate, asked again, with others behind it."""
+"""From an agent's settings to the model that answers: with a rate limit, retries and fallbacks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,13 @@ _LEFT_ALONE = (ScriptedModel, Retrying, Fallback)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModel:
-    """The model that answers, and those models behind it that were made here and are to be closed here."""
+    """The model that answers, and what has to be closed after use."""
 
     model: Model
+    """The model that answers."""
+
     owned: tuple[Model, ...]
+    """The models in it that were made here; those of the caller stay open."""
 
     async def close(self) -> None:
         """Let go of the connections of the models that were made here."""
@@ -41,11 +44,11 @@ class BuiltModel:
 def build_model(
     model: Given, fallback: Others = (), *, retry: Retry, rate: Rate | None, env: Mapping[str, str] | None = None
 ) -> BuiltModel:
-    """The model that answers for `model`, with those of `fallback` behind it.
+    """The model that answers for `model`, with those of `fallback` after it.
 
-    Models of providers and a caller's own are held to the `rate`, each on its own, and asked again as `retry` says.
-    A script, a replay or the offline model, which can only fail for good, is not, and neither is one that the caller
-    has put into a `Retrying` or a `Fallback`: who wraps it decides.
+    Models of providers and a caller's own are held to the `rate`, each on its own, and retried as `retry` says. A
+    script, a replay or the offline model is not, because it can only fail for good. Neither is a model that the caller
+    has put into a `Retrying` or a `Fallback`: whoever wraps it decides.
 
     Raises:
         ConfigError: a model cannot be made; says which and why.

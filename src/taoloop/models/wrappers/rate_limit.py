@@ -10,7 +10,7 @@ from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.message import ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import estimate_tokens, message_tokens
-from taoloop.dialects.prompt.tool_listing import compact, describe
+from taoloop.dialects.prompt.system_prompt import compact, describe
 from taoloop.errors import (
     ModelAuthError,
     ModelContentRefused,
@@ -18,10 +18,9 @@ from taoloop.errors import (
     ModelRateLimited,
     ModelRequestRefused,
 )
-from taoloop.models.base import Model, is_language_model
-from taoloop.models.settings import Rate
+from taoloop.models.base import Model, WrappedModel
+from taoloop.models.settings import REAL_PACE, Pace, Rate
 from taoloop.models.wrappers.sliding_window import SlidingWindow, WindowEntry
-from taoloop.models.wrappers.waiting import REAL_PACE, Pace
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +103,7 @@ _REFUSED = (ModelRateLimited, ModelAuthError, ModelNotFound, ModelRequestRefused
 """The provider did not take the request, so it used no tokens."""
 
 
-class RateLimited:
+class RateLimited(WrappedModel):
     """Holds calls back, in their order, so that no span of 60 seconds has more than `rate` allows.
 
     One instance counts for all runs, event loops and threads of the process that use it. Tokens are reserved by an
@@ -114,26 +113,12 @@ class RateLimited:
     """
 
     def __init__(self, model: Model, rate: Rate, *, pace: Pace = REAL_PACE) -> None:
-        self._model, self._rate, self._pace = model, rate, pace
+        super().__init__(model)
+        self._rate, self._pace = rate, pace
         self._window, self._lock = RateWindow(rate), Lock()
 
-    @property
-    def spec(self) -> str:
-        """That of the model behind it."""
-        return self._model.spec
-
-    @property
-    def dialect(self) -> str:
-        """That of the model behind it."""
-        return self._model.dialect
-
-    @property
-    def is_language_model(self) -> bool:
-        """Whether the model behind it is one."""
-        return is_language_model(self._model)
-
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """The reply of the model behind it, asked when there is room for the call.
+        """The reply of the wrapped model, which is asked when there is room for the call.
 
         Raises:
             ModelRateLimited: there will be none within the time of the request; it is told at once.
@@ -150,14 +135,6 @@ class RateLimited:
         if reply.usage.total_tokens:
             self._settle(reservation, reply.usage.total_tokens)
         return reply
-
-    def check_used(self, replies: int) -> None:
-        """Left to the model behind it."""
-        self._model.check_used(replies)
-
-    async def close(self) -> None:
-        """Close the model behind it."""
-        await self._model.close()
 
     async def _wait_for_turn(self, request: ModelRequest) -> tuple[Reservation, float]:
         """Wait until the call may start; its reservation, and the seconds waited."""

@@ -10,9 +10,8 @@ from dataclasses import replace
 from taoloop.core.message import Delta, ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelError, ModelTimeout, ModelUnavailable
-from taoloop.models.base import DeltaFanout, Model, is_language_model
-from taoloop.models.settings import Retry
-from taoloop.models.wrappers.waiting import REAL_PACE, Pace
+from taoloop.models.base import DeltaFanout, Model, WrappedModel
+from taoloop.models.settings import REAL_PACE, Pace, Retry
 
 
 async def complete_within(model: Model, request: ModelRequest, limit_s: float) -> ModelReply:
@@ -60,7 +59,7 @@ def with_message(error: ModelError, message: str) -> ModelError:
 _LOG = logging.getLogger("taoloop")
 
 
-class Retrying:
+class Retrying(WrappedModel):
     """Tries again what failed with `retryable`; everything else goes on to the caller at once.
 
     Each attempt that failed and is followed by another is a warning of the logger `taoloop`, and the error in the end
@@ -68,22 +67,8 @@ class Retrying:
     """
 
     def __init__(self, model: Model, retry: Retry | None = None, *, pace: Pace = REAL_PACE) -> None:
-        self._model, self._retry, self._pace = model, retry or Retry(), pace
-
-    @property
-    def spec(self) -> str:
-        """That of the model behind it."""
-        return self._model.spec
-
-    @property
-    def dialect(self) -> str:
-        """That of the model behind it."""
-        return self._model.dialect
-
-    @property
-    def is_language_model(self) -> bool:
-        """Whether the model behind it is one."""
-        return is_language_model(self._model)
+        super().__init__(model)
+        self._retry, self._pace = retry or Retry(), pace
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The first reply that comes.
@@ -109,14 +94,6 @@ class Retrying:
             await self._pace.sleep(wait_s)
             streamed.restart()
             attempt, window_s = attempt + 1, min(window_s * 2, self._retry.max_wait_s)
-
-    def check_used(self, replies: int) -> None:
-        """Left to the model behind it."""
-        self._model.check_used(replies)
-
-    async def close(self) -> None:
-        """Close the model behind it."""
-        await self._model.close()
 
     async def _attempt(self, request: ModelRequest, left_s: float | None) -> ModelReply:
         """One call, within what is left of the time."""

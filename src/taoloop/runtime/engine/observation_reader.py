@@ -11,7 +11,7 @@ from taoloop.core.handles.handle import inline_text
 from taoloop.core.model_request import ModelRequest
 from taoloop.core.preview import preview
 from taoloop.core.trace import Trace
-from taoloop.dialects.prompt.reader_question import answer_schema, parse_reader_answer, question_prompt
+from taoloop.dialects.prompt.side_questions import answer_schema, parse_reader_answer, question_prompt
 from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import ModelError, ToolError
 from taoloop.models.base import Model

@@ -12,11 +12,11 @@ from taoloop.errors import ToolDefinitionError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
-from taoloop.tools.load_result import LoadResult
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.http.operation_call import ApiClient, OperationCaller
 from taoloop.tools.openapi.http.request import server_of
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import LoadResult
 
 
 def apply_host_overrides(agent: Agent, overrides: HostOverrides, env: Mapping[str, str] | None) -> Agent:

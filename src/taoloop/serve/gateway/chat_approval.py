@@ -24,58 +24,13 @@ if TYPE_CHECKING:
 
 Verdict = Literal["yes", "no"]
 
-_YES = frozenset(
-    [
-        "yes",
-        "y",
-        "approve",
-        "approved",
-        "confirm",
-        "confirmed",
-        "allow",
-        "ok",
-        "okay",
-        "go",
-        "go_ahead",
-        "do_it",
-        "sure",
-        "是",
-        "是的",
-        "好",
-        "好的",
-        "同意",
-        "批准",
-        "可以",
-        "确认",
-        "允许",
-        "行",
-    ]
-)
-_NO = frozenset(
-    [
-        "no",
-        "n",
-        "deny",
-        "denied",
-        "refuse",
-        "reject",
-        "rejected",
-        "cancel",
-        "stop",
-        "don't",
-        "dont",
-        "不",
-        "否",
-        "不要",
-        "不行",
-        "拒绝",
-        "取消",
-        "不同意",
-        "不可以",
-    ]
-)
-_EXPLICIT = frozenset(["yes", "approve", "approved", "confirm", "confirmed", "是", "同意", "批准", "确认"])
+_EXPLICIT = frozenset({"yes", "approve", "approved", "confirm", "confirmed", "是", "同意", "批准", "确认"})
 """The replies that approve a high-risk call: an explicit word, no `ok` in passing."""
+
+_YES_EN = {"y", "allow", "ok", "okay", "go", "go_ahead", "do_it", "sure"}
+_YES = _EXPLICIT | _YES_EN | {"是的", "好", "好的", "可以", "允许", "行"}
+_NO_EN = {"no", "n", "deny", "denied", "refuse", "reject", "rejected", "cancel", "stop", "don't", "dont"}
+_NO = _NO_EN | {"不", "否", "不要", "不行", "拒绝", "取消", "不同意", "不可以"}
 
 _SPLIT = re.compile(r"\s*[:：,，;；\n]\s*")
 _RUN = re.compile(r"\((?:run|运行) (\d{8}-\d{6}-[0-9a-f]{8})(?:(?:, code |，代码 )([0-9a-f]{16}))?\)\s*\Z")
@@ -109,10 +64,8 @@ def question_code(waiting: Iterable[PendingApproval]) -> str:
     So a reply reaches the calls that its person saw, and nothing that waits by now instead. The times, down to the
     microsecond, are never shown: no model and no tool can write a question that leads a reply to these calls.
     """
-    questions = [
-        (approval.request.run_id, approval.request.call_id, approval.request.digest, approval.request.since)
-        for approval in waiting
-    ]
+    requests = [approval.request for approval in waiting]
+    questions = [(request.run_id, request.call_id, request.digest, request.since) for request in requests]
     return sha256(repr(sorted(questions)).encode()).hexdigest()[:16]
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from taoloop.core.events import ModelReplied, Observed
 from taoloop.core.message import Usage
 from taoloop.errors import ConfigError, Refused, RefusedFor
-from taoloop.models.pricing import is_priced
-from taoloop.models.providers import PROVIDERS, endpoint
+from taoloop.models.providers import PROVIDERS, endpoint, is_priced
 from taoloop.models.registry import is_provider
 from taoloop.models.wrappers.build import split_specs
 from taoloop.models.wrappers.sliding_window import SlidingWindow

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from taoloop.core.events import ActionRequested, RunStarted
 from taoloop.core.handles.opaque_observation import READER
-from taoloop.core.message import Usage
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.errors import (
@@ -259,7 +258,7 @@ async def _force_tool_call(
     retry = replace(request, task=task, history=(), after=result.run_id, run=None, tool_results={}, fallback=None)
     retried = await service.start(retry, new_run_id(time.time()), on_event, None)
     response = await build_response(service.journal, retried, one_call=request.one_call)
-    response = replace(response, usage=_sum(result.usage, retried.usage))
+    response = replace(response, usage=result.usage + retried.usage)
     if retried.status != "completed":
         return response
     message = f"The model answered in words and called none of {', '.join(names)} (run {retried.run_id})."
@@ -283,7 +282,7 @@ async def _with_json_answer(
         await build_response(service.journal, rewritten) if is_json else original,
         run_id=result.run_id,
         trace=result.trace,
-        usage=_sum(result.usage, rewritten.usage),
+        usage=result.usage + rewritten.usage,
         agent={**original.agent, "reshaped": rewritten.run_id},
     )
     if is_json:
@@ -327,11 +326,3 @@ def _needs_new_run(request: RunRequest, trace: Trace) -> bool:
         return False
     called = [event.fact.tool for event in trace.events if isinstance(event.fact, ActionRequested)]
     return all(name in tools and tools[name].reads_only for name in called)
-
-
-def _sum(first: Usage, second: Usage) -> Usage:
-    return Usage(
-        input_tokens=first.input_tokens + second.input_tokens,
-        output_tokens=first.output_tokens + second.output_tokens,
-        cached_tokens=first.cached_tokens + second.cached_tokens,
-    )

@@ -130,8 +130,3 @@ def failed_result(
     if run_id is not None:
         meta[RUN_KEY] = run_id
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True, _meta=meta)
-
-
-def answer_value(answer: str) -> Any:
-    """An answer that is data, as JSON values."""
-    return json.loads(answer)

@@ -1,21 +1,44 @@
-"""The MCP server itself: one object that supports both eras of the protocol, over any transport."""
+"""The MCP server and what it exposes, tools by their cards and agents as tools that take a task, in both eras.
+
+One object serves over any transport.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol
 
 import mcp_types as types
-from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 
 import taoloop
-from taoloop.errors import ConfigError
-from taoloop.serve.mcp.dispatcher import QUESTION_TIMEOUT_S, Answer
-from taoloop.serve.mcp.exposed_tools import ExposedTool
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.events import RunStarted
+from taoloop.core.text import replace_surrogates
+from taoloop.core.trace import Trace
+from taoloop.errors import ConfigError, InvalidArguments
+from taoloop.journals.base import Journal
+from taoloop.runtime.agent import Agent
+from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
+from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.engine.clock import new_nonce
+from taoloop.runtime.result import Result
+from taoloop.runtime.run_lock import require_resumable
+from taoloop.runtime.runner import Listener
+from taoloop.runtime.subagent import egress_without_approval, tier_of
+from taoloop.runtime.tool_call_run import ToolCallRuns
+from taoloop.serve.mcp import call_results as results
+from taoloop.serve.mcp.dispatcher import QUESTION_TIMEOUT_S, Answer, CallDispatcher, Ctx
+from taoloop.serve.mcp.elicitation import refusal
+from taoloop.serve.texts import TEXTS
+from taoloop.tools.tool import Tool, require_name
 
 NAME = "taoloop"
 
@@ -26,6 +49,278 @@ INSTRUCTIONS = (
 
 PAGE = 200
 """How many tools are on one page of the list."""
+
+MAX_TASK_CHARS = 100_000
+
+TIER_KEY = "taoloop/tier"
+"""The field of `_meta` with the tier of a tool."""
+
+_MAX_LISTED = 12
+
+
+class ExposedTool(Protocol):
+    """One tool of the server: its entry in the list, and its calls."""
+
+    @property
+    def listed(self) -> types.Tool:
+        """The entry in the list of tools."""
+        ...
+
+    async def call(self, ctx: Ctx, params: types.CallToolRequestParams) -> Answer:
+        """Serve one call."""
+        ...
+
+
+# Tools
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardTool:
+    """A tool with a card. Each call is a run of its own."""
+
+    tool: Tool
+    """The tool."""
+
+    calls: ToolCallRuns
+    """Runs the calls, by the policy of the operator."""
+
+    desk: CallDispatcher
+    """Drives the runs, and asks the person at the host."""
+
+    @property
+    def listed(self) -> types.Tool:
+        """The card in the form of MCP."""
+        return listed_tool(self.tool.card)
+
+    async def call(self, ctx: Ctx, params: types.CallToolRequestParams) -> Answer:
+        """Serve one call, by the policy of the operator."""
+        return await self.desk.serve(ctx, params, _Call(self.tool, self.calls, params.arguments or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call of a tool, for the dispatcher."""
+
+    tool: Tool
+    calls: ToolCallRuns
+    args: Mapping[str, Any]
+
+    @property
+    def language(self) -> str:
+        return self.calls.language
+
+    async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+        return await self.calls.start(self.tool, self.args, run_id=run_id, approver=approver, listener=listener)
+
+    async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+        return await self.calls.resume(self.tool, run_id, approver=approver, listener=listener)
+
+    async def result_for_host(self, result: Result) -> types.CallToolResult:
+        return await results.result_of_call(self.calls.journal, result, self.tool.card)
+
+    async def abandon(self, run_id: str) -> None:
+        """Refuse its calls, so that nobody approves later what nobody waits for."""
+        if Trace(run_id, await self.calls.journal.load(run_id)).status == "waiting":
+            await self.calls.resume(self.tool, run_id, approver=partial(_refuse_abandoned, self.language))
+
+
+def _refuse_abandoned(language: str, request: ApprovalRequest) -> ApprovalAnswer | None:
+    return None if request.doubt else refusal(TEXTS.text(language, "caller_gone"))
+
+
+def listed_tool(card: ToolCard) -> types.Tool:
+    """The card in the form of MCP: hints follow from the tier, and the description says when to use the tool."""
+    return types.Tool(
+        name=card.name,
+        title=_title(card.name),
+        description=_description(card),
+        input_schema={"type": "object", **card.input_schema},
+        output_schema=results.output_schema(card),
+        annotations=hints_of(card),
+        _meta={TIER_KEY: card.tier or "destructive"},
+    )
+
+
+def hints_of(card: ToolCard) -> types.ToolAnnotations:
+    """The hints for hosts. An undeclared tier counts as destructive, an undeclared egress as yes where possible."""
+    reads = card.tier == "read"
+    egress = card.egress
+    if egress is None:
+        egress = not reads or any(card.is_address(name) for name in card.parameters)
+    return types.ToolAnnotations(
+        title=_title(card.name),
+        read_only_hint=reads,
+        destructive_hint=card.tier in ("destructive", None),
+        idempotent_hint=reads or card.idempotent,
+        open_world_hint=bool(egress),
+    )
+
+
+def _title(name: str) -> str:
+    return re.sub(r"[._-]+", " ", name).strip().capitalize() or name
+
+
+def _description(card: ToolCard) -> str:
+    lines = [card.purpose]
+    if card.use_when:
+        lines.append(f"Use when: {card.use_when}")
+    if card.avoid_when:
+        lines.append(f"Avoid when: {card.avoid_when}")
+    lines += [f"Error {error.code}: {error.advice}" for error in card.errors if error.advice]
+    return "\n".join(lines)
+
+
+# Agents
+
+_TASK = {
+    "type": "object",
+    "properties": {
+        "task": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_TASK_CHARS,
+            "description": "What the agent should do, with everything that it needs to know: it sees nothing else.",
+        }
+    },
+    "required": ["task"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentAsTool:
+    """An agent as one tool: it takes a task and gives the answer.
+
+    The task comes from the host's model, and counts as the task of the agent's user: values in it count as the user's
+    own. The person at the host answers what the agent's policy asks.
+    """
+
+    agent: Agent
+    """The agent."""
+
+    journal: Journal
+    """Keeps the runs."""
+
+    desk: CallDispatcher
+    """Drives the runs, and asks the person at the host."""
+
+    purpose: str = ""
+    """What the agent is for, as the host's model reads it; by default its name."""
+
+    @property
+    def listed(self) -> types.Tool:
+        """The agent as a tool."""
+        return listed_tool(self.card)
+
+    @cached_property
+    def card(self) -> ToolCard:
+        """The card of the tool: its tier is what the agent can do without approval."""
+        names = [tool.name for tool in self.agent.toolbox if tool.card.name != "read_observation"]
+        more = ", …" if len(names) > _MAX_LISTED else ""
+        tools = f" It has these tools: {', '.join(names[:_MAX_LISTED])}{more}." if names else ""
+        answers = bind(self.agent).output_validator
+        output = {} if answers is None else {"output": {"description": "The answer as data."}}
+        return ToolCard(
+            name=require_name(re.sub(r"[^A-Za-z0-9._-]+", "_", self.agent.name)[:64] or "agent"),
+            purpose=(self.purpose or f"Give a task to the agent {self.agent.name!r} and get its answer.") + tools,
+            input_schema=_TASK,
+            output_schema={
+                "type": "object",
+                "properties": {
+                    "run_id": {"type": "string", "description": "The run, in the journal of who serves the agent."},
+                    "status": {"type": "string", "description": "`completed`, or how the run ended without an answer."},
+                    "answer": {"type": ["string", "null"]},
+                    "reason": {"type": "string"},
+                    "steps": {"type": "integer"},
+                    **output,
+                },
+                "required": ["run_id", "status", "answer", "reason", "steps"],
+            },
+            tier=tier_of(self.agent),
+            egress=egress_without_approval(self.agent),
+        )
+
+    async def call(self, ctx: Ctx, params: types.CallToolRequestParams) -> Answer:
+        """Run the agent."""
+        try:
+            task = _parse_task(params.arguments or {}, self.card.name)
+        except InvalidArguments as error:
+            return results.error_result(error)
+        return await self.desk.serve(ctx, params, _Run(self.agent, self.journal, task))
+
+
+def _parse_task(args: Mapping[str, Any], name: str) -> str:
+    task = args.get("task")
+    if not isinstance(task, str) or not task.strip() or len(task) > MAX_TASK_CHARS or set(args) != {"task"}:
+        raise InvalidArguments(
+            f"{name!r} takes one argument, `task`: a text of 1 to {MAX_TASK_CHARS:,} characters.",
+            hint='Expected: {"task": string}',
+        )
+    return task
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of an agent, for the dispatcher."""
+
+    agent: Agent
+    journal: Journal
+    task: str
+
+    @property
+    def language(self) -> str:
+        return self.agent.spec_for(self.task).language
+
+    async def start(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+        started = RunStarted(
+            task=replace_surrogates(self.task), agent=self.agent.spec_for(self.task), nonce=new_nonce()
+        )
+        return await bind(self.agent).start(self.journal, Trace(run_id), started, listener=listener, approver=approver)
+
+    async def resume(self, run_id: str, approver: Approver, listener: Listener | None) -> Result:
+        trace = Trace(run_id, await self.journal.load(run_id))
+        require_resumable(trace, self.agent.toolbox)
+        return await bind(self.agent).continue_run(
+            self.journal,
+            trace,
+            limits=trace.limits,
+            listener=listener,
+            approver=approver,
+            at=len(trace),
+            take_over=False,
+        )
+
+    async def result_for_host(self, result: Result) -> types.CallToolResult:
+        if result.status == "waiting":
+            message = f"The run {result.run_id} waits for a person: {result.reason}"
+            return results.failed_result(
+                "waiting", message, "Who runs `tao mcp` sees it with: tao approvals", run_id=result.run_id
+            )
+        structured: dict[str, Any] = {
+            "run_id": result.run_id,
+            "status": result.status,
+            "answer": result.answer,
+            "reason": result.reason,
+            "steps": result.trace.step_count,
+        }
+        if bind(self.agent).output_validator is not None and result.answer is not None and result.status == "completed":
+            structured["output"] = json.loads(result.answer)
+        is_done = result.status == "completed"
+        text = result.answer if is_done and result.answer is not None else f"{result.status}: {result.reason}"
+        if not is_done and result.answer:
+            text = f"{text}\nWhat it has so far: {result.answer}"
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text)],
+            structured_content=structured,
+            is_error=not is_done,
+            _meta={results.RUN_KEY: result.run_id},
+        )
+
+    async def abandon(self, run_id: str) -> None:
+        """Leave it waiting: it can be answered and resumed like any run of the agent (`tao approvals`)."""
+
+
+# The server
 
 
 def make_server(
@@ -70,9 +365,7 @@ class _Catalogue:
             self._tools[listed.name] = tool
             self._listed.append(listed)
 
-    async def list_tools(
-        self, _ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def list_tools(self, _ctx: Ctx, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """One page of the tools."""
         cursor = params.cursor if params is not None else None
         start = 0 if cursor is None else int(cursor) if cursor.isdecimal() and len(cursor) < 8 else -1
@@ -82,7 +375,7 @@ class _Catalogue:
         following = str(end) if end < len(self._listed) else None
         return types.ListToolsResult(tools=self._listed[start:end], next_cursor=following)
 
-    async def call_tool(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> Answer:
+    async def call_tool(self, ctx: Ctx, params: types.CallToolRequestParams) -> Answer:
         """One call; an error of the tool is a result that says so."""
         tool = self._tools.get(params.name)
         if tool is None:

@@ -2,29 +2,185 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
-from taoloop.errors import ToolError
-from taoloop.tools.builtin.notes_store import MAX_TEXT_CHARS, MAX_TOPIC_CHARS, Notes
+from taoloop.core.words import TOKENIZER, index_terms, query_terms
 from taoloop.tools.function import tool
+from taoloop.tools.texts import TEXTS, builtin_card_texts
 from taoloop.tools.tool import Tool, ToolContext
 
+MAX_TEXT_CHARS = 4_000
+MAX_TOPIC_CHARS = 100
+MAX_NOTES = 100_000
 MAX_NOTES_SHOWN = 20
+BUSY_S = 10.0
+"""How long a call waits for another process that is writing."""
+
+_APPLICATION_ID = 0x54616F4E  # "TaoN"
+_VERSION = 1
+
+_SCHEMA = f"""
+CREATE TABLE note (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  text TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  at REAL NOT NULL,
+  run_id TEXT NOT NULL,
+  call_id TEXT NOT NULL,
+  UNIQUE (text, topic)
+);
+CREATE VIRTUAL TABLE note_words USING fts5(words, content='', tokenize='{TOKENIZER}');
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {_VERSION};
+"""
+
+_BY_WORDS = """
+SELECT note.id, note.text, note.topic, note.at, note.run_id, note.call_id
+FROM note_words JOIN note ON note.id = note_words.rowid
+WHERE note_words MATCH ? ORDER BY rank, note.id DESC LIMIT ?
+"""
+_BY_SUBSTRING = """
+SELECT id, text, topic, at, run_id, call_id FROM note
+WHERE instr(lower(topic || ' ' || text), lower(?)) ORDER BY id DESC LIMIT ?
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One note."""
+
+    number: int
+    """Its number in the file."""
+    text: str
+    """What it says."""
+    topic: str
+    """What it is about; may be empty."""
+    at: float
+    """When it was added, in seconds since the epoch."""
+    run_id: str
+    """The run that added it."""
+    call_id: str
+    """The call that added it."""
 
 
 class Recalled(TypedDict):
-    """One note as the model sees it; `when` is UTC."""
+    """One note as the model sees it."""
 
     id: int
+    """Its number."""
     topic: str
+    """What it is about; may be empty."""
     when: str
+    """When it was added, in UTC."""
     text: str
+    """What it says."""
+
+
+class Notes:
+    """The notes in one file. Every method opens the file for itself, so any thread and process may use it."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).expanduser()
+
+    def add(self, text: str, topic: str, *, at: float, origin: tuple[str, str]) -> int:
+        """Keep a note; gives its number. The same words again add nothing, so a repeated call is harmless.
+
+        `origin` is the run and the call that the note comes from: what is recalled can be traced to its source.
+
+        Raises:
+            ToolError: the file is full, or cannot be used.
+        """
+        run_id, call_id = origin
+        with self._open() as database:
+            database.execute("BEGIN IMMEDIATE")
+            known = database.execute("SELECT id FROM note WHERE text = ? AND topic = ?", (text, topic)).fetchone()
+            if known is not None:
+                return int(known[0])
+            if database.execute("SELECT count(*) FROM note").fetchone()[0] >= MAX_NOTES:
+                raise TEXTS.error("memory_full", "memory_full", path=self.path, count=MAX_NOTES)
+            added = database.execute(
+                "INSERT INTO note (text, topic, at, run_id, call_id) VALUES (?, ?, ?, ?, ?)",
+                (text, topic, at, run_id, call_id),
+            )
+            words = " ".join(index_terms(f"{topic}\n{text}"))
+            database.execute("INSERT INTO note_words (rowid, words) VALUES (?, ?)", (added.lastrowid, words))
+            database.execute("COMMIT")
+            return int(added.lastrowid or 0)
+
+    def find(self, query: str, limit: int) -> list[Note]:
+        """The notes that share a word with `query`, the most fitting first (BM25), or else hold it as it stands.
+
+        Raises:
+            ToolError: the file cannot be used.
+        """
+        with self._open() as database:
+            rows: list[tuple[int, str, str, float, str, str]] = []
+            if words := query_terms(query):
+                matching = " OR ".join(f'"{word}"' for word in words)
+                rows = database.execute(_BY_WORDS, (matching, limit)).fetchall()
+            if not rows and (text := query.strip()):
+                rows = database.execute(_BY_SUBSTRING, (text, limit)).fetchall()
+        return [
+            Note(number=number, text=text, topic=topic, at=at, run_id=run_id, call_id=call_id)
+            for number, text, topic, at, run_id, call_id in rows
+        ]
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self._make_private()
+            with closing(sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)) as database:
+                self._prepare(database)
+                yield database
+        except (sqlite3.Error, OSError) as error:
+            hint, is_locked = TEXTS.run_text("no_fts5") if "fts5" in str(error) else "", "locked" in str(error)
+            values: dict[str, Any] = {"path": self.path, "reason": error}
+            raise TEXTS.error("memory_unusable", "memory_unusable", retryable=is_locked, hint=hint, **values) from error
+
+    def _make_private(self) -> None:
+        """A new file is readable by its owner only: notes are about people."""
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # another process was quicker
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        """Make the tables in a new file; refuse a file that is something else."""
+        database.execute("BEGIN")  # what is seen of the file is of one moment
+        ready = self._is_ours(database)
+        database.execute("COMMIT")
+        if ready:
+            return
+        database.execute("BEGIN IMMEDIATE")  # of several processes that find a new file one makes the tables
+        if not self._is_ours(database):
+            for statement in _SCHEMA.split(";"):
+                database.execute(statement)
+        database.execute("COMMIT")
+        database.execute("PRAGMA busy_timeout = 0")
+        with suppress(sqlite3.OperationalError):  # another process has the file open; it works without, too
+            database.execute("PRAGMA journal_mode = WAL")
+        database.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000:.0f}")
+
+    def _is_ours(self, database: sqlite3.Connection) -> bool:
+        kind, version, tables = (
+            int(database.execute(query).fetchone()[0])
+            for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+        )
+        if kind == _APPLICATION_ID and version > _VERSION:
+            raise TEXTS.error("memory_newer", "memory_unusable", path=self.path)
+        if kind != _APPLICATION_ID and (kind or tables):
+            raise TEXTS.error("memory_other", "memory_unusable", path=self.path)
+        return kind == _APPLICATION_ID
 
 
 def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) -> dict[str, Tool]:
@@ -36,13 +192,13 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
 
     def opened() -> Notes:
         if notes is None:
-            raise ToolError(
-                "This run has no memory, so nothing can be kept beyond it.",
-                code="no_memory",
-                hint="The user can give one, for example with --memory FILE.",
-            )
+            raise TEXTS.error("no_memory", "no_memory")
         return notes
 
+    return {made_tool.name: made_tool for made_tool in (_remember_tool(opened, now), _recall_tool(opened))}
+
+
+def _remember_tool(opened: Callable[[], Notes], now: Callable[[], float]) -> Tool:
     @tool(
         name="remember",
         tier="draft",
@@ -58,6 +214,7 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
         egress=False,
         roles={"text": "content", "topic": "minor"},
         reversible=False,
+        chinese=builtin_card_texts(),
     )
     def remember(
         text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)],
@@ -73,8 +230,12 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
             context: Given by the runtime.
         """
         number = opened().add(text, topic, at=now(), origin=(context.run_id, context.call_id))
-        return f"kept as note {number}"
+        return TEXTS.run_text("kept", number=number)
 
+    return remember
+
+
+def _recall_tool(opened: Callable[[], Notes]) -> Tool:
     @tool(
         name="recall",
         tier="read",
@@ -86,6 +247,7 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
         ),
         examples=(ExampleCard(args={"query": "tea or coffee", "limit": 3}),),
         max_preview_chars=20_000,
+        chinese=builtin_card_texts(),
     )
     def recall(
         query: Annotated[str, Field(min_length=1, max_length=1_000)],
@@ -104,7 +266,7 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
             for note in opened().find(query, limit)
         ]
 
-    return {tool.name: tool for tool in (remember, recall)}
+    return recall
 
 
 def _utc(at: float) -> str:

@@ -14,11 +14,11 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from taoloop.core.words import TOKENIZER, index_terms
 from taoloop.errors import ToolError
 from taoloop.tools.documents.readers import READER_VERSION, ParsedDocument
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
 from taoloop.tools.documents.texts import TEXTS
-from taoloop.tools.fts_words import TOKENIZER, index_terms
 
 BUSY_TIMEOUT_S = 10.0
 

@@ -27,8 +27,8 @@ from taoloop.tools.documents.index import (
 )
 from taoloop.tools.documents.readers import kind_of, read_document
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
-from taoloop.tools.load_result import LoadProblem
 from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
+from taoloop.tools.toolbox import LoadProblem
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Parts, check_regular
 
 _MAX_DEPTH = 32

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from taoloop.core.words import query_terms
 from taoloop.errors import ToolError
 from taoloop.tools.documents.embedding import (
     CANDIDATES,
@@ -27,7 +28,6 @@ from taoloop.tools.documents.embedding import (
     sign_bits,
 )
 from taoloop.tools.documents.index import Index, IndexedPassage, embedder_name, find_passages, read_generation
-from taoloop.tools.fts_words import query_terms
 
 _MAX_MATCHES = 3_000  # passages that the words of one search may cover together
 _MAX_WORD_SHARE = 0.25  # a word in more of the passages is hardly informative

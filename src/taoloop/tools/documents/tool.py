@@ -19,8 +19,8 @@ from taoloop.tools.documents.index_update import update_index
 from taoloop.tools.documents.search import PassageSearch
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
 from taoloop.tools.function import tool
-from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 MAX_FOUND = 20
 MAX_NEIGHBOURS = 5

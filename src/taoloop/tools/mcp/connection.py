@@ -10,22 +10,146 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taoloop.errors import McpFailed, McpLost, TaoError, ToolTimeout
-from taoloop.tools.mcp.backoff import ReconnectBackoff
-from taoloop.tools.mcp.connect import Hooks, check_protocol_version, listen_for_changes, make_client, make_transport
+from taoloop.tools.egress.client import http_client
 from taoloop.tools.mcp.errors import breaks_connection, describe, is_unsent, leaf_errors, not_answered, not_reached
-from taoloop.tools.mcp.listing import Definition, Listing, list_all, listed_tools
-from taoloop.tools.mcp.message_filter import FilteredTransport
+from taoloop.tools.mcp.listing import Definition, FilteredTransport, Listing, list_all, listed_tools
 from taoloop.tools.mcp.stdio import StdioTransport
 
 if TYPE_CHECKING:
     from mcp import Client
 
+    from taoloop.tools.mcp.listing import FilteredTransport
     from taoloop.tools.mcp.settings import McpServer
+
+_HTTP_READ_S = 300.0  # streams are silent for long; requests have limits of their own
+_LISTEN_TRIES, _LISTEN_PAUSE_S = 5, 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """What a program may add to a connection: answers to questions of a server, and authentication for HTTP."""
+
+    elicitation: Any = None
+    http_auth: Any = None
+
+
+async def make_transport(
+    server: McpServer, hooks: Hooks, stack: AsyncExitStack, on_response: Callable[[Any], Awaitable[None]]
+) -> Any:
+    """The transport to a server, not yet entered. Its HTTP client is closed with `stack`."""
+    if not server.url:
+        return StdioTransport(server)
+    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415  # optional and heavy
+
+    client = await stack.enter_async_context(
+        http_client(
+            server.rules(),
+            headers=server.headers,
+            timeout_s=_HTTP_READ_S,
+            max_bytes=server.max_message_bytes,
+            auth=hooks.http_auth,
+            event_hooks={"response": [on_response]},
+        )
+    )
+    return streamable_http_client(server.url, http_client=client, max_sse_event_size=server.max_message_bytes)
+
+
+def make_client(server: McpServer, hooks: Hooks, transport: FilteredTransport, on_change: Callable[[], None]) -> Client:
+    """The SDK's client, not yet entered. `on_change` is called at a notice that the list of tools changed."""
+    import mcp_types  # noqa: PLC0415  # optional
+    from mcp import Client  # noqa: PLC0415  # optional and heavy
+
+    async def on_message(message: Any) -> None:
+        if isinstance(message, mcp_types.ToolListChangedNotification):
+            on_change()
+
+    return Client(
+        transport,
+        mode="legacy" if server.protocol == "2025-11-25" else "auto",
+        read_timeout_seconds=server.start_timeout_s,
+        message_handler=on_message,
+        client_info=mcp_types.Implementation(name="taoloop", version=version("taoloop")),
+        elicitation_callback=hooks.elicitation,
+        cache=None,  # a kept answer would hide that a tool changed
+    )
+
+
+def check_protocol_version(server: McpServer, client: Client) -> None:
+    """Refuse a server that does not speak the revision that was asked for.
+
+    Raises:
+        McpFailed: `server_away`.
+    """
+    expected, spoken = server.protocol, client.protocol_version
+    if expected == "2026-07-28" and spoken < expected:
+        raise McpFailed(
+            f"{server.display_name} speaks the revision {spoken} and not {expected}.",
+            code="server_away",
+            hint="Use `protocol: auto`.",
+        )
+
+
+async def listen_for_changes(client: Client, on_change: Callable[[], None]) -> None:
+    """In the stateless era: wait for notices that the list of tools changed, as long as the server gives them."""
+    from mcp import MCPError  # noqa: PLC0415  # optional
+    from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost  # noqa: PLC0415  # likewise
+
+    tools = client.server_capabilities.tools
+    if tools is None or not tools.list_changed:
+        return
+    for turn in range(_LISTEN_TRIES):
+        try:
+            async with client.listen(tools_list_changed=True) as notices:
+                on_change()  # it may have changed before we listened
+                async for _ in notices:
+                    on_change()
+        except (ListenNotSupportedError, MCPError):
+            return  # the list is asked for anew once it is old
+        except (SubscriptionLost, TimeoutError):
+            on_change()
+        await asyncio.sleep(_LISTEN_PAUSE_S * 2**turn)
+
+
+_FIRST_S, _LONGEST_S = 0.2, 60.0
+_PATIENCE_S = 5.0  # a pause up to this is waited out; above it, the server counts as away
+_SETTLED_S = 30.0  # after this a connection counts as good, and the next pause is the first again
+
+
+class ReconnectBackoff:
+    """How often a server failed in a row, and when the next try is due."""
+
+    def __init__(self) -> None:
+        self._failures, self._due = 0, 0.0
+
+    def ended(self, lived_s: float) -> None:
+        """Note the end of a connection that lived so long; 0 if it did not come about."""
+        self._failures = 1 if lived_s > _SETTLED_S else self._failures + 1
+        self._due = time.monotonic() + min(_LONGEST_S, _FIRST_S * 2 ** (self._failures - 1))
+
+    async def wait(self, server: McpServer) -> None:
+        """Wait until the next try is due.
+
+        Raises:
+            McpFailed: that is too long.
+        """
+        remaining_s = self._due - time.monotonic()
+        if remaining_s > _PATIENCE_S:
+            raise McpFailed(
+                f"{server.display_name} failed {self._failures} times in a row; "
+                f"the next try is in {remaining_s:.0f} s.",
+                code="server_away",
+                retryable=True,
+                hint="Use another tool, or tell the user.",
+            )
+        await asyncio.sleep(max(0.0, remaining_s))
+
 
 _LOG = logging.getLogger("taoloop.mcp")
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # the SDK's words, else on standard error where nobody asked

@@ -4,15 +4,191 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from taoloop.tools.mcp.message_filter import DROPPED, MAX_ENTRIES, NAMES, RAW
-
 if TYPE_CHECKING:
     from mcp import Client
+
+RAW = "taoloop/raw"
+"""Where, in `_meta` of a tool, its definition as the server sent it is kept."""
+
+DROPPED = "taoloop/dropped"
+"""Where, in `_meta` of a list, the reasons stand why entries were taken out."""
+
+NAMES = "taoloop/names"
+"""Where, in `_meta` of a list of tools, the names stand that were handed on: the SDK may take out more."""
+
+_LISTS = {
+    "tools": ("tools/list", "Tool"),
+    "resources": ("resources/list", "Resource"),
+    "resourceTemplates": ("resources/templates/list", "ResourceTemplate"),
+    "prompts": ("prompts/list", "Prompt"),
+}
+_BURST, _PER_S = 20_000, 2_000  # messages that nobody asked for
+_SHOWN_REASONS = 20
+
+MAX_ENTRIES = 2_000
+"""How many entries of a list count. Those beyond are not even looked at: a message may hold a million."""
+
+
+@dataclass(slots=True)
+class RateMeter:
+    """How much a server may still say unasked: `burst` at once, `per_s` in the long run."""
+
+    burst: float = _BURST
+    per_s: float = _PER_S
+    clock: Callable[[], float] = time.monotonic
+    _budget: float = 0.0
+    _at: float | None = None
+
+    def takes(self) -> bool:
+        """Count one message; False where it is one too many."""
+        now = self.clock()
+        gained = self.burst if self._at is None else (now - self._at) * self.per_s
+        self._budget = min(self.burst, self._budget + gained)
+        self._at = now
+        self._budget -= 1
+        if self._budget >= 0:
+            return True
+        self._budget = 0.0
+        return False
+
+
+class FilteredTransport:
+    """A transport whose messages pass through the sieve. `on_end` is called once no more will come, with a reason.
+
+    `version` gives the revision of the protocol once it is agreed on.
+    """
+
+    def __init__(self, inner: Any, on_end: Callable[[str], None], version: Callable[[], str | None]) -> None:
+        self._inner, self._on_end, self._version = inner, on_end, version
+
+    async def __aenter__(self) -> tuple[Any, Any]:
+        receive, write = await self._inner.__aenter__()
+        return _Reading(receive, self._on_end, self._version), write
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._inner.__aexit__(*error)
+
+
+class _Reading:
+    """The stream that the SDK reads from."""
+
+    def __init__(self, inner: Any, on_end: Callable[[str], None], version: Callable[[], str | None]) -> None:
+        self._inner, self._on_end, self._version = inner, on_end, version
+        self._meter = RateMeter()
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> Any:
+        import anyio  # noqa: PLC0415  # comes with the SDK, which is optional
+        import mcp_types  # noqa: PLC0415  # likewise
+
+        while True:
+            try:
+                item = await self._inner.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError):
+                self._on_end("")
+                raise
+            message = getattr(item, "message", None)
+            if isinstance(message, mcp_types.JSONRPCNotification | mcp_types.JSONRPCRequest):
+                if not self._meter.takes():
+                    self._on_end(f"it sent more than {_BURST:,} messages that nobody asked for")
+                    raise anyio.EndOfStream
+                if message.method == "notifications/message":
+                    continue  # its log is for the people who run it
+            elif isinstance(message, mcp_types.JSONRPCResponse):
+                message.result = filter_list(message.result, self._version())
+            return item
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def __aiter__(self) -> _Reading:
+        return self
+
+    async def __anext__(self) -> Any:
+        import anyio  # noqa: PLC0415  # comes with the SDK
+
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> _Reading:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+
+def filter_list(result: dict[str, Any], version: str | None) -> dict[str, Any]:
+    """A result without the entries of lists that are none; in `_meta`: why, and each tool as it came."""
+    list_key = next((key for key in _LISTS if isinstance(result.get(key), list)), None)
+    if list_key is None or version is None or "content" in result or "contents" in result:
+        return result
+    rest = {key: value for key, value in result.items() if key != list_key}
+    accepted, reasons = [], []
+    for number, entry in enumerate(result[list_key][:MAX_ENTRIES]):
+        reason = _reason(list_key, entry, rest, version)
+        if reason is not None:
+            reasons.append(f"{list_key}[{number}] {_entry_name(entry)}: {reason}")
+            continue
+        if list_key == "tools":
+            rawless = {k: v for k, v in entry.items() if k != "outputSchema"}
+            accepted.append(rawless | {"_meta": {**_meta(entry), RAW: entry}})
+        else:
+            accepted.append(entry)
+    if len(reasons) > _SHOWN_REASONS:
+        reasons = [*reasons[:_SHOWN_REASONS], f"and {len(reasons) - _SHOWN_REASONS} more"]
+    if len(result[list_key]) > MAX_ENTRIES:
+        reasons.append(f"its list is too long; the first {MAX_ENTRIES:,} entries count")
+    names = [entry["name"] for entry in accepted] if list_key == "tools" else []
+    return {**rest, list_key: accepted, "_meta": {**_meta(rest), DROPPED: reasons, NAMES: names}}
+
+
+def _reason(key: str, entry: Any, rest: Mapping[str, Any], version: str) -> str | None:
+    """Why an entry is none, in few words; None where it is one."""
+    import mcp_types  # noqa: PLC0415  # comes with the SDK
+    import pydantic  # noqa: PLC0415  # heavy
+    from mcp_types import methods  # noqa: PLC0415  # comes with the SDK
+
+    method, model = _LISTS[key]
+    if not isinstance(entry, dict):
+        return "it is no object"
+    if key == "tools" and entry.get("outputSchema") is not None and not isinstance(entry["outputSchema"], dict):
+        return "outputSchema: it is no object"
+    judged = {k: v for k, v in entry.items() if k != "outputSchema"}
+    try:
+        getattr(mcp_types, model).model_validate(judged, by_name=False)
+        methods.validate_server_result(method, version, {**rest, key: [judged]})
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"] if part not in (key, 0))
+        return f"{where}: {first['msg']}" if where else str(first["msg"])
+    except (KeyError, ValueError):
+        return None  # a revision that has no such list: the SDK decides
+    return None
+
+
+def _meta(message: Mapping[str, Any]) -> dict[str, Any]:
+    meta = message.get("_meta")
+    return dict(meta) if isinstance(meta, dict) else {}
+
+
+def _entry_name(entry: Any) -> str:
+    name = entry.get("name") or entry.get("uri") if isinstance(entry, dict) else None
+    return repr(name[:80]) if isinstance(name, str) else "without a name"
+
 
 MAX_PAGES = 100
 MAX_TOOL_BYTES = 200_000

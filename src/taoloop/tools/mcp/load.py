@@ -14,8 +14,7 @@ from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import ConfigError, TaoError, ToolDefinitionError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import Validator, compile_schema
-from taoloop.tools.load_result import LoadProblem, LoadResult
-from taoloop.tools.mcp.cards import card_of, model_tool_names
+from taoloop.tools.mcp.cards import SchemaError, card_of, model_tool_names
 from taoloop.tools.mcp.connection import Connection
 from taoloop.tools.mcp.errors import require_sdk
 from taoloop.tools.mcp.listing import Definition, Listing
@@ -23,9 +22,9 @@ from taoloop.tools.mcp.loop_thread import LoopThread, run_in_loop, run_in_loop_s
 from taoloop.tools.mcp.pins import Change, Pins
 from taoloop.tools.mcp.resources import NAMES, prompt_tools, resource_tools
 from taoloop.tools.mcp.results import output_of
-from taoloop.tools.mcp.schemas import SchemaError
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 _LOG = logging.getLogger("taoloop.mcp")
 _APPROVE = "Look at the change, and approve it to have the tool back: `tao tools FILE --approve-changes`."

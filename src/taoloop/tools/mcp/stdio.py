@@ -11,18 +11,22 @@ import os
 import shutil
 import signal
 from asyncio.subprocess import PIPE
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taoloop.errors import ConfigError, McpFailed, ToolError
-from taoloop.tools.mcp.sandboxed import sandboxed_command
+from taoloop.tools.sandbox.limits import SandboxLimits
+from taoloop.tools.sandbox.mounts import GROUP, PASSWD, WORKSPACE, SandboxMounts, checked_readable
+from taoloop.tools.sandbox.sandbox import require_sandbox
+from taoloop.tools.sandbox.seccomp import seccomp_filter
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
 
-    from taoloop.tools.mcp.settings import McpServer
+    from taoloop.tools.mcp.settings import McpSandbox, McpServer
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _WINDOWS = ("SYSTEMROOT", "SYSTEMDRIVE", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "COMSPEC")
@@ -253,3 +257,57 @@ async def _until(condition: Any, at_most_s: float) -> None:
     while not condition() and remaining_s > 0:
         await asyncio.sleep(_POLL_S)
         remaining_s -= _POLL_S
+
+
+_OWN = ("PATH", "HOME", "TMPDIR")  # the sandbox has its own
+
+
+def sandboxed_command(
+    argv: Sequence[str], sandbox: McpSandbox, env: Mapping[str, str], stack: ExitStack
+) -> tuple[list[str], list[int], dict[str, str]]:
+    """The command line that runs `argv` in the sandbox, the descriptors that it takes, and its environment.
+
+    The descriptors are closed with `given`. Variables go through one of them, so that no list of processes shows them.
+
+    Raises:
+        ConfigError: there is no sandbox on this machine, or a folder cannot be shown.
+    """
+    program = require_sandbox().program or ""
+    workspace = None if sandbox.workspace is None else sandbox.workspace.absolute()
+    if workspace is not None and not workspace.is_dir():
+        raise ConfigError(f"The workspace {str(workspace)!r} is no folder.", hint="Make it, or name another.")
+    house = SandboxMounts(
+        workspace=workspace,
+        readable=checked_readable(sandbox.readable),
+        network=sandbox.network,
+        scratch_bytes=SandboxLimits().disk_bytes,
+    )
+    passwd, group, nothing = (_holding(data, stack) for data in (PASSWD, GROUP, b""))
+    options = house.options(marker=".ready", script=(nothing, "empty"), passwd=passwd, group=group)
+    for name, value in env.items():
+        if name not in _OWN:
+            options += ["--setenv", name, value]
+    fds = [passwd, group, nothing]
+    if (rules := seccomp_filter(network=sandbox.network)) is not None:
+        fds.append(_holding(rules, stack))
+        options += ["--seccomp", str(fds[-1])]
+    options += ["--chdir", WORKSPACE]
+    fds.append(_holding(b"".join(os.fsencode(option) + b"\0" for option in options), stack))
+    return [program, "--args", str(fds[-1]), "--", *argv], fds, {}
+
+
+def _holding(data: bytes, stack: ExitStack) -> int:
+    """A descriptor to read this from; a file in memory, for a pipe may be too small."""
+    fd = os.memfd_create("taoloop-mcp") if hasattr(os, "memfd_create") else _pipe(data)
+    stack.callback(os.close, fd)
+    if hasattr(os, "memfd_create"):
+        os.write(fd, data)
+        os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _pipe(data: bytes) -> int:
+    reading, writing = os.pipe()
+    os.write(writing, data)
+    os.close(writing)
+    return reading

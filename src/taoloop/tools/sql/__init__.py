@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from taoloop.errors import MissingExtra
-from taoloop.tools.load_result import LoadResult
 from taoloop.tools.sql.settings import Database
+from taoloop.tools.toolbox import LoadResult
 
 __all__ = ["Database", "sql_tools"]
 

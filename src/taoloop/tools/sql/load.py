@@ -9,21 +9,18 @@ import sqlalchemy as sa
 
 from taoloop.errors import TaoError
 from taoloop.tools.from_card import tool_from_card
-from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.sql.cards import describe_card, execute_card, query_card
-from taoloop.tools.sql.engines import Server, url_of
+from taoloop.tools.sql.engines import GenericDialect, Server, url_of
 from taoloop.tools.sql.errors import TROUBLES, display_url
-from taoloop.tools.sql.execute import change
-from taoloop.tools.sql.generic import GenericDialect
-from taoloop.tools.sql.idempotency_table import CallsTable
 from taoloop.tools.sql.mysql import Mysql
 from taoloop.tools.sql.postgres import Postgres
-from taoloop.tools.sql.query import read_page
 from taoloop.tools.sql.schema import Table, describe, list_tables, read_schema
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.sqlite import Sqlite
 from taoloop.tools.sql.statement_timeout import StatementTimeout, run_in_thread
+from taoloop.tools.sql.statements import CallsTable, change, read_page
 from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 _PASSING = ("database_unavailable", "database_busy", "statement_timeout")
 BY_HAND = "by-hand"

@@ -17,9 +17,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from taoloop.errors import ToolError
-from taoloop.tools.sql.engines import Changed, make_engine
+from taoloop.tools.sql.engines import Changed, GenericDialect, make_engine
 from taoloop.tools.sql.errors import fault_of
-from taoloop.tools.sql.generic import GenericDialect
 from taoloop.tools.sql.settings import Database
 from taoloop.tools.sql.statement_timeout import StatementTimeout
 
@@ -123,7 +122,7 @@ class Mysql(GenericDialect):
                 limit = f"max_execution_time={max(int(self.database.timeout_s * 1_000), 1)}"
             connection.exec_driver_sql(
                 f"SET SESSION {limit}, innodb_lock_wait_timeout=2, lock_wait_timeout=2,"
-                " sql_mode=REPLACE(@@SESSION.sql_mode, 'NO_BACKSLASH_ESCAPES', '')"  # so that params.py reads it right
+                " sql_mode=REPLACE(@@SESSION.sql_mode, 'NO_BACKSLASH_ESCAPES', '')"  # so that values are bound right
             )
             connection.rollback()
             yield connection

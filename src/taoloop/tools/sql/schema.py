@@ -12,7 +12,7 @@ from sqlalchemy.exc import CompileError, SQLAlchemyError
 from taoloop.core.search import suggest_names
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Server
-from taoloop.tools.sql.names import TableFilter
+from taoloop.tools.sql.settings import TableFilter
 from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 T = TypeVar("T")

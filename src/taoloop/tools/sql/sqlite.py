@@ -13,8 +13,7 @@ import sqlalchemy as sa
 from taoloop.errors import ToolError
 from taoloop.tools.sql.engines import Changed, Server, make_engine
 from taoloop.tools.sql.errors import describe_error
-from taoloop.tools.sql.names import TableFilter
-from taoloop.tools.sql.settings import Database
+from taoloop.tools.sql.settings import Database, TableFilter
 from taoloop.tools.sql.statement_timeout import StatementTimeout
 
 _RECURSIVE = 33  # the module has no name for it in Python 3.11

@@ -24,9 +24,9 @@ from taoloop.tools.egress.addresses import Resolver, resolve_host
 from taoloop.tools.egress.client import EgressClient
 from taoloop.tools.egress.response import EgressResponse
 from taoloop.tools.function import function_tool
-from taoloop.tools.load_result import LoadProblem, LoadResult
 from taoloop.tools.parsers.isolated_parser import IsolatedParser, ParserKind, ParserTimeoutError, UnreadableFileError
 from taoloop.tools.tool import Tool
+from taoloop.tools.toolbox import LoadProblem, LoadResult
 from taoloop.tools.web.settings import FetchSettings
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from taoloop.core.decision import Act, Problem
 from taoloop.core.message import ModelReply
 from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import get_dialect
-from taoloop.models.openai.model import OpenAIModel
+from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint
 
 PROVIDER = "llm"

@@ -57,12 +57,10 @@ class Metrics:
             return cache(prometheus.Counter(f"taoloop_{name}", text, labels, registry=registry).labels)
 
         def histogram(
-            name: str, text: str, bounds: Collection[float], *labels: str
+            name: str, text: str, buckets: tuple[float, ...], *labels: str
         ) -> Callable[..., prometheus.Histogram]:
-            buckets = tuple(bounds)
-            return cache(
-                prometheus.Histogram(f"taoloop_{name}", text, labels, registry=registry, buckets=buckets).labels
-            )
+            metric = prometheus.Histogram(f"taoloop_{name}", text, labels, registry=registry, buckets=buckets)
+            return cache(metric.labels)
 
         self._requests = counter("http_requests", "HTTP requests answered.", "route", "status")
         self._request_seconds = histogram(

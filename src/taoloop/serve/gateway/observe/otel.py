@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.events import (
@@ -29,8 +28,8 @@ from taoloop.serve.gateway.observe.metrics import tools_by_call_id
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.metrics import Histogram, MeterProvider
-    from opentelemetry.trace import Span, Tracer, TracerProvider
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import Span, TracerProvider
 
     from taoloop.core.trace import Trace
 
@@ -107,23 +106,6 @@ _SECOND_BOUNDS = tuple(0.01 * 2**power for power in range(14))
 _FAILED = frozenset({"model_failed", "unreadable", "too_many_errors", "repeated_action"})
 
 
-@dataclass(frozen=True, slots=True)
-class OtelTargets:
-    """Where spans and metrics go."""
-
-    tracer: Tracer
-    """Starts spans."""
-
-    tokens: Histogram
-    """Tokens of model calls."""
-
-    seconds: Histogram
-    """Durations of model calls and runs."""
-
-    content: bool
-    """Whether spans include tasks, answers, arguments and results."""
-
-
 class Telemetry:
     """Exports runs to OpenTelemetry. It has its own providers and sets nothing global.
 
@@ -142,21 +124,19 @@ class Telemetry:
 
         self._providers = (tracer_provider, meter_provider)
         meter = meter_provider.get_meter("taoloop", taoloop.__version__)
-        self._targets = OtelTargets(
-            tracer_provider.get_tracer("taoloop", taoloop.__version__),
-            meter.create_histogram(
-                "gen_ai.client.token.usage",
-                unit="{token}",
-                description="Number of input and output tokens used.",
-                explicit_bucket_boundaries_advisory=_TOKEN_BOUNDS,
-            ),
-            meter.create_histogram(
-                "gen_ai.client.operation.duration",
-                unit="s",
-                description="GenAI operation duration.",
-                explicit_bucket_boundaries_advisory=_SECOND_BOUNDS,
-            ),
-            content,
+        self.content = content
+        self.tracer = tracer_provider.get_tracer("taoloop", taoloop.__version__)
+        self.tokens = meter.create_histogram(
+            "gen_ai.client.token.usage",
+            unit="{token}",
+            description="Number of input and output tokens used.",
+            explicit_bucket_boundaries_advisory=_TOKEN_BOUNDS,
+        )
+        self.seconds = meter.create_histogram(
+            "gen_ai.client.operation.duration",
+            unit="s",
+            description="GenAI operation duration.",
+            explicit_bucket_boundaries_advisory=_SECOND_BOUNDS,
         )
 
     @classmethod
@@ -189,7 +169,7 @@ class Telemetry:
 
         `model` is the spec of the agent's model; `headers` finds names in lower case.
         """
-        return RunSpans(self._targets, agent, model, run_id, _parent_context(headers or {}))
+        return RunSpans(self, agent, model, run_id, _parent_context(headers or {}))
 
     def close(self) -> None:
         """Export what is queued, and end the threads. Blocks for a few seconds at most; call it in a thread."""
@@ -201,8 +181,8 @@ class Telemetry:
 class RunSpans:
     """One turn of a run: a span `invoke_agent` with a child span for each call of a model or a tool."""
 
-    def __init__(self, targets: OtelTargets, agent: str, model: str, run_id: str, parent: Context | None) -> None:
-        self._targets, self._agent, self._parent = targets, agent, parent
+    def __init__(self, telemetry: Telemetry, agent: str, model: str, run_id: str, parent: Context | None) -> None:
+        self._telemetry, self._agent, self._parent = telemetry, agent, parent
         self._model: Attributes = model_attributes(model)
         self._span: Span | None = None
         self._began_at = self._ended_at = 0.0
@@ -258,7 +238,7 @@ class RunSpans:
         """The span of the turn, started with its first event."""
         if self._span is None:
             self._began_at = at
-            self._span = self._targets.tracer.start_span(
+            self._span = self._telemetry.tracer.start_span(
                 f"invoke_agent {self._agent}",
                 context=self._parent,
                 attributes={
@@ -280,7 +260,7 @@ class RunSpans:
         )
 
         kind = SpanKind.CLIENT if name.startswith("chat") else SpanKind.INTERNAL
-        span = self._targets.tracer.start_span(
+        span = self._telemetry.tracer.start_span(
             name,
             context=set_span_in_context(self._run_span(begin)),
             kind=kind,
@@ -294,7 +274,8 @@ class RunSpans:
 
     def _record_model_call(self, at: float, reply: ModelReplied) -> None:
         usage, model_name = reply.usage, str(self._model.get("gen_ai.request.model", ""))
-        self._add_usage(usage, reply.cost_usd)
+        self._usage += usage
+        self._cost_usd += reply.cost_usd or 0.0
         attributes: Attributes = {
             **self._model,
             "gen_ai.operation.name": "chat",
@@ -312,16 +293,17 @@ class RunSpans:
         if reply.cost_usd is not None:
             attributes["taoloop.cost_usd"] = reply.cost_usd
         figures = {name: attributes[name] for name in _METRIC_LABELS if name in attributes}
-        if self._targets.content:
+        if self._telemetry.content:
             attributes["gen_ai.output.messages"] = message_json("assistant", reply.text, reply.tool_calls)
         self._add_child_span(f"chat {model_name}".strip(), at - reply.latency_s, at, attributes)
-        self._targets.seconds.record(reply.latency_s, figures)
+        self._telemetry.seconds.record(reply.latency_s, figures)
         for kind, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
-            self._targets.tokens.record(count, {**figures, "gen_ai.token.type": kind})
+            self._telemetry.tokens.record(count, {**figures, "gen_ai.token.type": kind})
 
     def _record_observation(self, at: float, observed: Observed) -> None:
         if observed.usage is not None:
-            self._add_usage(observed.usage, observed.cost_usd)
+            self._usage += observed.usage
+            self._cost_usd += observed.cost_usd or 0.0
         requested = self._requested.pop(observed.call_id, None)
         if requested is None:
             self._run_span(at)
@@ -331,7 +313,7 @@ class RunSpans:
 
     def _record_tool_call(self, at: float, observed: Observed, tool: str, requested: ActionRequested | None) -> None:
         begin = min(self._started_at.pop(observed.call_id, at), at - observed.latency_s)
-        attributes = tool_attributes(tool, observed, requested if self._targets.content else None)
+        attributes = tool_attributes(tool, observed, requested if self._telemetry.content else None)
         error = observed.error.code if observed.error is not None else ""
         self._add_child_span(f"execute_tool {tool}".strip(), begin, at, attributes, error=error)
 
@@ -343,7 +325,7 @@ class RunSpans:
         span.set_attribute("gen_ai.usage.input_tokens", self._usage.input_tokens)
         span.set_attribute("gen_ai.usage.output_tokens", self._usage.output_tokens)
         span.set_attribute("taoloop.cost_usd", self._cost_usd)
-        if self._targets.content:
+        if self._telemetry.content:
             span.set_attribute("gen_ai.input.messages", message_json("user", self._task))
             if answer is not None:
                 span.set_attribute("gen_ai.output.messages", message_json("assistant", answer))
@@ -353,21 +335,13 @@ class RunSpans:
         span.end(to_nanoseconds(at))
         self._ended = True
         figures: Attributes = {"gen_ai.operation.name": "invoke_agent", **self._model}
-        self._targets.seconds.record(max(0.0, at - self._began_at), figures | ({"error.type": error} if error else {}))
-
-    def _add_usage(self, more: Usage, cost_usd: float | None) -> None:
-        used = self._usage
-        self._usage = Usage(
-            input_tokens=used.input_tokens + more.input_tokens, output_tokens=used.output_tokens + more.output_tokens
+        self._telemetry.seconds.record(
+            max(0.0, at - self._began_at), figures | ({"error.type": error} if error else {})
         )
-        self._cost_usd += cost_usd or 0.0
 
 
-_METRIC_LABELS = (
-    "gen_ai.operation.name",
-    "gen_ai.provider.name",
-    "gen_ai.request.model",
-    "gen_ai.response.model",
+_METRIC_LABELS = tuple(
+    f"gen_ai.{name}" for name in ("operation.name", "provider.name", "request.model", "response.model")
 )
 
 

@@ -111,25 +111,10 @@ class RequestLog:
         if record.route in _QUIET_ROUTES and record.status < _REFUSED:
             return
         level: Level = "info" if record.status < _REFUSED else "error" if record.status >= _FAILED else "warning"
-        self.write(
-            "request",
-            level,
-            request_id=record.request_id,
-            method=record.method,
-            route=record.route,
-            status=record.status,
-            seconds=round(record.seconds, 4),
-            first_seconds=None if record.first_seconds is None else round(record.first_seconds, 4),
-            key=record.key,
-            agent=record.agent,
-            run_id=record.run_id,
-            run_status=record.run_status,
-            steps=record.steps,
-            tokens=record.tokens,
-            cost_usd=record.cost_usd,
-            error=record.error,
-            left=True if record.client_left else None,
-        )
+        fields = {name: getattr(record, name) for name in RequestRecord.__slots__ if name != "client_left"}
+        first_seconds = None if record.first_seconds is None else round(record.first_seconds, 4)
+        fields |= {"seconds": round(record.seconds, 4), "first_seconds": first_seconds}
+        self.write("request", level, **fields, left=record.client_left or None)
 
     def message(self, text: str, level: Level = "warning") -> None:
         """A message about the server: a reload, its shutdown, a problem."""

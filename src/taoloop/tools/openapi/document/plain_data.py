@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taoloop.tools.load_result import LoadProblem
+from taoloop.tools.toolbox import LoadProblem
 
 _LONGEST_READ = 20_000
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -52,23 +52,13 @@ def sentences(text: str) -> list[str]:
 
 
 MAX_PROBLEMS = 200
-CORRECT = "Correct this part of the document."
-"""The hint for most problems."""
-
-
-class UnusablePartError(ValueError):
-    """A part of a document cannot be used: the message says why, as a sentence, and `hint` what to do."""
-
-    def __init__(self, problem: str, hint: str) -> None:
-        super().__init__(problem)
-        self.hint = hint
 
 
 class ProblemLog:
-    """The problems of one document, each reported once. `path` is where in the document its reader is."""
+    """The problems of one document, each reported once."""
 
     def __init__(self, source: str) -> None:
-        self._source, self.path = source, ""
+        self._source = source
         self._problems: dict[tuple[str, str], LoadProblem] = {}
 
     def add(self, document_path: str, message: str, hint: str = "") -> None:
@@ -76,10 +66,6 @@ class ProblemLog:
         if len(self._problems) < MAX_PROBLEMS:
             problem = LoadProblem(source=self._source, place=document_path, message=message, hint=hint)
             self._problems.setdefault((document_path, message), problem)
-
-    def report(self, message: str, hint: str = CORRECT) -> None:
-        """Report a problem where the reader is."""
-        self.add(self.path, message, hint)
 
     @property
     def problems(self) -> tuple[LoadProblem, ...]:

@@ -1,0 +1,169 @@
+"""Questions to a model beside the conversation, and how their replies are read.
+
+One is put to a model without tools that reads observations on behalf of a model that must not. The other asks over
+trusted text alone which tools and calls the task asks for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, Literal
+
+from taoloop.core.cards.coercion import coerce_args
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.cards.tool_search import listed_cards, rank_cards
+from taoloop.core.decision import Call
+from taoloop.core.events import Noted, Pinned
+from taoloop.core.message import Message
+from taoloop.core.prompts import PromptSet
+from taoloop.core.trace import Trace
+from taoloop.dialects.parsing.cleanup import strip_thinking
+from taoloop.dialects.parsing.json_repair import parse_value
+from taoloop.dialects.parsing.strict_json import NotJsonError
+from taoloop.dialects.prompt.observations import defuse_markers
+from taoloop.dialects.prompt.system_prompt import tool_block
+from taoloop.dialects.texts import TEXTS, ReplyParseError
+from taoloop.policy.provenance import GUARD
+
+AnswerKind = Literal["text", "number", "date", "email", "yes_no"]
+
+_EMAIL = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+
+
+def question_prompt(
+    prompts: PromptSet, nonce: str, question: str, kind: AnswerKind | Sequence[str], contents: Mapping[str, str]
+) -> tuple[Message, ...]:
+    """The whole prompt: the rules of reading, and the question with the contents in the frame for untrusted data."""
+    parts = [f"[{handle}]\n{defuse_markers(text, nonce)}" for handle, text in contents.items()]
+    filled = prompts.fill(
+        "handles_question",
+        question=question,
+        answer=_describe_answer(prompts.language, kind),
+        nonce=nonce,
+        content="\n\n".join(parts),
+    )
+    return (
+        Message(role="system", content=prompts.fill("handles_read")),
+        Message(role="user", content=filled),
+    )
+
+
+def answer_schema(kind: AnswerKind | Sequence[str]) -> dict[str, Any]:
+    """What the text of the reply must fit, for providers with structured output."""
+    kinds: dict[str, Any] = {"number": {"type": ["number", "null"]}, "yes_no": {"type": ["boolean", "null"]}}
+    value = kinds.get(kind, {"type": ["string", "null"]}) if isinstance(kind, str) else _choice_schema(kind)
+    return {"type": "object", "properties": {"answer": value}, "required": ["answer"], "additionalProperties": False}
+
+
+def parse_reader_answer(text: str, kind: AnswerKind | Sequence[str]) -> Any:
+    """The answer in a reply if it is of the kind that was asked for; else None."""
+    try:
+        text = strip_thinking(text).strip()
+        answer = parse_value(text, text.index("{")).value
+    except (ReplyParseError, NotJsonError, ValueError):
+        answer = None
+    value = answer["answer"] if isinstance(answer, dict) and "answer" in answer else None if answer else text
+    if not isinstance(kind, str):
+        return _match_choice(value, kind)
+    return _READERS[kind](value)
+
+
+def _choice_schema(choices: Sequence[str]) -> dict[str, Any]:
+    return {"type": ["string", "null"], "enum": [*choices, None]}
+
+
+def _describe_answer(language: str, kind: AnswerKind | Sequence[str]) -> str:
+    if isinstance(kind, str):
+        return TEXTS.text(language, f"expected_{kind}")
+    return TEXTS.text(language, "expected_choice", choices=" | ".join(kind))
+
+
+def _match_choice(value: Any, choices: Sequence[str]) -> str | None:
+    answer = value.strip().casefold() if isinstance(value, str) else None
+    return next((choice for choice in choices if choice.strip().casefold() == answer), None)
+
+
+def _parse_text(value: Any) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _parse_number(value: Any) -> int | float | None:
+    if isinstance(value, str):
+        try:
+            value = float(value.replace(",", "").strip())
+        except ValueError:
+            return None
+        value = int(value) if math.isfinite(value) and value.is_integer() else value
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return value if whole else None
+
+
+def _parse_date(value: Any) -> str | None:
+    try:
+        return date.fromisoformat(value.strip()).isoformat() if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _parse_email(value: Any) -> str | None:
+    address = value.strip() if isinstance(value, str) else ""
+    return address if _EMAIL.fullmatch(address) else None
+
+
+def _parse_yes_no(value: Any) -> bool | None:
+    if isinstance(value, str):
+        return {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}.get(
+            value.strip().rstrip(".。").casefold()
+        )
+    return value if isinstance(value, bool) else None
+
+
+_READERS = {
+    "text": _parse_text,
+    "number": _parse_number,
+    "date": _parse_date,
+    "email": _parse_email,
+    "yes_no": _parse_yes_no,
+}
+
+
+_MOST_CALLS = 50
+_MOST_LIKELY = 20  # tools that the prompt does not list
+
+
+def intent_prompt(trace: Trace) -> tuple[Message, ...]:
+    """The question: the task, with what people added to it since, and the tools. No other text of the run."""
+    prompts, agent = trace.agent.prompts, trace.agent
+    likely = rank_cards(trace.task, (card for card in agent.tools if not card.listed), _MOST_LIKELY)
+    listed = tool_block((*listed_cards(agent.tools), *likely), prompts)
+    added = [event.fact.text for event in trace.events if isinstance(event.fact, Noted) and event.fact.by != GUARD]
+    task = "\n\n".join((trace.task, *added))
+    return (
+        Message(role="system", content=prompts.fill("pin", tools=listed)),
+        Message(role="user", content=prompts.fill("task", task=task)),
+    )
+
+
+def parse_intent(text: str, cards: Sequence[ToolCard]) -> Pinned | None:
+    """The tools and calls that a reply names, as far as there are such tools; None for a reply that says nothing."""
+    try:
+        text = strip_thinking(text)
+        value = parse_value(text, text.index("{")).value
+    except (ReplyParseError, NotJsonError, ValueError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("tools"), list):
+        return None
+    known = {card.name: card for card in cards}
+    tools = tuple(name for name in known if name in value["tools"])
+    if value["tools"] and not tools:
+        return None
+    calls = value.get("calls")
+    pinned_calls = [
+        Call(tool=call["tool"], args=coerce_args(call["args"], known[call["tool"]].input_schema))
+        for call in (calls if isinstance(calls, list) else [])[:_MOST_CALLS]
+        if isinstance(call, dict) and call.get("tool") in tools and isinstance(call.get("args"), dict)
+    ]
+    return Pinned(tools=tools, calls=tuple(pinned_calls))

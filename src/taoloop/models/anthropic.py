@@ -1,0 +1,300 @@
+"""Anthropic's messages API: as the official SDK (extra `anthropic`) addresses it, loaded at the first call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
+from taoloop.core.model_request import ModelRequest
+from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.errors import ModelContentRefused
+from taoloop.models.http.errors import error_of, refusal_in
+from taoloop.models.http.provider_model import ProviderModel, ReplyStream
+from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
+from taoloop.models.http.transport import HttpTarget
+
+_FINISH_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+"""Anthropic's words and those that the dialects know; another word stays as it is."""
+
+_WRITTEN = "cache_creation_input_tokens"
+_CACHED = "cache_read_input_tokens"
+
+
+def read_message(value: Mapping[str, Any], names: ToolNameMap, model: ProviderModel) -> ModelReply:
+    """The reply in a whole message.
+
+    Raises:
+        ModelContentRefused: the model refused to answer.
+        KeyError, TypeError, AttributeError: it is no message.
+    """
+    _refuse(value.get("stop_reason"), value.get("stop_details"), model)
+    blocks = value["content"]
+    answered_by = text_or_empty(value.get("model")) or model.model
+    usage, written = _usage(value.get("usage") or {})
+    return ModelReply(
+        text="".join(block["text"] for block in blocks if block["type"] == "text"),
+        tool_calls=tuple(
+            ToolCallText(
+                name=names.ours(text_or_empty(block["name"])),
+                arguments=_arguments(block),
+                id=text_or_empty(block.get("id")) or None,
+            )
+            for block in blocks
+            if block["type"] == "tool_use"
+        ),
+        finish_reason=_finish_reason(value.get("stop_reason")),
+        model=answered_by,
+        usage=usage or Usage(),
+        cost_usd=model.cost(answered_by, usage, cache_write_tokens=written),
+        thinking="".join(block["thinking"] for block in blocks if block["type"] == "thinking"),
+    )
+
+
+class AnthropicStream(ReplyStream):
+    """Reads the events of one streamed message. It is whole at `message_stop`."""
+
+    _unit = "event of a message"
+
+    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
+        super().__init__(model, names, on_delta)
+        self._blocks: dict[int, tuple[int, Mapping[str, Any]]] = {}  # calls by the number of their block
+        self._stop: Mapping[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+
+    def _reply(self) -> ModelReply:
+        _refuse(self._stop.get("stop_reason"), self._stop.get("stop_details"), self._model)
+        usage, written = _usage(self._usage)
+        return self._finish(_finish_reason(self._stop.get("stop_reason")), usage, cache_write_tokens=written)
+
+    def _take(self, data: bytes) -> None:
+        event = parse_json(data)
+        match event["type"]:
+            case "message_start":
+                self._answered_by = text_or_empty(event["message"].get("model"))
+                self._count(event["message"].get("usage"))
+            case "content_block_start":
+                self._begin(event["index"], event["content_block"])
+            case "content_block_delta":
+                self._go_on(event["index"], event["delta"])
+            case "content_block_stop":
+                self._end(event["index"])
+            case "message_delta":
+                self._stop = event["delta"]
+                self._count(event.get("usage"))
+            case "message_stop":
+                self._done = True
+            case "error":
+                raise error_of(refusal_in(event, 200), self._model.endpoint)
+            case _:  # ping, and what later versions add
+                pass
+
+    def _begin(self, index: int, block: Mapping[str, Any]) -> None:
+        if block["type"] == "tool_use":
+            self._blocks[index] = (
+                self._assembly.begin_call(text_or_empty(block["name"]), text_or_empty(block.get("id")) or None),
+                block,
+            )
+        elif block["type"] == "text" and block.get("text"):
+            self._assembly.text(block["text"])
+
+    def _go_on(self, index: int, delta: Mapping[str, Any]) -> None:
+        match delta["type"]:
+            case "text_delta":
+                self._assembly.text(delta["text"])
+            case "thinking_delta":
+                self._assembly.thinking(delta["thinking"])
+            case "input_json_delta" if delta["partial_json"] and index in self._blocks:
+                self._assembly.arguments(self._blocks[index][0], delta["partial_json"])
+            case _:  # signatures, citations
+                pass
+
+    def _end(self, index: int) -> None:
+        if index not in self._blocks:
+            return
+        number, block = self._blocks[index]
+        if not self._assembly.arguments_of(number):  # a call without arguments sends no piece of them
+            self._assembly.arguments(number, _arguments(block))
+        self._assembly.end_call(number)
+
+    def _count(self, usage: object) -> None:
+        if isinstance(usage, Mapping):  # the counts of later events are totals and replace the earlier ones
+            self._usage |= {name: value for name, value in usage.items() if value is not None}
+
+
+def _usage(usage: Mapping[str, Any]) -> tuple[Usage | None, int]:
+    """The tokens of a message, and how many of its input were written to the cache.
+
+    Anthropic counts the input that a cache served or took apart from the rest; here all of it is input.
+    """
+    written, cached = token_count(usage.get(_WRITTEN)), token_count(usage.get(_CACHED))
+    tokens = Usage(
+        input_tokens=token_count(usage.get("input_tokens")) + written + cached,
+        output_tokens=token_count(usage.get("output_tokens")),
+        cached_tokens=cached,
+    )
+    return (tokens if tokens.total_tokens else None), written
+
+
+def _finish_reason(stop_reason: object) -> str | None:
+    return _FINISH_REASONS.get(stop_reason, stop_reason) if isinstance(stop_reason, str) else None
+
+
+def _refuse(stop_reason: object, details: object, model: ProviderModel) -> None:
+    if stop_reason == "refusal":
+        explanation = details.get("explanation") or details.get("category") if isinstance(details, Mapping) else None
+        raise ModelContentRefused(f"{model.spec} refused to answer: {str(explanation or 'it gave no reason')[:500]}")
+
+
+def _arguments(block: Mapping[str, Any]) -> str:
+    return to_json(block.get("input") or {}).decode()
+
+
+CACHE = {"type": "ephemeral"}
+"""Marks the end of a part of the prompt that the next request will begin with again."""
+
+_NOT_OF_IDS = re.compile(r"[^a-zA-Z0-9_-]")
+_OPENING = "(The conversation begins.)"
+
+
+def turns(messages: Sequence[Message], names: ToolNameMap) -> tuple[str, list[dict[str, Any]]]:
+    """The system prompt, and the other messages as turns of user and assistant, the last block marked for caching.
+
+    A system message further down stands in a user turn, so that what was sent before stays as it was.
+    """
+    system: list[str] = []
+    converted: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role == "system" and not converted:
+            system.append(message.content)
+            continue
+        role = "assistant" if message.role == "assistant" else "user"
+        if not converted and role == "assistant":
+            converted.append({"role": "user", "content": [_text(_OPENING)]})
+        blocks = _blocks(message, names)
+        if converted and converted[-1]["role"] == role:
+            converted[-1]["content"].extend(blocks)
+        elif blocks:
+            converted.append({"role": role, "content": blocks})
+    if converted:
+        last = converted[-1]["content"]
+        last[-1] = {**last[-1], "cache_control": CACHE}
+    return "\n\n".join(system), converted
+
+
+def _blocks(message: Message, names: ToolNameMap) -> list[dict[str, Any]]:
+    content = message.content
+    if message.role == "tool":
+        result: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(message.tool_call_id)}
+        if content.strip():
+            result["content"] = [_text(content)]
+        return [result]
+    if message.role == "assistant":
+        content = content.rstrip()
+    blocks = [_text(content)] if content.strip() else []
+    return blocks + [
+        {"type": "tool_use", "id": _id(call.id), "name": names.outgoing(call.name), "input": _input(call)}
+        for call in message.tool_calls
+    ]
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _id(call_id: str | None) -> str:
+    return _NOT_OF_IDS.sub("_", call_id or "") or "none"
+
+
+def _input(call: ToolCallText) -> dict[str, Any]:
+    """The arguments as an object; what was no object stands under a name of its own."""
+    try:
+        value = from_json(call.arguments or "{}")
+    except ValueError:
+        value = call.arguments
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+DEFAULT_MAX_TOKENS = 16_384
+"""The API wants a bound; this is the most that every current model can be asked for in one answer without a stream."""
+
+_SAMPLING = ("temperature", "top_p")
+_SAMPLING_VERSION = {"anthropic-version": "2023-06-01"}
+"""The version of the API that still takes sampling parameters; later ones refuse them for every model, and the SDK
+asks for the latest. A model that refuses them under this version too is asked without them, under the SDK's own."""
+
+
+class AnthropicModel(ProviderModel):
+    """A Claude model.
+
+    The prompt so far is marked for caching (system prompt with tools, and the last message), so that the next turn,
+    which begins with the same messages, reads it from the cache.
+    """
+
+    _indispensable = frozenset({"max_tokens"})
+
+    def _target(self) -> HttpTarget:
+        from taoloop.models.http.sdk_request import anthropic_target  # noqa: PLC0415  # only needed for a call
+
+        return anthropic_target(self.endpoint)
+
+    def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
+        tools, closing = self._tools(request, names)
+        untaken = self._untaken.parameters
+        system, messages = turns(request.messages, names)
+        optional = {
+            "system": [{"type": "text", "text": system, "cache_control": CACHE}] if system.strip() else None,
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "stop_sequences": [stop for stop in request.stop if stop.strip()] or None,  # blank ones are refused
+            "tools": tools or None,
+            "tool_choice": {"type": "none"} if closing and tools else None,
+            "output_config": self._output_config(request),
+            "stream": True if streamed else None,
+        }
+        body: dict[str, Any] = {
+            "model": self.endpoint.model,
+            "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
+            "messages": messages,
+        }
+        body.update({name: value for name, value in optional.items() if value is not None and name not in untaken})
+        return body
+
+    def _headers(self, body: Mapping[str, Any]) -> Mapping[str, str] | None:
+        return _SAMPLING_VERSION if any(name in body for name in _SAMPLING) else None
+
+    def _tool(self, card: ToolCard, names: ToolNameMap, language: str) -> dict[str, Any]:
+        schema = dict(card.input_schema)
+        return {
+            "name": names.outgoing(card.name),
+            "description": describe(card, language),
+            "input_schema": schema if schema.get("type") == "object" else {"type": "object", **schema},
+        }
+
+    def _output_config(self, request: ModelRequest) -> dict[str, Any] | None:
+        schema = self._wanted_schema(request)
+        if schema is None:
+            return None
+        from anthropic import transform_schema  # noqa: PLC0415  # loaded by now: it has prepared the target
+
+        try:
+            schema = transform_schema(dict(schema))  # the API takes a part of JSON Schema; the rest becomes description
+        except (ValueError, TypeError, AssertionError):
+            return None
+        return {"format": {"type": "json_schema", "schema": schema}}
+
+    def _parse_reply(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
+        return read_message(value, names, self)
+
+    def _reader(self, names: ToolNameMap, request: ModelRequest) -> ReplyStream:
+        return AnthropicStream(self, names, request.on_delta)

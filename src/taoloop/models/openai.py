@@ -1,0 +1,270 @@
+"""Any OpenAI-compatible chat endpoint: as the official SDK (extra `openai`) addresses it, loaded at the first call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic_core import to_json
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
+from taoloop.core.model_request import ModelRequest
+from taoloop.dialects.prompt.system_prompt import describe
+from taoloop.errors import ModelContentRefused
+from taoloop.models.http.errors import error_of, refusal_in
+from taoloop.models.http.provider_model import ProviderModel, ReplyStream
+from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
+from taoloop.models.http.transport import HttpTarget
+
+_THINKING = ("reasoning_content", "reasoning")  # DeepSeek, Qwen, llama.cpp · vLLM, Ollama, OpenRouter
+_DONE = b"[DONE]"
+_LONGEST_REFUSAL = 500  # characters of the model's own words
+
+
+def read_completion(value: Mapping[str, Any], names: ToolNameMap, model: ProviderModel) -> ModelReply:
+    """The reply in a whole chat completion.
+
+    Raises:
+        ModelReplyUnreadable: it has no choice.
+        ModelContentRefused: the model refused to answer.
+        KeyError, TypeError, AttributeError: it is no chat completion.
+    """
+    if not value.get("choices"):
+        raise model.unreadable("an answer without any choice")
+    choice = value["choices"][0]
+    message = choice["message"]
+    refuse(message.get("refusal"), model)
+    text, thinking = _parts(message.get("content"))
+    answered_by = text_or_empty(value.get("model")) or model.model
+    usage = read_usage(value.get("usage"))
+    return ModelReply(
+        text=text,
+        tool_calls=tuple(
+            ToolCallText(
+                name=names.ours(text_or_empty(call["function"].get("name"))),
+                arguments=_arguments(call["function"].get("arguments")),
+                id=text_or_empty(call.get("id")) or None,
+            )
+            for call in message.get("tool_calls") or ()
+            if call.get("type", "function") == "function"
+        ),
+        finish_reason=text_or_empty(choice.get("finish_reason")) or None,
+        model=answered_by,
+        usage=usage or Usage(),
+        cost_usd=model.cost(answered_by, usage),
+        thinking=_thinking(message) or thinking,
+    )
+
+
+class OpenAIStream(ReplyStream):
+    """Reads the chunks of one streamed completion.
+
+    It is whole at `[DONE]`, or where its finish reason came and the server ended the stream without that line.
+    """
+
+    _unit = "chunk of a chat completion"
+
+    def __init__(self, model: ProviderModel, names: ToolNameMap, on_delta: Callable[[Delta], None] | None) -> None:
+        super().__init__(model, names, on_delta)
+        self._numbers: dict[object, int] = {}  # the provider's number of a call, and ours
+        self._ids: dict[int | None, str] = {}  # ids by our number
+        self._refusal = ""
+        self._finish_reason: str | None = None
+        self._usage: Usage | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the reply has all of its parts."""
+        return self._done or self._finish_reason is not None
+
+    def _reply(self) -> ModelReply:
+        refuse(self._refusal, self._model)
+        self._assembly.end_calls()
+        return self._finish(self._finish_reason, self._usage)
+
+    def _take(self, data: bytes) -> None:
+        if data == _DONE:
+            self._done = True
+            return
+        chunk = parse_json(data)
+        if chunk.get("error") or (chunk.get("object") == "error"):
+            raise error_of(refusal_in(chunk, 200), self._model.endpoint)
+        self._answered_by = text_or_empty(chunk.get("model")) or self._answered_by
+        self._usage = read_usage(chunk.get("usage")) or self._usage
+        for choice in chunk.get("choices") or ():
+            if not choice.get("index"):  # the first of several; some servers do not number their only one
+                self._take_delta(choice.get("delta") or {})
+                self._finish_reason = text_or_empty(choice.get("finish_reason")) or self._finish_reason
+
+    def _take_delta(self, delta: Mapping[str, Any]) -> None:
+        text, thinking = _parts(delta.get("content"))
+        thinking = _thinking(delta) or thinking
+        if thinking:
+            self._assembly.thinking(thinking)
+        if text:
+            self._assembly.text(text)
+        self._refusal += text_or_empty(delta.get("refusal"))[: _LONGEST_REFUSAL - len(self._refusal)]
+        for call in delta.get("tool_calls") or ():
+            self._take_call(call)
+
+    def _take_call(self, call: Mapping[str, Any]) -> None:
+        function = call.get("function") or {}
+        name, call_id, key = text_or_empty(function.get("name")), text_or_empty(call.get("id")), call.get("index")
+        if key is None:  # some servers number no calls: an id or a name begins one, and without them the last goes on
+            key = call_id or (name and ("unnumbered", len(self._numbers))) or next(reversed(self._numbers), 0)
+        number = self._numbers.get(key)
+        known_id = self._ids.get(number, "")
+        other = bool(name and call_id and known_id and call_id != known_id)  # some servers number every call 0
+        if number is None or other:
+            number = self._numbers[key] = self._assembly.begin_call(name, call_id or None)
+            self._ids[number] = call_id
+        elif name:
+            self._assembly.name(number, name)
+        arguments = _arguments(function.get("arguments"))
+        if arguments:
+            self._assembly.arguments(number, arguments)
+
+
+def refuse(refusal: object, model: ProviderModel) -> None:
+    """Nothing where there is no refusal.
+
+    Raises:
+        ModelContentRefused: there is one; holds the model's own words.
+    """
+    if isinstance(refusal, str) and refusal.strip():
+        raise ModelContentRefused(f"{model.spec} refused to answer: {refusal.strip()[:_LONGEST_REFUSAL]}")
+
+
+def read_usage(usage: object) -> Usage | None:
+    """The tokens that a provider reports; None where it reports none."""
+    if not isinstance(usage, Mapping):
+        return None
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
+    if cached is None:
+        cached = usage.get("prompt_cache_hit_tokens")  # DeepSeek
+    tokens = Usage(
+        input_tokens=token_count(usage.get("prompt_tokens")),
+        output_tokens=token_count(usage.get("completion_tokens")),
+        cached_tokens=token_count(cached),
+    )
+    return tokens if tokens.total_tokens else None
+
+
+def _thinking(message: Mapping[str, Any]) -> str:
+    return next((text for name in _THINKING if (text := text_or_empty(message.get(name)))), "")
+
+
+def _parts(content: object) -> tuple[str, str]:
+    """Text and thinking of a content: a text, or a list of parts as Mistral's reasoning models write it."""
+    if content is None or isinstance(content, str):
+        return content or "", ""
+    text, thinking = [], []
+    for part in content if isinstance(content, list) else ():
+        if part.get("type") == "thinking":
+            inner = part.get("thinking")
+            thinking.append(_parts(inner)[0])
+        elif isinstance(part.get("text"), str):
+            text.append(part["text"])
+    return "".join(text), "".join(thinking)
+
+
+def _arguments(arguments: object) -> str:
+    """The arguments as JSON text; some servers give the object itself."""
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else to_json(arguments).decode()
+
+
+class OpenAIModel(ProviderModel):
+    """A chat model behind an OpenAI-compatible address.
+
+    Where `max_tokens` is refused as unsupported, the model gets `max_completion_tokens` instead.
+    """
+
+    def _target(self) -> HttpTarget:
+        from taoloop.models.http.sdk_request import openai_target  # noqa: PLC0415  # only needed for a call
+
+        return openai_target(self.endpoint)
+
+    def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
+        tools, closing = self._tools(request, names)
+        untaken = self._untaken.parameters
+        optional = {
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "max_tokens": request.max_output_tokens,
+            "stop": list(request.stop) or None,
+            "tools": tools or None,
+            "tool_choice": "none" if closing and tools else None,
+            "response_format": _response_format(self._wanted_schema(request)),
+        }
+        if streamed:
+            optional |= {"stream": True, "stream_options": {"include_usage": True}}
+        if "max_tokens" in untaken:
+            optional["max_completion_tokens"] = request.max_output_tokens
+        body: dict[str, Any] = {
+            "model": self.endpoint.model,
+            "messages": [_message(message, names) for message in request.messages],
+        }
+        body.update({name: value for name, value in optional.items() if value is not None and name not in untaken})
+        return body
+
+    def _tool(self, card: ToolCard, names: ToolNameMap, language: str) -> dict[str, Any]:
+        return {
+            "type": "function",
+            "function": {
+                "name": names.outgoing(card.name),
+                "description": describe(card, language),
+                "parameters": dict(card.input_schema),
+            },
+        }
+
+    def _parse_reply(self, value: Mapping[str, Any], names: ToolNameMap) -> ModelReply:
+        return read_completion(value, names, self)
+
+    def _reader(self, names: ToolNameMap, request: ModelRequest) -> ReplyStream:
+        return OpenAIStream(self, names, request.on_delta)
+
+
+def _is_strict(schema: Any) -> bool:
+    """Whether every object in the schema is closed and has all of its properties required.
+
+    OpenAI guarantees a schema only in this form (`strict`); another one it takes as a wish.
+    https://platform.openai.com/docs/guides/structured-outputs
+    """
+    if isinstance(schema, list):
+        return all(_is_strict(part) for part in schema)
+    if not isinstance(schema, Mapping):
+        return True
+    if "default" in schema or (schema.get("type") == "object" and not _is_closed(schema)):
+        return False
+    return all(_is_strict(part) for name, part in schema.items() if name not in ("enum", "const", "examples"))
+
+
+def _is_closed(schema: Mapping[str, Any]) -> bool:
+    properties = schema.get("properties", {})
+    return schema.get("additionalProperties") is False and set(schema.get("required", ())) == set(properties)
+
+
+def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if schema is None:
+        return None
+    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": _is_strict(schema)}}
+
+
+def _message(message: Message, names: ToolNameMap) -> dict[str, Any]:
+    body: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        body["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": names.outgoing(call.name), "arguments": call.arguments},
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        body["tool_call_id"] = message.tool_call_id
+    return body

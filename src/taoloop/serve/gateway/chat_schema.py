@@ -1,0 +1,303 @@
+"""The request for a chat completion, validated by its types, and what it shares with a request for a response.
+
+Source: OpenAI's API reference, "Create chat completion" (2026-08). A field that this server does not support is an
+error where it would change the answer, and is named in a header where it would not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from taoloop.serve.gateway.errors import ApiErrorRaised, invalid, invalid_field, missing
+
+MAX_MESSAGES = 2_048
+MAX_TOOLS = 128
+MAX_TOKENS = 2**31 - 1
+T = TypeVar("T", bound=BaseModel)
+
+NAME = r"^[a-zA-Z0-9_-]{1,64}$"
+"""The names that tools and schemas may have."""
+
+
+class ApiModel(BaseModel):
+    """Base of all parts of a request: types are strict, and unknown fields are kept."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class MessagePart(ApiModel):
+    """A part of a message's content; only texts can be read."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+
+
+class CalledFunction(ApiModel):
+    """The function of a tool call."""
+
+    name: str
+    arguments: str
+
+
+class CalledCustom(ApiModel):
+    """The custom tool of a tool call that another server's answer asked for; this one supports functions only."""
+
+    name: str
+    input: str
+
+
+class ToolCall(ApiModel):
+    """A tool call that an earlier answer asked for: of a function, or of a custom tool."""
+
+    id: str
+    type: Literal["function", "custom"] = "function"
+    function: CalledFunction | None = None
+    custom: CalledCustom | None = None
+
+    @property
+    def called(self) -> tuple[str, str]:
+        """The name of the tool and its arguments, as the assistant wrote them."""
+        if self.function is not None:
+            return self.function.name, self.function.arguments
+        return ("", "") if self.custom is None else (self.custom.name, self.custom.input)
+
+
+class ChatMessage(ApiModel):
+    """One message of the conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[MessagePart] | None = None
+    refusal: str | None = None
+    name: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text; empty where it has none, or none that can be read."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join((part.refusal if part.type == "refusal" else part.text) or "" for part in self.content or ())
+
+
+class OfferedFunction(ApiModel):
+    """A function that the client performs itself."""
+
+    name: Annotated[str, Field(pattern=NAME)]
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ClientTool(ApiModel):
+    """A tool of the client."""
+
+    type: Literal["function"]
+    function: OfferedFunction
+
+
+class StreamOptions(ApiModel):
+    """Options of a stream. `include_steps` is an extension: the run's steps as they happen, in `agent`."""
+
+    include_usage: bool | None = None
+    include_steps: bool | None = None
+
+
+class SchemaFormat(ApiModel):
+    """The JSON Schema that an answer must fit."""
+
+    name: Annotated[str, Field(pattern=NAME)]
+    description: str | None = None
+    schema_: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    strict: bool | None = None
+
+
+class ResponseFormat(ApiModel):
+    """The format of the answer."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: SchemaFormat | None = None
+
+
+class AnswerRequest(ApiModel):
+    """What requests of both APIs have in common."""
+
+    message_names: ClassVar[tuple[str, str, str]]
+    """What the API calls the list of messages, and in the result of a tool the id of the call and the result."""
+
+    tool_param: ClassVar[str]
+    """Where the request describes a tool; `{}` is its index."""
+
+    schema_param: ClassVar[str]
+    """Where the request has the schema that the answer must match."""
+
+    model: Annotated[str, Field(min_length=1, max_length=512)]
+    stream: bool | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    user: str | None = None
+    tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    metadata: dict[str, str] | None = None
+
+    def ignored_fields(self, *own: str) -> tuple[str, ...]:
+        """Fields of the request that have no effect on the answer: `own` ones, and unknown ones."""
+        values = {**(self.model_extra or {}), **{name: getattr(self, name) for name in own}}
+        return tuple(sorted(name for name, value in values.items() if value is not None))
+
+
+class ChatRequest(AnswerRequest):
+    """A request for a chat completion."""
+
+    message_names = ("messages", "tool_call_id", "content")
+    tool_param = "tools[{}].function"
+    schema_param = "response_format.json_schema.schema"
+
+    messages: Annotated[list[ChatMessage], Field(max_length=MAX_MESSAGES)]
+    stream_options: StreamOptions | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = None
+    n: Annotated[int, Field(ge=1, le=128)] | None = None
+    stop: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(max_length=4)] | None = None
+    response_format: ResponseFormat | None = None
+    tools: Annotated[list[ClientTool], Field(max_length=MAX_TOOLS)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    logprobs: bool | None = None
+    seed: int | None = None
+
+    @property
+    def client_tools(self) -> list[ClientTool]:
+        """The client's own tools."""
+        return self.tools or []
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The stop sequences: the answer ends before them."""
+        texts = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        return tuple(text for text in texts if text)
+
+    @property
+    def token_limit(self) -> int | None:
+        """The maximum length of one reply of the model, in tokens."""
+        limits = [limit for limit in (self.max_tokens, self.max_completion_tokens) if limit is not None]
+        return min(limits, default=None)
+
+    @property
+    def answer_schema(self) -> Mapping[str, Any] | None:
+        """The JSON Schema that the answer must match; None for a text."""
+        if self.response_format is None:
+            return None
+        json_schema = self.response_format.json_schema
+        return schema_for_format(self.response_format.type, None if json_schema is None else json_schema.schema_)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Fields of the request that have no effect on the answer."""
+        unused = () if self.tools else ("parallel_tool_calls",)
+        return self.ignored_fields("frequency_penalty", "presence_penalty", "seed", "metadata", *unused)
+
+
+UNSUPPORTED_FIELDS = {
+    "functions": "Use `tools`.",
+    "function_call": "Use `tools` and `tool_choice`.",
+    "audio": "Only text is served.",
+    "web_search_options": "Give the agent a tool that searches.",
+    "top_logprobs": "Log probabilities are not served.",
+}
+
+
+def read_chat(body: bytes) -> ChatRequest:
+    """The request in a body.
+
+    Raises:
+        ApiErrorRaised: it is not JSON, or a field has the wrong type or range; names the field.
+    """
+    request = parse_body(ChatRequest, body)
+    for index, message in enumerate(request.messages):
+        for number, call in enumerate(message.tool_calls or ()):
+            if getattr(call, call.type) is None:
+                raise missing(f"messages[{index}].tool_calls[{number}].{call.type}")
+    extra = request.model_extra or {}
+    for name, hint in UNSUPPORTED_FIELDS.items():
+        if extra.get(name) not in (None, False, [], 0):
+            raise invalid(f"`{name}` is not supported. {hint}", name, "unsupported_parameter")
+    if request.n not in (None, 1):
+        raise invalid("`n` must be 1: an agent gives one answer.", "n", "unsupported_value")
+    if request.logprobs:
+        raise invalid("`logprobs` is not supported.", "logprobs", "unsupported_parameter")
+    modalities = extra.get("modalities")
+    if modalities not in (None, ["text"], []):
+        raise invalid("`modalities` other than text are not supported.", "modalities", "unsupported_value")
+    response_format = request.response_format
+    if response_format is not None and response_format.type == "json_schema" and response_format.json_schema is None:
+        raise missing("response_format.json_schema")
+    if request.stream_options is not None and not request.stream:
+        raise invalid("`stream_options` is only allowed with `stream`: true.", "stream_options")
+    return request
+
+
+def parse_body(model: type[T], body: bytes) -> T:
+    """Parse a body as this model.
+
+    Raises:
+        ApiErrorRaised: it is invalid; names the field.
+    """
+    try:
+        if b"NaN" in body or b"Infinity" in body:  # not JSON, but pydantic accepts them
+            json.loads(body, parse_constant=_reject_constant)
+        return model.model_validate_json(body)
+    except RecursionError:
+        raise invalid("The body is not valid JSON: it is nested too deeply.", None, "invalid_json") from None
+    except ValidationError as error:
+        raise _request_error(error) from None
+
+
+def _specificity(error: Mapping[str, Any]) -> tuple[int, bool]:
+    """How specific a finding is: deeper ones more, and of the arms of a union the one whose type matched."""
+    return len(error["loc"]), not error["type"].endswith("_type")
+
+
+def _reject_constant(name: str) -> None:
+    raise invalid(f"The body is not valid JSON: {name} is not a number.", None, "invalid_json")
+
+
+def _request_error(error: ValidationError) -> ApiErrorRaised:
+    """The most specific finding, with its field as OpenAI writes it."""
+    findings = error.errors(include_url=False, include_input=False, include_context=False)
+    first = max(findings, key=_specificity) if len(findings) > 1 else findings[0]
+    if first["type"] == "json_invalid":
+        return invalid(
+            f"The body is not valid JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", None, "invalid_json"
+        )
+    path = format_path([part for part in first["loc"] if not _is_type_name(part)])
+    if not path:
+        return invalid("The body must be a JSON object.", None, "invalid_type")
+    if first["type"] == "missing":
+        return missing(path)
+    return invalid_field(path, f"{first['msg']}.")
+
+
+def format_path(parts: Sequence[str | int]) -> str:
+    """A path in a request: `messages[0].role`."""
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _is_type_name(part: str | int) -> bool:
+    """Whether this is pydantic's name for an arm of a union, and not a field."""
+    return isinstance(part, str) and (part in ("str", "int", "float", "bool") or not part.isidentifier())
+
+
+def schema_for_format(kind: str, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The JSON Schema that an answer in this format must match; None for a text."""
+    if kind == "text":
+        return None
+    return {"type": "object"} if kind == "json_object" or schema is None else schema

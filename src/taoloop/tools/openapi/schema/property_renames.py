@@ -1,0 +1,85 @@
+"""Renaming nested properties whose names providers refuse, and restoring the original names in calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taoloop.tools.openapi.names import argument_name, is_argument_name, original_name_note
+from taoloop.tools.openapi.schema.normalisation import INNER, LISTS, MAPS
+
+
+def rename_properties(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """The schema with names that providers accept, and the original name of each property that was renamed."""
+    names: dict[str, None] = {}
+    _collect_names(schema, names)
+    invalid = [name for name in names if not is_argument_name(name)]
+    if not invalid:
+        return schema, {}
+    used = {name for name in names if is_argument_name(name)}
+    new_names: dict[str, str] = {}
+    for name in invalid:
+        new_name = argument_name(name, "field", used)
+        used.add(new_name)
+        new_names[name] = new_name
+    renamed: Mapping[str, Any] = _rename_in(schema, new_names)
+    return renamed, {new_name: name for name, new_name in new_names.items()}
+
+
+def restore_names(value: Any, renamed: Mapping[str, str]) -> Any:
+    """Arguments with the names of the document."""
+    if isinstance(value, Mapping):
+        return {renamed.get(key, key): restore_names(inner, renamed) for key, inner in value.items()}
+    return [restore_names(item, renamed) for item in value] if isinstance(value, list) else value
+
+
+def append_note(rule: Any, note: str) -> Any:
+    """A schema with a note appended to its description."""
+    if not note or not isinstance(rule, Mapping):
+        return {"description": note} if note and rule is True else rule
+    return {**rule, "description": f"{rule.get('description', '')} {note}".strip()}
+
+
+def _collect_names(rule: Any, names: dict[str, None]) -> None:
+    """Collect the names of all properties in a schema."""
+    if not isinstance(rule, Mapping):
+        return
+    for key, value in rule.items():
+        if key in MAPS or key == "$defs":
+            if key == "properties":
+                names.update(dict.fromkeys(value))
+            for inner in value.values():
+                _collect_names(inner, names)
+        elif key in LISTS:
+            for inner in value:
+                _collect_names(inner, names)
+        elif key in INNER:
+            _collect_names(value, names)
+
+
+def _rename_in(rule: Any, new_names: Mapping[str, str]) -> Any:
+    if not isinstance(rule, Mapping):
+        return rule
+    result: dict[str, Any] = {}
+    for key, value in rule.items():
+        if key == "properties":
+            result[key] = {}
+            for name, inner in value.items():
+                arg = new_names.get(name, name)
+                result[key][arg] = append_note(_rename_in(inner, new_names), original_name_note(name, arg))
+        elif key == "required":
+            result[key] = [new_names.get(name, name) for name in value]
+        elif key == "dependentRequired":
+            result[key] = {
+                new_names.get(n, n): [new_names.get(required_name, required_name) for required_name in names]
+                for n, names in value.items()
+            }
+        elif key in MAPS or key == "$defs":
+            result[key] = {name: _rename_in(inner, new_names) for name, inner in value.items()}
+        elif key in LISTS:
+            result[key] = [_rename_in(inner, new_names) for inner in value]
+        elif key in INNER:
+            result[key] = _rename_in(value, new_names)
+        else:
+            result[key] = value
+    return result

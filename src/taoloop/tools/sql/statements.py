@@ -1,0 +1,385 @@
+"""`NAME.query`: one page of the rows that a statement gives, over a connection that can only read."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pydantic_core
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from taoloop.core.text import replace_surrogates
+from taoloop.errors import ToolError, ToolTimeout
+from taoloop.tools.sql.engines import Server
+from taoloop.tools.sql.errors import describe_error, may_have_committed
+from taoloop.tools.sql.settings import Database
+from taoloop.tools.sql.statement_timeout import StatementTimeout
+
+_PARTS = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<tag>\$\w*\$).*?(?P=tag)|(?<![:\w]):(?P<name>[A-Za-z_]\w*)""",
+    re.DOTALL,
+)
+_MYSQL_PARTS = re.compile(  # there the values are put into the text by the driver: outside of quotes, or not at all
+    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`|(?:--(?=\s)|\#)[^\n]*|/\*.*?\*/|(?<![:\w]):(?P<name>[A-Za-z_]\w*)""",
+    re.DOTALL,
+)
+
+
+def bound(statement: str, params: Mapping[str, Any], style: str, kind: str = "") -> tuple[str, Any]:
+    """The statement and its values as a driver with this `paramstyle` of PEP 249 takes them; no values: None.
+
+    `kind` is the database, which decides what quotes and comments are.
+
+    Only where a name stands is found here; what a statement may do is decided by the database.
+
+    Raises:
+        ToolError: `bad_params`; a value has no place in the statement.
+    """
+    if not params:
+        return statement, None
+    used: list[str] = []
+    mark = {"pyformat": "%({})s", "format": "%s", "qmark": "?", "numeric": ":{number}", "numeric_dollar": "${number}"}
+
+    def placed(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name is None or name not in params:
+            return match[0].replace("%", "%%") if doubled else match[0]
+        used.append(name)
+        return mark.get(style, ":{}").format(name, number=len(used))
+
+    doubled = style in ("pyformat", "format")
+    pieces, end = [], 0
+    for match in (_MYSQL_PARTS if kind in ("mysql", "mariadb") else _PARTS).finditer(statement):
+        before = statement[end : match.start()]
+        pieces += [before.replace("%", "%%") if doubled else before, placed(match)]
+        end = match.end()
+    rest = statement[end:]
+    pieces.append(rest.replace("%", "%%") if doubled else rest)
+    if unused := [name for name in params if name not in used]:
+        raise ToolError(
+            f"The value {unused[0][:60]!r} of params has no place in the statement.",
+            code="bad_params",
+            hint=f"Write :{unused[0][:60]} outside of quotes where it belongs, or leave it away.",
+        )
+    values: Any = tuple(params[name] for name in used) if style not in ("pyformat", "named") else dict(params)
+    return "".join(pieces), values
+
+
+_MOST_ROWS = 50
+_MOST_CHARS = 250_000
+_MAX_NAME_CHARS = 200
+_OPTIONS = {"preserve_rowcount": True}
+
+
+def read_page(
+    server: Server, statement: str, params: Mapping[str, Any], limit: int, offset: int, stop: StatementTimeout
+) -> dict[str, Any]:
+    """`limit` rows after the first `offset` ones, and where to go on.
+
+    Raises:
+        ToolError: whatever the database says, in the codes of these tools.
+    """
+    with server.reading(stop) as connection:
+        result = run(connection, statement, params)
+        with contextlib.closing(result):
+            if not result.returns_rows:
+                raise describe_error("no_rows", "The statement gives no rows, and this tool can only read.")
+            _skip(result, offset, stop)
+            page = _page(result, server.database, limit, stop)
+    return _answer(page, offset)
+
+
+def run(connection: sa.Connection, statement: str, params: Mapping[str, Any]) -> sa.CursorResult[Any]:
+    """Send the statement as it stands, its values beside it.
+
+    Raises:
+        SQLAlchemyError: the database refuses it.
+        ToolError: `bad_params`.
+    """
+    text, values = bound(statement, params, connection.dialect.paramstyle, connection.dialect.name)
+    try:
+        if values is None:
+            return connection.exec_driver_sql(text, execution_options={**_OPTIONS, "no_parameters": True})
+        return connection.exec_driver_sql(text, values, execution_options=_OPTIONS)
+    except (OverflowError, ValueError, TypeError) as error:  # numbers and texts that no database takes
+        raise describe_error(
+            "bad_params", f"A value of the statement cannot be sent: {str(error)[:300].rstrip('.')}."
+        ) from None
+
+
+class Page:
+    """Rows that have room in an answer."""
+
+    def __init__(self, columns: list[str]) -> None:
+        self.columns = columns
+        self.rows: list[list[Any]] = []
+        self.is_whole = True
+
+
+def _page(result: sa.CursorResult[Any], database: Database, limit: int, stop: StatementTimeout) -> Page:
+    page = Page([str(name)[:_MAX_NAME_CHARS] for name in result.keys()])  # noqa: SIM118  # a result's, not a mapping's
+    room = database.max_result_chars
+    batches = _Batches(result, stop)
+    while batch := batches.next(limit + 1 - len(page.rows)):
+        for row in batch:
+            values, size = _row(row, database, room if not page.rows else None)
+            if len(page.rows) == limit or (page.rows and size > room):
+                page.is_whole = False
+                return page
+            page.rows.append(values)
+            room -= size
+    return page
+
+
+def _row(row: Any, database: Database, room: int | None) -> tuple[list[Any], int]:
+    """A row and its size as JSON; with `room`, values are cut until it fits: one row is always given."""
+    most = database.max_value_chars
+    while True:
+        values = [plain(value, most) for value in row]
+        size = len(pydantic_core.to_json(values, inf_nan_mode="strings"))
+        if room is None or size <= room or most <= 8:
+            return values, size
+        most //= 2
+
+
+def _skip(result: sa.CursorResult[Any], offset: int, stop: StatementTimeout) -> None:
+    remaining, batches = offset, _Batches(result, stop)
+    while remaining > 0 and (gone := len(batches.next(remaining))):
+        remaining -= gone
+
+
+class _Batches:
+    """Rows in batches that grow while they are small: one value may be as large as all of the memory."""
+
+    def __init__(self, result: sa.CursorResult[Any], stop: StatementTimeout) -> None:
+        self._result, self._stop, self._size = result, stop, 1
+
+    def next(self, most: int) -> Sequence[Any]:
+        batch = self._result.fetchmany(min(self._size, most))
+        if self._stop.is_due:
+            raise describe_error("statement_timeout", f"The rows took more than {self._stop.timeout_s:g} s to come.")
+        chars = sum(len(value) for row in batch for value in row if isinstance(value, str | bytes))
+        self._size = 1 if chars > _MOST_CHARS else min(self._size * 4, _MOST_ROWS)
+        return batch
+
+
+def _answer(page: Page, offset: int) -> dict[str, Any]:
+    answer: dict[str, Any] = {"columns": page.columns, "rows": page.rows, "next_offset": None}
+    if not page.is_whole:
+        answer["next_offset"] = offset + len(page.rows)
+        answer["note"] = (
+            f"There are more rows: repeat the call with offset {offset + len(page.rows)} and the same statement."
+            " Without ORDER BY, pages may overlap."
+        )
+    return answer
+
+
+def first_rows(result: sa.CursorResult[Any], database: Database, stop: StatementTimeout) -> Page:
+    """The rows that a changing statement gives back, as many as an answer has room for."""
+    return _page(result, database, database.max_rows, stop)
+
+
+_MAX_ITEMS = 200  # of one array or object
+_DEEPEST = 8
+
+
+def plain(value: Any, max_chars: int, depth: int = 0) -> Any:
+    """One value: a number, a text, true, false or null as it is; what JSON does not have as a text or an object.
+
+    A decimal is its digits, a date or time ISO 8601, bytes `{"bytes": SIZE, "base64": …}`. A text beyond `max_chars`
+    is `{"text_start": …, "chars": SIZE}`, longer bytes have `base64_start`.
+    """
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        return _text(value, max_chars)
+    if isinstance(value, Decimal):
+        return _text(f"{value:f}" if _is_short(value) else str(value), max_chars)
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return _duration(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _bytes(bytes(value), max_chars)
+    if isinstance(value, UUID):
+        return str(value)
+    if depth < _DEEPEST and isinstance(value, Mapping):
+        return {str(key): plain(item, max_chars, depth + 1) for key, item in _first(value.items())}
+    if depth < _DEEPEST and isinstance(value, Sequence | set | frozenset):
+        items = [plain(item, max_chars, depth + 1) for item in _first(value)]
+        return items if len(value) <= _MAX_ITEMS else {"items_start": items, "items": len(value)}
+    return _text(str(value), max_chars)
+
+
+def _is_short(value: Decimal) -> bool:
+    """Whether the digits can be written without an exponent, and that is not absurdly long."""
+    exponent = value.as_tuple().exponent
+    return isinstance(exponent, int) and abs(exponent) <= 100
+
+
+def _text(value: str, max_chars: int) -> Any:
+    value = replace_surrogates(value)
+    return value if len(value) <= max_chars else {"text_start": value[:max_chars], "chars": len(value)}
+
+
+def _bytes(value: bytes, max_chars: int) -> dict[str, Any]:
+    most = max(max_chars // 4 * 3, 3)
+    name = "base64" if len(value) <= most else "base64_start"
+    return {"bytes": len(value), name: base64.b64encode(value[:most]).decode()}
+
+
+def _duration(value: timedelta) -> str:
+    """As ISO 8601, such as `P1DT2.5S` or `-P1D`; days and seconds only."""
+    prefix, value = ("-", -value) if value < timedelta(0) else ("", value)
+    seconds = f"{value.seconds}" + (f".{value.microseconds:06d}".rstrip("0") if value.microseconds else "")
+    return f"{prefix}P{value.days}DT{seconds}S"
+
+
+def _first(values: Iterable[Any]) -> list[Any]:
+    return [item for _, item in zip(range(_MAX_ITEMS), values, strict=False)]
+
+
+_KINDS = ("sqlite", "postgresql")  # elsewhere a statement may end the transaction that holds its key
+
+
+class CallsTable:
+    """A row for each call: its idempotency key, when, and what it gave. A call with a known key changes nothing."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        if kind not in _KINDS:
+            raise ToolError(
+                f"A calls_table cannot be kept in {kind}: a statement may end its own transaction there.",
+                code="calls_table",
+                hint="Leave calls_table away; a call without an outcome is then put before a person.",
+            )
+        self._table = sa.Table(
+            name,
+            sa.MetaData(),
+            sa.Column("call_key", sa.String(200), primary_key=True),
+            sa.Column("called_at", sa.String(40), nullable=False),
+            sa.Column("outcome", sa.Text),
+        )
+        self._is_made = False
+        self._lock = threading.Lock()
+
+    def make(self, server: Server, stop: StatementTimeout) -> None:
+        """Make the table where there is none.
+
+        Raises:
+            ToolError: it cannot be made.
+        """
+        with self._lock:
+            if self._is_made:
+                return
+            with server.writing(stop) as connection:
+                self._table.create(connection, checkfirst=True)
+                connection.commit()
+            self._is_made = True
+
+    def outcome(self, connection: sa.Connection, key: str) -> dict[str, Any] | None:
+        """What the call with this key gave; None: it was not carried out."""
+        outcome_text = connection.scalar(sa.select(self._table.c.outcome).where(self._table.c.call_key == key))
+        return None if outcome_text is None else json.loads(outcome_text)
+
+    def claim(self, connection: sa.Connection, key: str) -> None:
+        """Take the key: a second call with it waits here until this one is through, and is then refused.
+
+        Raises:
+            ToolError: `database_busy`; the call was carried out meanwhile.
+        """
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        try:
+            connection.execute(self._table.insert().values(call_key=key, called_at=at))
+        except IntegrityError:
+            raise describe_error(
+                "database_busy", "This very call was being carried out elsewhere; ask again for it."
+            ) from None
+
+    def keep(self, connection: sa.Connection, key: str, outcome: dict[str, Any]) -> None:
+        """Write down what the call gave."""
+        text = json.dumps(outcome, ensure_ascii=False)
+        connection.execute(self._table.update().where(self._table.c.call_key == key).values(outcome=text))
+
+
+def change(
+    server: Server,
+    calls: CallsTable | None,
+    statement: str,
+    params: Mapping[str, Any],
+    key: str,
+    stop: StatementTimeout,
+) -> dict[str, Any]:
+    """Carry out the statement once for this `key`; gives how many rows it changed, and those that it gives back.
+
+    Raises:
+        ToolError: it was refused or failed; nothing was changed.
+        ToolTimeout: the connection broke during the commit: nobody can tell.
+    """
+    if calls is not None:
+        calls.make(server, stop)
+    with server.writing(stop) as connection:
+        if calls is not None and (before := calls.outcome(connection, key)) is not None:
+            return before
+        if calls is not None:
+            calls.claim(connection, key)
+        outcome = _changed(server, connection, statement, params, stop)
+        if calls is not None:
+            calls.keep(connection, key, outcome)
+        if stop.is_due:
+            raise describe_error(
+                "statement_timeout", "The time was over before the change was made; it was rolled back."
+            )
+        stop.arm(None)  # from here on it is only confirmed
+        _commit(server, connection, is_repeatable=calls is not None)
+        return outcome
+
+
+def _changed(
+    server: Server, connection: sa.Connection, statement: str, params: Mapping[str, Any], stop: StatementTimeout
+) -> dict[str, Any]:
+    server.may_run(connection)
+    result = run(connection, statement, params)
+    page = first_rows(result, server.database, stop) if result.returns_rows else None
+    while page is not None and not page.is_whole and not stop.is_due and result.fetchmany(50):
+        pass  # a statement with RETURNING is through only when its last row was taken
+    if page is not None and stop.is_due:
+        raise describe_error("statement_timeout", "The time was over before all rows had come; nothing was changed.")
+    rowcount = result.rowcount
+    result.close()
+    server.has_run(connection)
+    count = server.changed(connection, rowcount)
+    most = server.database.max_rows_changed
+    if count.in_all is not None and count.in_all > most:
+        raise describe_error(
+            "too_many_rows", f"It would change {count.in_all:,} rows, and at most {most:,} may change in one call."
+        )
+    outcome: dict[str, Any] = {"rows_changed": count.itself}
+    if count.in_all != count.itself:
+        outcome["rows_changed_in_all"] = count.in_all
+    if page is not None:
+        outcome |= {"columns": page.columns, "rows": page.rows}
+        if not page.is_whole:
+            outcome["note"] = "Not all rows that the statement gave back are shown; all were changed."
+    return outcome
+
+
+def _commit(server: Server, connection: sa.Connection, *, is_repeatable: bool) -> None:
+    try:
+        server.commit(connection)
+    except DBAPIError as error:
+        if not may_have_committed(error):
+            raise
+        raise ToolTimeout(
+            "The connection broke while the change was being confirmed. It may or may not have happened.",
+            retryable=is_repeatable,
+            hint="" if is_repeatable else "Find out with a query whether it happened before you try again.",
+        ) from None
