@@ -1,0 +1,1 @@
+"""HTTP requests, CORS and broken connections."""
