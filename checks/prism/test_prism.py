@@ -23,9 +23,10 @@ from checks.prism.arguments import NoValueError, arguments
 from taoloop.errors import TaoError
 from taoloop.tools.egress import EgressClient, EgressResponse
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
+from taoloop.tools.openapi.document.document import fetch_document, parse_document
 from taoloop.tools.openapi.document.operation import Scheme
-from taoloop.tools.openapi.document.operation_reader import read_operations
-from taoloop.tools.openapi.http.operation_call import OperationCaller, egress_rules_for
+from taoloop.tools.openapi.document.operation_reader import OperationReader
+from taoloop.tools.openapi.http.operation_call import ApiClient, OperationCaller
 from taoloop.tools.openapi.http.request import build_request
 from taoloop.tools.tool import Tool
 
@@ -109,7 +110,7 @@ def test_requests_made_from_the_schemas_are_taken(name: str, capsys: pytest.Capt
     if not document.is_file():
         pytest.skip("the test data does not lie beside this checkout")
     plain = OpenapiSource(document=str(document), include_deprecated=True, max_card_bytes=10_000_000, **CASES[name])
-    operations, _ = read_operations(plain)
+    operations = tuple(OperationReader(parse_document(fetch_document(plain)), plain).operations())
     schemes = {one.name: secret(one) for operation in operations for one in operation.schemes.values()}
     with served(document) as url:
         source = OpenapiSource(
@@ -118,10 +119,11 @@ def test_requests_made_from_the_schemas_are_taken(name: str, capsys: pytest.Capt
             include_deprecated=True,
             max_card_bytes=10_000_000,
             auth=schemes,
+            timeout_s=60,
             **CASES[name],
         )
         tools = list(openapi_tools(source).tools)
-        client = EgressClient(egress_rules_for(source, url), timeout_s=60)
+        client = ApiClient(source).client_for(url)
 
         async def gathered() -> list[tuple[str, str]]:
             return [one async for one in refusals(tools, client)]

@@ -6,12 +6,14 @@ import math
 import re
 from bisect import bisect_right
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from taoloop.core.message import Message
+
+E = TypeVar("E", bound=Exception)
 
 Language = Literal["en", "zh"]
 """The languages of prompts and of texts for people: English and Simplified Chinese."""
@@ -135,3 +137,14 @@ class TextCatalog:
     def run_text(self, name: str, /, **values: object) -> str:
         """The text called `name` in the language of the current run."""
         return self.text(RUN_LANGUAGE.get(), name, **values)
+
+    def run_error(
+        self, kind: Callable[..., E], name: str, values: Mapping[str, object] | None = None, /, **attributes: object
+    ) -> E:
+        """An error whose message is the text called `name`, in the language of the current run.
+
+        Its hint is the text `NAME_hint`, if there is one and `attributes` have no `hint`.
+        """
+        if f"{name}_hint" in self:
+            attributes.setdefault("hint", self.run_text(f"{name}_hint", **(values or {})))
+        return kind(self.run_text(name, **(values or {})), **attributes)

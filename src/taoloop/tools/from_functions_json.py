@@ -14,7 +14,7 @@ from taoloop.tools.openapi.document.plain_data import shorten
 from taoloop.tools.openapi.names import RESERVED, tool_name
 from taoloop.tools.openapi.schema.components import standalone_schema
 from taoloop.tools.openapi.schema.normalisation import json_types
-from taoloop.tools.openapi.schema.property_renames import rename_properties, restore_names
+from taoloop.tools.openapi.schema.properties import rename_properties, restore_names
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
+from taoloop.tools.openapi.document.document import fetch_document, parse_document
 from taoloop.tools.openapi.document.operation import Operation
-from taoloop.tools.openapi.document.operation_reader import read_operations
+from taoloop.tools.openapi.document.operation_reader import OperationReader
+from taoloop.tools.openapi.http.request import PreparedRequest
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem
 
@@ -41,6 +44,13 @@ def query(name: str, schema: Any = None, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": {"type": "string"} if schema is None else schema, **more}
 
 
+def read_operations(source: OpenapiSource) -> tuple[tuple[Operation, ...], tuple[LoadProblem, ...]]:
+    """The selected operations of the document of a source, and its problems."""
+    reader = OperationReader(parse_document(fetch_document(source)), source)
+    operations = tuple(reader.operations())
+    return operations, reader.problem_log.problems
+
+
 def read(text: str, **settings: Any) -> tuple[tuple[Operation, ...], tuple[LoadProblem, ...]]:
     """The operations of a document and its problems."""
     return read_operations(OpenapiSource(document=text, cache=False, **settings))
@@ -63,3 +73,8 @@ def tool(text: str, **settings: Any) -> Tool:
     """The tool of a document that has one."""
     (made,) = tools(text, **settings).values()
     return made
+
+
+def query_of(request: PreparedRequest) -> list[tuple[str, str]]:
+    """The decoded names and values of the query of a request, in order."""
+    return parse_qsl(request.url.partition("?")[2], keep_blank_values=True)

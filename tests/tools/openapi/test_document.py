@@ -10,11 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.tools.openapi.documents import document, one
+from tests.tools.openapi.documents import document, one, read_operations
 
 from taoloop.errors import ConfigError, ToolSourceError
 from taoloop.tools.openapi import OpenapiSource, document_findings, openapi_tools
-from taoloop.tools.openapi.document.operation_reader import read_operations
 
 YAML = """\
 openapi: 3.0.3

@@ -15,12 +15,11 @@ from tests.tools.openapi.documents import body, document, one, only, query, read
 from taoloop.errors import ConfigError, InvalidArguments, TaoError, ToolError, ToolSourceError
 from taoloop.tools.json_schema import compile_schema, findings
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
+from taoloop.tools.openapi.cards import build_plan
 from taoloop.tools.openapi.document.document import fetch_document
 from taoloop.tools.openapi.http.credentials import choose_alternative, oauth_schemes
 from taoloop.tools.openapi.http.request import build_request
-from taoloop.tools.openapi.load import MIN_CACHED_BYTES
-from taoloop.tools.openapi.plan import dump_plan, load_plan
-from taoloop.tools.openapi.planner import build_plan
+from taoloop.tools.openapi.load import MIN_CACHED_BYTES, dump_plan, load_plan
 from taoloop.tools.openapi.schema.components import standalone_schema
 
 

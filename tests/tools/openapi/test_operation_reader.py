@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.tools.openapi.documents import body, document, one, only, query, read, tools
+from tests.tools.openapi.documents import body, document, one, only, query, read, read_operations, tools
 
-from taoloop.tools.openapi.document.operation_reader import read_operations
 from taoloop.tools.openapi.settings import OpenapiSource
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tools.openapi.documents import body, document, one, only, query, read, tool
+from tests.tools.openapi.documents import body, document, one, only, query, read, read_operations, tool
 
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.document.operation_reader import read_operations
 
 
 def folder(root: Path, files: dict[str, Any]) -> str:

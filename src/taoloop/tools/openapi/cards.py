@@ -10,15 +10,59 @@ from typing import Any
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.core.handles import schema_signature
 from taoloop.dialects.prompt.system_prompt import describe
-from taoloop.tools.openapi.document.operation import Body, Operation, Parameter
-from taoloop.tools.openapi.document.operation_reader import accepts_idempotency_key
+from taoloop.errors import ToolDefinitionError
+from taoloop.tools.json_schema import compile_schema
+from taoloop.tools.openapi.document.document import SourceBytes, parse_document
+from taoloop.tools.openapi.document.operation import Body, Operation, Parameter, Plan, PlannedTool
+from taoloop.tools.openapi.document.operation_reader import OperationReader, accepts_idempotency_key
 from taoloop.tools.openapi.document.plain_data import as_list, as_mapping, as_text, plain_text, sentences, shorten
+from taoloop.tools.openapi.http.request import is_operator_supplied
 from taoloop.tools.openapi.http.response import RETRYABLE_STATUSES, error_code
 from taoloop.tools.openapi.names import original_name_note
-from taoloop.tools.openapi.schema.flattening import flatten_object
-from taoloop.tools.openapi.schema.property_renames import append_note
+from taoloop.tools.openapi.schema.properties import append_note, flatten_object, rename_properties
+from taoloop.tools.openapi.schema.truncation import truncate_schema
 from taoloop.tools.openapi.selection import best_match, matches
 from taoloop.tools.openapi.settings import OpenapiSource
+from taoloop.tools.toolbox import LoadProblem
+
+_CORRECT = "Correct the schemas of its parameters and body in the document."
+
+
+def build_plan(source: OpenapiSource, document: SourceBytes) -> Plan:
+    """The plan of a source for the bytes of its document.
+
+    Raises:
+        ToolSourceError: it is not an OpenAPI document.
+    """
+    reader = OperationReader(parse_document(document), source)
+    operations = tuple(reader.operations())
+    listed = len(operations) <= source.search_above
+    tools: list[PlannedTool] = []
+    broken: list[LoadProblem] = []
+    for operation in operations:
+        try:
+            tools.append(_plan_tool(operation, source, listed=listed))
+        except ToolDefinitionError as error:
+            problem = f"It is omitted. {error.message}"
+            broken.append(
+                LoadProblem(source=document.label, place=operation.document_path, message=problem, hint=_CORRECT)
+            )
+    return Plan(tools=tuple(tools), problems=(*reader.problem_log.problems, *broken), files=reader.references.files)
+
+
+def _plan_tool(operation: Operation, source: OpenapiSource, *, listed: bool) -> PlannedTool:
+    card = card_of(operation, source)
+    whole_schema, original_names = rename_properties(card.input_schema)
+    compile_schema(whole_schema, f"The input schema of {operation.name!r}", ToolDefinitionError)
+    shown_schema = truncate_schema(whole_schema, source.max_card_bytes)
+    without_schemas = tuple(replace(response, schema=None) for response in operation.responses)
+    return PlannedTool(
+        operation=replace(operation, responses=without_schemas),
+        card=replace(card, input_schema=shown_schema, listed=listed),
+        whole_schema=whole_schema if shown_schema is not whole_schema else None,
+        original_names=original_names,
+    )
+
 
 _TIERS: Mapping[str, Tier] = {
     **dict.fromkeys(("GET", "HEAD", "OPTIONS", "TRACE", "QUERY"), "read"),
@@ -98,7 +142,7 @@ def input_schema(operation: Operation, source: OpenapiSource) -> dict[str, Any]:
     required: list[str] = []
     components: dict[str, Any] = {}
     for parameter in operation.parameters:
-        if is_hidden(parameter, operation, source):
+        if is_operator_supplied(parameter, operation, source):
             continue
         properties[parameter.arg] = _parameter_schema(parameter, components)
         if parameter.required:
@@ -112,18 +156,6 @@ def input_schema(operation: Operation, source: OpenapiSource) -> dict[str, Any]:
     if components:
         schema["$defs"] = components
     return schema
-
-
-def is_hidden(parameter: Parameter, operation: Operation, source: OpenapiSource) -> bool:
-    """Whether the settings supply a parameter: as a secret, as a header, or by a security scheme."""
-    if parameter.name in source.secrets:
-        return True
-    if parameter.location == "header" and parameter.name.lower() in {name.lower() for name in source.headers}:
-        return True
-    return any(
-        scheme.kind == "api_key" and scheme.location == parameter.location and scheme.key == parameter.name
-        for scheme in operation.schemes.values()
-    )
 
 
 def _add_body(

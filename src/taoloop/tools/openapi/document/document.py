@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
@@ -23,7 +24,7 @@ from taoloop.tools.toolbox import LoadProblem
 from taoloop.tools.yaml12 import YamlError, parse_yaml
 
 MAX_BYTES = 32 * 1024 * 1024
-HINT = "Give an OpenAPI 3 or Swagger 2.0 document as a file, an http(s) URL, or its text, in YAML or JSON."
+_HINT = "Give an OpenAPI 3 or Swagger 2.0 document as a file, an http(s) URL, or its text, in YAML or JSON."
 _FETCH_TIMEOUT_S = 30.0
 _MAX_FINDINGS = 20
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
@@ -75,14 +76,8 @@ class OpenapiDocument:
     """The whole document as plain values."""
     version: Version
     """The version of the specification that it declares."""
-    uri: str
-    """The base of relative references."""
-    label: str
-    """What error messages call the document."""
-    folder: Path | None = None
-    """The folder of other files that references may name; None: there is none."""
-    address: str = ""
-    """The URL from which it was fetched; empty for files and texts."""
+    origin: SourceBytes
+    """Where it is from."""
 
 
 def fetch_document(source: OpenapiSource) -> SourceBytes:
@@ -118,9 +113,9 @@ def read_file_bytes(path: Path, label: str) -> bytes:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ToolSourceError(f"It cannot be read: {reason}.", source=label, hint=HINT) from None
+        raise _unusable(f"It cannot be read: {reason}.", label) from None
     except ValueError as error:  # a NUL in the path
-        raise ToolSourceError(f"It is not a path: {error}.", source=label[:100], hint=HINT) from None
+        raise _unusable(f"It is not a path: {error}.", label[:100]) from None
 
 
 def _is_text(document: str) -> bool:
@@ -136,45 +131,27 @@ def _fetch(address: str, source: OpenapiSource) -> bytes:
     import asyncio  # noqa: PLC0415  # only for a document from the network
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # likewise
 
-    from taoloop.tools.egress import EgressClient  # noqa: PLC0415  # loads the HTTP client
+    from taoloop.tools.egress import EgressClient, EgressRules  # noqa: PLC0415  # loads the HTTP client
 
     label = _without_secrets(address)
-
-    async def fetch() -> tuple[int, bytes, bool]:
-        client = EgressClient(_rules_for(address, source), timeout_s=_FETCH_TIMEOUT_S, max_bytes=MAX_BYTES)
-        try:
-            reply = await client.send(
-                "GET",
-                address,
-                headers={"Accept": "application/json, application/yaml, */*;q=0.5"},
-                body=None,
-                follow=True,
-            )
-            return reply.status, reply.body, reply.is_cut
-        finally:
-            await client.close()
-
+    headers = {"Accept": "application/json, application/yaml, */*;q=0.5"}
     try:
+        rules = source.egress if source.egress is not None else EgressRules(only_allowed=True).allowing(address)
+        client = EgressClient(rules, timeout_s=_FETCH_TIMEOUT_S, max_bytes=MAX_BYTES)
         with ThreadPoolExecutor(1) as thread:  # the thread of the caller may already run an event loop
-            status, body, is_truncated = thread.submit(asyncio.run, fetch()).result()
+            request = client.send("GET", address, headers=headers, follow=True)
+            response = thread.submit(asyncio.run, request).result()
     except TaoError as error:
         raise ToolSourceError(f"It cannot be fetched: {error.message}", source=label, hint=error.hint) from error
-    if status != 200:
-        raise ToolSourceError(f"Its server answered with status {status}.", source=label, hint=HINT)
-    if is_truncated:
+    if response.status != 200:
+        raise _unusable(f"Its server answered with status {response.status}.", label)
+    if response.is_cut:
         raise ToolSourceError(f"It is larger than {MAX_BYTES:,} bytes.", source=label)
-    return body
+    return response.body
 
 
-def _rules_for(address: str, source: OpenapiSource) -> Any:
-    from taoloop.tools.egress import EgressRules  # noqa: PLC0415  # loads the HTTP client
-
-    if source.egress is not None:
-        return source.egress
-    parts = urlsplit(address)
-    port = parts.port or (443 if parts.scheme.lower() == "https" else 80)
-    host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
-    return EgressRules(allow=(f"{host}:{port}",), only_allowed=True)
+def _unusable(problem: str, label: str, place: str = "") -> ToolSourceError:
+    return ToolSourceError(problem, source=label, place=place, hint=_HINT)
 
 
 def _without_secrets(address: str) -> str:
@@ -190,14 +167,7 @@ def parse_document(source: SourceBytes) -> OpenapiDocument:
         ToolSourceError: they are too large, neither YAML nor JSON, or not an OpenAPI document.
     """
     root = parse_values(source.data, source.label)
-    return OpenapiDocument(
-        root=root,
-        version=_read_version(root, source.label),
-        uri=source.uri,
-        label=source.label,
-        folder=source.folder,
-        address=source.address,
-    )
+    return OpenapiDocument(root=root, version=_read_version(root, source.label), origin=source)
 
 
 def document_findings(source: OpenapiSource) -> tuple[LoadProblem, ...]:
@@ -207,13 +177,10 @@ def document_findings(source: OpenapiSource) -> tuple[LoadProblem, ...]:
         ToolSourceError: it is not an OpenAPI document, or cannot be read.
     """
     document = parse_document(fetch_document(source))
-    findings: list[LoadProblem] = []
-    for error in _validator(document.version).iter_errors(document.root):
-        document_path = ".".join(str(part) for part in error.instance_path)
-        findings.append(LoadProblem(source=document.label, place=document_path, message=str(error.message)[:300]))
-        if len(findings) == _MAX_FINDINGS:
-            break
-    return tuple(findings)
+    errors = islice(_validator(document.version).iter_errors(document.root), _MAX_FINDINGS)
+    paths = ((error, ".".join(map(str, error.instance_path))) for error in errors)
+    label = document.origin.label
+    return tuple(LoadProblem(source=label, place=path, message=str(error.message)[:300]) for error, path in paths)
 
 
 def parse_values(data: bytes, label: str) -> Any:
@@ -227,9 +194,9 @@ def parse_values(data: bytes, label: str) -> Any:
     text = _decode(data, label)
     start = text.lstrip()[:1]
     if not start:
-        raise ToolSourceError("It is empty.", source=label, hint=HINT)
+        raise _unusable("It is empty.", label)
     if start == "<":
-        raise ToolSourceError("It is HTML or XML.", source=label, hint=HINT)
+        raise _unusable("It is HTML or XML.", label)
     json_error: ToolSourceError | None = None
     if start in "{[":
         try:
@@ -237,19 +204,14 @@ def parse_values(data: bytes, label: str) -> Any:
         except RecursionError:
             raise ToolSourceError("It is nested too deeply.", source=label) from None
         except json.JSONDecodeError as error:
-            line = f"line {error.lineno}"
-            json_error = ToolSourceError(f"It is not JSON: {error.msg}.", source=label, place=line, hint=HINT)
+            json_error = _unusable(f"It is not JSON: {error.msg}.", label, f"line {error.lineno}")
         except ValueError as error:
-            raise ToolSourceError(f"It is not JSON: {str(error)[:120]}.", source=label, hint=HINT) from None
+            raise _unusable(f"It is not JSON: {str(error)[:120]}.", label) from None
     try:
         return parse_yaml(text)
     except YamlError as error:
-        if json_error is not None:
-            raise json_error from None
         line = f"line {error.line}" if error.line else ""
-        raise ToolSourceError(
-            f"It cannot be read as YAML: {error.problem}.", source=label, place=line, hint=HINT
-        ) from None
+        raise json_error or _unusable(f"It cannot be read as YAML: {error.problem}.", label, line) from None
 
 
 def _decode(data: bytes, label: str) -> str:
@@ -257,9 +219,8 @@ def _decode(data: bytes, label: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise ToolSourceError(
-            f"It is not {encoding.upper().removesuffix('-SIG')} text (byte {error.start}).", source=label, hint=HINT
-        ) from None
+        name = encoding.upper().removesuffix("-SIG")
+        raise _unusable(f"It is not {name} text (byte {error.start}).", label) from None
 
 
 def _parse_json(text: str) -> Any:
@@ -281,15 +242,11 @@ def _read_version(root: Any, label: str) -> Version:
     """
     if not isinstance(root, Mapping):
         kind = "a list" if isinstance(root, list) else "plain text" if isinstance(root, str) else "not a mapping"
-        raise ToolSourceError(f"It is {kind}, not an OpenAPI document.", source=label, hint=HINT)
+        raise _unusable(f"It is {kind}, not an OpenAPI document.", label)
     declared = root.get("openapi", root.get("swagger"))
     if declared is None:
         lookalike = next((f"; it looks like {what}" for key, what in _LOOKALIKES if key in root), "")
-        raise ToolSourceError(
-            f"It is not an OpenAPI document: it has neither 'openapi' nor 'swagger'{lookalike}.",
-            source=label,
-            hint=HINT,
-        )
+        raise _unusable(f"It is not an OpenAPI document: it has neither 'openapi' nor 'swagger'{lookalike}.", label)
     text = str(declared).strip()
     if text.startswith("2"):
         return "2.0"

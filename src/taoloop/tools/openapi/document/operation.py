@@ -1,4 +1,4 @@
-"""The model of one REST operation, from which cards and requests are built.
+"""The model of REST operations, from which cards and requests are built, and the plan of a document.
 
 Every version of OpenAPI is converted to this form. Its schemas are JSON Schema 2020-12, with the targets of references
 in the schema's own `$defs`.
@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from taoloop.core.cards.tool_card import ToolCard
+from taoloop.tools.toolbox import LoadProblem
 
 ParameterLocation = Literal["path", "query", "header", "cookie"]
 Style = Literal["simple", "label", "matrix", "form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject"]
@@ -155,3 +158,29 @@ class Operation:
     """The security schemes that `security` names."""
     extensions: Mapping[str, Any] = field(default_factory=dict)
     """Its `x-…` fields."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTool:
+    """One operation with its card."""
+
+    operation: Operation
+    """The operation that the tool calls."""
+    card: ToolCard
+    """The card that the model sees."""
+    whole_schema: Mapping[str, Any] | None = None
+    """The schema that checks the arguments, if the card only shows a part of it."""
+    original_names: Mapping[str, str] = field(default_factory=dict)
+    """The names in the document of nested properties that were renamed, by their new names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The tools of a document."""
+
+    tools: tuple[PlannedTool, ...]
+    """The tools in the order of the document."""
+    problems: tuple[LoadProblem, ...] = ()
+    """What in the document could not be used."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the other files that were read for it, by their paths relative to the document."""

@@ -52,13 +52,23 @@ def sentences(text: str) -> list[str]:
 
 
 MAX_PROBLEMS = 200
+CORRECT = "Correct this part of the document."
+"""The hint for most problems."""
+
+
+class UnusablePartError(ValueError):
+    """A part of a document cannot be used: the message says why, as a sentence, and `hint` what to do."""
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(problem)
+        self.hint = hint
 
 
 class ProblemLog:
-    """The problems of one document, each reported once."""
+    """The problems of one document, each reported once. `path` is where in the document its reader is."""
 
     def __init__(self, source: str) -> None:
-        self._source = source
+        self._source, self.path = source, ""
         self._problems: dict[tuple[str, str], LoadProblem] = {}
 
     def add(self, document_path: str, message: str, hint: str = "") -> None:
@@ -66,6 +76,10 @@ class ProblemLog:
         if len(self._problems) < MAX_PROBLEMS:
             problem = LoadProblem(source=self._source, place=document_path, message=message, hint=hint)
             self._problems.setdefault((document_path, message), problem)
+
+    def report(self, message: str, hint: str = CORRECT) -> None:
+        """Report a problem where the reader is."""
+        self.add(self.path, message, hint)
 
     @property
     def problems(self) -> tuple[LoadProblem, ...]:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import posixpath
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -14,16 +14,21 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import TaoError
 from taoloop.tools.openapi.document.document import MAX_BYTES, OpenapiDocument, parse_values
+from taoloop.tools.openapi.document.plain_data import UnusablePartError
 
 MAX_FILES = 500
 _MAX_CHAIN = 30  # references to references
 
-CORRECT_REFERENCE = "Correct the reference in the document."
-"""The hint for a broken reference."""
+
+class BrokenReferenceError(UnusablePartError):
+    """A reference cannot be resolved."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, "Correct the reference in the document.")
 
 
-class BrokenReferenceError(LookupError):
-    """A reference cannot be resolved; the message says why, as a sentence."""
+def _broken(reference: str, problem: str) -> BrokenReferenceError:
+    return BrokenReferenceError(f"The reference {reference[:120]!r} {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +48,9 @@ class References:
 
     def __init__(self, document: OpenapiDocument) -> None:
         self._document = document
-        self._files: dict[str, Any] = {document.uri: document.root}
+        self._files: dict[str, Any] = {document.origin.uri: document.root}
         self._anchors: dict[str, dict[str, Any]] = {}
-        self._resolved: dict[tuple[str, str], ResolvedNode] = {}
-        self._broken: dict[tuple[str, str], str] = {}
+        self._results: dict[tuple[str, str], ResolvedNode | str] = {}
         self._remaining_bytes = MAX_BYTES
         self.files: dict[str, str] = {}
 
@@ -57,17 +61,15 @@ class References:
             BrokenReferenceError: it leads nowhere, or to a location that is not read.
         """
         key = (base, reference)
-        if (cached := self._resolved.get(key)) is not None:
-            return cached
-        if (problem := self._broken.get(key)) is not None:
-            raise BrokenReferenceError(problem)
-        try:
-            node = self._resolve(reference, base)
-        except BrokenReferenceError as error:
-            self._broken[key] = str(error)
-            raise
-        self._resolved[key] = node
-        return node
+        if key not in self._results:
+            try:
+                self._results[key] = self._resolve(reference, base)
+            except BrokenReferenceError as error:
+                self._results[key] = str(error)
+        result = self._results[key]
+        if isinstance(result, str):
+            raise BrokenReferenceError(result)
+        return result
 
     def follow(self, node: Any, base: str) -> ResolvedNode:
         """`node` itself, or the end of its chain of references. Keys beside a reference are ignored.
@@ -90,10 +92,12 @@ class References:
             try:
                 uri, fragment = urldefrag(urljoin(base, reference))
             except ValueError as error:
-                raise BrokenReferenceError(f"The reference {reference[:120]!r} is not a URI: {error}.") from error
+                raise _broken(reference, f"is not a URI: {error}.") from error
         if not reference.startswith(("#", "/", ".")) and "/" not in reference and "#" not in reference:
             uri, fragment = self._resolve_bare_name(reference, uri, fragment)
-        values = self._load(uri, reference, base)
+        if uri not in self._files:
+            self._files[uri] = self._read_file(uri, reference, base)
+        values = self._files[uri]
         pointer = unquote(fragment)
         if not fragment:
             return ResolvedNode(values, uri, "")
@@ -110,7 +114,7 @@ class References:
         full_pointer = "" if pointer == "/" else f"/{pointer}"  # `other.yaml#/` for all of it, `#definitions/Pet`
         with suppress(PointerError):
             return ResolvedNode(resolve_json_pointer(values, full_pointer), uri, full_pointer)
-        raise BrokenReferenceError(f"The reference {reference[:120]!r} leads nowhere: {pointer_error}")
+        raise _broken(reference, f"leads nowhere: {pointer_error}")
 
     def _resolve_bare_name(self, reference: str, uri: str, fragment: str) -> tuple[str, str]:
         """`Pet` alone is a file by the specification, but Swagger documents mean a definition."""
@@ -119,48 +123,40 @@ class References:
                 resolve_json_pointer(self._document.root, f"/{section}/{reference}")
             except PointerError:
                 continue
-            return self._document.uri, f"/{section}/{reference}"
+            return self._document.origin.uri, f"/{section}/{reference}"
         return uri, fragment
 
-    def _load(self, uri: str, reference: str, base: str) -> Any:
-        if uri not in self._files:
-            self._files[uri] = self._read_file(uri, reference, base)
-        return self._files[uri]
-
     def _read_file(self, uri: str, reference: str, base: str) -> Any:
-        folder = self._document.folder
+        folder = self._document.origin.folder
         if urlsplit(uri).scheme != "file" or urlsplit(uri).netloc:
-            raise BrokenReferenceError(
-                f"The reference {reference[:120]!r} points to another address, which is not fetched."
-                " Put everything into one document, or the files into one folder."
-            )
+            advice = "Put everything into one document, or the files into one folder."
+            raise _broken(reference, f"points to another address, which is not fetched. {advice}")
         if folder is None:
-            raise BrokenReferenceError(
-                f"The reference {reference[:120]!r} points to a file, but the document itself is not a file."
-            )
+            raise _broken(reference, "points to a file, but the document itself is not a file.")
         if len(self._files) > MAX_FILES:
             raise BrokenReferenceError(f"The references point to more than {MAX_FILES} files.")
         from taoloop.tools.workspace.confined_dir import ConfinedDirectory, split_path  # noqa: PLC0415  # only for documents of several files
 
         if _leaves_folder(reference, base):
-            raise BrokenReferenceError(f"The reference {reference[:120]!r} leaves the folder of the document.")
+            raise _broken(reference, "leaves the folder of the document.")
         path = unquote(urlsplit(uri).path).lstrip("/")
         try:
             parts = split_path(path)
-            directory = ConfinedDirectory(folder)
-            try:
-                with directory.regular_file(parts) as (descriptor, _):
-                    data = _read_bounded(descriptor, self._remaining_bytes)
-            finally:
-                directory.close()
+            with (
+                closing(ConfinedDirectory(folder)) as directory,
+                directory.regular_file(parts) as (descriptor, _),
+                os.fdopen(os.dup(descriptor), "rb") as file,
+            ):
+                data = file.read(self._remaining_bytes + 1)
+            if len(data) > self._remaining_bytes:
+                raise BrokenReferenceError(f"The files of the document are together larger than {MAX_BYTES:,} bytes.")
             self._remaining_bytes -= len(data)
             self.files["/".join(parts)] = hashlib.sha256(data).hexdigest()
             return parse_values(data, path)
         except TaoError as error:
-            raise BrokenReferenceError(f"The reference {reference[:120]!r} cannot be read: {error.message}") from error
+            raise _broken(reference, f"cannot be read: {error.message}") from error
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise BrokenReferenceError(f"The reference {reference[:120]!r} cannot be read: {reason}.") from error
+            raise _broken(reference, f"cannot be read: {error.strerror or error}.") from error
 
 
 def _leaves_folder(reference: str, base: str) -> bool:
@@ -182,11 +178,3 @@ def _anchors(values: Any) -> Iterator[tuple[str, Any]]:
             pending += node.values()
         elif isinstance(node, list):
             pending += node
-
-
-def _read_bounded(descriptor: int, max_bytes: int) -> bytes:
-    with os.fdopen(os.dup(descriptor), "rb") as file:
-        data = file.read(max_bytes + 1)
-    if len(data) > max_bytes:
-        raise BrokenReferenceError(f"The files of the document are together larger than {MAX_BYTES:,} bytes.")
-    return data

@@ -5,13 +5,22 @@ The model never sees them. They are sent only to the servers of the API, and nev
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode, urljoin
+from weakref import WeakKeyDictionary
 
+import pydantic_core
+
+from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import MissingKey, ToolError
+from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document.operation import Operation, Scheme
-from taoloop.tools.openapi.http.parameter_styles import check_header, percent_encode
+from taoloop.tools.openapi.document.plain_data import as_mapping, as_text
+from taoloop.tools.openapi.http.value_encoding import check_header, percent_encode
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.texts import TEXTS
 
@@ -50,21 +59,15 @@ def choose_alternative(operation: Operation, source: OpenapiSource) -> Alternati
     if any(not alternative for alternative in operation.security):
         return {}
     if not usable:
-        schemes = ", ".join(
-            sorted({_describe_scheme(operation, name) for alternative in operation.security for name in alternative})
-        )
-        raise ToolError(
-            TEXTS.run_text("unsupported_security", tool=operation.name, schemes=schemes),
-            code="unsupported_security",
-            hint=TEXTS.run_text("unsupported_security_hint"),
-        )
+        names = {name for alternative in operation.security for name in alternative}
+        schemes = ", ".join(sorted(_describe_scheme(operation, name) for name in names))
+        values = {"tool": operation.name, "schemes": schemes}
+        raise TEXTS.run_error(ToolError, "unsupported_security", values, code="unsupported_security")
     lacking = [name for name in usable[0] if not _has_secret(operation.schemes[name], source)]
     variable = variable_name(source, lacking[0])
-    syntax = _secret_syntax(operation.schemes[lacking[0]], variable)
-    raise MissingKey(
-        TEXTS.run_text("missing_key", tool=operation.name, scheme=lacking[0]),
-        hint=TEXTS.run_text("missing_key_hint", setting=f"{{{lacking[0]}: {syntax}}}", variable=variable),
-    )
+    setting = f"{{{lacking[0]}: {_secret_syntax(operation.schemes[lacking[0]], variable)}}}"
+    values = {"tool": operation.name, "scheme": lacking[0], "setting": setting, "variable": variable}
+    raise TEXTS.run_error(MissingKey, "missing_key", values)
 
 
 def credentials(
@@ -166,8 +169,7 @@ def _credential_text(scheme: Scheme, source: OpenapiSource, tokens: Mapping[str,
     secret = source.auth.get(scheme.name, "")
     if scheme.kind == "basic":
         if isinstance(secret, str):
-            user, _, password = secret.partition(":")
-            return basic_header(user, password)
+            return basic_header(*secret.partition(":")[::2])
         return basic_header(secret.get("username", ""), secret.get("password", ""))
     if scheme.kind == "oauth2_client":
         return f"Bearer {secret if isinstance(secret, str) else tokens[scheme.name]}"
@@ -177,14 +179,110 @@ def _credential_text(scheme: Scheme, source: OpenapiSource, tokens: Mapping[str,
 
 
 def _secret_syntax(scheme: Scheme, variable: str) -> str:
-    if scheme.kind == "basic":
-        return f"{{username: …, password: ${{{variable}}}}}"
-    if scheme.kind == "oauth2_client":
-        return f"{{client_id: …, client_secret: ${{{variable}}}}}"
-    return f"${{{variable}}}"
+    reference = f"${{{variable}}}"
+    forms = {
+        "basic": f"{{username: …, password: {reference}}}",
+        "oauth2_client": f"{{client_id: …, client_secret: {reference}}}",
+    }
+    return forms.get(scheme.kind, reference)
 
 
 def _describe_scheme(operation: Operation, name: str) -> str:
     scheme = operation.schemes.get(name)
     description = TEXTS.run_text("not_in_document") if scheme is None else scheme.description or scheme.kind
     return f"{name} ({description})"
+
+
+RENEWAL_MARGIN_S = 30.0
+"""A token is renewed this many seconds before it expires."""
+
+DEFAULT_LIFETIME_S = 300.0
+"""The lifetime of a token whose server does not state one."""
+
+_MAX_SHOWN_CHARS = 300
+
+Post = Callable[[str, Mapping[str, str], bytes], Awaitable[EgressResponse]]
+"""Sends a POST to an address with headers and a body."""
+
+
+class OAuthTokens:
+    """The tokens of one API by scheme name and scopes. Concurrent calls that need the same token request it once.
+
+    `tick`: seconds that only increase, by which tokens expire.
+    """
+
+    def __init__(self, post: Post, tick: Callable[[], float]) -> None:
+        self._post, self._tick = post, tick
+        self._tokens: dict[tuple[str, str], tuple[str, float]] = {}
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+    @property
+    def values(self) -> list[str]:
+        """The current tokens, for a redactor."""
+        return [token for token, _ in self._tokens.values()]
+
+    async def get(self, scheme: Scheme, scopes: tuple[str, ...], client: Mapping[str, str], base: str) -> str:
+        """A token that is still valid for some time.
+
+        `client` has `client_id` and `client_secret`, and may have `scope` and `token_url`.
+
+        Raises:
+            ToolError: `token_refused`, if the token server does not issue one.
+        """
+        scope = client.get("scope") or " ".join(scopes or scheme.scopes)
+        key = (scheme.name, scope)
+        if (token := self._valid_token(key)) is not None:
+            return token
+        lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        async with lock:
+            if (token := self._valid_token(key)) is None:
+                token, life_s = await self._request_token(scheme, scope, client, base)
+                self._tokens[key] = (token, self._tick() + life_s - RENEWAL_MARGIN_S)
+        return token
+
+    def drop(self, tokens: Iterable[str]) -> bool:
+        """Forget tokens that the API rejected. False: there are none, so requesting a new one would not help."""
+        refused = set(tokens)
+        for key in [key for key, (token, _) in self._tokens.items() if token in refused]:
+            del self._tokens[key]
+        return bool(refused)
+
+    def _valid_token(self, key: tuple[str, str]) -> str | None:
+        token, until = self._tokens.get(key, ("", 0.0))
+        return token if token and self._tick() < until else None
+
+    async def _request_token(
+        self, scheme: Scheme, scope: str, client: Mapping[str, str], base: str
+    ) -> tuple[str, float]:
+        url = urljoin(f"{base}/", client.get("token_url") or scheme.token_url)
+        fields = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
+        user, secret = client.get("client_id", ""), client.get("client_secret", "")
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+        authorization = {"Authorization": basic_header(percent_encode(user), percent_encode(secret))}
+        response = await self._post(url, headers | authorization, _encode_form(fields))
+        if response.status in (400, 401):  # some servers only accept the secret in the body
+            with_secret = fields | {"client_id": user, "client_secret": secret}
+            response = await self._post(url, headers, _encode_form(with_secret))
+        try:
+            reply = as_mapping(pydantic_core.from_json(response.body))
+        except ValueError:
+            reply = {}
+        token = as_text(reply.get("access_token"))
+        if response.status != 200 or not token:
+            text = Redactor({"client_secret": secret}).text(response.text[:_MAX_SHOWN_CHARS])
+            values = {"scheme": scheme.name, "status": response.status, "text": text}
+            retryable = response.status >= 500 or response.status == 429
+            raise TEXTS.run_error(ToolError, "token_refused", values, code="token_refused", retryable=retryable)
+        return token, _lifetime_s(reply.get("expires_in"))
+
+
+def _lifetime_s(expires_in: Any) -> float:
+    try:
+        life_s = float(expires_in)
+    except (TypeError, ValueError):
+        return DEFAULT_LIFETIME_S
+    return life_s if life_s > 0 else DEFAULT_LIFETIME_S
+
+
+def _encode_form(fields: Mapping[str, str]) -> bytes:
+    return urlencode(fields, safe="", quote_via=quote).encode()

@@ -2,29 +2,89 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from email.utils import parsedate_to_datetime
+from itertools import count
+from typing import Any
 from urllib.parse import urlsplit
 
 import pydantic_core
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.errors import EgressFailed, InvalidArguments, ToolDefinitionError, ToolError, ToolTimeout
+from taoloop.errors import EgressFailed, InvalidArguments, ToolError, ToolTimeout
 from taoloop.tools.egress import EgressClient, EgressResponse, EgressRules
 from taoloop.tools.egress.addresses import parse_address
 from taoloop.tools.json_schema import compile_schema, findings, listed
 from taoloop.tools.openapi.document.operation import Operation
-from taoloop.tools.openapi.http.credentials import Alternative, choose_alternative, oauth_schemes, secrets_of
-from taoloop.tools.openapi.http.oauth_tokens import OAuthTokens
+from taoloop.tools.openapi.document.plain_data import as_mapping
+from taoloop.tools.openapi.http.credentials import (
+    Alternative,
+    OAuthTokens,
+    choose_alternative,
+    oauth_schemes,
+    secrets_of,
+)
 from taoloop.tools.openapi.http.request import PreparedRequest, build_request, server_of
-from taoloop.tools.openapi.http.response import error_output, success_output
-from taoloop.tools.openapi.http.retry import LastAttempt, RetryClock, send_with_retries
+from taoloop.tools.openapi.http.response import RETRYABLE_STATUSES, error_output, success_output
+from taoloop.tools.openapi.schema.properties import restore_names
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, expected_form, require_name
+
+MAX_PAUSE_S = 30.0
+"""If a server asks for a longer pause, the call ends instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryClock:
+    """The time functions that retries and tokens use; tests replace them."""
+
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits for a number of seconds."""
+    now: Callable[[], float] = time.time
+    """The time of day in seconds since the epoch, to which `Retry-After` dates are compared."""
+    tick: Callable[[], float] = time.monotonic
+    """Seconds that only increase, for time limits."""
+
+
+def may_repeat(status: int | None, *, was_sent: bool, is_repeatable: bool) -> bool:
+    """Whether a request may be sent again. `status` None: there was no response.
+
+    `was_sent` False: the connection failed before anything was sent. `is_repeatable`: a repetition has no further
+    effect.
+    """
+    if not was_sent:
+        return True
+    return is_repeatable and (status is None or status in RETRYABLE_STATUSES)
+
+
+def pause_s(attempt: int, retry_after: str, now: float) -> float | None:
+    """Seconds before the next attempt: 1, 2, 3 … after the attempts 1, 2, 3 …, or what the server asked for.
+
+    None: the server asked for more than `MAX_PAUSE_S`.
+    """
+    requested = retry_after_s(retry_after, now)
+    seconds = float(attempt) if requested is None else max(requested, 0.0)
+    return seconds if seconds <= MAX_PAUSE_S else None
+
+
+def retry_after_s(retry_after: str, now: float) -> float | None:
+    """The seconds that a `Retry-After` header asks for; None if it is empty or unreadable."""
+    text = retry_after.strip()
+    if not text:
+        return None
+    if text.isascii() and text.replace(".", "", 1).isdigit():
+        return float(text)
+    try:
+        return parsedate_to_datetime(text).timestamp() - now
+    except (ValueError, TypeError, OverflowError):
+        return None
+
 
 MAX_REPLY_BYTES = 4_000_000
 """The maximum size of a response, after decompression."""
@@ -33,53 +93,27 @@ _CONTEXT = "the context of the call"  # no argument has this name
 _ACCEPT = "application/json, text/*;q=0.8, */*;q=0.5"
 
 
-class HttpSender(Protocol):
-    """Sends requests: `EgressClient`, or a test double."""
-
-    async def send(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        timeout_s: float | None = None,
-        max_bytes: int | None = None,
-        follow: bool = False,
-        host: str = "",
-    ) -> EgressResponse:
-        """Send one request and return the response, whatever its status."""
-        ...
-
-
 class ApiClient:
     """One API, shared by its tools: its settings, connections, tokens and secrets.
 
-    `sender` creates the sender for a server (its URL without a trailing slash); by default a client under the egress
-    rules of the source. Tests pass a `clock`.
+    Tests pass a `clock`.
     """
 
-    def __init__(
-        self,
-        source: OpenapiSource,
-        *,
-        sender: Callable[[str], HttpSender] | None = None,
-        clock: RetryClock | None = None,
-    ) -> None:
+    def __init__(self, source: OpenapiSource, *, clock: RetryClock | None = None) -> None:
         self.source, self.clock = source, clock or RetryClock()
         self.secrets = secrets_of(source)
-        self.tokens = OAuthTokens(self._post, self.clock)
+        self.tokens = OAuthTokens(self._post, self.clock.tick)
         self._redactor = Redactor(self.secrets, patterns=False)
-        self._sender = sender or self._client
-        self._senders: dict[str, HttpSender] = {}
+        self._clients: dict[str, EgressClient] = {}
 
-    def sender_for(self, base: str) -> HttpSender:
-        """The sender for one server."""
+    def client_for(self, base: str) -> EgressClient:
+        """The HTTP client for one server, under the egress rules of the source."""
         parts = urlsplit(base)
         origin = f"{parts.scheme}://{parts.netloc}"
-        if origin not in self._senders:
-            self._senders[origin] = self._sender(base)
-        return self._senders[origin]
+        if origin not in self._clients:
+            rules = self._rules_for(base)
+            self._clients[origin] = EgressClient(rules, timeout_s=self.source.timeout_s, max_bytes=MAX_REPLY_BYTES)
+        return self._clients[origin]
 
     def clean(self, text: str) -> str:
         """`text` without the secrets of this API, in whatever encoding a response repeats them."""
@@ -88,54 +122,45 @@ class ApiClient:
             text = text.replace(token, "[redacted:token]")
         return text
 
-    def _client(self, base: str) -> HttpSender:
-        return EgressClient(
-            egress_rules_for(self.source, base), timeout_s=self.source.timeout_s, max_bytes=MAX_REPLY_BYTES
-        )
+    def _rules_for(self, base: str) -> EgressRules:
+        """The egress rules for requests to one server of the API.
+
+        A URL from the operator's settings may be private. A URL from the document must be public, unless the operator's
+        rules allow it.
+        """
+        rules = self.source.egress
+        if rules is None:
+            parts = urlsplit(base)
+            host = parts.hostname or ""
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            is_named = parse_address(host) is None  # allowing an IP address would also allow a private one
+            ports = tuple(sorted({80, 443, port}))
+            rules = EgressRules(allow=(host,) if is_named else (), only_allowed=is_named, ports=ports)
+        secrets = [as_mapping(secret) for secret in self.source.auth.values()]
+        token_urls = [secret["token_url"] for secret in secrets if "token_url" in secret]
+        for url in [self.source.base_url, *token_urls] if self.source.base_url else token_urls:
+            rules = rules.allowing(url)
+        return rules
 
     async def _post(self, url: str, headers: Mapping[str, str], body: bytes) -> EgressResponse:
-        return await self.sender_for(url).send("POST", url, headers=headers, body=body, follow=False)
-
-
-def egress_rules_for(source: OpenapiSource, base: str) -> EgressRules:
-    """The egress rules for requests to one server of an API.
-
-    A URL from the operator's settings may be private. A URL from the document must be public, unless the operator's
-    rules allow it.
-    """
-    operator_urls = [source.base_url] if source.base_url else []
-    operator_urls += [
-        secret["token_url"] for secret in source.auth.values() if isinstance(secret, Mapping) and "token_url" in secret
-    ]
-    rules = source.egress
-    if rules is None:
-        parts = urlsplit(base)
-        host = parts.hostname or ""
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        is_named = parse_address(host) is None  # allowing an IP address would also allow a private one
-        ports = tuple(sorted({80, 443, port}))
-        rules = EgressRules(allow=(host,) if is_named else (), only_allowed=is_named, ports=ports)
-    for url in operator_urls:
-        rules = rules.allowing(url)
-    return rules
+        return await self.client_for(url).send("POST", url, headers=headers, body=body, follow=False)
 
 
 def make_tool(
-    operation: Operation, source: OpenapiSource, card: ToolCard, api: ApiClient | None = None, *, is_valid: bool = False
+    operation: Operation, card: ToolCard, api: ApiClient, original_names: Mapping[str, str] | None = None
 ) -> Tool:
-    """The tool that calls one operation. Tools of the same API share one `api`.
+    """The tool that calls one operation of an API.
 
-    `is_valid`: the schema of the card is known to be valid, and is compiled at the first call.
+    `original_names`: the names in the document of nested properties that were renamed, by their names in the card.
 
     Raises:
-        ToolDefinitionError: the schema of the card is not valid, or its name is not usable.
+        ToolDefinitionError: the name of the card is not usable.
     """
     require_name(card.name)
-    api = api or ApiClient(source)
     return Tool(
         card=card,
         handler=OperationCaller(operation, card, api),
-        check=_lazy_checker(card) if is_valid else _strict_checker(card),
+        check=_argument_checker(card, original_names or {}),
         context_parameter=_CONTEXT,
         is_async=True,
         secrets=api.secrets,
@@ -174,7 +199,7 @@ class OperationCaller:
             response = await self._send(request)
         if 200 <= response.status < 300:
             return success_output(response, self.api.clean)
-        raise error_output(self.operation, request, response, self.api.clean, is_repeatable=self._is_repeatable)
+        raise self._status_error(request, response)
 
     @property
     def _is_repeatable(self) -> bool:
@@ -187,9 +212,8 @@ class OperationCaller:
         key = ""
         if self.card.idempotent and not self.card.reads_only:
             key = context.idempotency_key
-            key = (
-                key if key != ToolContext().idempotency_key else str(uuid.uuid4())
-            )  # outside a run each call is a new one
+            if key == ToolContext().idempotency_key:  # outside a run each call is a new one
+                key = str(uuid.uuid4())
         return build_request(
             self.operation, values, self.api.source, tokens=tokens, literals=literals, idempotency_key=key
         )
@@ -204,93 +228,73 @@ class OperationCaller:
         return tokens
 
     async def _send(self, request: PreparedRequest) -> EgressResponse:
-        """The response to a request, after as many attempts as the operator allows."""
+        """The response to a request that is final, after as many attempts as the operator allows."""
+        source, clock = self.api.source, self.api.clock
+        deadline = clock.tick() + request.timeout_s
+        for attempt in count(1):
+            retry_after, is_final = "", False
+            try:
+                response = await self._send_once(request, max(deadline - clock.tick(), 0.001))
+            except EgressFailed as failure:
+                can_repeat = may_repeat(None, was_sent=failure.was_sent, is_repeatable=self._is_repeatable)
+                error, is_final = self._call_error(failure, request), not (failure.retryable and can_repeat)
+            else:
+                if not may_repeat(response.status, was_sent=True, is_repeatable=self._is_repeatable):
+                    return response
+                error, retry_after = self._status_error(request, response), response.headers.get("retry-after", "")
+            wait_s = pause_s(attempt, retry_after, clock.now())
+            if is_final or wait_s is None or attempt > source.retries or clock.tick() + wait_s >= deadline:
+                if is_final or attempt == 1 or isinstance(error, ToolTimeout):
+                    raise error
+                values = {"attempts": attempt, "code": error.code, "message": error.message}
+                attributes = {"code": "max_retries_exceeded", "retryable": error.retryable, "hint": error.hint}
+                raise TEXTS.run_error(ToolError, "exhausted", values, **attributes)
+            await clock.sleep(wait_s)
+        raise AssertionError("unreachable")  # the last attempt returns or raises
+
+    async def _send_once(self, request: PreparedRequest, timeout_s: float) -> EgressResponse:
         source = self.api.source
-        sender = self.api.sender_for(server_of(self.operation, source))
-        headers = {"Accept": _ACCEPT, **request.headers}
-        host = next((value for name, value in source.headers.items() if name.lower() == "host"), "")
-
-        async def send(timeout_s: float) -> EgressResponse:
-            return await sender.send(
-                request.method,
-                request.url,
-                headers=headers,
-                body=request.body,
-                timeout_s=timeout_s,
-                max_bytes=MAX_REPLY_BYTES,
-                follow=self.card.reads_only,
-                host=host,
-            )
-
-        last = await send_with_retries(
-            send,
-            retries=source.retries,
-            timeout_s=request.timeout_s,
-            is_repeatable=self._is_repeatable,
-            clock=self.api.clock,
+        return await self.api.client_for(server_of(self.operation, source)).send(
+            request.method,
+            request.url,
+            headers={"Accept": _ACCEPT, **request.headers},
+            body=request.body,
+            timeout_s=timeout_s,
+            max_bytes=MAX_REPLY_BYTES,
+            follow=self.card.reads_only,
+            host=next((value for name, value in source.headers.items() if name.lower() == "host"), ""),
         )
-        if last.response is not None and not last.is_exhausted:
-            return last.response
-        raise self._final_error(request, last)
+
+    def _status_error(self, request: PreparedRequest, response: EgressResponse) -> ToolError:
+        return error_output(self.operation, request, response, self.api.clean, is_repeatable=self._is_repeatable)
 
     def _call_error(self, failure: EgressFailed, request: PreparedRequest) -> ToolError:
         """The error for a request without a response; for a write it is unknown whether it took effect."""
         text = self.api.clean(f"{request.method} {request.safe_url}: {failure.message}")
         if failure.was_sent and not self.card.reads_only and failure.code in ("http_timeout", "http_broken"):
-            return ToolTimeout(
-                TEXTS.run_text("no_response", text=text),
-                code=failure.code,
-                retryable=self.card.idempotent,
-                hint=TEXTS.run_text("no_response_hint"),
-            )
+            attributes = {"code": failure.code, "retryable": self.card.idempotent}
+            return TEXTS.run_error(ToolTimeout, "no_response", {"text": text}, **attributes)
         return ToolError(text, code=failure.code, retryable=failure.retryable, hint=failure.hint)
 
-    def _final_error(self, request: PreparedRequest, last: LastAttempt) -> ToolError:
-        if last.failure is not None:
-            error = self._call_error(last.failure, request)
-        else:
-            assert last.response is not None  # noqa: S101  # one of the two is there
-            error = error_output(
-                self.operation, request, last.response, self.api.clean, is_repeatable=self._is_repeatable
-            )
-        if not last.is_exhausted or last.attempts == 1 or isinstance(error, ToolTimeout):
-            return error
-        return ToolError(
-            TEXTS.run_text("exhausted", attempts=last.attempts, code=error.code, message=error.message),
-            code="max_retries_exceeded",
-            retryable=error.retryable,
-            hint=error.hint,
-        )
 
+def _argument_checker(card: ToolCard, original_names: Mapping[str, str]) -> Checker:
+    """A checker of arguments whose errors have a code for each kind of mistake.
 
-def _lazy_checker(card: ToolCard) -> Checker:
-    """A checker that is compiled at its first use: an API may have hundreds of tools, and a run calls few."""
-    cached: list[Checker] = []
-
-    def check(raw: bytes) -> Mapping[str, Any]:
-        if not cached:
-            cached.append(_strict_checker(card))
-        return cached[0](raw)
-
-    return check
-
-
-def _strict_checker(card: ToolCard) -> Checker:
-    """A checker of arguments whose errors have a code for each kind of mistake."""
-    validator = compile_schema(card.input_schema, f"The input schema of {card.name!r}", ToolDefinitionError)
-    known, required = frozenset(card.parameters), card.required
+    Its schema is compiled at the first call: an API may have hundreds of tools, and a run calls few.
+    """
+    validators: list[Any] = []
 
     def check(raw: bytes) -> Mapping[str, Any]:
         args: dict[str, Any] = pydantic_core.from_json(raw)
-        missing = [TEXTS.run_text("missing", name=name) for name in required if name not in args]
-        unknown = [TEXTS.run_text("unknown", name=name) for name in args if name not in known]
-        wrong = [] if missing or unknown else findings(validator, args)
-        if missing or unknown or wrong:
-            raise InvalidArguments(
-                TEXTS.run_text("arguments", tool=card.name, problems=listed(missing or unknown or wrong)),
-                code="missing_argument" if missing else "unknown_argument" if unknown else "invalid_argument",
-                hint=TEXTS.run_text("expected", form=expected_form(card)),
-            )
-        return args
+        if not validators:
+            validators.append(compile_schema(card.input_schema, f"The input schema of {card.name!r}"))
+        missing = [TEXTS.run_text("missing", name=name) for name in card.required if name not in args]
+        unknown = [TEXTS.run_text("unknown", name=name) for name in args if name not in card.parameters]
+        problems = missing or unknown or findings(validators[0], args)
+        if problems:
+            code = "missing_argument" if missing else "unknown_argument" if unknown else "invalid_argument"
+            values = {"tool": card.name, "problems": listed(problems), "form": expected_form(card)}
+            raise TEXTS.run_error(InvalidArguments, "arguments", values, code=code)
+        return restore_names(args, original_names) if original_names else args
 
     return check

@@ -1,31 +1,204 @@
-"""Build the HTTP request for an operation and its arguments. Pure: nothing is sent here."""
+"""Build the HTTP request for an operation and its arguments, with its body. Pure: nothing is sent here.
+
+A body is JSON, a form, multipart, text or bytes. A model passes a file as text: the text itself is sent, in UTF-8, or
+the bytes of a `data:` URL.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
+from taoloop.core.search import PointerError, resolve_json_pointer
 from taoloop.errors import InvalidArguments, ToolDefinitionError
-from taoloop.tools.openapi.document.operation import Operation, Parameter
+from taoloop.tools.openapi.document.operation import Body, Encoding, Operation, Parameter
 from taoloop.tools.openapi.http.credentials import choose_alternative, credentials
-from taoloop.tools.openapi.http.json_numbers import apply_literals
-from taoloop.tools.openapi.http.parameter_styles import (
+from taoloop.tools.openapi.http.value_encoding import (
+    apply_literals,
     check_header,
     check_path_value,
     cookie_pairs,
     header_text,
+    join_items,
     path_text,
     query_pairs,
+    styled_pairs,
+    text_of,
+    to_json,
     unsendable_argument,
 )
-from taoloop.tools.openapi.http.request_body import encode_body, resolve_schema
 from taoloop.tools.openapi.names import is_header_name
-from taoloop.tools.openapi.schema.flattening import flatten_object
+from taoloop.tools.openapi.schema.properties import FlatObject, flatten_object
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.openapi.texts import TEXTS
+
+_DATA_PREFIX = "data:"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBody:
+    """An encoded request body."""
+
+    data: bytes
+    """The bytes to send."""
+    content_type: str
+    """The value of `Content-Type`."""
+
+
+def encode_body(body: Body, args: Mapping[str, Any]) -> EncodedBody | None:
+    """The body for the arguments of a call; None if there is none and none is required.
+
+    Raises:
+        InvalidArguments: a value cannot be sent in this media type.
+    """
+    if body.whole_arg:
+        if args.get(body.whole_arg) is None and (body.whole_arg not in args or body.kind != "json"):
+            return None
+        value = args[body.whole_arg]
+    else:
+        value = {name: args[arg] for arg, name in body.args.items() if arg in args}
+        if not value and not body.required:
+            return None
+    return _ENCODERS[body.kind](body, value)
+
+
+def _encode_json(body: Body, value: Any) -> EncodedBody:
+    return EncodedBody(to_json(value).encode(), body.media_type)
+
+
+def _encode_form(body: Body, value: Any) -> EncodedBody:
+    if isinstance(value, str):  # the schema of the whole body is a text: it is encoded already
+        return EncodedBody(value.encode(), body.media_type)
+    pairs: list[str] = []
+    for name, inner in _form_fields(body, value):
+        encoding = body.encodings.get(name)
+        if encoding is None:
+            pairs += styled_pairs(name, to_json(inner) if isinstance(inner, Mapping) else inner, "form", True)
+        elif "json" in encoding.content_type:
+            pairs += styled_pairs(name, to_json(inner), "form", True)
+        else:
+            pairs += styled_pairs(name, inner, encoding.style, encoding.explode)
+    return EncodedBody("&".join(pairs).encode(), body.media_type)
+
+
+def _encode_multipart(body: Body, value: Any) -> EncodedBody:
+    parts: list[tuple[str, bytes]] = []
+    members = _members(body.schema)
+    for name, inner in _form_fields(body, value):
+        rule = resolve_schema(members.properties.get(name, {}), body.schema)
+        encoding = body.encodings.get(name, Encoding())
+        if isinstance(inner, list) and "json" not in encoding.content_type:
+            items = resolve_schema(rule.get("items", {}), body.schema)
+            field_value = inner if encoding.explode else [join_items(inner, encoding.style)]
+            parts += [_encode_part(name, item, items, encoding) for item in field_value]
+        else:
+            parts.append(_encode_part(name, inner, rule, encoding))
+    boundary = hashlib.sha256(b"".join(head.encode() + data for head, data in parts)).hexdigest()[:32]
+    joined = b"".join(b"--%b\r\n%b\r\n\r\n%b\r\n" % (boundary.encode(), head.encode(), data) for head, data in parts)
+    media_type = body.media_type.partition(";")[0] if "*" not in body.media_type else "multipart/form-data"
+    return EncodedBody(joined + f"--{boundary}--\r\n".encode(), f"{media_type}; boundary={boundary}")
+
+
+def _encode_part(name: str, value: Any, rule: Mapping[str, Any], encoding: Encoding) -> tuple[str, bytes]:
+    disposition = f'form-data; name="{_quote_parameter(name)}"'
+    content_type = encoding.content_type.partition(",")[0].strip()
+    is_file = _is_file(rule) or (isinstance(value, str) and content_type not in ("", "text/plain", "application/json"))
+    if is_file and isinstance(value, str):
+        data, data_type = decode_file(name, value)
+        disposition += f'; filename="{_quote_parameter(name)}"'
+        kind = data_type or content_type or "application/octet-stream"
+    elif isinstance(value, Mapping | list) or "json" in content_type:
+        data, kind = to_json(value).encode(), content_type or "application/json"
+    else:
+        data, kind = text_of(value).encode(), content_type
+    lines = [f"Content-Disposition: {disposition}"]
+    if kind and "*" not in kind:
+        lines.append(f"Content-Type: {check_header(name, kind)}")
+    lines += [f"{key}: {check_header(name, text)}" for key, text in encoding.headers.items()]
+    return "\r\n".join(lines), data
+
+
+def _encode_text(body: Body, value: Any) -> EncodedBody:
+    media_type = body.media_type if "*" not in body.media_type else "text/plain"
+    content_type = media_type if "charset=" in media_type.lower() else f"{media_type}; charset=utf-8"
+    return EncodedBody(text_of(value).encode(), content_type if media_type.startswith("text/") else media_type)
+
+
+def _encode_binary(body: Body, value: Any) -> EncodedBody:
+    data, data_type = decode_file(body.whole_arg, text_of(value))
+    return EncodedBody(data, body.media_type if "*" not in body.media_type else data_type or "application/octet-stream")
+
+
+_ENCODERS = {
+    "json": _encode_json,
+    "form": _encode_form,
+    "multipart": _encode_multipart,
+    "text": _encode_text,
+    "binary": _encode_binary,
+}
+
+
+def decode_file(arg: str, text: str) -> tuple[bytes, str]:
+    """The bytes of a file argument, and its media type (may be empty).
+
+    Raises:
+        InvalidArguments: it begins like a `data:` URL but is not valid.
+    """
+    if not text.startswith(_DATA_PREFIX) or "," not in text[:200]:
+        return text.encode(), ""
+    head, _, payload = text[len(_DATA_PREFIX) :].partition(",")
+    media_type, *attributes = head.split(";")
+    media_type = check_header(arg, media_type)
+    if "base64" not in [attribute.strip().lower() for attribute in attributes]:
+        return unquote_to_bytes(payload), media_type
+    try:
+        return base64.b64decode("".join(payload.split()), validate=True), media_type
+    except (binascii.Error, ValueError):
+        raise unsendable_argument(arg, "data_url") from None
+
+
+def _form_fields(body: Body, value: Any) -> list[tuple[str, Any]]:
+    if not isinstance(value, Mapping):
+        raise unsendable_argument(body.whole_arg or "body", "form_object")
+    return [(str(name), inner) for name, inner in value.items() if inner is not None]
+
+
+def _members(schema: Mapping[str, Any]) -> FlatObject:
+    """The members of the schema of a body, even if it is not only an object."""
+    flat = flatten_object(schema)
+    if flat is None:
+        rule = resolve_schema(schema, schema)
+        flat = FlatObject(rule.get("properties", {}), tuple(rule.get("required", ())))
+    return flat
+
+
+def resolve_schema(rule: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema with its references into the `$defs` of `root` resolved; empty if one leads nowhere."""
+    for _ in range(16):
+        ref = rule.get("$ref") if isinstance(rule, Mapping) else None
+        if not isinstance(ref, str) or not ref.startswith("#/"):
+            break
+        try:
+            rule = resolve_json_pointer(root, ref[1:])
+        except PointerError:
+            return {}
+    return rule if isinstance(rule, Mapping) else {}
+
+
+def _is_file(rule: Mapping[str, Any]) -> bool:
+    return rule.get("format") == "binary" or "contentMediaType" in rule or rule.get("type") == "file"
+
+
+def _quote_parameter(name: str) -> str:
+    """A name for use between quotes in a header, escaped as browsers do it."""
+    return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+
 
 _PLACEHOLDER = re.compile(r"\{([^{}/]*)\}")
 _PATH_SAFE = "/:@!$&'()*+,;=~%?"
@@ -47,16 +220,6 @@ class PreparedRequest:
     """The time limit of the whole call in seconds."""
     safe_url: str = ""
     """The URL for messages: without the query, and without values from secrets."""
-
-    @property
-    def address(self) -> str:
-        """The URL without its query."""
-        return self.url.partition("?")[0]
-
-    @property
-    def query(self) -> tuple[tuple[str, str], ...]:
-        """The decoded names and values of the query, in order."""
-        return tuple(parse_qsl(self.url.partition("?")[2], keep_blank_values=True))
 
 
 def build_request(
@@ -87,20 +250,19 @@ def build_request(
     base = server_of(operation, source)
     path = _fill_path(operation.path, encoded.path)
     body = encode_body(operation.body, values) if operation.body is not None else None
-    headers = _Headers({name: check_header(f"headers.{name}", value) for name, value in source.headers.items()})
-    headers.set(encoded.headers)
+    headers = {name: check_header(f"headers.{name}", value) for name, value in source.headers.items()}
+    client_headers = {}
     if body is not None:
-        headers.set({"Content-Type": check_header("body", body.content_type)})
+        client_headers["Content-Type"] = check_header("body", body.content_type)
     if idempotency_key:
-        headers.set({"Idempotency-Key": check_header("idempotency_key", idempotency_key)})
-    headers.set(secrets.headers)
-    headers.add_cookies([*encoded.cookies, *secrets.cookies])
+        client_headers["Idempotency-Key"] = check_header("idempotency_key", idempotency_key)
     query = "&".join([*encoded.query, *secrets.query])
+    cookies = [*encoded.cookies, *secrets.cookies]
     url = f"{base}{path}"
     return PreparedRequest(
         method=operation.method,
         url=f"{url}{'&' if '?' in url else '?'}{query}" if query else url,
-        headers=headers.all,
+        headers=_merge_headers([headers, encoded.headers, client_headers, secrets.headers], cookies),
         body=None if body is None else body.data,
         timeout_s=source.timeout_s,
         safe_url=f"{base}{_fill_path(operation.path, {**encoded.path, **encoded.secret_path})}".partition("?")[0],
@@ -116,27 +278,22 @@ def server_of(operation: Operation, source: OpenapiSource) -> str:
     base = source.base_url or (operation.servers[0] if operation.servers else "")
     parts = urlsplit(base)
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        text = TEXTS.run_text("bad_server" if base else "no_server", tool=operation.name, url=base)
-        raise ToolDefinitionError(text, hint=TEXTS.run_text("no_server_hint"))
+        values = {"tool": operation.name, "url": base}
+        hint = TEXTS.run_text("no_server_hint")
+        raise TEXTS.run_error(ToolDefinitionError, "bad_server" if base else "no_server", values, hint=hint)
     return base.partition("?")[0].partition("#")[0].rstrip("/")
 
 
-class _Headers:
-    """Headers with unique names: a later one replaces an earlier one, regardless of case."""
-
-    def __init__(self, first: Mapping[str, str]) -> None:
-        self.all = dict(first)
-
-    def set(self, more: Mapping[str, str]) -> None:
-        for name, value in more.items():
-            for same in [existing for existing in self.all if existing.lower() == name.lower()]:
-                del self.all[same]
-            self.all[name] = value
-
-    def add_cookies(self, pairs: Sequence[str]) -> None:
-        if pairs:
-            existing = [value for name, value in self.all.items() if name.lower() == "cookie"]
-            self.set({"Cookie": "; ".join([*existing, *pairs])})
+def _merge_headers(layers: Iterable[Mapping[str, str]], cookies: Sequence[str]) -> dict[str, str]:
+    """Headers with unique names: a later one replaces an earlier one, regardless of case. Cookies are added."""
+    merged: dict[str, tuple[str, str]] = {}
+    for name, value in (header for layer in layers for header in layer.items()):
+        merged.pop(name.lower(), None)
+        merged[name.lower()] = name, value
+    if cookies:
+        _, existing = merged.pop("cookie", ("Cookie", ""))
+        merged["cookie"] = "Cookie", "; ".join([existing, *cookies] if existing else cookies)
+    return dict(merged.values())
 
 
 class _EncodedParameters:
@@ -177,27 +334,23 @@ def _complete_arguments(operation: Operation, args: Mapping[str, Any], source: O
     for name in args:
         if name not in known or known[name] in source.secrets:
             names = ", ".join(arg for arg, wire_name in known.items() if wire_name not in source.secrets)
-            raise InvalidArguments(
-                TEXTS.run_text("unknown_argument", tool=operation.name, name=name),
-                code="unknown_argument",
-                hint=TEXTS.run_text("unknown_argument_hint", names=names),
-            )
+            text_values = {"tool": operation.name, "name": name, "names": names}
+            raise TEXTS.run_error(InvalidArguments, "unknown_argument", text_values, code="unknown_argument")
     values = dict(args)
     values |= {arg: source.secrets[wire] for arg, wire in known.items() if wire in source.secrets}
     if source.fill_defaults:
         values = {**_schema_defaults(operation), **values}
     for arg in _required_arguments(operation, source, values):
         if values.get(arg) is None and not (body is not None and arg in values and arg in (body.whole_arg, *body.args)):
-            raise InvalidArguments(
-                TEXTS.run_text("missing_argument", tool=operation.name, name=arg),
-                code="missing_argument",
-                hint=TEXTS.run_text("missing_argument_hint", name=arg),
-            )
+            text_values = {"tool": operation.name, "name": arg}
+            raise TEXTS.run_error(InvalidArguments, "missing_argument", text_values, code="missing_argument")
     return values
 
 
-def _is_operator_supplied(parameter: Parameter, operation: Operation, source: OpenapiSource) -> bool:
-    """Whether an operator header or a security scheme supplies a parameter, so that it has no argument."""
+def is_operator_supplied(parameter: Parameter, operation: Operation, source: OpenapiSource) -> bool:
+    """Whether the settings supply a parameter, as a secret, a header or by a security scheme: it has no argument."""
+    if parameter.name in source.secrets:
+        return True
     if parameter.location == "header" and parameter.name.lower() in {name.lower() for name in source.headers}:
         return True
     schemes = (scheme for scheme in operation.schemes.values() if scheme.kind == "api_key")
@@ -206,33 +359,24 @@ def _is_operator_supplied(parameter: Parameter, operation: Operation, source: Op
 
 def _required_arguments(operation: Operation, source: OpenapiSource, values: Mapping[str, Any]) -> list[str]:
     needed = (parameter for parameter in operation.parameters if parameter.required or parameter.location == "path")
-    names = [parameter.arg for parameter in needed if not _is_operator_supplied(parameter, operation, source)]
+    names = [parameter.arg for parameter in needed if not is_operator_supplied(parameter, operation, source)]
     body = operation.body
     if body is None:
         return names
     if body.whole_arg:
         return [*names, body.whole_arg] if body.required else names
     if body.required or any(arg in values and name not in source.secrets for arg, name in body.args.items()):
-        flat = flatten_object(body.schema)
-        required = flat.required if flat is not None else resolve_schema(body.schema, body.schema).get("required", ())
+        required = _members(body.schema).required
         names += [arg for arg, name in body.args.items() if name in required]
     return names
 
 
 def _schema_defaults(operation: Operation) -> dict[str, Any]:
-    defaults: dict[str, Any] = {}
-    for parameter in operation.parameters:
-        rule = resolve_schema(parameter.schema, parameter.schema)
-        if rule.get("default") is not None:
-            defaults[parameter.arg] = rule["default"]
-    if operation.body is not None:
-        flat = flatten_object(operation.body.schema)
-        properties = flat.properties if flat is not None else {}
-        for arg, name in operation.body.args.items():
-            rule = resolve_schema(properties.get(name, {}), operation.body.schema)
-            if rule.get("default") is not None:
-                defaults[arg] = rule["default"]
-    return defaults
+    rules = [(parameter.arg, resolve_schema(parameter.schema, parameter.schema)) for parameter in operation.parameters]
+    if (body := operation.body) is not None:
+        properties = _members(body.schema).properties
+        rules += [(arg, resolve_schema(properties.get(name, {}), body.schema)) for arg, name in body.args.items()]
+    return {arg: rule["default"] for arg, rule in rules if rule.get("default") is not None}
 
 
 def _fill_path(template: str, values: Mapping[str, str]) -> str:
@@ -243,7 +387,8 @@ def _fill_path(template: str, values: Mapping[str, str]) -> str:
         pieces.append(quote(template[end : match.start()], safe=_PATH_SAFE))
         name = match.group(1)
         if name not in values:
-            raise InvalidArguments(TEXTS.run_text("path_variable", path=template, name=name), code="missing_argument")
+            values = {"path": template, "name": name}
+            raise TEXTS.run_error(InvalidArguments, "path_variable", values, code="missing_argument")
         pieces.append(values[name])
         end = match.end()
     pieces.append(quote(template[end:], safe=_PATH_SAFE))

@@ -17,8 +17,8 @@ from taoloop.core.preview import preview
 from taoloop.errors import ToolError
 from taoloop.tools.egress import EgressResponse
 from taoloop.tools.openapi.document.operation import Operation
-from taoloop.tools.openapi.http.json_numbers import to_json
 from taoloop.tools.openapi.http.request import PreparedRequest
+from taoloop.tools.openapi.http.value_encoding import to_json
 from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.tool import ToolOutput
 
@@ -27,28 +27,10 @@ MAX_ERROR_BODY_CHARS = 1_400
 
 _SHOWN_HEADERS = ("location", "link", "etag", "last-modified", "content-range", "x-total-count", "retry-after")
 _MAX_HEADER_CHARS = 500
-_CLASSES = {
-    400: "bad_request",
-    401: "unauthorized",
-    402: "payment_required",
-    403: "forbidden",
-    404: "not_found",
-    405: "method_not_allowed",
-    408: "request_timeout",
-    409: "conflict",
-    410: "gone",
-    412: "precondition_failed",
-    413: "too_large",
-    415: "unsupported_media_type",
-    422: "unprocessable",
-    423: "locked",
-    425: "too_early",
-    429: "rate_limited",
-    501: "not_implemented",
-    502: "bad_gateway",
-    503: "unavailable",
-    504: "gateway_timeout",
-}
+_STANDARD_CODES = (400, 401, 402, 403, 404, 405, 408, 409, 410, 412, 415, 423, 425, 501, 502, 504)
+_CODES = {status: HTTPStatus(status).name.lower() for status in _STANDARD_CODES}
+_CODES |= {413: "too_large", 422: "unprocessable", 429: "rate_limited", 503: "unavailable"}
+_TEXT_SUBTYPES = frozenset(("xml", "yaml", "x-yaml", "javascript", "x-www-form-urlencoded", "x-ndjson"))
 RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 
@@ -58,21 +40,19 @@ _NOT_PROCESSED = frozenset({425, 429, 503})  # of these, the ones that mean that
 def error_code(status: int | str) -> str:
     """The error code for a status (or `4XX`, `default`): `not_found` for 404, `server_error` for 500."""
     text = str(status)
-    if text.isdigit() and int(text) in _CLASSES:
-        return _CLASSES[int(text)]
+    if text.isdigit() and int(text) in _CODES:
+        return _CODES[int(text)]
     return {"3": "redirected", "4": "client_error", "5": "server_error"}.get(text[:1], "http_error")
 
 
 def success_output(response: EgressResponse, clean: Callable[[str], str]) -> ToolOutput:
     """The output of a successful call: status, informative headers and body. `clean` removes secrets."""
-    kind = response.media_type
     parts = [f'{{"status":{response.status}']
-    if headers := {
-        name: response.headers[name][:_MAX_HEADER_CHARS] for name in _SHOWN_HEADERS if name in response.headers
-    }:
+    informative = [name for name in _SHOWN_HEADERS if name in response.headers]
+    if headers := {name: response.headers[name][:_MAX_HEADER_CHARS] for name in informative}:
         parts.append(f'"headers":{to_json(headers)}')
     if response.body:
-        parts += _body_members(response, kind)
+        parts += _body_members(response)
     text = ",".join(parts) + "}"
     cleaned = clean(text)
     return ToolOutput(text=cleaned, form="json" if cleaned == text or _is_valid_json(cleaned) else "text")
@@ -88,8 +68,7 @@ def error_output(
 ) -> ToolError:
     """The error of a failed call. `is_repeatable`: a repetition has no further effect."""
     status = response.status
-    kind = response.media_type
-    body_text = _error_body_text(response, kind)
+    body_text = _error_body_text(response)
     documented = _documented_meaning(operation, status)
     hints = [TEXTS.run_text("documented", text=documented)] if documented else []
     if f"hint_{status}" in TEXTS:
@@ -122,43 +101,36 @@ def is_json(kind: str) -> bool:
 
 def is_text(kind: str) -> bool:
     """Whether a media type is text."""
-    last = kind.partition("/")[2].rpartition("+")[2]
-    return kind.startswith("text/") or last in (
-        "xml",
-        "yaml",
-        "x-yaml",
-        "javascript",
-        "x-www-form-urlencoded",
-        "x-ndjson",
-    )
+    return kind.startswith("text/") or kind.partition("/")[2].rpartition("+")[2] in _TEXT_SUBTYPES
 
 
-def _body_members(response: EgressResponse, kind: str) -> list[str]:
+def _body_members(response: EgressResponse) -> list[str]:
     """The members of the observation that represent the body."""
+    kind = response.media_type
     notes = ['"cut":true', f'"note":{to_json(TEXTS.run_text("cut"))}'] if response.is_cut else []
-    if is_json(kind) or (not kind or is_text(kind)):
+    if not kind or is_json(kind) or is_text(kind):
         text = response.text
         if not response.is_cut and (is_json(kind) or text.lstrip()[:1] in ("{", "[")) and _is_valid_json(text):
             return [f'"body":{text.strip()}']
         if is_json(kind) and not response.is_cut:
             notes = [f'"note":{to_json(TEXTS.run_text("not_json"))}']
-        if kind or not _looks_binary(response.body):
+        if kind or b"\0" not in response.body[:1_000]:
             return [*([f'"type":{to_json(kind)}'] if kind else []), *notes, f'"body":{to_json(text)}']
     encoded = base64.b64encode(response.body).decode()
     media_type_json = to_json(kind or "application/octet-stream")
     return [f'"type":{media_type_json}', f'"bytes":{len(response.body)}', *notes, f'"base64":"{encoded}"']
 
 
-def _error_body_text(response: EgressResponse, kind: str) -> str:
+def _error_body_text(response: EgressResponse) -> str:
     """The beginning of the body of an error, on one line."""
+    kind = response.media_type
     if not response.body:
         return ""
     if kind and not is_json(kind) and not is_text(kind):
         return TEXTS.run_text("body_bytes", size=len(response.body), media_type=kind)
     text = response.text.strip()
-    if _is_valid_json(text):
-        return preview(text, "json", MAX_ERROR_BODY_CHARS).text
-    return preview(" ".join(text.split()), "text", MAX_ERROR_BODY_CHARS).text
+    form, line = ("json", text) if _is_valid_json(text) else ("text", " ".join(text.split()))
+    return preview(line, form, MAX_ERROR_BODY_CHARS).text
 
 
 def _is_valid_json(text: str) -> bool:
@@ -167,10 +139,6 @@ def _is_valid_json(text: str) -> bool:
     except ValueError as error:
         return "recursion" in str(error)  # nested too deeply to check, and probably JSON: the preview flattens it
     return True
-
-
-def _looks_binary(body: bytes) -> bool:
-    return b"\0" in body[:1_000]
 
 
 def _phrase(status: int) -> str:

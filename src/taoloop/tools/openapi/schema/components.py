@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taoloop.core.search import PointerError, resolve_json_pointer
-from taoloop.tools.openapi.document.document import OpenapiDocument
+from taoloop.tools.openapi.document.document import OpenapiDocument, SourceBytes
 from taoloop.tools.openapi.document.refs import BrokenReferenceError, References, ResolvedNode
 from taoloop.tools.openapi.schema.normalisation import make_nullable, normalise
 
@@ -211,6 +211,7 @@ def _schema_of_bool(schema: Any) -> dict[str, Any]:
 def standalone_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema outside a document, with the targets of its internal references under `$defs`."""
     root = dict(schema)
-    document = OpenapiDocument(root=root, version="3.1", uri="file:///schema", label="the schema")
+    origin = SourceBytes(data=b"", uri="file:///schema", label="the schema")
+    document = OpenapiDocument(root=root, version="3.1", origin=origin)
     components = Components(References(document), lambda _: None, siblings_count=True, request=False)
-    return components.read(root, document.uri)
+    return components.read(root, origin.uri)

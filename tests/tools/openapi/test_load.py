@@ -9,8 +9,7 @@ import pytest
 from tests.tools.openapi.documents import body, document, query
 
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.openapi.load import MIN_CACHED_BYTES, load_or_build_plan
-from taoloop.tools.openapi.plan import PlanCache
+from taoloop.tools.openapi.load import MIN_CACHED_BYTES, PlanCache, load_or_build_plan
 
 LARGE = {"x-filler": "x" * MIN_CACHED_BYTES}
 

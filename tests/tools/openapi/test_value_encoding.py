@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from taoloop.errors import InvalidArguments
 from taoloop.tools.openapi.document.operation import Parameter, ParameterLocation
-from taoloop.tools.openapi.http.parameter_styles import (
+from taoloop.tools.openapi.http.value_encoding import (
     cookie_pairs,
     header_text,
     path_text,

@@ -1,20 +1,23 @@
-"""Values in a path, a query, a header and a cookie: every `style` and `explode` of the specification.
+"""Values as texts of a request: JSON, and every `style` and `explode` of the specification.
 
-Values are percent-encoded once, in UTF-8; only letters, digits and `-._~` stay as they are. Numbers are sent as they
-were written, or in plain digits, never with an exponent. Null is omitted inside lists and objects. Values nested deeper
-than their style allows are sent as JSON text; only `deepObject` nests (`a[b][c]=1`, and lists repeat their name).
+In a path, a query, a header or a cookie values are percent-encoded once, in UTF-8; only letters, digits and `-._~` stay
+as they are. Numbers are sent as they were written, or in plain digits, never with an exponent. Null is omitted inside
+lists and objects. Values nested deeper than their style allows are sent as JSON text; only `deepObject` nests
+(`a[b][c]=1`, and lists repeat their name).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
 from taoloop.errors import InvalidArguments
 from taoloop.tools.openapi.document.operation import Parameter, Style
-from taoloop.tools.openapi.http.json_numbers import number_text, to_json
 from taoloop.tools.openapi.texts import TEXTS
 
 _RESERVED = ":/?@!$'()*,;="
@@ -24,29 +27,51 @@ _CONTROLS = frozenset(map(chr, (*range(32), 127)))
 _SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
 """The separators of list items in the styles that do not use a comma."""
 
-
-def percent_encode(text: str) -> str:
-    """Percent-encode all characters of `text` except the unreserved ones."""
-    return quote(text, safe="")
+percent_encode: Callable[[str], str] = partial(quote, safe="")
+"""Percent-encodes all characters of a text except the unreserved ones."""
 
 
-def _encode_unreserved(text: str) -> str:
-    return quote(text, safe=_RESERVED)
+def to_json(value: Any, *, ascii_only: bool = False) -> str:
+    """A JSON value as one line of text.
+
+    Numbers have plain digits: a Decimal as it was written, a float the fewest that represent it exactly.
+    """
+    if isinstance(value, Mapping):
+        members = (f"{_quote(str(key), ascii_only)}:{to_json(value[key], ascii_only=ascii_only)}" for key in value)
+        return f"{{{','.join(members)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(to_json(item, ascii_only=ascii_only) for item in value)}]"
+    if isinstance(value, float | Decimal):
+        return format(value if isinstance(value, Decimal) else Decimal(repr(value)), "f")
+    return _quote(value, ascii_only)
 
 
-def _unchanged(text: str) -> str:
-    return text
+def _quote(value: object, ascii_only: bool) -> str:
+    return json.dumps(value, ensure_ascii=ascii_only)
 
 
 def text_of(value: Any) -> str:
     """A single value as text: `true`, `12.50`, or the text itself; lists and objects as JSON."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float | Decimal):
-        return number_text(value)
-    return "null" if value is None else to_json(value)
+    return value if isinstance(value, str) else to_json(value)
+
+
+def apply_literals(value: Any, literals: Mapping[str, str], pointer: str = "") -> Any:
+    """A JSON value in which each float with a literal in `literals` (by JSON pointer) becomes a Decimal.
+
+    A literal that denotes a different number is ignored.
+    """
+    if isinstance(value, Mapping):
+        steps = ((key, str(key).replace("~", "~0").replace("/", "~1")) for key in value)
+        return {key: apply_literals(value[key], literals, f"{pointer}/{step}") for key, step in steps}
+    if isinstance(value, list | tuple):
+        return [apply_literals(item, literals, f"{pointer}/{index}") for index, item in enumerate(value)]
+    if isinstance(value, float) and (text := literals.get(pointer)) is not None:
+        try:
+            written = Decimal(text)
+        except InvalidOperation:
+            return value
+        return written if repr(float(written)) == repr(value) else value
+    return value
 
 
 def path_text(parameter: Parameter, value: Any) -> str:
@@ -58,20 +83,30 @@ def path_text(parameter: Parameter, value: Any) -> str:
     check_path_value(parameter.arg, value)
     if parameter.content:
         return percent_encode(to_json(value))
-    if parameter.style in _SEPARATORS:
-        text = percent_encode(_SEPARATORS[parameter.style]).join(_items(value, parameter.explode, percent_encode))
+    items = _items(value, parameter.explode, percent_encode)
+    if parameter.style == "label":
+        text = "." + ("." if parameter.explode else ",").join(items)
+    elif parameter.style == "matrix":
+        text = _matrix(percent_encode(parameter.name), value, items, parameter.explode)
     else:
-        text = _PATH_STYLES.get(parameter.style, _simple)(
-            percent_encode(parameter.name), value, parameter.explode, percent_encode
-        )
+        text = _encoded_separator(parameter.style).join(items)
     if not text:
         raise unsendable_argument(parameter.arg, "path_empty")
     return text
 
 
+def _matrix(name: str, value: Any, items: list[str], explode: bool) -> str:
+    if explode and isinstance(value, Mapping):
+        return "".join(f";{item}" for item in items)
+    if explode and isinstance(value, list | tuple):
+        return "".join(f";{name}={item}" for item in items)
+    text = ",".join(items)
+    return f";{name}={text}" if text else f";{name}"
+
+
 def query_pairs(parameter: Parameter, value: Any) -> list[str]:
     """The encoded `name=value` pairs of a query parameter; none for an empty list or object."""
-    escape = _encode_unreserved if parameter.allow_reserved else percent_encode
+    escape = partial(quote, safe=_RESERVED) if parameter.allow_reserved else percent_encode
     if parameter.content:
         return [f"{percent_encode(parameter.name)}={escape(to_json(value))}"]
     return styled_pairs(parameter.name, value, parameter.style, parameter.explode, escape)
@@ -83,17 +118,13 @@ def header_text(parameter: Parameter, value: Any) -> str:
     Raises:
         InvalidArguments: it contains characters that a header cannot carry.
     """
-    separator = _SEPARATORS.get(parameter.style, ",")
-    items = [to_json(value, ascii_only=True)] if parameter.content else _items(value, parameter.explode, _unchanged)
-    text = separator.join(items)
-    return check_header(parameter.arg, text)
+    items = [to_json(value, ascii_only=True)] if parameter.content else _items(value, parameter.explode, str)
+    return check_header(parameter.arg, _SEPARATORS.get(parameter.style, ",").join(items))
 
 
 def cookie_pairs(parameter: Parameter, value: Any) -> list[str]:
     """The `name=value` pairs for the `Cookie` header."""
-    if parameter.content:
-        return [f"{percent_encode(parameter.name)}={percent_encode(to_json(value))}"]
-    return styled_pairs(parameter.name, value, "form", parameter.explode, percent_encode)
+    return query_pairs(replace(parameter, style="form", allow_reserved=False), value)
 
 
 def styled_pairs(
@@ -103,7 +134,8 @@ def styled_pairs(
     if isinstance(value, Mapping):
         members = {str(key): inner for key, inner in value.items() if inner is not None}
         if style == "deepObject":
-            return _deep(name, members, escape)
+            inner_pairs = (styled_pairs(f"{name}[{key}]", members[key], style, True, escape) for key in members)
+            return [pair for pairs in inner_pairs for pair in pairs]
         if explode and style == "form":
             return [f"{percent_encode(key)}={escape(text_of(inner))}" for key, inner in members.items()]
         items = [text for key, inner in members.items() for text in (key, text_of(inner))]
@@ -113,47 +145,16 @@ def styled_pairs(
             return [f"{percent_encode(name)}={escape(item)}" for item in items]
     else:
         return [f"{percent_encode(name)}={escape(text_of(value))}"]
-    separator = percent_encode(_SEPARATORS[style]) if style in _SEPARATORS else ","
-    return [f"{percent_encode(name)}={separator.join(map(escape, items))}"] if items else []
+    return [f"{percent_encode(name)}={_encoded_separator(style).join(map(escape, items))}"] if items else []
 
 
-def _deep(name: str, members: Mapping[str, Any], escape: Callable[[str], str]) -> list[str]:
-    pairs: list[str] = []
-    for key, value in members.items():
-        inner = f"{name}[{key}]"
-        if isinstance(value, Mapping):
-            pairs += _deep(inner, {str(k): v for k, v in value.items() if v is not None}, escape)
-        elif isinstance(value, list | tuple):
-            pairs += [f"{percent_encode(inner)}={escape(text_of(item))}" for item in value if item is not None]
-        else:
-            pairs.append(f"{percent_encode(inner)}={escape(text_of(value))}")
-    return pairs
+def _encoded_separator(style: Style) -> str:
+    return percent_encode(_SEPARATORS[style]) if style in _SEPARATORS else ","
 
 
 def join_items(value: list[Any], style: Style) -> str:
     """A list as one text outside a URL, such as a part of a multipart body."""
     return _SEPARATORS.get(style, ",").join(text_of(item) for item in value if item is not None)
-
-
-def _simple(_name: str, value: Any, explode: bool, escape: Callable[[str], str]) -> str:
-    return ",".join(_items(value, explode, escape))
-
-
-def _label(_name: str, value: Any, explode: bool, escape: Callable[[str], str]) -> str:
-    return "." + ("." if explode else ",").join(_items(value, explode, escape))
-
-
-def _matrix(name: str, value: Any, explode: bool, escape: Callable[[str], str]) -> str:
-    items = _items(value, explode, escape)
-    if explode and isinstance(value, Mapping):
-        return "".join(f";{item}" for item in items)
-    if explode and isinstance(value, list | tuple):
-        return "".join(f";{name}={item}" for item in items)
-    text = ",".join(items)
-    return f";{name}={text}" if text else f";{name}"
-
-
-_PATH_STYLES = {"simple": _simple, "label": _label, "matrix": _matrix}
 
 
 def _items(value: Any, explode: bool, escape: Callable[[str], str]) -> list[str]:
@@ -199,8 +200,8 @@ def check_header(arg: str, text: str) -> str:
 
 def unsendable_argument(arg: str, reason: str, **values: str) -> InvalidArguments:
     """The error for an argument that cannot be sent; `reason` is the name of a text, `values` fill it in."""
-    text = TEXTS.run_text("unsendable", name=arg, reason=TEXTS.run_text(reason, **values))
-    return InvalidArguments(text, code="invalid_argument")
+    text_values = {"name": arg, "reason": TEXTS.run_text(reason, **values)}
+    return TEXTS.run_error(InvalidArguments, "unsendable", text_values, code="invalid_argument")
 
 
 def _fully_decoded(text: str) -> str:

@@ -1,0 +1,200 @@
+"""Reading the arguments of an operation: its parameters, and its body, which is sent in one of its media types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+from taoloop.tools.openapi.document.operation import Body, BodyKind, Encoding, Parameter, ParameterLocation, Style
+from taoloop.tools.openapi.document.plain_data import ProblemLog, UnusablePartError, as_mapping, as_text, shorten
+from taoloop.tools.openapi.document.refs import ResolvedNode
+from taoloop.tools.openapi.document.swagger2 import convert_parameter
+from taoloop.tools.openapi.names import argument_name, is_header_name
+from taoloop.tools.openapi.schema.components import Components
+from taoloop.tools.openapi.schema.properties import flatten_object
+
+_LOCATIONS = ("path", "query", "header", "cookie")
+_SEPARATED = ("spaceDelimited", "pipeDelimited", "tabDelimited")  # Swagger 2.0 allows them outside the query, too
+_STYLES: Mapping[str, tuple[str, ...]] = {
+    "path": ("simple", "label", "matrix", *_SEPARATED),
+    "query": ("form", *_SEPARATED, "deepObject"),
+    "header": ("simple", *_SEPARATED),
+    "cookie": ("form",),
+}
+_CLIENT_HEADERS = frozenset({"accept", "content-type", "authorization"})  # the specification ignores these parameters
+_TEMPLATE = re.compile(r"\{([^{}/]*)\}")
+
+
+def read_parameters(
+    nodes: list[ResolvedNode], path: str, components: Components, problems: ProblemLog
+) -> tuple[Parameter, ...]:
+    """The parameters of an operation in their order, each with a name for its argument.
+
+    Of two with the same location and name the later one counts: those of an operation override those of its path.
+    A variable of the path template without a parameter gets one.
+    """
+    by_key: dict[tuple[str, str], ResolvedNode] = {}
+    for node in nodes:
+        by_key[as_text(node.value.get("in")).lower(), as_text(node.value.get("name"))] = node
+    template_names = list(dict.fromkeys(_TEMPLATE.findall(path)))
+    parameters: dict[str, Parameter] = {}
+    for (location, name), node in by_key.items():
+        if location in ("body", "formdata") or (location == "header" and name.lower() in _CLIENT_HEADERS):
+            continue
+        if location not in _LOCATIONS or not name or (location == "header" and not is_header_name(name)):
+            problem = f"The parameter {name[:60]!r} in {location[:40] or 'no location'!r} cannot be sent."
+            problems.report(problem, "Correct its `name` and `in`; calls are sent without it.")
+        elif location == "path" and name not in template_names:
+            problem = f"The path does not contain its parameter {name[:60]!r}."
+            problems.report(problem, "Add it to the path in braces; calls are sent without it.")
+        else:
+            arg = argument_name(name, location, parameters)
+            parameters[arg] = _read_parameter(arg, node, cast("ParameterLocation", location), components)
+    for name in template_names:
+        if not any(known.location == "path" and known.name == name for known in parameters.values()):
+            arg = argument_name(name, "path", parameters)
+            parameters[arg] = Parameter(arg=arg, name=name, location="path", schema={"type": "string"}, required=True)
+    return tuple(parameters.values())
+
+
+def _read_parameter(arg: str, resolved: ResolvedNode, location: ParameterLocation, components: Components) -> Parameter:
+    node = resolved.value
+    if "schema" not in node and "content" not in node:
+        node = convert_parameter(node)
+    style = as_text(node.get("style"))
+    if style not in _STYLES[location]:
+        style = _STYLES[location][0]
+    content, media = next(iter(as_mapping(node.get("content")).items()), ("", {}))
+    schema = node["schema"] if "schema" in node else as_mapping(media).get("schema", {})
+    return Parameter(
+        arg=arg,
+        name=as_text(node.get("name")),
+        location=location,
+        schema=_with_example(components.read(schema, resolved.uri), node),
+        required=node.get("required") is True or location == "path",
+        description=shorten(node.get("description"), _MAX_DESCRIPTION),
+        style=cast("Style", style),
+        explode=_is_exploded(node, style),
+        allow_reserved=node.get("allowReserved") is True,
+        content="" if "schema" in node else content,
+        deprecated=node.get("deprecated") is True,
+    )
+
+
+def _is_exploded(node: Mapping[str, Any], style: str) -> bool:
+    explode = node.get("explode")
+    return explode if isinstance(explode, bool) else style == "form"
+
+
+def _with_example(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema with the example of the parameter, if the schema itself has none."""
+    if schema.keys() & {"examples", "enum", "default", "const"}:
+        return schema
+    example = node.get("example")
+    if example is None:
+        example = next((as_mapping(item).get("value") for item in as_mapping(node.get("examples")).values()), None)
+    fits = schema.get("type") == "string" if isinstance(example, str) else isinstance(example, int | float)
+    is_short = not isinstance(example, str) or 0 < len(example) <= 60
+    return {**schema, "examples": [example]} if fits and is_short and not isinstance(example, bool) else schema
+
+
+_KIND_ORDER: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
+_TEXT_TYPES = frozenset(
+    {"application/sdp", "application/graphql", "application/x-ndjson", "application/jsonl", "application/yaml"}
+)
+_FORM_STYLES = ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject")
+_MAX_DESCRIPTION = 600
+_SENDABLE_FORMS = "Bodies can be sent as JSON, as a form, as multipart, as text and as bytes."
+"""The hint for a body of another media type."""
+
+
+def read_body(
+    node: ResolvedNode, parameter_args: Collection[str], components: Components, problems: ProblemLog
+) -> Body | None:
+    """The body of an operation; None if it has none, or works without it.
+
+    `parameter_args` are the names of its other arguments.
+
+    Raises:
+        UnusablePartError: it requires a media type that cannot be sent.
+    """
+    body = node.value
+    content = as_mapping(body.get("content"))
+    required = body.get("required") is True
+    chosen = _choose_media_type(content)
+    if chosen is None:
+        if not content:
+            return None
+        problem = f"Its body is of the type {', '.join(map(str, list(content)[:3]))}, which cannot be sent."
+        if required:
+            raise UnusablePartError(problem, _SENDABLE_FORMS)
+        problems.report(f"{problem} The operation is called without a body.", _SENDABLE_FORMS)
+        return None
+    kind, media_type, media = chosen
+    schema = _read_schema(kind, media, node.uri, components)
+    description = shorten(body.get("description"), _MAX_DESCRIPTION)
+    flat = flatten_object(schema) if kind in ("json", "form", "multipart") else None
+    args: dict[str, str] = {}
+    if flat is not None:
+        for name in flat.properties:
+            args[argument_name(name, "body", {*parameter_args, *args})] = name
+    return Body(
+        media_type=media_type,
+        kind=kind,
+        schema=schema,
+        required=required,
+        args=args,
+        whole_arg="" if flat is not None else argument_name("body", "request", parameter_args),
+        encodings=_read_encodings(as_mapping(media.get("encoding"))) if kind in ("form", "multipart") else {},
+        description=description,
+    )
+
+
+def body_kind(media_type: str) -> BodyKind | None:
+    """How a body of a media type is encoded; None if it cannot be sent."""
+    name = media_type.partition(";")[0].strip().lower()
+    if name in ("application/json", "text/json", "*/*", "application/*") or name.endswith("+json"):
+        return "json"
+    if name == "application/x-www-form-urlencoded":
+        return "form"
+    if name.startswith("multipart/"):
+        return "multipart"
+    if "xml" in name or "protobuf" in name:
+        return None
+    if name.startswith("text/") or name in _TEXT_TYPES or name.endswith("+yaml"):
+        return "text"
+    return "binary"
+
+
+def _choose_media_type(content: Mapping[str, Any]) -> tuple[BodyKind, str, Mapping[str, Any]] | None:
+    """The media type to send: JSON is preferred to forms, multipart, text and bytes, in this order."""
+    by_kind: dict[BodyKind, tuple[BodyKind, str, Mapping[str, Any]]] = {}
+    for media_type, media in content.items():
+        kind = body_kind(str(media_type))
+        if kind is not None:
+            plain_type = "application/json" if kind == "json" and "*" in media_type else str(media_type)
+            by_kind.setdefault(kind, (kind, plain_type, as_mapping(media)))
+    return next((by_kind[kind] for kind in _KIND_ORDER if kind in by_kind), None)
+
+
+def _read_schema(kind: BodyKind, media: Mapping[str, Any], uri: str, components: Components) -> dict[str, Any]:
+    schema = media.get("schema", {})
+    if kind == "binary":
+        about = shorten(as_mapping(schema).get("description"), _MAX_DESCRIPTION)
+        return {"type": "string", "format": "binary", **({"description": about} if about else {})}
+    schema = components.read(schema, uri)
+    if kind == "text":
+        return schema if schema.get("type") == "string" else {"type": "string"}
+    return schema
+
+
+def _read_encodings(nodes: Mapping[str, Any]) -> dict[str, Encoding]:
+    encodings: dict[str, Encoding] = {}
+    for name, node in nodes.items():
+        if isinstance(node, Mapping):
+            style = as_text(node.get("style")) if as_text(node.get("style")) in _FORM_STYLES else "form"
+            content_type = as_text(node.get("contentType"))
+            explode = _is_exploded(node, style)
+            encodings[str(name)] = Encoding(content_type=content_type, style=cast("Style", style), explode=explode)
+    return encodings
