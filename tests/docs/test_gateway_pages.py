@@ -27,10 +27,9 @@ from tests.shell import ENTRY, run_in_process
 
 from taoloop.models.providers import variables
 from taoloop.serve.gateway import chat_approval as waiting
+from taoloop.serve.gateway import chat_schema, responses_schema
 from taoloop.serve.gateway import errors as refusals
 from taoloop.serve.gateway.app import ROUTES
-from taoloop.serve.gateway.schema import chat as chat_wire
-from taoloop.serve.gateway.schema import responses as responses_wire
 
 PAGES = ("docs/gateway.md", "docs/gateway.zh.md")
 API = ("docs/gateway-api.md", "docs/gateway-api.zh.md")
@@ -136,8 +135,12 @@ def test_the_page_of_the_api_names_every_route_field_word_and_code(page: str) ->
     text = (ROOT / page).read_text(encoding="utf-8")
     for method, path, _ in ROUTES:
         assert f"`{method} {path.replace(':.+', '')}`" in text
-    fields = {*chat_wire.ChatRequest.model_fields, *responses_wire.ResponsesRequest.model_fields}
-    fields |= {*chat_wire.UNSUPPORTED_FIELDS, *responses_wire.UNSUPPORTED_FIELDS, *chat_wire.StreamOptions.model_fields}
+    fields = {*chat_schema.ChatRequest.model_fields, *responses_schema.ResponsesRequest.model_fields}
+    fields |= {
+        *chat_schema.UNSUPPORTED_FIELDS,
+        *responses_schema.UNSUPPORTED_FIELDS,
+        *chat_schema.StreamOptions.model_fields,
+    }
     words = {word.replace("_", " ") for word in (*waiting._YES, *waiting._NO)} - {"dont"}
     for name in fields | {word for word in words if word.isascii()}:
         assert f"`{name}`" in text, name

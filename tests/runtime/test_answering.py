@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.paying import drop, pay, paying
-from tests.scripting import calls
+from tests.scripting import call, calls
 
 from taoloop import Agent, ApprovalAnswer, MemoryJournal, Result, ScriptedModel, SqliteJournal, tool
 from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, Event, Noted, Observed, Resumed
@@ -351,6 +351,32 @@ def test_a_call_that_was_allowed_is_not_made_by_a_tool_that_is_another_one_since
     [observed] = [event.fact for event in trace if isinstance(event.fact, Observed)]
     assert observed.error is not None
     assert "takes other arguments now" in observed.error.message
+
+
+@pytest.mark.parametrize("stored", [{}, {"Whom.": "收款人。"}], ids=["english", "chinese"])
+def test_a_run_in_chinese_is_resumed_with_its_card_in_either_language(
+    stored: dict[str, str],
+) -> None:
+    made: list[str] = []
+
+    def transfer(to: str) -> str:
+        """Transfer everything.
+
+        Args:
+            to: Whom.
+        """
+        made.append(to)
+        return "transferred"
+
+    def agent_with(chinese: dict[str, str]) -> Agent:
+        script = ScriptedModel([call("transfer", to="张三"), "完成"], strict=False)
+        return Agent(model=script, tools=[tool(tier="write", chinese=chinese)(transfer)], journal=journal)
+
+    journal = MemoryJournal()
+    run_id = agent_with(stored).run_sync("请处理一下。").run_id
+    asyncio.run(answer_approval(journal, run_id, "call_1", YES))
+    assert agent_with({"Whom.": "收款人。"}).resume_sync(run_id).status == "completed"
+    assert made == ["张三"]
 
 
 def test_an_answer_that_comes_too_late_does_not_take_the_run_from_who_is_at_work() -> None:

@@ -15,8 +15,7 @@ import pytest
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, SqliteJournal, Trace, recover, tool
 from taoloop.core.events import ActionStarted, Event, Resumed
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable
-from taoloop.journals.base import Journal
-from taoloop.journals.run_locks import locks_of
+from taoloop.journals.base import Journal, locks_of
 from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.recovery import MARGIN_S, MAX_DEATHS, PERSON_S, Recovered, max_silence_s, orphans
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.tools.builtin.files import file_tools
-from taoloop.tools.workspace.walk import BLOCK_BYTES, Scanned, scan_file
+from taoloop.tools.workspace.walk import BLOCK_BYTES, FileMatches, scan_file
 from taoloop.tools.workspace.workspace import Workspace, WorkspaceLimits
 
 
-def scanned(path: Path, text: str, *, at_most: int = 100, block_bytes: int = BLOCK_BYTES) -> Scanned | None:
+def scanned(path: Path, text: str, *, at_most: int = 100, block_bytes: int = BLOCK_BYTES) -> FileMatches | None:
     fd = os.open(path, os.O_RDONLY)
     try:
         return scan_file(
@@ -41,7 +41,7 @@ def test_blocks_of_any_size_find_the_same_lines(
     for size in (1, 2, 3, 7, 1000):
         result = scanned(path, text, block_bytes=size)
         assert result is not None
-        assert ([found.line for found in result.matches], result.whole) == (expected, True)
+        assert ([found.line for found in result.matches], result.is_whole) == (expected, True)
 
 
 def test_a_file_that_is_too_large_to_read_is_searched(tmp_path: Path) -> None:
@@ -70,4 +70,4 @@ def test_the_first_lines_are_given_and_the_rest_is_told_to_be_there(tmp_path: Pa
     (tmp_path / "x").write_text("needle\n" * 10, encoding="utf-8")
     result = scanned(tmp_path / "x", "needle", at_most=4)
     assert result is not None
-    assert ([found.line for found in result.matches], result.whole) == ([1, 2, 3, 4], False)
+    assert ([found.line for found in result.matches], result.is_whole) == ([1, 2, 3, 4], False)

@@ -12,8 +12,7 @@ from typing import TypeVar
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, JournalError, JournalTampered, RunNotFound
-from taoloop.journals.base import Journal
-from taoloop.journals.run_locks import LockHolder, locks_of
+from taoloop.journals.base import Journal, LockHolder, locks_of
 from taoloop.journals.sqlite.file import default_path
 from taoloop.journals.sqlite.journal import SqliteJournal
 

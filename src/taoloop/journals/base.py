@@ -1,7 +1,12 @@
-"""The Protocol of a journal: the only place where anything about a run is kept."""
+"""The Protocol of a journal, the only place where anything about a run is stored, and that of its run locks.
+
+Who may write to a run is decided by the fence of a lease; who is at work on it is shown by a lock on the lease.
+`taoloop.journals.sqlite.run_locks` explains why these are two things.
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -11,19 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from taoloop.core.events import Event
-    from taoloop.core.stored_events import ChainReport
-
+    from taoloop.core.hash_chain import ChainReport
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
 
-TELLING = frozenset({RunStarted, Resumed, Paused, Finished})
-"""The facts that say something of it; nearly all others leave it as it was."""
+STATUS_FACTS = frozenset({RunStarted, Resumed, Paused, Finished})
+"""The facts that change the status of a run; nearly all others leave it as it was."""
 
 
 def status_after(fact: Fact) -> str | None:
-    """The status of a run once `fact` is kept, or None when the fact leaves it as it was."""
-    if type(fact) not in TELLING:  # nearly all
+    """The status of a run once `fact` is stored, or None when the fact leaves it as it was."""
+    if type(fact) not in STATUS_FACTS:  # nearly all
         return None
     match fact:
         case Finished():
@@ -36,53 +40,71 @@ def status_after(fact: Fact) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to append to one run. Taking a run again raises `fence`, and older leases are refused."""
+    """The right to append to one run."""
 
     run_id: str
+    """The run."""
+
     fence: int
+    """Its number. Every acquisition of the run raises it, and an append under an older one is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """The whole of an output whose preview stands in an event, which names `ref` and the digest of `body`.
+    """The whole of an output of which an event has only a preview.
 
-    `ref` is unique within its run. An artifact that no event names passes for one that somebody added.
+    The event names `ref` and the digest of `body`: an artifact that no event names counts as added by somebody else.
     """
 
     ref: str
+    """Its name, unique within its run."""
+
     body: str
+    """The output."""
+
     form: str = "text"
+    """`text` or `json`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One line of the list of runs. `status` is a finished status, `waiting`, or `running`.
-
-    `running` with no process behind it is a run whose process died: it can be resumed. Times are seconds since
-    the epoch.
-    """
+    """One line of the list of runs. Times are seconds since the epoch."""
 
     run_id: str
+    """The run."""
+
     task: str
+    """Its task."""
+
     agent: str
+    """The name of its agent."""
+
     status: str
+    """A finished status, `waiting`, or `running`. A run that is `running` while no process is at work on it was left by
+    a process that died: it can be resumed."""
+
     started_at: float
+    """When it was created."""
+
     updated_at: float
+    """The time of its last event."""
+
     events: int
+    """How many events it has."""
 
 
 class Journal(Protocol):
     """Keeps traces. Every method may be called from any task; one run has one writer at a time.
 
-    What `append` has returned from survives the death of the process (as far as the journal promises; memory
-    does not). Implementations pass `taoloop.testing.journal_contract`.
+    What was appended survives the death of the process once `append` has returned, except in a journal that promises
+    less, as the one in memory does. Implementations pass `taoloop.testing.journal_contract`.
     """
 
     async def create(self, run_id: str) -> Lease:
         """Begin an empty run and take it.
 
-        A run without events is begun anew, and every earlier lease of it is void: who created it died before the
-        first append, or is beaten to it.
+        A run without events is replaced, and every earlier lease of it is void: the process that created it died
+        before the first append, or was too slow.
 
         Raises:
             RunExists: the run has events.
@@ -90,24 +112,24 @@ class Journal(Protocol):
         ...
 
     async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
-        """Take an existing run for writing; every earlier lease of it is void from here on.
+        """Take an existing run for writing; every earlier lease of it is void from then on.
 
-        `at` is how many events the taker has seen: a run that has gone on since is left to whoever is at work on it.
+        `at` is how many events the caller knows: a run that has more by now is left to the worker that wrote them.
 
         Raises:
             FenceLost: the run has other than `at` events; nothing was changed.
             RunNotFound: there is no such run.
-            JournalTampered: the run is not as it was written; nobody may go on from there.
+            JournalTampered: the run is not as it was written; it cannot be continued.
         """
         ...
 
     async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
-        """Add events and artifacts to the run, all of them or none; returns when they are kept.
+        """Add events and artifacts to the run, all of them or none; returns when they are stored.
 
         `events` continue the run's seq without a gap.
 
         Raises:
-            FenceLost: the run was taken by somebody else; nothing was written.
+            FenceLost: another worker has acquired the run; nothing was written.
             JournalFull, JournalLocked: nothing was written.
         """
         ...
@@ -125,9 +147,9 @@ class Journal(Protocol):
         ...
 
     async def verify(self, run_id: str) -> ChainReport:
-        """Whether the run is as it was written, and the head of its chain (`taoloop.core.stored_events.head_of`).
+        """Whether the run is as it was written, and the head of its chain (`taoloop.core.hash_chain.head_of`).
 
-        A journal whose traces nobody else can reach (memory) has only the head to tell.
+        A journal whose traces nobody else can reach (memory) reports only the head.
 
         Raises:
             RunNotFound: there is no such run.
@@ -142,5 +164,79 @@ class Journal(Protocol):
         ...
 
     async def close(self) -> None:
-        """Write what is queued and let go of files and threads. Closing twice is harmless."""
+        """Write what is queued and release files and threads. Closing twice is harmless."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHolder:
+    """The process that is at work on a run."""
+
+    process: int | None = None
+    """The number of the process; None where the system does not report it."""
+
+    def __str__(self) -> str:
+        """For messages."""
+        if self.process is None:
+            return "another process"
+        return "this process" if self.process == os.getpid() else f"the process {self.process}"
+
+
+class RunLocks(Protocol):
+    """Shows who is at work on the runs of a journal. A journal that can tell has it as its attribute `run_locks`.
+
+    A lease is locked from its acquisition to the end of the work under it, and at most as long as its process lives. A
+    lease that a newer one has voided locks nothing.
+    """
+
+    async def holder(self, run_id: str) -> LockHolder | None:
+        """The holder of the newest lease of a run; None if there is none."""
+        ...
+
+    async def orphans(self) -> list[str]:
+        """The runs that are `running` with no process at work on them any more, the oldest first.
+
+        Runs inside other runs are not among them, because they are resumed with the runs around them; nor are forks
+        that nobody has resumed yet, because no process died there.
+        """
+        ...
+
+    async def is_new_fork(self, run_id: str) -> bool:
+        """Whether a run is a fork that nobody has resumed yet."""
+        ...
+
+    def lock(self, lease: Lease) -> None:
+        """Lock a lease that was just acquired.
+
+        Raises:
+            JournalError: the system refuses.
+        """
+        ...
+
+    def release(self, lease: Lease) -> None:
+        """Unlock a lease. Doing it twice is harmless."""
+        ...
+
+
+def is_unresumed_fork(origin: str | None, last_reason: str | None) -> bool:
+    """Whether a run is a fork of the run `origin` that nobody has resumed yet.
+
+    `last_reason` is the reason of its last `resumed` event; that of the event that makes it a fork names the origin.
+    """
+    return origin is not None and (last_reason or "").startswith(f"fork of run {origin} at ")
+
+
+def starts_as_fork(events: Sequence[Event]) -> bool:
+    """`is_new_fork` of the events of a run."""
+    origin = getattr(events[0].fact, "forked_from", None) if events else None
+    if origin is None:
+        return False
+    return is_unresumed_fork(
+        origin, next((e.fact.reason for e in reversed(events) if isinstance(e.fact, Resumed)), None)
+    )
+
+
+def locks_of(journal: Journal) -> RunLocks | None:
+    """The run locks of a journal; None where it has none."""
+    run_locks: RunLocks | None = getattr(journal, "run_locks", None)
+    return run_locks

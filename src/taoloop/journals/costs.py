@@ -1,8 +1,8 @@
-"""What models cost: per day, key and agent, summed from the events of the runs that a journal keeps."""
+"""What models cost per day, key and agent, summed from the events of the runs in a journal."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
@@ -26,26 +26,44 @@ _FORKED = "fork of run "  # how the reason of the event begins after which a for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRow:
-    """What one agent used on one day (UTC, `2026-01-31`) for one key; `key` is "" where a run has none.
-
-    `runs` are those that began on that day, `model_calls` the replies that came on it, whenever their runs began; so
-    there may be calls without a run. `cached_tokens` is a part of the input. `cost_usd` is that of the calls whose
-    price is known; `unpriced_calls` is how many are not in it.
-    """
+    """What one agent used on one day for one key."""
 
     day: str
+    """The day in UTC: `2026-01-31`."""
+
     key: str
+    """The name of the API key; "" where a run has none."""
+
     agent: str
+    """The name of the agent."""
+
     runs: int = 0
+    """The runs that began on that day."""
+
     model_calls: int = 0
+    """The replies that came on that day, whenever their runs began; so there may be calls without a run."""
+
     input_tokens: int = 0
+    """The tokens of the prompts."""
+
     cached_tokens: int = 0
+    """Those of the input tokens that a cache served."""
+
     output_tokens: int = 0
+    """The tokens of the replies."""
+
     cost_usd: float = 0.0
+    """The cost of the calls whose price is known."""
+
     unpriced_calls: int = 0
+    """How many calls are not in the cost."""
 
 
-class _CanTell(Protocol):
+_CALL_COUNTS = ("model_calls", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "unpriced_calls")
+_COUNTS = ("runs", *_CALL_COUNTS)
+
+
+class _SumsCosts(Protocol):
     async def spending(self, since: float | None = None) -> list[CostRow]: ...
 
 
@@ -74,15 +92,15 @@ class _Used(NamedTuple):
 async def cost_rows(journal: Journal, since: float | None = None) -> list[CostRow]:
     """What was used from `since` on (seconds since the epoch; None: ever), by day, key and agent, in this order.
 
-    A run inside another one counts for the key of the outermost run, under its own agent's name, and once: what the
-    outer run says of it is left out. So is what a fork copied. A journal that has a method `spending` is asked for it;
-    of any other one every run is read.
+    A run inside another one counts for the key of the outermost run, under its own agent's name, and once: the outer
+    run's record of it is not counted, and neither is what a fork copied. A journal that has a method `spending` is
+    asked for the sums; of any other journal every run is read.
 
     Raises:
         JournalError: the journal cannot be read.
     """
     if callable(getattr(journal, "spending", None)):
-        return await cast("_CanTell", journal).spending(since)
+        return await cast("_SumsCosts", journal).spending(since)
     began: dict[str, _Began] = {}
     used: list[_Used] = []
     for row in await journal.runs(limit=_ALL):
@@ -146,7 +164,7 @@ CASE WHEN json_extract(CAST(first.body AS TEXT), '$.forked_from') IS NULL THEN 0
   SELECT max(seq) FROM event AS e WHERE e.run_id = run.id AND e.kind = 'resumed'
   AND json_extract(CAST(e.body AS TEXT), '$.reason') LIKE '{_FORKED}%') END"""  # noqa: S608  # no input
 _RECENT = " WHERE (SELECT at FROM event WHERE run_id = run.id ORDER BY seq DESC LIMIT 1) >= :since"
-_ONE = " WHERE run.id = :run_id"
+_BY_ID = " WHERE run.id = :run_id"
 _REPLIES = """
 SELECT run_id, day, count(*), sum(input), sum(cached), sum(output), coalesce(sum(cost), 0.0), sum(cost IS NULL) FROM (
   SELECT event.run_id, date(event.at, 'unixepoch') AS day,
@@ -164,12 +182,12 @@ SELECT run_id, day, count(*), sum(input), sum(cached), sum(output), coalesce(sum
 
 
 def read_spending(path: Path, since: float | None, connection: sqlite3.Connection) -> list[CostRow]:
-    """The same out of the tables of a SQLite journal, with one look at the rows that count.
+    """`cost_rows` for the tables of a SQLite journal: each row that counts is read once.
 
     Raises:
         JournalCorrupt: an event is no JSON.
     """
-    import sqlite3  # noqa: PLC0415  # who keeps runs in memory does without it
+    import sqlite3  # noqa: PLC0415  # a journal in memory does without it
 
     first, where, after = _FIRST.format(own=_OWN), "", ""
     if since is not None:
@@ -179,10 +197,10 @@ def read_spending(path: Path, since: float | None, connection: sqlite3.Connectio
         for run_id in list(began):
             outer = began[run_id].parent
             while outer is not None and outer not in began:
-                found = _rows_began(connection, first + _ONE, {"run_id": outer})
-                if not found:
-                    break  # nothing is known of it
-                began |= found
+                outer_runs = _rows_began(connection, first + _BY_ID, {"run_id": outer})
+                if not outer_runs:
+                    break  # it is not in this file
+                began |= outer_runs
                 outer = began[outer].parent
         replies = _REPLIES.format(own=_OWN, where=where, after=after)
         used = [_Used(*row) for row in connection.execute(replies, {"since": since})]
@@ -195,45 +213,24 @@ def read_spending(path: Path, since: float | None, connection: sqlite3.Connectio
     return _summed(began, used, since)
 
 
-def _rows_began(connection: sqlite3.Connection, query: str, given: Mapping[str, Any]) -> dict[str, _Began]:
-    rows = connection.execute(query, given)
+def _rows_began(connection: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> dict[str, _Began]:
+    rows = connection.execute(query, values)
     return {row[0]: _Began(row[1], row[2], row[3] or "", row[4]) for row in rows}
 
 
 def _summed(began: Mapping[str, _Began], used: Iterable[_Used], since: float | None) -> list[CostRow]:
-    sums: dict[tuple[str, str, str], list[Any]] = {}
+    def row(run_id: str, day: str, **counts: Any) -> CostRow:
+        return CostRow(day=day, key=_key(began, run_id), agent=began[run_id].agent, **counts)
 
-    def add(day: str, run_id: str, numbers: Iterable[Any]) -> None:
-        place = (day, _key(began, run_id), began[run_id].agent)
-        so_far = sums.setdefault(place, [0, 0, 0, 0, 0, 0.0, 0])
-        sums[place] = [one + other for one, other in zip(so_far, numbers, strict=True)]
-
-    for run_id, run in began.items():
-        if since is None or run.at >= since:
-            add(_day(run.at), run_id, (1, 0, 0, 0, 0, 0.0, 0))
-    for one in used:
-        add(one.day, one.run_id, (0, *one[2:]))
-    return [
-        CostRow(
-            day=day,
-            key=key,
-            agent=agent,
-            runs=runs,
-            model_calls=calls,
-            input_tokens=given,
-            cached_tokens=cached,
-            output_tokens=written,
-            cost_usd=cost,
-            unpriced_calls=unpriced,
-        )
-        for (day, key, agent), (runs, calls, given, cached, written, cost, unpriced) in sorted(sums.items())
-    ]
+    rows = [row(run_id, _day(run.at), runs=1) for run_id, run in began.items() if since is None or run.at >= since]
+    rows += [row(run_id, day, **dict(zip(_CALL_COUNTS, counts, strict=True))) for run_id, day, *counts in used]
+    return totals(rows, lambda row: (row.day, row.key, row.agent))
 
 
 def _key(began: Mapping[str, _Began], run_id: str) -> str:
     """The key of the outermost run around it, as far as that is known."""
     run = began[run_id]
-    for _ in began:  # bounded, should somebody have tied the runs of a file to a ring
+    for _ in began:  # bounded, in case somebody made the runs of a file each other's parents
         if run.parent is None or run.parent not in began:
             break
         run = began[run.parent]
@@ -245,21 +242,10 @@ def _day(at: float) -> str:
 
 
 def totals(rows: Iterable[CostRow], by: Callable[[CostRow], tuple[str, str, str]]) -> list[CostRow]:
-    """The rows added up where `by` says the same (day, key, agent), in the order of what it says."""
+    """The rows added up in groups: those for which `by` gives the same day, key and agent. Sorted by these three."""
     sums: dict[tuple[str, str, str], CostRow] = {}
     for row in rows:
-        place = by(row)
-        known = sums.get(place, CostRow(day=place[0], key=place[1], agent=place[2]))
-        sums[place] = CostRow(
-            day=place[0],
-            key=place[1],
-            agent=place[2],
-            runs=known.runs + row.runs,
-            model_calls=known.model_calls + row.model_calls,
-            input_tokens=known.input_tokens + row.input_tokens,
-            cached_tokens=known.cached_tokens + row.cached_tokens,
-            output_tokens=known.output_tokens + row.output_tokens,
-            cost_usd=known.cost_usd + row.cost_usd,
-            unpriced_calls=known.unpriced_calls + row.unpriced_calls,
-        )
-    return [sums[place] for place in sorted(sums)]
+        day, key, agent = group = by(row)
+        total = sums.get(group, CostRow(day=day, key=key, agent=agent))
+        sums[group] = replace(total, **{name: getattr(total, name) + getattr(row, name) for name in _COUNTS})
+    return [sums[group] for group in sorted(sums)]

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING
 
 from taoloop.core.events import Event, RunStarted
-from taoloop.core.stored_events import ChainReport, head_of
+from taoloop.core.hash_chain import ChainReport, head_of
 from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound
-from taoloop.journals.base import RUNNING, TELLING, WAITING, Artifact, Lease, RunRow, status_after
-from taoloop.journals.run_locks import MemoryRunLocks
+from taoloop.journals.base import (
+    RUNNING,
+    STATUS_FACTS,
+    WAITING,
+    Artifact,
+    Lease,
+    LockHolder,
+    RunRow,
+    starts_as_fork,
+    status_after,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class _Run:
-    """What is kept of one run. Slots and a lazy artifact dict, because a thousand of these may live at once."""
+    """One run. It has slots and no artifact dict before the first artifact: a thousand runs may live at once."""
 
     __slots__ = ("artifacts", "events", "fence", "status")
 
@@ -27,11 +37,59 @@ class _Run:
         self.artifacts: dict[str, Artifact] | None = None
 
 
+class MemoryRunLocks:
+    """The run locks of a journal in memory, within this process."""
+
+    def __init__(self, runs: Mapping[str, _Run], lock: threading.Lock) -> None:
+        self._runs, self._lock = runs, lock
+        self._locked: set[Lease] = set()
+
+    async def holder(self, run_id: str) -> LockHolder | None:
+        """The holder of the newest lease of a run; None if there is none."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            return LockHolder(process=os.getpid()) if run is not None and self._is_locked(run_id, run) else None
+
+    async def orphans(self) -> list[str]:
+        """The runs that are `running` with no one at work on them, the oldest first."""
+        with self._lock:
+            return [
+                run_id
+                for run_id, run in self._runs.items()
+                if run.status == RUNNING
+                and run.events
+                and getattr(run.events[0].fact, "parent", None) is None
+                and not starts_as_fork(run.events)
+                and not self._is_locked(run_id, run)
+            ]
+
+    async def is_new_fork(self, run_id: str) -> bool:
+        """Whether a run is a fork that nobody has resumed yet."""
+        with self._lock:
+            run = self._runs.get(run_id)
+            return run is not None and starts_as_fork(run.events)
+
+    def lock(self, lease: Lease) -> None:
+        """Lock a lease that was just acquired."""
+        with self._lock:
+            self._locked.add(lease)
+
+    def release(self, lease: Lease) -> None:
+        """Unlock a lease. Doing it twice is harmless."""
+        with self._lock:
+            self._locked.discard(lease)
+
+    def _is_locked(self, run_id: str, run: _Run) -> bool:
+        return Lease(run_id=run_id, fence=run.fence) in self._locked
+
+
 class MemoryJournal:
     """Keeps traces as the event objects themselves; nothing survives the process.
 
     Any number of tasks, threads and event loops may share one journal.
-    `keep` bounds the number of runs: beyond it the oldest run that is over gives way to a new one. None keeps all.
+
+    Args:
+        keep: How many runs are kept. Beyond that the oldest run that is over gives way to a new one. None keeps all.
     """
 
     def __init__(self, *, keep: int | None = None) -> None:
@@ -53,16 +111,16 @@ class MemoryJournal:
                 fence = known.fence + 1
                 del self._runs[run_id]
             elif self._keep is not None and len(self._runs) >= self._keep:
-                self._forget_one()
+                self._forget_oldest()
             self._runs[run_id] = _Run(fence)
         return Lease(run_id=run_id, fence=fence)
 
     async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
-        """Take an existing run; earlier leases of it are void from here on. FenceLost if it has gone on since `at`."""
+        """Take an existing run; earlier leases are void from then on. FenceLost if it has other than `at` events."""
         with self._lock:
             run = self._find(run_id)
             if at is not None and at != len(run.events):
-                raise FenceLost(f"Run {run_id!r} has gone on meanwhile.", hint="Another process is at work on it.")
+                raise FenceLost(f"Run {run_id!r} has new events by now.", hint="Another worker is at work on it.")
             run.fence += 1
             return Lease(run_id=run_id, fence=run.fence)
 
@@ -79,7 +137,7 @@ class MemoryJournal:
             for event in events:
                 if event.seq != seq:
                     raise IllegalEvent(f"Run {lease.run_id!r} expects event {seq}, not {event.seq}.")
-                if type(event.fact) in TELLING:
+                if type(event.fact) in STATUS_FACTS:
                     status = status_after(event.fact) or status
                 seq += 1
             if artifacts:
@@ -115,10 +173,10 @@ class MemoryJournal:
         return rows
 
     async def close(self) -> None:
-        """Refuse further work. What was kept goes with the object."""
+        """Refuse further work. The traces go with the object."""
         self._closed = True
 
-    def _forget_one(self) -> None:
+    def _forget_oldest(self) -> None:
         over = next((run_id for run_id, run in self._runs.items() if run.status not in (RUNNING, WAITING)), None)
         if over is not None:
             del self._runs[over]
@@ -135,8 +193,8 @@ class MemoryJournal:
             raise JournalError("The journal in memory is closed.", hint="Open another one.")
 
 
-def _with_artifacts(run_id: str, kept: dict[str, Artifact], added: Sequence[Artifact]) -> dict[str, Artifact]:
-    merged = dict(kept)
+def _with_artifacts(run_id: str, stored: dict[str, Artifact], added: Sequence[Artifact]) -> dict[str, Artifact]:
+    merged = dict(stored)
     for artifact in added:
         if artifact.ref in merged:
             raise IllegalEvent(f"Run {run_id!r} has an artifact {artifact.ref!r} already.")

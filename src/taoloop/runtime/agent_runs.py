@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.events import RunStarted
+from taoloop.core.limits import Limits
 from taoloop.core.message import Message
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates
@@ -48,7 +48,8 @@ async def start_run(
     bound = bind(agent)
     spec = with_limits(bound.spec_for(task), limits, max_steps)
     if allow is not None:
-        spec = replace(spec, tools=bound.toolbox.allow([*allow, *bound.paging_tools]).cards)
+        allowed = bound.toolbox.allow([*allow, *bound.paging_tools])
+        spec = replace(spec, tools=allowed.cards_in(spec.language))
     if after is not None and history:
         raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
     async with bound.open_journal() as journal:

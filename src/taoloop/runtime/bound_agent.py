@@ -9,10 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.events import ModelReplied, Resumed, RunStarted
-from taoloop.core.handles import READER
+from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.limits import Limits
 from taoloop.core.policy import Policy, plain_policy, with_pin
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import language_of
@@ -201,7 +202,7 @@ class BoundAgent:
             strategy=self.strategy.name,
             language=language,
             instructions=own.instructions,
-            tools=self.toolbox.cards,
+            tools=self.toolbox.cards_in(language),
             limits=own.limits if own.max_steps is None else replace(own.limits, max_steps=own.max_steps),
             prompts=prompts_for(
                 language,

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunHeld, RunNotResumable
-from taoloop.journals.base import Journal, Lease
-from taoloop.journals.run_locks import locks_of
+from taoloop.journals.base import Journal, Lease, locks_of
 from taoloop.tools.toolbox import Toolbox
 
 _RANK: dict[Tier | None, int] = {"read": 0, "draft": 1, "write": 2, None: 3, "destructive": 3}

@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from taoloop.core.action_requests import judge_calls, refused_observation
+from taoloop.core.action_requests import call_digest, judge_calls, refused_observation
 from taoloop.core.cards.decimals import carry_over_literals, decimal_literals
 from taoloop.core.cards.tool_card import TIERS, ToolCard
-from taoloop.core.decision import AnswerCheck, Call, call_digest
+from taoloop.core.decision import Call
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
-from taoloop.core.handles import READER
+from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.message import Delta
 from taoloop.core.redaction.redactor import Redactor, contains_redaction
 from taoloop.core.text import RUN_LANGUAGE
@@ -23,7 +23,7 @@ from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, TIMED_OUT, CallView
 from taoloop.core.views.transcript import observation_text
-from taoloop.dialects.reply_events import reply_to_events
+from taoloop.dialects.reply_events import AnswerCheck, reply_to_events
 from taoloop.errors import HandedOver, InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import DeltaFanout, DeltaListener, Model
@@ -36,7 +36,7 @@ from taoloop.runtime.engine.clock import Clock
 from taoloop.runtime.engine.early_reads import EarlyReads
 from taoloop.runtime.engine.redacted_stream import RedactedDeltas
 from taoloop.runtime.engine.redaction import RealArguments
-from taoloop.runtime.engine.time_limit import within
+from taoloop.runtime.engine.time_limit import WaitTimer, within
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation
 from taoloop.strategies import Strategy
 from taoloop.strategies.finish import on_model_error
@@ -83,6 +83,7 @@ class Runner:
         self.trace, self._lease, self._journal = trace, lease, journal
         self._strategy, self._model, self._toolbox = strategy, model, toolbox
         self._clock, self._approver, self._listener = clock, approver, listener
+        self._timer = WaitTimer()  # of the waits for the model, one after the other
         self._redactor, self._real = redactor, RealArguments()
         self._inherited = trace.last_reply  # its arguments are as they were kept
         self._clean = redactor.text if redactor is not None else None
@@ -191,7 +192,7 @@ class Runner:
         began = self._clock.tick()
         try:
             waiting = self._model.complete(request)
-            reply = await within(request.timeout_s, waiting, self._late)
+            reply = await within(request.timeout_s, waiting, self._late, self._timer)
             if self._handles is not None:
                 await self._handles.load(reply.text)
             facts: list[Fact] = reply_to_events(effect, reply, self._clock.tick() - began, self._check_answer)
@@ -433,10 +434,16 @@ class Runner:
         return prepared
 
     def _is_another(self, tool: Tool) -> bool:
-        """Whether a tool takes other arguments, or fills in others, than when its calls were judged."""
+        """Whether a tool takes other arguments, or fills in others, than when its calls were judged.
+
+        The run may have the card in its own language or, if an earlier version stored it, in English.
+        """
         card = self.trace.card(tool.name)
-        schema = tool.card.input_schema if self._redactor is None else self._redactor.value(tool.card.input_schema)
-        return card is None or call_digest(tool.name, card.input_schema) != call_digest(tool.name, schema)
+        schemas = [card_now.input_schema for card_now in (tool.card, tool.card_in(self.trace.agent.language))]
+        if self._redactor is not None:
+            schemas = [self._redactor.value(schema) for schema in schemas]
+        digests = [call_digest(tool.name, schema) for schema in schemas]
+        return card is None or call_digest(tool.name, card.input_schema) not in digests
 
     async def _transact(
         self, call: CallView, tool: Tool, prepared: ValidatedArgs, context: ToolContext | None, timeout_s: float | None

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, rank_cards, summary_of
+from taoloop.core.cards.tool_search import CALL_TOOL, CHINESE, DESCRIBE_TOOL, FIND_TOOL, rank_cards, summary_of
 from taoloop.core.search import suggest_names
-from taoloop.errors import ToolError
+from taoloop.core.text import RUN_LANGUAGE
 from taoloop.tools.from_card import tool_from_card
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
 
 _MOST_SCHEMA_BYTES = 4_000  # of one card among several
@@ -20,31 +20,32 @@ _MOST_STEPS = 40
 
 
 def tool_search_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    """The tools that must stand beside these: none where all of them are told, and told whole."""
+    """The tools that have to be offered with these: none where the prompt lists all of them, and lists them whole."""
     unlisted = [tool for tool in tools if not tool.card.listed]
-    tools_for_search = (
-        [tool_from_card(DESCRIBE_TOOL, _Describe(tools))] if unlisted or any(t.whole_schema for t in tools) else []
-    )
+    handlers: dict[str, Any] = {}
     if unlisted:
-        tools_for_search = [
-            tool_from_card(FIND_TOOL, _Find(unlisted)),
-            *tools_for_search,
-            tool_from_card(CALL_TOOL, _call),
-        ]
-    return tuple(tools_for_search)
+        handlers[FIND_TOOL.name] = _Find(unlisted)
+    if unlisted or any(tool.whole_schema for tool in tools):
+        handlers[DESCRIBE_TOOL.name] = _Describe(tools)
+    if unlisted:
+        handlers[CALL_TOOL.name] = _call
+    cards = {card.name: card for card in (FIND_TOOL, DESCRIBE_TOOL, CALL_TOOL)}
+    return tuple(tool_from_card(cards[name], handlers[name], chinese=CHINESE) for name in handlers)
 
 
 class _Find:
     def __init__(self, tools: Iterable[Tool]) -> None:
-        self._cards = tuple(tool.card for tool in tools)
+        self._tools = tuple(tools)
 
     def __call__(self, query: str, limit: int = 5) -> Any:
-        cards = rank_cards(query, self._cards, limit)
+        all_cards = [tool.card_in(RUN_LANGUAGE.get()) for tool in self._tools]
+        cards = rank_cards(query, all_cards, limit)
         if not cards:
-            names = [card.name for card in self._cards]
-            more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-            return {"found": [], "hint": f"No tool fits. There are: {', '.join(names[:_MOST_NAMES])}{more}."}
-        return {"found": [summary_of(card, _card_view(card)) for card in cards]}
+            names = [card.name for card in all_cards]
+            more = TEXTS.run_text("more_names", count=len(names) - _MOST_NAMES) if len(names) > _MOST_NAMES else ""
+            hint = TEXTS.run_text("no_tool_found", names=", ".join(names[:_MOST_NAMES]), more=more)
+            return {"found": [], "hint": hint}
+        return {"found": [summary_of(card, _cut(card.input_schema, _MOST_SCHEMA_BYTES)) for card in cards]}
 
 
 class _Describe:
@@ -55,12 +56,12 @@ class _Describe:
         tool = self._tools.get(name)
         if tool is None:
             near = ", ".join(suggest_names(name, self._tools))
-            raise ToolError(
-                f"There is no tool called {name[:80]!r}.", code="unknown_tool", hint=f"Near: {near}." if near else ""
-            )
-        whole = tool.whole_schema or tool.card.input_schema
+            hint = TEXTS.run_text("near", names=near) if near else ""
+            raise TEXTS.error("no_such_tool", "unknown_tool", hint=hint, name=name[:80])
+        card = tool.card_in(RUN_LANGUAGE.get())
+        whole = tool.whole_schema or card.input_schema
         if not argument.strip("."):
-            return summary_of(tool.card, _cut(whole, _MOST_ALONE_BYTES))
+            return summary_of(card, _cut(whole, _MOST_ALONE_BYTES))
         rule = whole
         for step in argument.strip(".").split(".")[:_MOST_STEPS]:
             rule = _inner(rule, step, whole, argument)
@@ -70,13 +71,7 @@ class _Describe:
 
 
 def _call(name: str, args: Mapping[str, Any]) -> Any:  # noqa: ARG001  # the card's own names
-    raise ToolError(
-        f"{name[:80]!r} cannot be called so.", code="unknown_tool", hint="Give `name` and `args` of one tool."
-    )
-
-
-def _card_view(card: ToolCard) -> Mapping[str, Any]:
-    return _cut(card.input_schema, _MOST_SCHEMA_BYTES)
+    raise TEXTS.error("not_so", "unknown_tool", name=name[:80])
 
 
 def _cut(schema: Mapping[str, Any], most_bytes: int) -> Mapping[str, Any]:
@@ -101,10 +96,10 @@ def _inner(rule: Any, step: str, root: Mapping[str, Any], argument: str) -> Any:
         if isinstance(rule_node.get("$ref"), str):
             waiting.append(root.get("$defs", {}).get(rule_node["$ref"].removeprefix("#/$defs/")))
     if step not in names:
-        listed = ", ".join(list(names)[:_MOST_NAMES]) or "nothing"
-        raise ToolError(
-            f"{argument[:80]!r} leads nowhere at {step[:40]!r}.", code="unknown_argument", hint=f"There is: {listed}."
+        hint = TEXTS.run_text(
+            "no_such_argument_hint", names=", ".join(list(names)[:_MOST_NAMES]) or TEXTS.run_text("nothing")
         )
+        raise TEXTS.error("no_such_argument", "unknown_argument", hint=hint, argument=argument[:80], step=step[:40])
     return names[step]
 
 

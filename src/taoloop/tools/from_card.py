@@ -11,25 +11,32 @@ import pydantic_core
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, ExampleCard, ToolCard
 from taoloop.core.search import suggest_names
-from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
+from taoloop.errors import ToolDefinitionError
 from taoloop.tools.function import is_context, parameters, probe_of
 from taoloop.tools.json_schema import compile_schema, findings, listed
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import (
     Checker,
     OutputChecker,
     Tool,
-    expected_form,
     handler_is_async,
+    misfit_arguments,
+    misfit_result,
     require_name,
 )
 
 
-def tool_from_card(card: ToolCard, handler: Callable[..., Any], probe: Callable[..., Any] | None = None) -> Tool:
+def tool_from_card(
+    card: ToolCard,
+    handler: Callable[..., Any],
+    probe: Callable[..., Any] | None = None,
+    chinese: Mapping[str, str] | None = None,
+) -> Tool:
     """A tool of a hand-written card and a handler that takes the arguments by name.
 
     The handler gets the `ToolContext` if it has a parameter of that type, which may be optional. Arguments and
     results are judged by the card's schemas (Draft 2020-12, formats too, no remote references). An argument that the
-    handler has no parameter for is refused, whatever the schema leaves open. `probe` is as for `@tool`.
+    handler has no parameter for is refused, whatever the schema leaves open. `probe` and `chinese` are as for `@tool`.
 
     Raises:
         ToolDefinitionError: a schema is invalid or not of an object, or the handler does not fit it.
@@ -56,6 +63,7 @@ def tool_from_card(card: ToolCard, handler: Callable[..., Any], probe: Callable[
         context_parameter=context_parameter,
         is_async=handler_is_async(handler),
         probe=None if probe is None else probe_of(probe, card.name, card.parameters),
+        chinese=chinese or {},
     )
 
 
@@ -97,12 +105,9 @@ def _checker(card: ToolCard, accepted: frozenset[str] | None) -> Checker:
         args: dict[str, Any] = pydantic_core.from_json(raw)
         problems = findings(validator, args)
         if accepted is not None:
-            problems += [f"{name!r} is not a known argument" for name in args if name not in accepted]
+            problems += [TEXTS.run_text("unknown", name=name) for name in args if name not in accepted]
         if problems:
-            raise InvalidArguments(
-                f"The arguments of {card.name!r} do not fit: {listed(problems)}.",
-                hint=f"Expected: {expected_form(card)}",
-            )
+            raise misfit_arguments(card, listed(problems))
         return args
 
     return check
@@ -117,10 +122,7 @@ def _output_checker(name: str, schema: Mapping[str, Any]) -> OutputChecker:
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError):
             return  # `render` says it better
         if problems := findings(validator, plain):
-            raise InvalidOutput(
-                f"{name!r} ran, but its result does not fit what it declares: {listed(problems)}.",
-                hint="The call was carried out; do not repeat it only because of this.",
-            )
+            raise misfit_result(name, listed(problems))
 
     return check_output
 

@@ -31,16 +31,18 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from taoloop.core.cards.tool_card import Approval, ErrorCard, ExampleCard, Tier, ToolCard
 from taoloop.core.journal_connection import JournalConnection
 from taoloop.core.text import lazy_pattern
-from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
+from taoloop.errors import ToolDefinitionError
 from taoloop.tools.json_schema import without_titles
+from taoloop.tools.texts import TEXTS, argument_problem
 from taoloop.tools.tool import (
     Checker,
     OutputChecker,
     Probe,
     Tool,
     ToolContext,
-    expected_form,
     handler_is_async,
+    misfit_arguments,
+    misfit_result,
     require_name,
 )
 
@@ -150,6 +152,7 @@ def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+_ARGUMENT_TEXTS = {"missing": "missing", "extra_forbidden": "unknown"}
 _UNTYPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 _ARGS_SECTION = lazy_pattern(r"\n\s*(?:Args|Arguments|Parameters|参数)\s*[::]\s*\n(?P<body>.*)", re.DOTALL)
 _ARG_LINE = lazy_pattern(r"\s+\*{0,2}(?P<name>\w+)\s*(?:\([^)]*\))?\s*[::]\s*(?P<text>\S.*)")
@@ -183,6 +186,7 @@ def tool(
     inline: bool | None = None,
     probe: Callable[..., Any] | None = None,
     transactional: bool | None = None,
+    chinese: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a typed function, sync or async.
@@ -208,6 +212,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     (certainly not: the call is run again) or None. A parameter annotated `JournalConnection` makes the tool
     `transactional`: what it writes there and the outcome are kept together or not at all.
 
+    `chinese` gives the Chinese form of texts of the card by their English form, for the prompts of runs in Chinese.
+
     Raises:
         ToolDefinitionError: a parameter has no type, or a type that cannot be described as JSON; or what is given
             is a class, or a method without its object; or `inline` is said of an async function.
@@ -218,10 +224,11 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
-    """`tool` as a plain function: `options` are fields of `ToolCard`, `inline` and `probe`."""
+    """`tool` as a plain function: `options` are fields of `ToolCard`, `inline`, `probe` and `chinese`."""
     overrides = {key: value for key, value in options.items() if value is not None}
     inline: bool | None = overrides.pop("inline", None)
     probe: Callable[..., Any] | None = overrides.pop("probe", None)
+    chinese: Mapping[str, str] = overrides.pop("chinese", {})
     target = underlying(function)
     if inspect.isclass(target):
         raise ToolDefinitionError(
@@ -266,6 +273,7 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
         inline=bool(inline) and connection is None,
         probe=None if probe is None else probe_of(probe, name, fields),
         connection_parameter=connection,
+        chinese=chinese,
     )
 
 
@@ -416,10 +424,7 @@ def _checker(card: ToolCard, adapter: TypeAdapter[Any]) -> Checker:
         try:
             values: Mapping[str, Any] = validate_json(raw)
         except ValidationError as error:
-            raise InvalidArguments(
-                f"The arguments of {card.name!r} do not fit: {problems(error)}.",
-                hint=f"Expected: {expected_form(card)}",
-            ) from error
+            raise misfit_arguments(card, problems(error)) from error
         return values
 
     return check
@@ -439,27 +444,25 @@ def _output(name: str, returned: Any) -> tuple[dict[str, Any] | None, OutputChec
         try:
             validate_python(result)
         except ValidationError as error:
-            raise InvalidOutput(
-                f"{name!r} ran, but its result does not fit what it declares: {problems(error)}.",
-                hint="The call was carried out; do not repeat it only because of this.",
-            ) from error
+            raise misfit_result(name, problems(error)) from error
 
     return without_titles(schema), check_output
 
 
 def problems(error: ValidationError, *, at_most: int = 5) -> str:
     """The findings of a validation in one line: where, and what was wrong."""
-    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    errors = error.errors(include_url=False, include_input=False)
     lines = []
     for finding in errors[:at_most]:
-        where = ".".join(str(part) for part in finding["loc"]) or "the whole"
-        what = {"missing": "is missing", "extra_forbidden": "is not a known argument"}.get(
-            finding["type"], finding["msg"][:1].lower() + finding["msg"][1:]
-        )
-        lines.append(f"{where!r} {what}" if finding["type"] in ("missing", "extra_forbidden") else f"{where!r}: {what}")
+        where = ".".join(str(part) for part in finding["loc"]) or TEXTS.run_text("whole")
+        if finding["type"] in _ARGUMENT_TEXTS:
+            lines.append(TEXTS.run_text(_ARGUMENT_TEXTS[finding["type"]], name=where))
+        else:
+            problem = argument_problem(finding["type"], finding.get("ctx", {}), finding["msg"])
+            lines.append(TEXTS.run_text("problem", name=where, problem=problem))
     if len(errors) > at_most:
-        lines.append(f"and {len(errors) - at_most} more")
-    return "; ".join(lines)
+        lines.append(TEXTS.run_text("more_of", count=len(errors) - at_most))
+    return TEXTS.run_text("separator").join(lines)
 
 
 def _purpose(doc: str) -> str:

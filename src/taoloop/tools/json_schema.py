@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from taoloop.errors import ConfigError
+from taoloop.tools.texts import TEXTS, schema_problem
 
 SHOWN = 5
 _BACKTRACKING = 100_000  # steps of a pattern on one text: enough for honest ones, and it always ends
@@ -53,8 +54,8 @@ def findings(validator: Validator, instance: Any) -> list[str]:
     try:
         for error in chain.from_iterable(map(_closest_errors, validator.iter_errors(instance))):
             where = ".".join(str(part) for part in error.instance_path)
-            message = str(error.message)[:200]
-            problems.append(f"{where!r}: {message}" if where else message)
+            problem = schema_problem(error.kind.name, error.kind.value, str(error.message)[:200])
+            problems.append(TEXTS.run_text("problem", name=where, problem=problem) if where else problem)
             if len(problems) > SHOWN:
                 break
     except ValueError as error:  # what JSON Schema cannot judge, such as a number beyond its range
@@ -82,7 +83,8 @@ def _is_another(error: Any, path: list[Any]) -> bool:
 
 def listed(problems: list[str]) -> str:
     """The first findings in one line."""
-    return "; ".join(problems[:SHOWN]) + ("; and more" if len(problems) > SHOWN else "")
+    more = [TEXTS.run_text("more")] if len(problems) > SHOWN else []
+    return TEXTS.run_text("separator").join([*problems[:SHOWN], *more])
 
 
 def plain(value: Any) -> Any:

@@ -12,7 +12,8 @@ import pydantic_core
 
 from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError
+from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError, ToolError
+from taoloop.tools.texts import TEXTS
 
 
 async def _no_artifacts(_ref: str) -> str | None:
@@ -23,30 +24,31 @@ def _no_literals(_args: Any) -> Mapping[str, str]:
     return {}
 
 
-def _unheard(_text: str) -> None:
+def _ignore_progress(_text: str) -> None:
     """Nobody watches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What a tool may know of the call that it serves; a handler asks for it by a parameter of this type.
-
-    `idempotency_key` is the same for every attempt at this recorded call and different for every other call.
-    `attempt` counts from 1. `read_artifact(ref)` gives the whole of an earlier output of this run, or None.
-    `literals(args)` gives the decimals in the arguments as the model wrote them, by JSON pointer
-    (`{"/amount": "1.10"}`), where they are more than the float gives. `progress(text)` tells who
-    watches how far the call is, in a line; nothing of it is kept. `inside` is the runtime's own, for tools that are
-    agents.
-    """
+    """What a tool may know of the call that it serves; a handler asks for it by a parameter of this type."""
 
     run_id: str = "by-hand"
+    """The run."""
     call_id: str = "by-hand"
+    """The call in its run."""
     idempotency_key: str = "by-hand"
+    """The same for every attempt at this recorded call and different for every other call."""
     attempt: int = 1
+    """Which attempt at the call this is, from 1."""
     read_artifact: Callable[[str], Awaitable[str | None]] = _no_artifacts
+    """`read_artifact(ref)` gives the whole of an earlier output of this run, or None."""
     literals: Callable[[Any], Mapping[str, str]] = _no_literals
-    progress: Callable[[str], None] = _unheard
+    """`literals(args)` gives the decimals in the arguments as the model wrote them, by JSON pointer
+    (`{"/amount": "1.10"}`), where they are more than the float gives."""
+    progress: Callable[[str], None] = _ignore_progress
+    """`progress(text)` reports in a line how far the call is, to those who watch; none of it is stored."""
     parent_run: Any = None
+    """The runtime's own, for tools that are agents."""
 
 
 Checker = Callable[[bytes], Mapping[str, Any]]
@@ -55,37 +57,45 @@ Checker = Callable[[bytes], Mapping[str, Any]]
 OutputChecker = Callable[[Any], None]
 """Takes a handler's result; raises InvalidOutput if it does not fit the output schema."""
 
+_JSON_TYPES = frozenset({"str", "list", "bool", "int", "float", "NoneType"})
 _NO_ITERATORS = frozenset({bool, int, float, type(None), dict, list, tuple, set})
 
 
 @dataclass(slots=True)
 class ValidatedArgs:
-    """Arguments that fit: as JSON (what the trace records) and as the values that the handler takes."""
+    """Arguments that fit."""
 
     args: dict[str, Any]
+    """As JSON, which is what the trace records."""
     values: Mapping[str, Any]
+    """As the values that the handler takes."""
 
 
 @dataclass(slots=True)
 class ToolOutput:
-    """A tool's result as text: JSON (`form` json), or plain text where the tool returned a str."""
+    """A tool's result as text."""
 
     text: str
+    """The result."""
     form: Literal["json", "text"]
+    """`text` where the tool returned a str."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """Says of a call without an outcome whether it happened: True or its output, False, or None for "cannot tell".
 
-    False must mean that it did not happen and will not: the call is then run again. `parameters` are the arguments of
-    the call that the function takes, None for all of them.
+    False must mean that it did not happen and will not: the call is then run again.
     """
 
     function: Callable[..., Any]
+    """The function that is asked."""
     parameters: frozenset[str] | None
+    """The arguments of the call that it takes; None: all of them."""
     context_parameter: str | None
+    """Its parameter that takes the `ToolContext`, if it has one."""
     is_async: bool
+    """Whether its answer is awaited."""
 
     def invoke(self, values: Mapping[str, Any], context: ToolContext) -> Any:
         """Ask it about the call with these prepared values; gives its answer, or an awaitable of it."""
@@ -99,36 +109,34 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tool:
-    """A card and the code behind it. Calling the tool calls the function itself, without any check.
-
-    `check` judges arguments, `check_output` results. `context_parameter` names the handler's parameter that takes
-    the `ToolContext`, if it has one.
-
-    A sync handler runs in a thread, where its time limit can be enforced. `inline` promises that it never waits: it
-    then runs in the thread of the event loop.
-
-    `runs_inside`: the tool is an agent, and a call of it is a run inside the run that called.
-
-    `probe` tells of a call that lost its outcome whether it happened. `connection_parameter` names the handler's
-    parameter that takes the journal's connection, where the tool is transactional.
-
-    `whole_schema` is the schema that judges the arguments, where the card shows only a part of it.
-
-    `secrets` are the values that the tool sends for its operator, by names that may be shown: runs redact them.
-    """
+    """A card and the code behind it. Calling the tool calls the function itself, without any check."""
 
     card: ToolCard
+    """What the model reads about the tool, and what the executor holds it to."""
     handler: Callable[..., Any]
+    """The function. A sync one runs in a thread, where its time limit can be enforced."""
     check: Checker
+    """Checks the arguments of a call."""
     check_output: OutputChecker | None = None
+    """Checks a result; None: any result is accepted."""
     context_parameter: str | None = None
+    """The handler's parameter that takes the `ToolContext`, if it has one."""
     is_async: bool = field(default=False)
+    """Whether the handler's result is awaited."""
     inline: bool = False
+    """The handler never waits: it runs in the thread of the event loop."""
     runs_inside: bool = False
+    """The tool is an agent, and a call of it is a run inside the run that called."""
     probe: Probe | None = None
+    """Tells whether a call that lost its outcome happened."""
     connection_parameter: str | None = None
+    """The handler's parameter that takes the journal's connection, where the tool is transactional."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The values that the tool sends for its operator, by names that may be shown: runs redact them."""
     whole_schema: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The schema that the arguments are checked against, where the card shows only a part of it."""
+    chinese: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The Chinese form of texts of the card, by their English form."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function behind the tool, unchecked."""
@@ -138,6 +146,10 @@ class Tool:
     def name(self) -> str:
         """The name that the model uses."""
         return self.card.name
+
+    def card_in(self, language: str) -> ToolCard:
+        """The card for a run in `language`: its texts in that language where the tool has them."""
+        return self.card.translated(self.chinese) if language == "zh" and self.chinese else self.card
 
     def with_card(self, **changes: Any) -> Tool:
         """The same tool with some fields of its card replaced."""
@@ -151,19 +163,16 @@ class Tool:
         """
         card = self.card
         if not isinstance(args, dict):
-            raise InvalidArguments(
-                f"The arguments of {card.name!r} must be a JSON object, not {_json_type(args)}.",
-                hint=f"Expected: {expected_form(card)}",
-            )
+            kind = type(args).__name__
+            kind = TEXTS.run_text(kind) if kind in _JSON_TYPES else kind
+            expected = TEXTS.run_text("expected", form=expected_form(card))
+            raise _invalid_arguments("arguments_object", hint=expected, tool=card.name, kind=kind)
         try:
             raw = pydantic_core.to_json(args)
         except (pydantic_core.PydanticSerializationError, ValueError) as error:
-            raise InvalidArguments(f"The arguments of {card.name!r} are not JSON: {error}.") from error
+            raise _invalid_arguments("arguments_not_json", tool=card.name, reason=error) from error
         if len(raw) > card.max_input_bytes and (size := _input_bytes(args, raw)) > card.max_input_bytes:
-            raise InvalidArguments(
-                f"The arguments of {card.name!r} are {size:,} bytes; it takes at most {card.max_input_bytes:,}.",
-                hint="Send less, or in parts.",
-            )
+            raise _invalid_arguments("arguments_large", tool=card.name, size=size, limit=card.max_input_bytes)
         try:
             return ValidatedArgs(args, self.check(raw))
         except InvalidArguments:
@@ -195,10 +204,8 @@ class Tool:
         if type(result) is ToolOutput:
             return result
         if type(result) not in _NO_ITERATORS and (hasattr(result, "__next__") or hasattr(result, "__anext__")):
-            raise InvalidOutput(
-                f"{self.name!r} returned {type(result).__name__!r}, which gives its values one by one; none was taken.",
-                hint="The tool itself must be changed to return a list; the same call will not do better.",
-            )
+            values: dict[str, Any] = {"tool": self.name, "kind": type(result).__name__}
+            raise TEXTS.error("result_generator", error_type=InvalidOutput, **values)
         if self.check_output is not None:
             self.check_output(result)
         if isinstance(result, str):
@@ -206,11 +213,9 @@ class Tool:
         try:
             text = pydantic_core.to_json(result, inf_nan_mode="strings").decode()
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError) as error:
-            raise InvalidOutput(
-                f"{self.name!r} ran, but its result of the type {type(result).__name__!r} cannot be written as JSON: "
-                f"{error}.",
-                hint="The call was carried out; do not repeat it only because of this.",
-            ) from error
+            values = {"tool": self.name, "kind": type(result).__name__, "reason": str(error)}
+            hint = TEXTS.run_text("carried_out")
+            raise TEXTS.error("result_not_json", error_type=InvalidOutput, hint=hint, **values) from error
         return ToolOutput(text, "json")
 
 
@@ -228,14 +233,15 @@ def handler_is_async(handler: Callable[..., Any]) -> bool:
 
 def expected_form(card: ToolCard) -> str:
     """The arguments of a tool in one short line, such as `{"a": integer, "b": integer (optional)}`."""
-    required = card.required
+    required, optional, alternative = card.required, TEXTS.run_text("optional"), TEXTS.run_text("or")
     parts = []
     for name, rule in card.parameters.items():
         kind = (
-            " or ".join(sorted(schema_types(rule, card.input_schema) - {"null"})) if isinstance(rule, Mapping) else ""
+            alternative.join(sorted(schema_types(rule, card.input_schema) - {"null"}))
+            if isinstance(rule, Mapping)
+            else ""
         )
-        kind = kind or "any"
-        parts.append(f'"{name}": {kind}' + ("" if name in required else " (optional)"))
+        parts.append(f'"{name}": {kind or "any"}' + ("" if name in required else optional))
     return "{" + ", ".join(parts) + "}"
 
 
@@ -260,6 +266,17 @@ def _input_bytes(args: Mapping[str, Any], raw: bytes) -> int:
     return len(only.encode()) if isinstance(only, str) else len(raw)
 
 
-def _json_type(value: Any) -> str:
-    names = {str: "a text", list: "a list", bool: "a boolean", int: "a number", float: "a number", type(None): "null"}
-    return names.get(type(value), type(value).__name__)
+def _invalid_arguments(name: str, hint: str | None = None, **values: Any) -> ToolError:
+    return TEXTS.error(name, error_type=InvalidArguments, hint=hint, **values)
+
+
+def misfit_arguments(card: ToolCard, problems: str) -> ToolError:
+    """The error for arguments that the tool of `card` cannot take."""
+    expected = TEXTS.run_text("expected", form=expected_form(card))
+    return _invalid_arguments("arguments", hint=expected, tool=card.name, problems=problems)
+
+
+def misfit_result(tool: str, problems: str) -> ToolError:
+    """The error for a result that is not what the tool declares."""
+    hint = TEXTS.run_text("carried_out")
+    return TEXTS.error("result", error_type=InvalidOutput, hint=hint, tool=tool, problems=problems)

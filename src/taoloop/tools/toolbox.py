@@ -54,6 +54,10 @@ class Toolbox:
         """The cards in the order of registration."""
         return tuple(tool.card for tool in self)
 
+    def cards_in(self, language: str) -> tuple[ToolCard, ...]:
+        """The cards for a run in `language`, in the order of registration."""
+        return tuple(tool.card_in(language) for tool in self)
+
     def get(self, name: str) -> Tool:
         """The tool with this name.
 

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema_rs
 from aiohttp import web
 
-from taoloop.serve.gateway.routes.openapi_document import openapi_document
+from taoloop.serve.gateway.app import openapi_document
 
 _DOCUMENT = Path(__file__).parents[2] / "data" / "openai" / "schemas.json"
 _EVENT_STREAM = "text/event-stream"

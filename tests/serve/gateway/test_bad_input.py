@@ -28,8 +28,8 @@ from tests.serve.gateway.judging import openai_schema
 from tests.serve.gateway.test_chat import CLIENT_TOOL, _closed, agent, ask, client
 
 from taoloop.serve.gateway.config.model import ServerLimits
-from taoloop.serve.gateway.http.http_io import EventStream
 from taoloop.serve.gateway.observe.request_log import RequestRecord
+from taoloop.serve.gateway.run_answer import EventStream
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 

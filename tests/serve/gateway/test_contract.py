@@ -14,8 +14,7 @@ from tests.serve.gateway.conftest import config_of, gateway, upstream
 from tests.serve.gateway.test_bad_input import post
 from tests.serve.gateway.test_chat import agent
 
-from taoloop.serve.gateway.app import ROUTES
-from taoloop.serve.gateway.routes.openapi_document import openapi_document
+from taoloop.serve.gateway.app import ROUTES, openapi_document
 from taoloop.tools.openapi import OpenapiSource, document_findings, openapi_tools
 
 SOURCE = OpenapiSource(

@@ -20,7 +20,7 @@ from tests.serve.gateway.test_bad_input import CHAT, LIMITS, RESPONSES, post
 from tests.serve.gateway.test_chat import agent
 from tests.sizes import examples
 
-from taoloop.serve.gateway.routes.openapi_document import openapi_document
+from taoloop.serve.gateway.app import openapi_document
 
 _DEPTH = 6
 _ODD = st.sampled_from(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taoloop.serve.gateway.http.bad_connections import _connection_error
+from taoloop.serve.gateway.server import _connection_error
 
 
 @pytest.mark.parametrize(

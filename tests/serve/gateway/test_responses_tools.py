@@ -96,7 +96,7 @@ def test_a_run_is_loaded_once_for_all_its_items() -> None:
     found = asyncio.run(
         load_referenced_items(cast("Service", service), "", [(place, str(item.id)) for place in range(1_000)])
     )
-    assert (len(found), found[999]["content"], service.loads) == (1_000, "Red.", 1)
+    assert (len(found), found[999].content, service.loads) == (1_000, "Red.", 1)
 
 
 def test_items_of_another_key_are_not_found() -> None:

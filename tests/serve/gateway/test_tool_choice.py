@@ -9,9 +9,9 @@ import pytest
 from tests.serve.gateway.conftest import config_of, gateway, upstream
 from tests.serve.gateway.test_chat import CALL, CLIENT_TOOL, LOOK, SENT, _closed, agent, ask, client, send_note
 
+from taoloop.serve.gateway.chat_schema import ClientTool
 from taoloop.serve.gateway.client_tools import ToolChoice, apply_tool_choice
 from taoloop.serve.gateway.errors import ApiErrorRaised
-from taoloop.serve.gateway.schema.chat import ClientTool
 
 __all__ = ["_closed"]  # a fixture that pytest finds here too
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -186,6 +186,29 @@ class ToolCard:
                 hint="Give True, False, or a tuple of those of its arguments that send data out.",
             )
 
+    def translated(self, texts: Mapping[str, str]) -> ToolCard:
+        """The card with each of its texts that `texts` has replaced by what `texts` gives for it.
+
+        Its texts are the purpose, when to use it and when not, the advice of its errors, the notes and arguments of its
+        examples, and the descriptions in its schema of arguments. Names, codes and rules stay.
+        """
+
+        def text(original: str) -> str:
+            return texts.get(original, original)
+
+        return replace(
+            self,
+            purpose=text(self.purpose),
+            use_when=text(self.use_when),
+            avoid_when=text(self.avoid_when),
+            input_schema=_with_descriptions(self.input_schema, texts),
+            errors=tuple(replace(error, advice=text(error.advice)) for error in self.errors),
+            examples=tuple(
+                replace(example, args=_with_texts(example.args, texts), note=text(example.note))
+                for example in self.examples
+            ),
+        )
+
     @property
     def requires_approval(self) -> bool:
         """True if no call may run without a person's approval."""
@@ -245,6 +268,27 @@ class ToolCard:
         """The name of the only argument, if there is exactly one: then a bare text can be its value."""
         names = tuple(self.parameters)
         return names[0] if len(names) == 1 else None
+
+
+def _with_texts(value: Any, texts: Mapping[str, str]) -> Any:
+    """A value of JSON with its texts replaced by those of `texts`."""
+    if isinstance(value, Mapping):
+        return {key: _with_texts(inner, texts) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_texts(item, texts) for item in value]
+    return texts.get(value, value) if isinstance(value, str) else value
+
+
+def _with_descriptions(rule: Any, texts: Mapping[str, str]) -> Any:
+    """A schema, or a part of it, whose descriptions are those of `texts`."""
+    if isinstance(rule, Mapping):
+        return {
+            key: _with_texts(value, texts)
+            if key == "description" and isinstance(value, str)
+            else _with_descriptions(value, texts)
+            for key, value in rule.items()
+        }
+    return [_with_descriptions(item, texts) for item in rule] if isinstance(rule, list) else rule
 
 
 def _is_address(name: str, rule: Any, depth: int = 0) -> bool:

@@ -1,8 +1,8 @@
 """What a batch of writes does to the database: decided first, in memory, then written with few statements.
 
-Every refusal (a lost fence, a gap, a run that exists or does not) falls before anything is written, so the other
-writes of the batch go through untouched. Few statements matter: the sqlite3 module lets go of the GIL in each,
-and a busy event loop may keep it for 5 ms (`sys.getswitchinterval`).
+Every refusal (a lost fence, a gap, a run that exists or does not) is decided before anything is written, so the other
+writes of the batch are not affected. Few statements matter: the sqlite3 module releases the GIL in each of them, and a
+busy event loop may keep it for 5 ms (`sys.getswitchinterval`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from taoloop.core.codec import encode_fact
 from taoloop.core.events import Event, Fact, RunStarted
-from taoloop.core.stored_events import HEAD_KINDS, encode_fact, event_hash, genesis_hash, hashed_bytes
+from taoloop.core.hash_chain import HEAD_KINDS, event_hash, genesis_hash, hashed_bytes
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import FenceLost, IllegalEvent, RunExists, RunNotFound
 from taoloop.journals.base import RUNNING, Artifact, Lease, status_after
@@ -45,49 +46,71 @@ class Create(NamedTuple):
     """Begin a run."""
 
     run_id: str
+    """The run."""
 
 
 class Acquire(NamedTuple):
-    """Take a run; with `at` only if it has just so many events."""
+    """Take a run for writing."""
 
     run_id: str
+    """The run."""
+
     at: int | None = None
+    """How many events it must have to be taken; None takes it with any number."""
 
 
 class Append(NamedTuple):
-    """Add to a run, already as rows.
-
-    `first` is the seq of the first event, None without events; `rows` are the columns of each event but the last,
-    which is its link; `contents` what the links cover; `marks` are the facts that change the row of the run, with
-    their times; `moves_head` says that the row is to name the last link.
-    """
+    """Add to a run, already as rows."""
 
     run_id: str
+    """The run."""
+
     fence: int
+    """The fence of the lease under which it is added."""
+
     first: int | None
+    """The seq of the first event; None without events."""
+
     rows: list[tuple[Any, ...]]
+    """The columns of each event but the last one, which is its link."""
+
     contents: list[bytes]
+    """What the link of each event covers."""
+
     artifacts: list[tuple[str, str, str, str]]
+    """The columns of each artifact."""
+
     marks: list[tuple[float, Fact]]
+    """The facts that change the row of the run, with their times."""
+
     moves_head: bool
+    """Whether the row of the run has to name the last link."""
 
 
 class Begin(NamedTuple):
-    """Begin a run with its first append, which is encoded for the first fence."""
+    """Begin a run with its first append."""
 
     run_id: str
+    """The run."""
+
     append: Append
+    """The append, encoded for the first fence."""
 
 
 Write = Create | Acquire | Append | Begin
 
 
 class RunHead(NamedTuple):
-    """Where a run stands: who may write, the seq of the next event, and the link of the last one."""
+    """The state of a run that decides what may be appended to it."""
 
     fence: int
+    """The fence of the newest lease."""
+
     next_seq: int
+    """The seq of the next event."""
+
     link: bytes
+    """The link of the last event."""
 
 
 def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact]) -> Append:
@@ -112,15 +135,15 @@ def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact])
         moves_head = moves_head or kind in HEAD_KINDS
         if status_after(fact) is not None:
             marks.append((at, fact))
-    kept = [(run_id, artifact.ref, artifact.form, replace_surrogates(artifact.body)) for artifact in artifacts]
-    return Append(run_id, fence, first, rows, contents, kept, marks, moves_head)
+    artifact_rows = [(run_id, artifact.ref, artifact.form, replace_surrogates(artifact.body)) for artifact in artifacts]
+    return Append(run_id, fence, first, rows, contents, artifact_rows, marks, moves_head)
 
 
 class Batch:
     """The writes of one transaction: `decide` each, then `write` them all. Begin the transaction before."""
 
     __slots__ = (
-        "_anew",
+        "_acquired",
         "_artifacts",
         "_connection",
         "_created",
@@ -129,21 +152,21 @@ class Batch:
         "_links",
         "_marks",
         "_path",
-        "_taken",
+        "_replaced",
     )
 
     def __init__(self, connection: sqlite3.Connection, path: Path, heads: dict[str, RunHead]) -> None:
         self._connection, self._path, self._heads = connection, path, heads
         self._created: dict[str, int] = {}
-        self._anew: list[tuple[str]] = []
-        self._taken: dict[str, int] = {}
+        self._replaced: list[tuple[str]] = []
+        self._acquired: dict[str, int] = {}
         self._events: list[Any] = []  # the columns of all events one after another
         self._links: dict[str, bytes] = {}  # the new head of each run that grew
         self._artifacts: list[tuple[str, str, str, str]] = []
         self._marks: list[tuple[str, float, Fact]] = []
 
     def decide(self, write: Write) -> Lease | None:
-        """Accept one write (and give the lease that it takes) or refuse it, in which case it changes nothing.
+        """Accept one write (and return the lease that it takes) or refuse it, in which case it changes nothing.
 
         Raises:
             RunExists, RunNotFound, FenceLost, IllegalEvent: as the Protocol says.
@@ -158,14 +181,14 @@ class Batch:
                 head = self._head(run_id)
                 if at is not None and at != head.next_seq:
                     raise FenceLost(
-                        f"{self._path}: run {run_id!r} has gone on meanwhile.",
+                        f"{self._path}: run {run_id!r} has new events by now.",
                         hint="Another process is at work on it; nothing was written.",
                     )
                 self._heads[run_id] = RunHead(head.fence + 1, head.next_seq, head.link)
-                self._taken[run_id] = head.fence + 1
+                self._acquired[run_id] = head.fence + 1
                 return Lease(run_id=run_id, fence=head.fence + 1)
             case Begin(run_id, append):
-                if run_id in self._heads:  # also one that never began: its lease is somebody's
+                if run_id in self._heads:  # also one without events: somebody has its lease
                     raise _exists(self._path, run_id)
                 lease = self._create(run_id)
                 self._append(append)
@@ -176,11 +199,11 @@ class Batch:
         connection = self._connection
         if self._created:
             connection.executemany(_CREATE, [(run_id, RUNNING, fence) for run_id, fence in self._created.items()])
-        if self._anew:
-            connection.executemany("DELETE FROM artifact WHERE run_id = ?", self._anew)
-        if self._taken:
-            taken = [(fence, run_id) for run_id, fence in self._taken.items()]
-            connection.executemany("UPDATE run SET fence = ? WHERE id = ?", taken)
+        if self._replaced:
+            connection.executemany("DELETE FROM artifact WHERE run_id = ?", self._replaced)
+        if self._acquired:
+            fences = [(fence, run_id) for run_id, fence in self._acquired.items()]
+            connection.executemany("UPDATE run SET fence = ? WHERE id = ?", fences)
         for start in range(0, len(self._events), _ROWS_AT_ONCE * _COLUMNS):
             part = self._events[start : start + _ROWS_AT_ONCE * _COLUMNS]
             connection.execute(_insert_events(len(part) // _COLUMNS), part)
@@ -201,9 +224,9 @@ class Batch:
         fence = FIRST_FENCE
         if head is not None:  # it never began
             fence = head.fence + 1
-            self._anew.append((run_id,))
+            self._replaced.append((run_id,))
             self._artifacts = [row for row in self._artifacts if row[0] != run_id]
-            self._taken.pop(run_id, None)
+            self._acquired.pop(run_id, None)
         self._heads[run_id] = RunHead(fence, 0, genesis_hash(run_id))
         self._created.pop(run_id, None)  # the order is that of creation
         self._created[run_id] = fence
@@ -253,9 +276,9 @@ def _exists(path: Path, run_id: str) -> RunExists:
 
 
 class RunHeads:
-    """Where runs stand, as this connection left them: looked up anew as soon as anybody else writes to the file.
+    """The heads of runs as this connection wrote them. They are looked up again once anybody else writes to the file.
 
-    `PRAGMA data_version` tells that, of any connection in any process (https://sqlite.org/pragma.html).
+    `PRAGMA data_version` shows that, for any connection in any process (https://sqlite.org/pragma.html).
     """
 
     __slots__ = ("_known", "_version")
@@ -265,7 +288,7 @@ class RunHeads:
         self._version = -1
 
     def of(self, connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, RunHead]:
-        """Those of the runs that exist; the transaction has begun. Who changes them and fails calls `forget`."""
+        """Those of the runs that exist, in a transaction. A caller that changes them and fails calls `forget`."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if version != self._version or len(self._known) > _HEADS_KEPT:
             self._known, self._version = {}, version
@@ -276,18 +299,18 @@ class RunHeads:
         return known
 
     def forget(self) -> None:
-        """What was written is not in the file after all."""
+        """Drop all heads: what was written is not in the file after all."""
         self._known, self._version = {}, -1
 
 
 def look_up(connection: sqlite3.Connection, run_ids: Sequence[str]) -> dict[str, RunHead]:
-    """Where the runs stand, of those that exist: one cheap statement for one run, one for many."""
+    """The heads of those runs that exist: one cheap statement for a single run, another one for many."""
     if len(run_ids) == 1:
         row = connection.execute(_HEAD, run_ids).fetchone()
         return {} if row is None else {run_ids[0]: _head(run_ids[0], *row)}
-    wanted = json.dumps(list(dict.fromkeys(run_ids)), ensure_ascii=False)
-    found = json.loads(connection.execute(_HEADS, (wanted,)).fetchone()[0])
-    return {run_id: _head(run_id, fence, seq, bytes.fromhex(link)) for run_id, fence, seq, link in found}
+    ids = json.dumps(list(dict.fromkeys(run_ids)), ensure_ascii=False)
+    heads = json.loads(connection.execute(_HEADS, (ids,)).fetchone()[0])
+    return {run_id: _head(run_id, fence, seq, bytes.fromhex(link)) for run_id, fence, seq, link in heads}
 
 
 def _head(run_id: str, fence: int, seq: int | None, link: object) -> RunHead:

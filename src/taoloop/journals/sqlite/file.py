@@ -30,7 +30,7 @@ def default_path(environ: Mapping[str, str] | None = None) -> Path:
     chosen = (os.environ if environ is None else environ).get(ENV_VARIABLE, "").strip()
     if chosen:
         return Path(chosen).expanduser()
-    import platformdirs  # noqa: PLC0415  # only who has no path of their own pays for it
+    import platformdirs  # noqa: PLC0415  # only those without a path of their own pay for it
 
     return platformdirs.user_data_path("taoloop", appauthor=False) / "runs.db"
 
@@ -41,58 +41,67 @@ CHECKPOINT_PAGES = 256
 """Pages of 4 KB in the write-ahead log after which SQLite copies them into the file and writes over them again.
 
 A commit that makes the log longer takes a quarter longer than one that overwrites, and every process begins a new log.
-Fewer pages make long runs slower, for each time costs two waits for the disk (`benchmarks/journal.py`; 1,000, which
-SQLite takes of itself: a fifth more for the first 400 appends, a twentieth less for thousands).
+Fewer pages make long runs slower, because each time costs two waits for the disk (`benchmarks/journal.py`; the 1,000 of
+SQLite cost a fifth more for the first 400 appends, and a twentieth less for thousands).
 """
 
-_RETRY_S = 0.02
+_RETRY_S = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseFile:
-    """Which file, and how it is opened.
-
-    `synchronous` FULL: a commit survives a power cut; NORMAL: only the death of the process. `lock_timeout_s`:
-    how long to wait for another process. `max_bytes`: what the file may grow to, None for the whole disk.
-    `read_only`: the file must exist and is not changed.
-    """
+    """Which file, and how it is opened."""
 
     path: Path
+    """The file."""
+
     synchronous: Synchronous = "FULL"
+    """FULL: a commit survives a power cut. NORMAL: it survives only the death of the process."""
+
     lock_timeout_s: float = 5.0
+    """How long to wait for another process that holds the file."""
+
     max_bytes: int | None = None
+    """The size that the file may grow to; None for the whole disk."""
+
     read_only: bool = False
+    """Whether the file must exist and is not changed."""
 
 
 class OpenedFile(NamedTuple):
-    """Which file a connection has open. One that is removed stays open, and takes what is written with it."""
+    """Which file a connection has open. A file that is removed stays open, and what is written to it is lost."""
 
     path: str
+    """Its absolute path."""
+
     device: int
+    """The device that it is on."""
+
     node: int
+    """Its inode."""
 
     @classmethod
     def at(cls, path: Path) -> OpenedFile | None:
-        """The file that is there now; None where nobody can say."""
+        """The file that is at the path now; None where that cannot be told."""
         absolute = os.path.abspath(path)  # noqa: PTH100  # the folder may be another one later
         try:
-            found = os.stat(absolute)  # noqa: PTH116  # three times as fast, for every commit
+            status = os.stat(absolute)  # noqa: PTH116  # three times as fast as `Path.stat`, and done for every commit
         except OSError:
             return None
-        return cls(absolute, found.st_dev, found.st_ino)
+        return cls(absolute, status.st_dev, status.st_ino)
 
     def is_gone(self) -> bool:
-        """Whether it was removed, or another one has taken its place."""
+        """Whether it was removed, or another one has taken its file."""
         try:
-            found = os.stat(self.path)  # noqa: PTH116  # likewise
+            status = os.stat(self.path)  # noqa: PTH116  # as above
         except FileNotFoundError:
             return True
         except OSError:
             return False
-        return found.st_ino != self.node or found.st_dev != self.device
+        return status.st_ino != self.node or status.st_dev != self.device
 
 
-def open_database(place: DatabaseFile, migrations: Sequence[Migration] = MIGRATIONS) -> sqlite3.Connection:
+def open_database(file: DatabaseFile, migrations: Sequence[Migration] = MIGRATIONS) -> sqlite3.Connection:
     """A connection in autocommit mode, usable from any thread (one at a time), to a file of the current version.
 
     A missing file and its folder are created, unless `read_only`.
@@ -102,22 +111,22 @@ def open_database(place: DatabaseFile, migrations: Sequence[Migration] = MIGRATI
         JournalLocked, JournalFull, JournalError: it cannot be opened; the text says why.
     """
     try:
-        return _open_to_read(place, migrations) if place.read_only else _open_to_write(place, migrations)
+        return _open_to_read(file, migrations) if file.read_only else _open_to_write(file, migrations)
     except (sqlite3.Error, OSError) as error:
-        raise explain(error, place.path) from error
+        raise explain(error, file.path) from error
 
 
-def _open_to_write(place: DatabaseFile, migrations: Sequence[Migration]) -> sqlite3.Connection:
-    place.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # traces are private
-    connection = _connect(place, "rwc")
+def _open_to_write(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite3.Connection:
+    file.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # traces are private
+    connection = _connect(file, "rwc")
     try:
-        _refuse_foreign(connection, place.path, len(migrations))
-        _use_wal(connection, place.lock_timeout_s)
-        connection.execute(f"PRAGMA synchronous = {place.synchronous}")
+        _refuse_foreign(connection, file.path, len(migrations))
+        execute_patiently(connection, "PRAGMA journal_mode = WAL", time.monotonic() + file.lock_timeout_s)
+        connection.execute(f"PRAGMA synchronous = {file.synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        if place.max_bytes is not None:
+        if file.max_bytes is not None:
             page_size = connection.execute("PRAGMA page_size").fetchone()[0]
-            connection.execute(f"PRAGMA max_page_count = {max(1, place.max_bytes // page_size)}")
+            connection.execute(f"PRAGMA max_page_count = {max(1, file.max_bytes // page_size)}")
         schema.upgrade(connection, migrations)
     except BaseException:
         connection.close()
@@ -125,26 +134,26 @@ def _open_to_write(place: DatabaseFile, migrations: Sequence[Migration]) -> sqli
     return connection
 
 
-def _open_to_read(place: DatabaseFile, migrations: Sequence[Migration]) -> sqlite3.Connection:
-    if not place.path.is_file():
+def _open_to_read(file: DatabaseFile, migrations: Sequence[Migration]) -> sqlite3.Connection:
+    if not file.path.is_file():
         raise JournalError(
-            f"{place.path}: there is no journal.",
+            f"{file.path}: there is no journal.",
             hint="Name another path with --db or TAOLOOP_DB, or run a task first.",
         )
-    connection = _connect(place, "rw")  # falls back to reading where the file cannot be written
+    connection = _connect(file, "rw")  # falls back to reading where the file cannot be written
     try:
         try:
-            reached = _refuse_foreign(connection, place.path, len(migrations))
+            reached = _refuse_foreign(connection, file.path, len(migrations))
         except sqlite3.OperationalError as error:
             # A WAL database in a folder that cannot be written: without a -wal file nobody else is at work in it.
-            if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _has_wal(place.path):
+            if primary_code(error) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY} or _has_wal(file.path):
                 raise
             connection.close()
-            connection = _connect(place, "ro&immutable=1")
-            reached = _refuse_foreign(connection, place.path, len(migrations))
+            connection = _connect(file, "ro&immutable=1")
+            reached = _refuse_foreign(connection, file.path, len(migrations))
         if reached < schema.READABLE:
             raise JournalError(
-                f"{place.path}: the journal has the older schema {reached} (current: {len(migrations)}).",
+                f"{file.path}: the journal has the older schema {reached} (current: {len(migrations)}).",
                 hint="Any run that writes to it brings it up to date.",
             )
         connection.execute("PRAGMA query_only = ON")
@@ -154,11 +163,11 @@ def _open_to_read(place: DatabaseFile, migrations: Sequence[Migration]) -> sqlit
     return connection
 
 
-def _connect(place: DatabaseFile, mode: str) -> sqlite3.Connection:
+def _connect(file: DatabaseFile, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(
-        f"{place.path.absolute().as_uri()}?mode={mode}",
+        f"{file.path.absolute().as_uri()}?mode={mode}",
         uri=True,
-        timeout=place.lock_timeout_s,
+        timeout=file.lock_timeout_s,
         isolation_level=None,
         check_same_thread=False,
     )
@@ -180,12 +189,15 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path, known: int) -> i
     return reached
 
 
-def _use_wal(connection: sqlite3.Connection, timeout_s: float) -> None:
-    """Switch to WAL. SQLite does not wait for others here by itself, so this does."""
-    deadline = time.monotonic() + timeout_s
+def execute_patiently(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
+    """Execute a statement for which SQLite does not wait by itself: for other processes, until `deadline`.
+
+    Raises:
+        sqlite3.OperationalError: the file was busy until then, or something else is wrong.
+    """
     while True:
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(statement)
             return
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:

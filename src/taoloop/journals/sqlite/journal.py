@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from taoloop.core.codec import decode_fact
 from taoloop.core.events import Event
-from taoloop.core.stored_events import decode_fact
 from taoloop.errors import JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.costs import CostRow, read_spending
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from taoloop.core.stored_events import ChainedEvent, ChainReport
+    from taoloop.core.hash_chain import ChainedEvent, ChainReport
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ WHERE events > 0 AND status = coalesce(?, status) ORDER BY number DESC LIMIT ?
 """
 
 
-class _Begun(Lease):
+class _UnwrittenLease(Lease):
     """The lease of a run that is written with its first append."""
 
     __slots__ = ()
@@ -48,14 +48,14 @@ class SqliteJournal:
 
     Nothing is opened before the first use (`async with` opens at once, so that errors come early). Any number of
     tasks, threads and event loops may share one journal; several processes may share one file. A journal that was
-    used before a fork is refused in the child, which must open another one.
+    used before a fork is refused in the child process, which must open another one.
 
     Args:
         path: the file; it and its folder are created when they are missing.
         synchronous: FULL (default): what `append` returned from survives a power cut. NORMAL: it survives the
             death of the process, a power cut may cost the last moments; never the file. Several times faster alone.
         lock_timeout_s: how long to wait for another process that holds the file, before JournalLocked.
-        max_bytes: JournalFull once the file would grow beyond this; None for as much as the disk run_locks.
+        max_bytes: JournalFull once the file would grow beyond this; None for as much as the disk holds.
         read_only: look at a file that exists, without changing it; also works where it cannot be written.
     """
 
@@ -69,20 +69,20 @@ class SqliteJournal:
         read_only: bool = False,
     ) -> None:
         self.path = Path(path) if path is not None else default_path()
-        self._place = DatabaseFile(
+        self._file = DatabaseFile(
             path=self.path,
             synchronous=synchronous,
             lock_timeout_s=lock_timeout_s,
             max_bytes=max_bytes,
             read_only=read_only,
         )
-        self._writer = Writer(self.path, partial(open_database, self._place), lock_timeout_s=lock_timeout_s)
-        self.run_locks = run_locks_beside(self.path, self._read)
+        self._writer = Writer(self.path, partial(open_database, self._file), lock_timeout_s=lock_timeout_s)
+        self.run_locks = run_locks_beside(self.path, self._run_query)
         self._reading = threading.Lock()  # around the connection that reads
         self._reader: sqlite3.Connection | None = None
         self._read_from: OpenedFile | None = None
         self._closed = False
-        self._process: int | None = None  # which uses it, from the first use on
+        self._process: int | None = None  # the process that uses it, from the first use on
 
     async def __aenter__(self) -> Self:
         """Open the file now."""
@@ -96,8 +96,8 @@ class SqliteJournal:
         await self.close()
 
     async def open(self) -> None:
-        """Open the file now, so that errors come early. Again is harmless."""
-        await self._read(lambda _: None)
+        """Open the file now, so that errors come early. Twice is harmless."""
+        await self._run_query(lambda _: None)
 
     async def create(self, run_id: str) -> Lease:
         """Begin an empty run and take it; RunExists if it has events."""
@@ -111,29 +111,29 @@ class SqliteJournal:
         self._check_writable()
         if self._reader is None:
             await self.open()
-        return _Begun(run_id=run_id, fence=FIRST_FENCE)
+        return _UnwrittenLease(run_id=run_id, fence=FIRST_FENCE)
 
     async def acquire(self, run_id: str, *, at: int | None = None) -> Lease:
-        """Take an existing run (RunNotFound); earlier leases of it are void from here on, in every process.
+        """Take an existing run (RunNotFound); earlier leases of it are void from then on, in every process.
 
         Raises:
-            FenceLost: the run has other than `at` events; whoever is at work on it keeps it.
+            FenceLost: the run has other than `at` events; the worker that holds it keeps it.
             JournalTampered: somebody edited the run; it is not taken. Reads the whole run, once.
         """
         self._check_writable()
-        await self._read(partial(require_whole, self.path, run_id))
+        await self._run_query(partial(require_whole, self.path, run_id))
         return await self._take(Acquire(run_id, at))
 
     async def append(self, lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
         """Add events and artifacts, all of them or none; returns when they are on disk.
 
-        Who is cancelled while waiting must assume that they were written. `events` must not be changed meanwhile.
+        A caller that is cancelled while waiting must assume that they were written. `events` must not change before.
 
         Raises:
             FenceLost, RunNotFound, IllegalEvent, JournalFull, JournalLocked, JournalError: nothing was written.
         """
         prepare = partial(encode, lease, events, artifacts)
-        if isinstance(lease, _Begun) and events and not events[0].seq:
+        if isinstance(lease, _UnwrittenLease) and events and not events[0].seq:
             await self._write(lease.run_id, lambda: Begin(lease.run_id, prepare()))
             return
         await self._write(lease.run_id, prepare)
@@ -145,11 +145,11 @@ class SqliteJournal:
             RunNotFound: there is no such run.
             JournalCorrupt: an event is missing or cannot be read; the message says which.
         """
-        return await self._read(partial(_load, self.path, run_id))
+        return await self._run_query(partial(_load, self.path, run_id))
 
     async def artifact(self, run_id: str, ref: str) -> Artifact | None:
         """One artifact of a run, or None."""
-        return await self._read(partial(_artifact, run_id, ref))
+        return await self._run_query(partial(_artifact, run_id, ref))
 
     async def verify(self, run_id: str) -> ChainReport:
         """Whether the run is as it was written: events, artifacts, and its row in the list.
@@ -157,19 +157,19 @@ class SqliteJournal:
         Raises:
             RunNotFound: there is no such run.
         """
-        return await self._read(partial(verify, self.path, run_id))
+        return await self._run_query(partial(verify, self.path, run_id))
 
     async def linked(self, run_id: str) -> list[ChainedEvent]:
         """The events of a run as they are stored, with their links, readable or not; RunNotFound."""
-        return await self._read(partial(linked_rows, self.path, run_id))
+        return await self._run_query(partial(linked_rows, self.path, run_id))
 
     async def runs(self, *, limit: int = 50, status: str | None = None) -> list[RunRow]:
         """The newest runs first, at most `limit` of them, only those of one `status` if it is given."""
-        return await self._read(partial(_runs, limit, status))
+        return await self._run_query(partial(_runs, limit, status))
 
     async def spending(self, since: float | None = None) -> list[CostRow]:
         """What models cost from `since` on, by day, key and agent (`taoloop.journals.costs`)."""
-        return await self._read(partial(read_spending, self.path, since))
+        return await self._run_query(partial(read_spending, self.path, since))
 
     async def transaction(self, lease: Lease) -> Transaction:
         """Begin a transaction that a tool may write in, and that keeps its outcome; every other write waits for it.
@@ -179,11 +179,11 @@ class SqliteJournal:
         """
         self._check_process()
         self._check_writable()
-        connect = partial(open_database, self._place)
-        return await begin(self.path, lease, self._writer, connect, self._place.lock_timeout_s)
+        connect = partial(open_database, self._file)
+        return await begin(self.path, lease, self._writer, connect, self._file.lock_timeout_s)
 
     async def close(self) -> None:
-        """Write what is queued, end the thread, let go of the file. Again is harmless; a forked child does nothing."""
+        """Write what is queued, end the thread, close the file. Twice is harmless; a forked child does nothing."""
         await asyncio.to_thread(self._close)
 
     async def _take(self, write: Create | Acquire) -> Lease:
@@ -196,16 +196,16 @@ class SqliteJournal:
         self._check_writable()
         return await self._writer.submit(run_id, prepare)
 
-    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run_query(self, query: Callable[[sqlite3.Connection], T]) -> T:
         self._check_process()
         return await asyncio.to_thread(self._query, query)
 
     def _check_writable(self) -> None:
-        if self._place.read_only:
+        if self._file.read_only:
             raise JournalError(f"{self.path}: the journal is open for reading only.", hint="Open it for writing.")
 
     def _check_process(self) -> None:
-        """A forked child has neither the thread nor the locks of SQLite, only what looks like them."""
+        """Refuse a forked child: it has neither the thread nor the locks of SQLite, only copies that look like them."""
         process = os.getpid()
         if self._process is None:
             self._process = process
@@ -223,7 +223,7 @@ class SqliteJournal:
                 self._reader.close()
                 self._reader = None
             if self._reader is None:
-                self._reader, self._read_from = open_database(self._place), OpenedFile.at(self.path)
+                self._reader, self._read_from = open_database(self._file), OpenedFile.at(self.path)
             try:
                 return query(self._reader)
             except sqlite3.Error as error:

@@ -1,9 +1,22 @@
-"""Locks of the operating system on runs, in an empty file beside the database: they end with their process.
+"""Leases and fencing: which process is at work on a run, and which one may write to it.
 
-Each lease has a byte of its own, found by the hash of its run and fence, and its holder has this byte locked. So
-nothing is written, no heartbeat is needed, and a process that was killed holds nothing from that moment on, whichever
-process gets its number next. A newer lease of the same run has another byte: a process that is only stopped, or hangs,
-does not pass for the new owner. (Who may write is decided by the fence alone: `batch`.)
+The problem: a process that drives a run may be killed, may hang, or may be stopped and wake up an hour later, when
+another process has resumed its run. Two writers would mix two histories in one trace, and from silence alone nobody can
+tell a dead process from a slow one.
+
+The idea has two independent parts. Who may write is decided by the fence alone: whoever acquires a run raises its fence
+in the database, every append carries the fence of its lease, and the transaction that would store an append with an
+older fence refuses it (`FenceLost`, in `batch`). Who is at work is shown by locks of the operating system in an empty
+file beside the database, which end with their process. Each lease has a byte of its own, found by the hash of its run
+and fence, and its holder keeps this byte locked. So nothing is written, no heartbeat is needed, and a process that was
+killed holds nothing from that moment on, whichever process gets its number next. A newer lease of the same run has
+another byte: a process that is only stopped, or hangs, is not mistaken for the new holder.
+
+The invariant: of all leases of a run only the one with the highest fence can append. The locks only inform recovery and
+people; where a system has none, nothing can be stored twice or lost because of that.
+
+Tested in `tests/journals/sqlite/test_run_locks.py` (processes that are killed, stopped and forked), and in the contract
+suite: `test_a_zombie_writes_nothing`, `test_taking_a_run_raises_its_fence_and_keeps_its_events`.
 """
 
 from __future__ import annotations
@@ -16,8 +29,7 @@ import time
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from taoloop.journals.base import Lease
-from taoloop.journals.run_locks import LockHolder, is_unresumed_fork
+from taoloop.journals.base import Lease, LockHolder, is_unresumed_fork
 from taoloop.journals.sqlite.errors import explain
 
 try:
@@ -164,7 +176,7 @@ class _File:
 
     def lock(self, byte: int) -> _File:
         try:
-            # Nobody else has the same lease: this waits at most for a process that is just testing the lock.
+            # Nobody else has the same lease: this waits at most for a process that is testing the lock.
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, byte)
             self._locked_bytes.add(byte)
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from taoloop.core.stored_events import event_hash, genesis_hash, hashed_bytes
+from taoloop.core.hash_chain import event_hash, genesis_hash, hashed_bytes
 
 if TYPE_CHECKING:
     import sqlite3
@@ -88,7 +88,7 @@ def _bytes(body: str | bytes) -> bytes:
 
 
 _V2: Migration = (
-    # The hash chain (`core/chain.py`). `head` is the link of the last event, or empty: then it is the run's origin.
+    # The hash chain (`core/hash_chain.py`). `head` is the link of the last event; empty: the origin of the run.
     "ALTER TABLE event ADD COLUMN link BLOB NOT NULL DEFAULT x''",
     "ALTER TABLE run ADD COLUMN head BLOB NOT NULL DEFAULT x''",
     # How many events, from the first, were there before the chain was.

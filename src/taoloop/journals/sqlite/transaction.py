@@ -1,7 +1,7 @@
-"""A transaction of the SQLite journal that a tool writes in: effect and outcome are kept together or not at all.
+"""A transaction of the SQLite journal that a tool writes in: effect and outcome are stored together or not at all.
 
-The handler gets a connection of its own behind a guard. It holds the lock of the file, so everybody else waits for it;
-what would end the transaction, or touch the tables of the journal, is refused.
+The handler gets a connection of its own, behind a guard. It holds the lock of the file, so everybody else waits for it.
+What would end the transaction, or touch the tables of the journal, is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from taoloop.errors import FenceLost, ToolError
 from taoloop.journals.base import Artifact, Lease
 from taoloop.journals.sqlite.batch import Batch, encode, look_up
 from taoloop.journals.sqlite.errors import explain
-from taoloop.journals.sqlite.writer import Writer, begin_immediate
+from taoloop.journals.sqlite.file import execute_patiently
+from taoloop.journals.sqlite.writer import Writer
 
 T = TypeVar("T")
 
@@ -62,8 +63,8 @@ class HasTransactions(Protocol):
 class Transaction:
     """An open transaction of the journal. `connection` is what the tool gets."""
 
-    def __init__(self, path: Path, lease: Lease, raw: sqlite3.Connection, let_go: Callable[[], None]) -> None:
-        self._path, self._lease, self._raw, self._let_go = path, lease, raw, let_go
+    def __init__(self, path: Path, lease: Lease, raw: sqlite3.Connection, release: Callable[[], None]) -> None:
+        self._path, self._lease, self._raw, self._release = path, lease, raw, release
         self._guard = GuardedConnection(raw)
         self._over = False
 
@@ -73,16 +74,16 @@ class Transaction:
         return self._guard
 
     async def commit(self, events: Sequence[Event], artifacts: Sequence[Artifact] = ()) -> None:
-        """Keep what the tool wrote, together with these events, or nothing of both.
+        """Store what the tool wrote together with these events, or neither.
 
         Raises:
-            FenceLost, JournalError: nothing was kept.
-            ToolError: the tool's own statements have undone the transaction; nothing was kept.
+            FenceLost, JournalError: nothing was stored.
+            ToolError: the tool's own statements have undone the transaction; nothing was stored.
         """
         await _in_thread(lambda: self._end(lambda: self._write(events, artifacts)))
 
     async def roll_back(self) -> None:
-        """Undo what the tool wrote. A statement that is under way is broken off. Again is harmless."""
+        """Undo what the tool wrote. A statement in progress is interrupted. Twice is harmless."""
         await _in_thread(lambda: self._end(lambda: None))
         raise_if_cancelled()
 
@@ -99,13 +100,13 @@ class Transaction:
             return
         self._over = True
         try:
-            with self._guard.closing():
-                last()
+            self._guard.take_back()
+            last()
         except sqlite3.Error as error:
             raise explain(error, self._path) from error
         finally:
             self._raw.close()  # which undoes what was not committed
-            self._let_go()
+            self._release()
 
 
 class GuardedConnection:
@@ -128,16 +129,12 @@ class GuardedConnection:
         return self._run(lambda raw: raw.executemany(sql, rows))
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse everything else that connections have."""
+        """Refuse every other attribute of a connection."""
         raise ToolError(
             f"The journal's connection has no {name!r}: its transaction is committed with the outcome of the call.",
             code="transaction",
             hint="A tool may only execute() and executemany() here.",
         )
-
-    def closing(self) -> _Closing:
-        """Take the connection back from the tool."""
-        return _Closing(self)
 
     def _run(self, work: Callable[[sqlite3.Connection], sqlite3.Cursor]) -> StatementRows:
         with self._using:
@@ -153,18 +150,20 @@ class GuardedConnection:
                     raise ToolError(f"A transactional tool may not {self._refused}.", code="transaction") from error
                 raise
 
-    def _judge(self, action: int, one: str | None, two: str | None, _database: str | None, _inner: str | None) -> int:
-        """SQLite asks this for every part of a statement before it runs."""
+    def _judge(
+        self, action: int, first: str | None, second: str | None, _database: str | None, _inner: str | None
+    ) -> int:
+        """Called by SQLite for every part of a statement before it runs."""
         if action in _NEVER:
             self._refused = _NEVER[action]
-        elif action in _CHANGES and {one, two} & OURS:
-            self._refused = f"change the journal's own {one if one in OURS else two!r}"
+        elif action in _CHANGES and {first, second} & OURS:
+            self._refused = f"change the journal's own {first if first in OURS else second!r}"
         else:
             return sqlite3.SQLITE_OK
         return sqlite3.SQLITE_DENY
 
     def take_back(self) -> None:
-        """End the tool's use of the connection: a statement under way is broken off, later ones are refused."""
+        """End the tool's use of the connection: a statement in progress is interrupted, later ones are refused."""
         raw = self._raw
         if raw is None:
             return
@@ -175,17 +174,6 @@ class GuardedConnection:
             raw.set_authorizer(None)
         finally:
             self._using.release()
-
-
-class _Closing:
-    def __init__(self, guard: GuardedConnection) -> None:
-        self._guard = guard
-
-    def __enter__(self) -> None:
-        self._guard.take_back()
-
-    def __exit__(self, *_error: object) -> None:
-        return None
 
 
 class StatementRows:
@@ -213,8 +201,8 @@ async def begin(
     """Wait for the journal's turn and begin a transaction for this run.
 
     Raises:
-        FenceLost: the run was taken by somebody else.
-        JournalError: the file cannot be had.
+        FenceLost: another worker has acquired the run.
+        JournalError: the file cannot be locked.
     """
     # No thread waits for the lock: it could be the one that the transaction before needs for its end.
     while not writer.hold():  # noqa: ASYNC110  # the lock is for threads and event loops alike
@@ -223,7 +211,7 @@ async def begin(
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        with_result = await asyncio.gather(task, return_exceptions=True)  # or its lock would be held for ever
+        with_result = await asyncio.gather(task, return_exceptions=True)  # else its lock would be held for ever
         for transaction in with_result:
             if isinstance(transaction, Transaction):
                 await transaction.roll_back()
@@ -237,28 +225,28 @@ def _begin(
     try:
         raw = connect()
         raw.execute("PRAGMA busy_timeout = 0")
-        begin_immediate(raw, time.monotonic() + timeout_s)
+        execute_patiently(raw, "BEGIN IMMEDIATE", time.monotonic() + timeout_s)
         row = raw.execute("SELECT fence FROM run WHERE id = ?", (lease.run_id,)).fetchone()
         if row is None or row[0] != lease.fence:
             raise FenceLost(
                 f"{path}: run {lease.run_id!r} was taken by another worker.",
                 hint="Stop working on it; nothing was written.",
             )
-        return Transaction(path, lease, raw, writer.let_go)
+        return Transaction(path, lease, raw, writer.release)
     except BaseException as error:
         if raw is not None:
             raw.close()
-        writer.let_go()
+        writer.release()
         if isinstance(error, sqlite3.Error):
             raise explain(error, path) from error
         raise
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """Do it in a thread, to its end: a cancellation waits until it is known what came of it (`raise_if_cancelled`)."""
+    """Run it in a thread, to its end: a cancellation waits until the result is known (`raise_if_cancelled`)."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     while not task.done():
-        with contextlib.suppress(BaseException):  # told below
+        with contextlib.suppress(BaseException):  # reported below
             await asyncio.shield(task)
     return task.result()
 

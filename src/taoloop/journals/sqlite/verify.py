@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from taoloop.core.codec import decode_fact
 from taoloop.core.events import Observed, RunStarted
-from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, decode_fact, genesis_hash
+from taoloop.core.hash_chain import ChainedEvent, ChainError, ChainReport, check, genesis_hash
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import JournalCorrupt, JournalTampered, RunNotFound
 from taoloop.journals.base import RUNNING, status_after
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
 
-_TELLS = frozenset({"run_started", "paused", "resumed", "finished"})
+_STATUS_KINDS = frozenset({"run_started", "paused", "resumed", "finished"})
 """The kinds of events that the row of a run is made from."""
 
 
@@ -46,7 +47,7 @@ def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainRepo
     try:
         rows = linked_rows(path, run_id, connection)
         if schema.version(connection) < schema.CHAINED:
-            text = "the database is of an older taoloop that kept no hashes; any run that writes to it adds them"
+            text = "the database is of an older taoloop that stored no hashes; any run that writes to it adds them"
             return ChainReport(run_id=run_id, events=len(rows), head="", flaws=(ChainError(None, "unchained", text),))
         row = connection.execute(
             "SELECT status, task, agent, started_at, head, sealed_later FROM run WHERE id = ?", (run_id,)
@@ -56,7 +57,9 @@ def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainRepo
             return ChainReport(run_id=run_id, events=len(rows), head=_hex(run_id, rows), flaws=tuple(flaws))
         flaws = check(run_id, rows, _bytes(row[4]) or genesis_hash(run_id))
         flaws += _row_flaws(rows, row[:4])
-        flaws += _artifact_flaws(run_id, rows, connection) if rows else ()  # a run that never began is begun anew
+        flaws += (
+            _artifact_flaws(run_id, rows, connection) if rows else ()
+        )  # one without events is replaced when created again
         return ChainReport(
             run_id=run_id, events=len(rows), head=_hex(run_id, rows), flaws=tuple(flaws), sealed_later=row[5]
         )
@@ -65,7 +68,7 @@ def verify(path: Path, run_id: str, connection: sqlite3.Connection) -> ChainRepo
 
 
 def require_whole(path: Path, run_id: str, connection: sqlite3.Connection) -> None:
-    """Refuse a run that somebody edited: no run may go on from a history that did not happen.
+    """Refuse a run that somebody edited: no run may continue from a history that did not happen.
 
     Raises:
         JournalTampered: it is not as it was written; the message names the first event that is not.
@@ -75,7 +78,7 @@ def require_whole(path: Path, run_id: str, connection: sqlite3.Connection) -> No
     if (flaw := report.first) is not None:
         raise JournalTampered(
             f"{path}: run {run_id!r} was changed after it was written: {flaw.text}.",
-            hint=f"It cannot go on from there. `tao verify {run_id}` lists what was found; restore a backup.",
+            hint=f"It cannot be continued. `tao verify {run_id}` lists what was found; restore a backup.",
         )
 
 
@@ -84,16 +87,16 @@ def _hex(run_id: str, rows: Sequence[ChainedEvent]) -> str:
 
 
 def _bytes(value: Any) -> bytes:
-    """What stands in a column, whatever type somebody gave it."""
+    """The value of a column, whatever type somebody gave it."""
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
 
 
 def _row_flaws(rows: Sequence[ChainedEvent], stored: tuple[Any, ...]) -> Iterator[ChainError]:
-    """What the row of the run says otherwise than its events do."""
+    """Where the row of the run differs from its events."""
     status, task, agent, started_at = RUNNING, "", "", None
     try:
         for row in rows:
-            if row.kind not in _TELLS:
+            if row.kind not in _STATUS_KINDS:
                 continue
             fact = decode_fact(row.kind, row.body)
             status = status_after(fact) or status
@@ -102,35 +105,35 @@ def _row_flaws(rows: Sequence[ChainedEvent], stored: tuple[Any, ...]) -> Iterato
     except JournalCorrupt as error:
         yield ChainError(row.seq, "unreadable", f"event {row.seq} ({row.kind}) cannot be read: {_line(error.message)}")
         return
-    told = {"status": status, "task": task, "agent": agent}
+    derived = {"status": status, "task": task, "agent": agent}
     if started_at is not None:
-        told["started_at"] = cast("Any", started_at)
+        derived["started_at"] = cast("Any", started_at)
     for name, value in zip(("status", "task", "agent", "started_at"), stored, strict=True):
-        if name in told and told[name] != value:
+        if name in derived and derived[name] != value:
             yield ChainError(
                 None, "run_row", f"the list of runs gives another {name} than the events do ({value!r:.80})"
             )
 
 
 def _artifact_flaws(run_id: str, rows: Sequence[ChainedEvent], connection: sqlite3.Connection) -> Iterator[ChainError]:
-    """Artifacts that were edited, taken away, or added beside what the events name."""
-    named: dict[str, tuple[int, str, str]] = {}
+    """Artifacts that were edited, removed, or added without an event that names them."""
+    expected: dict[str, tuple[int, str, str]] = {}
     for row in rows:
         if row.kind != Observed.kind or b'"artifact":"' not in row.body:
             continue
         try:
             body = json.loads(row.body)
-            named[str(body["artifact"])] = (row.seq, str(body["output_digest"]), str(body["form"]))
-        except (ValueError, KeyError, TypeError):  # the chain tells that it was edited
+            expected[str(body["artifact"])] = (row.seq, str(body["output_digest"]), str(body["form"]))
+        except (ValueError, KeyError, TypeError):  # the chain shows that it was edited
             continue
     statement = "SELECT ref, form, body FROM artifact WHERE run_id = ? ORDER BY ref"
     for ref, form, body in connection.execute(statement, (run_id,)):
-        seq, digest, kept_form = named.pop(ref, (None, "", ""))
+        seq, digest, recorded_form = expected.pop(ref, (None, "", ""))
         if seq is None:
             yield ChainError(None, "artifact", f"no event names the artifact {ref!r}: it was added")
-        elif (digest and hashlib.sha256(_bytes(body)).hexdigest() != digest) or form != kept_form:
+        elif (digest and hashlib.sha256(_bytes(body)).hexdigest() != digest) or form != recorded_form:
             yield ChainError(seq, "artifact", f"the artifact {ref!r} is not the output that event {seq} names")
-    for ref, (seq, _, _) in named.items():
+    for ref, (seq, _, _) in expected.items():
         yield ChainError(seq, "artifact", f"the artifact {ref!r} that event {seq} names is missing")
 
 

@@ -1,8 +1,20 @@
-"""Writes to the database: whatever waits goes into one transaction (group commit), in one thread.
+"""Writes to the database: whatever waits goes into one transaction (group commit).
 
-A run that is alone in the process needs no group: while commits are quick its appends are committed where they
-are called, which saves two thread switches (half the cost of a commit on a fast disk). As soon as a second run
-writes, a commit takes long or another process holds the file, the thread does it and the event loop stays free.
+The problem: a commit waits for the disk, and costs as much CPU as what five runs write. A server with many runs would
+spend its time on commits, and an event loop that waits for a disk stands still.
+
+The idea: each write is a ticket in a queue. One thread takes all tickets that wait, decides each of them in memory
+(`Batch`), writes those that are accepted in one transaction, and answers all of them once it is committed. A run that
+is alone in the process needs no group: while commits are quick, its appends are committed where they are called, which
+saves two thread switches (half the cost of a commit on a fast disk). As soon as a second run writes, a commit takes
+long or another process holds the file, the thread does it and the event loop stays free.
+
+The invariant: no write is answered before it is on disk, a refused write changes nothing and harms no other write of
+its transaction, and the writes of one run are committed in the order of their calls. For the order, the calling thread
+commits only while no ticket is pending; `_turn` is held by whoever uses the connection.
+
+Tested in `tests/journals/sqlite/`: `test_writer_order.py`, `test_kill.py` (what was answered survives `kill -9`) and
+`test_ctrl_c.py`; and in the contract suite, for example `test_a_refused_append_does_not_harm_its_neighbours`.
 """
 
 from __future__ import annotations
@@ -19,7 +31,7 @@ from typing import TYPE_CHECKING
 from taoloop.errors import JournalError, TaoError
 from taoloop.journals.sqlite.batch import Batch, RunHeads, Write
 from taoloop.journals.sqlite.errors import explain, gone, locked, primary_code
-from taoloop.journals.sqlite.file import OpenedFile
+from taoloop.journals.sqlite.file import OpenedFile, execute_patiently
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,15 +43,14 @@ QUICK_S = 0.001
 """Commits may hold up an event loop for this long, if no other run waits for its turn."""
 
 _BUSY, _ENOUGH, _GATHER_S = 4, 16, 0.001
-"""Where a transaction had so many writes, the next one waits a moment for more, unless as many as are enough are there:
-a commit costs as much CPU as what five runs write, and a server with many runs has none to spare."""
+"""After a transaction of at least `_BUSY` writes, the next one waits for a moment so that more writes share its commit,
+unless `_ENOUGH` of them wait already."""
 
-_RETRY_S = 0.002
 _HARMLESS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CONSTRAINT}
 
 
 class Ticket:
-    """One write on its way: `prepare` makes its rows, `outcome` is what came of it."""
+    """One write in the queue: `prepare` makes its rows, `outcome` is its result."""
 
     __slots__ = ("future", "loop", "outcome", "prepare", "write")
 
@@ -74,12 +85,12 @@ class Writer:
         self._held_s = 0.0  # how long commits have held up the event loop since it last had its turn
 
     async def submit(self, run_id: str, prepare: Callable[[], Write]) -> Lease | None:
-        """Do one write and return when it is committed. A caller that is cancelled does not undo it."""
+        """Perform one write; returns when it is committed. Cancelling the caller does not undo it."""
         ticket = Ticket(prepare)
         alone, self._last_run = run_id == self._last_run, run_id
         if alone and self._last_commit_s < QUICK_S and self._commit_here(ticket):
             self._held_s += self._last_commit_s
-            if self._held_s > QUICK_S:  # else a run that never waits would keep all others from their turn
+            if self._held_s > QUICK_S:  # else a run that never waits would block all others
                 self._held_s = 0.0
                 await asyncio.sleep(0)
             if isinstance(ticket.outcome, Exception):
@@ -98,15 +109,15 @@ class Writer:
         return await ticket.future
 
     def hold(self) -> bool:
-        """Keep all writes of this process waiting until `let_go`. False: one is under way, and nothing is held."""
+        """Make all writes of this process wait until `release`. False: one is in progress, and nothing is held."""
         return self._turn.acquire(blocking=False)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """End what `hold` began; any thread may."""
         self._turn.release()
 
     def close(self) -> None:
-        """Write what is queued and end the thread; blocks until then. Again is harmless."""
+        """Write what is queued and end the thread; blocks until then. Twice is harmless."""
         with self._guard:
             if not self._closed:
                 self._closed = True
@@ -150,15 +161,15 @@ class Writer:
         return True
 
     def _serve(self) -> None:
-        open_for_more, taken_before = True, 0
+        open_for_more, last_size = True, 0
         while open_for_more:
-            taken = [self._queue.get()]
-            if taken_before >= _BUSY and self._queue.qsize() < _ENOUGH:
+            batch = [self._queue.get()]
+            if last_size >= _BUSY and self._queue.qsize() < _ENOUGH:
                 time.sleep(_GATHER_S)
-            taken += [self._queue.get() for _ in range(self._queue.qsize())]
-            taken_before = len(taken)
-            tickets = [ticket for ticket in taken if ticket is not None]
-            open_for_more = len(tickets) == len(taken)
+            batch += [self._queue.get() for _ in range(self._queue.qsize())]
+            last_size = len(batch)
+            tickets = [ticket for ticket in batch if ticket is not None]
+            open_for_more = len(tickets) == len(batch)
             with self._turn:
                 self._perform([ticket for ticket in tickets if self._prepare(ticket)])
                 with self._guard:
@@ -171,7 +182,7 @@ class Writer:
         try:
             if ticket.write is None:
                 ticket.write = ticket.prepare()
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is raised where the caller waits
+        except Exception as error:  # noqa: BLE001  # it is raised where the caller waits
             ticket.outcome = explain(error, self._path)
             return False
         return True
@@ -181,7 +192,7 @@ class Writer:
             return
         try:
             self._commit(tickets, patience_s=self._lock_timeout_s)
-        except Exception as error:  # noqa: BLE001  # likewise
+        except Exception as error:  # noqa: BLE001  # as above
             self._roll_back(error)
             if len(tickets) == 1 or isinstance(error, JournalError) or primary_code(error) == sqlite3.SQLITE_BUSY:
                 for ticket in tickets:
@@ -191,16 +202,16 @@ class Writer:
                     self._perform([ticket])
 
     def _commit(self, tickets: Sequence[Ticket], *, patience_s: float) -> None:
-        """All in one transaction. After an exception nothing of it is kept."""
+        """Commit all in one transaction. After an exception nothing of it is stored."""
         started = time.monotonic()
         if self._connection is None:
             self._connection = self._connect()
-            self._connection.execute("PRAGMA busy_timeout = 0")  # `begin_immediate` waits, and only where it may
+            self._connection.execute("PRAGMA busy_timeout = 0")  # `execute_patiently` waits instead, where it may
             self._opened = OpenedFile.at(self._path)
         elif self._opened is not None and self._opened.is_gone():
             raise gone(self._path)
         connection = self._connection
-        begin_immediate(connection, started + patience_s)
+        execute_patiently(connection, "BEGIN IMMEDIATE", started + patience_s)
         writes = [(ticket, ticket.write) for ticket in tickets if ticket.write is not None]
         heads = self._heads.of(connection, [write.run_id for _, write in writes])
         batch = Batch(connection, self._path, heads)
@@ -214,7 +225,7 @@ class Writer:
         self._last_commit_s = time.monotonic() - started
 
     def _roll_back(self, error: Exception | None = None) -> None:
-        """Undo the open transaction; `error` is what is wrong with it, None where it was only broken off."""
+        """Undo the open transaction; `error` is the reason; None where it was only interrupted."""
         self._heads.forget()
         connection = self._connection
         if connection is None:
@@ -238,18 +249,6 @@ class Writer:
         return explain(error, self._path)
 
 
-def begin_immediate(connection: sqlite3.Connection, deadline: float) -> None:
-    """Take the lock of the file, waiting for other processes until `deadline`."""
-    while True:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            return
-        except sqlite3.OperationalError as error:
-            if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
-                raise
-            time.sleep(_RETRY_S)
-
-
 def _answer(tickets: Sequence[Ticket]) -> None:
     """Wake every event loop once, however many of its tasks wait."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
@@ -263,7 +262,7 @@ def _answer(tickets: Sequence[Ticket]) -> None:
 
 def _settle(tickets: Sequence[Ticket]) -> None:
     for ticket in tickets:
-        if ticket.future is None or ticket.future.done():  # cancelled: the write stands, nobody waits for it
+        if ticket.future is None or ticket.future.done():  # cancelled: it is written, but nobody waits for it
             continue
         if isinstance(ticket.outcome, Exception):
             ticket.future.set_exception(ticket.outcome)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.decision import Act, Answer
 from taoloop.core.effects import CallModel, Record
@@ -33,6 +32,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
+from taoloop.core.limits import Limits
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates

@@ -13,8 +13,7 @@ from pathlib import Path
 from taoloop.core.events import ActionStarted, DoubtSettled, InDoubt, Resumed
 from taoloop.core.trace import Trace
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
-from taoloop.journals.base import Journal, RunRow
-from taoloop.journals.run_locks import locks_of, starts_as_fork
+from taoloop.journals.base import Journal, RunRow, locks_of, starts_as_fork
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.result import Result
@@ -79,7 +78,7 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
     """The runs that are `running` and have no process any more; the oldest first.
 
     With `silent_s` only those that have written no event for so many seconds. A journal that cannot tell who is at work
-    on a run (`taoloop.journals.run_locks`) goes by silence alone, by default `max_silence_s`. Child runs are not among
+    on a run (`taoloop.journals.base`) goes by silence alone, by default `max_silence_s`. Child runs are not among
     them, because they are resumed with their parents, nor are forks that nobody has resumed yet.
     """
     now = time.time() if now is None else now

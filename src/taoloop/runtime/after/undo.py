@@ -20,8 +20,7 @@ from taoloop.core.prompts import PromptSet
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import observation_text
 from taoloop.errors import ConfigError, FenceLost, RunNotFound
-from taoloop.journals.base import Journal, Lease
-from taoloop.journals.run_locks import locks_of
+from taoloop.journals.base import Journal, Lease, locks_of
 from taoloop.policy import CodeRule
 from taoloop.runtime.after.undo_plan import (
     PlannedUndo,

@@ -21,20 +21,26 @@ GRACE_S = 2.0
 """How many seconds a cancelled coroutine may take to clean up."""
 
 
-async def within(timeout_s: float | None, coroutine: Coroutine[Any, Any, T], late: Late) -> T:
+async def within(
+    timeout_s: float | None, coroutine: Coroutine[Any, Any, T], late: Late, timer: WaitTimer | None = None
+) -> T:
     """The result of `coroutine`, or `late(timeout_s)` raised once it has waited `timeout_s` seconds (None: no limit).
 
     A coroutine that is cancelled, by the limit or from outside, may clean up for `GRACE_S` seconds; one that still
     has not ended is abandoned.
 
     The timer is started only when the coroutine really has to wait: a call that answers at once leaves no cancelled
-    timer behind in the loop, which would keep it (and its memory) until its time (`benchmarks/overhead.py`).
+    timer behind in the loop, which would keep it (and its memory) until its time (`benchmarks/overhead.py`). Whoever
+    waits many times, one wait after the other, passes one `timer` for all of them.
     """
     try:
         awaited = coroutine.send(None)
     except StopIteration as ended:
         return ended.value  # type: ignore[no-any-return]  # what the coroutine returns
-    limit = None if timeout_s is None else _Timer(timeout_s)
+    limit = None
+    if timeout_s is not None:
+        limit = timer or WaitTimer()
+        limit.start(timeout_s)
     try:
         result: T = await _resume(coroutine, awaited)
     except BaseException as error:
@@ -43,7 +49,7 @@ async def within(timeout_s: float | None, coroutine: Coroutine[Any, Any, T], lat
             raise late(timeout_s) from error
         raise
     if limit is not None:
-        limit.stop()
+        limit.stop(keep=limit is timer)
     return result
 
 
@@ -61,7 +67,8 @@ def _resume(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any,
                 sent = yield awaited
             except asyncio.CancelledError as error:
                 if grace is None:
-                    grace = _Timer(GRACE_S)
+                    grace = WaitTimer()
+                    grace.start(GRACE_S)
                 elif grace.expired:
                     raise
                 awaited = coroutine.throw(error)
@@ -81,24 +88,53 @@ def _resume(coroutine: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any,
             coroutine.close()
 
 
-class _Timer:
-    """Cancels the current task after `delay_s` seconds, unless it is stopped before."""
+class WaitTimer:
+    """Cancels the task that started it after some seconds, unless it is stopped before. It can be started again.
 
-    __slots__ = ("_cancellations", "_handle", "_task", "expired")
+    A timer of the event loop costs more than the rest of a short wait. So one that is kept is not cancelled: it stays
+    in the loop, and when its time comes it is set to the deadline that counts then (`benchmarks/many_agents.py`).
+    """
 
-    def __init__(self, delay_s: float) -> None:
+    __slots__ = ("_cancellations", "_deadline", "_handle", "_task", "expired")
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Any] | None = None
+        self._handle: asyncio.TimerHandle | None = None
+        self.expired = False
+
+    def start(self, delay_s: float) -> None:
+        """Cancel the current task `delay_s` seconds from now."""
+        loop = asyncio.get_running_loop()
         self._task, self.expired = _current_task(), False
         self._cancellations = self._task.cancelling()
-        self._handle = asyncio.get_running_loop().call_later(delay_s, self._expire)
+        self._deadline = loop.time() + delay_s
+        if self._handle is not None and self._handle.when() > self._deadline:
+            self._handle.cancel()
+            self._handle = None
+        if self._handle is None:
+            self._handle = loop.call_at(self._deadline, self._expire, loop)
 
-    def _expire(self) -> None:
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        handle, self._handle = self._handle, None
+        if self._task is None or handle is None:
+            return
+        if handle.when() < self._deadline:
+            self._handle = loop.call_at(self._deadline, self._expire, loop)
+            return
         self.expired = True
         self._task.cancel()
 
-    def stop(self) -> bool:
-        """Stop it, once, and take its cancellation back; True if there is no other since it was started."""
-        self._handle.cancel()
-        return self.expired and self._task.uncancel() <= self._cancellations
+    def stop(self, *, keep: bool = False) -> bool:
+        """Stop it and take its cancellation back; True if the task has no other cancellation since the start.
+
+        Args:
+            keep: leave the timer in the loop, for the next start.
+        """
+        task, self._task = self._task, None
+        if self._handle is not None and not keep:
+            self._handle.cancel()
+            self._handle = None
+        return self.expired and task is not None and task.uncancel() <= self._cancellations
 
 
 def _current_task() -> asyncio.Task[Any]:

@@ -1,30 +1,37 @@
-"""The HTTP application: its routes, and what all requests have in common."""
+"""The HTTP application: its routes, what all requests have in common, and CORS."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
+from aiohttp import hdrs, web
+from pydantic.json_schema import models_json_schema
 
+import taoloop
+from taoloop.serve.gateway import chat_schema, responses_schema
+from taoloop.serve.gateway.chat_schema import ChatRequest
+from taoloop.serve.gateway.config.origins import ANY, origin_refused
 from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised, error_for_exception
-from taoloop.serve.gateway.http.cors import enable_cors
 from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
-from taoloop.serve.gateway.request_context import RequestContext
+from taoloop.serve.gateway.request_context import RequestContext, json_response
+from taoloop.serve.gateway.responses_schema import ResponsesRequest
 from taoloop.serve.gateway.routes.chat import chat_completions
-from taoloop.serve.gateway.routes.openapi_document import openapi_document
 from taoloop.serve.gateway.routes.responses import responses
-from taoloop.serve.gateway.routes.runs import answer_run, get_run
+from taoloop.serve.gateway.routes.runs import ApprovalWire, answer_run, get_run
+from taoloop.tools.openapi.document.document import parse_values
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.observe.request_log import RequestRecord
     from taoloop.serve.gateway.snapshot import ConfigSnapshot
 
+_REF = "#/components/schemas/{model}"
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
 Handler = Callable[[RequestContext], Awaitable[web.StreamResponse]]
@@ -124,12 +131,7 @@ async def _respond(context: RequestContext, handler: Handler) -> web.StreamRespo
 
 def error_response(error: ApiError, headers: dict[str, str] | None = None) -> web.Response:
     """An error as a response."""
-    return web.Response(
-        status=error.status,
-        body=json.dumps(error.body, ensure_ascii=False).encode(errors="replace"),
-        content_type="application/json",
-        headers={**(headers or {}), **error.headers},
-    )
+    return json_response(error.body, {**(headers or {}), **error.headers}, error.status)
 
 
 def _routing_error(request: web.Request, error: web.HTTPException) -> ApiError:
@@ -158,19 +160,19 @@ def _request_id(request: web.Request) -> str:
     return client_id if _REQUEST_ID.fullmatch(client_id) else f"req_{secrets.token_hex(12)}"
 
 
-# The small routes
+# The small routes, and the description of all routes
 
 
 async def models(context: RequestContext) -> web.Response:
     """`GET /v1/models`: the agents that this key may use."""
     data = [model_part(served.name) for served in context.permitted_agents()]
-    return web.json_response({"object": "list", "data": data}, headers=context.response_headers)
+    return context.json_response({"object": "list", "data": data})
 
 
 async def model(context: RequestContext) -> web.Response:
     """`GET /v1/models/{model}`: one agent."""
     served = context.find_agent(context.request.match_info["model"])
-    return web.json_response(model_part(served.name), headers=context.response_headers)
+    return context.json_response(model_part(served.name))
 
 
 def model_part(name: str) -> dict[str, object]:
@@ -183,7 +185,7 @@ _STARTED = int(time.time())
 
 async def healthz(context: RequestContext) -> web.Response:
     """`GET /healthz`: the process lives."""
-    return web.json_response({"status": "ok"}, headers=context.response_headers)
+    return context.json_response({"status": "ok"})
 
 
 async def readyz(context: RequestContext) -> web.Response:
@@ -200,7 +202,36 @@ async def metrics(context: RequestContext) -> web.Response:
 
 async def openapi(context: RequestContext) -> web.Response:
     """`GET /openapi.json`: this API in OpenAPI 3.1."""
-    return web.json_response(openapi_document(), headers=context.response_headers)
+    return context.json_response(openapi_document())
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """The API of this server in OpenAPI 3.1: routes and answers from `openapi.yaml`, requests from their types."""
+    document: dict[str, Any] = parse_values(files(__package__).joinpath("openapi.yaml").read_bytes(), "openapi.yaml")
+    document["info"]["version"] = taoloop.__version__
+    error = {"application/json": {"schema": {"$ref": _REF.format(model="Error")}}}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            operation["responses"]["default"] = {"description": "Why there is no answer", "content": error}
+    models = [(model, "validation") for model in (ChatRequest, ResponsesRequest, ApprovalWire)]
+    _, generated = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]  # the mode is a literal
+    schemas = document["components"]["schemas"] = {**generated["$defs"], **document["components"]["schemas"]}
+    for name, narrower in _unsupported_fields().items():
+        schemas[name]["properties"] |= narrower
+    schemas["ChatRequest"]["properties"]["messages"]["minItems"] = 1
+    return document
+
+
+def _unsupported_fields() -> dict[str, dict[str, Any]]:
+    """Unsupported fields, which a request may only have with a value without effect, by the type of the request."""
+    nothing: dict[str, Any] = {"enum": [None, False, 0, []]}
+    chat = dict.fromkeys(chat_schema.UNSUPPORTED_FIELDS, nothing) | {
+        "logprobs": {"enum": [None, False]},
+        "n": {"enum": [None, 1]},
+    }
+    responses: dict[str, Any] = {name: {"type": "null"} for name in responses_schema.UNSUPPORTED_FIELDS}
+    return {"ChatRequest": chat, "ResponsesRequest": {**responses, "background": {"enum": [None, False]}}}
 
 
 ROUTES: list[tuple[str, str, Handler]] = [
@@ -216,3 +247,67 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("GET", "/openapi.json", openapi),
 ]
 """Method, path and handler of every route."""
+
+
+# CORS
+
+_PREFLIGHT_MAX_AGE_S = 600
+"""How long a browser may remember the answer to a preflight request."""
+
+_SAFELISTED_HEADERS = frozenset(
+    {"cache-control", "content-language", "content-type", "expires", "last-modified", "pragma"}
+)
+"""Headers of an answer that a page may read without being told so."""
+
+
+def enable_cors(app: web.Application, allowed_origins: Callable[[], Collection[str]]) -> None:
+    """CORS: let the pages of some origins call every path of `app` with any header, and read every answer.
+
+    All paths are alike, those that do not exist included: their errors say what is wrong with a base URL. Never with
+    credentials: a key travels in a header, and there are no cookies. `allowed_origins` is called for each request, so
+    that a changed configuration applies at once. Source: the Fetch Standard, section "HTTP CORS protocol".
+    """
+
+    def is_allowed(origin: str | None) -> bool:
+        origins = allowed_origins()
+        return origin is not None and (origin in origins or ANY in origins)
+
+    @web.middleware
+    async def answer_preflight(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Answer what a browser asks before the actual request, before any key is checked."""
+        if not _is_preflight(request):
+            return await handler(request)
+        origin = request.headers.get(hdrs.ORIGIN)
+        if origin is None or not is_allowed(origin):
+            raise origin_refused(request.headers)
+        headers = {
+            hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin,
+            hdrs.ACCESS_CONTROL_ALLOW_METHODS: request.headers[hdrs.ACCESS_CONTROL_REQUEST_METHOD],
+            hdrs.ACCESS_CONTROL_MAX_AGE: str(_PREFLIGHT_MAX_AGE_S),
+        }
+        if names := _requested_headers(request):
+            headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = ",".join(names)
+        return web.Response(headers=headers)
+
+    async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+        origin = request.headers.get(hdrs.ORIGIN)
+        if origin is not None and is_allowed(origin) and not _is_preflight(request):
+            names = sorted(name for name in response.headers if name.lower() not in _SAFELISTED_HEADERS)
+            response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = ",".join(dict.fromkeys(names))
+            response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
+        response.headers.add(hdrs.VARY, hdrs.ORIGIN)  # keeps caches from giving one origin the answer of another
+
+    app.middlewares.append(answer_preflight)
+    app.on_response_prepare.append(add_headers)
+
+
+def _is_preflight(request: web.Request) -> bool:
+    return request.method == hdrs.METH_OPTIONS and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
+
+
+def _requested_headers(request: web.Request) -> list[str]:
+    """The headers that the page wants to send, each once, in lower case as browsers write them."""
+    names = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "").split(",")
+    return list(dict.fromkeys(name.strip(" \t").lower() for name in names if name.strip(" \t")))

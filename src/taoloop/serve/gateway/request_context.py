@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from taoloop.core.events import Event
 from taoloop.errors import Refused
@@ -17,16 +20,19 @@ from taoloop.runtime.engine.clock import new_run_id
 from taoloop.serve.gateway.config.api_keys import presented_key
 from taoloop.serve.gateway.config.origins import is_foreign, origin_refused
 from taoloop.serve.gateway.errors import SERVER, UNKNOWN_KEY, ApiError, ApiErrorRaised, error_for_exceeded_quota
-from taoloop.serve.gateway.http.http_io import read_body
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 
 if TYPE_CHECKING:
-    from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent
+    from taoloop.serve.gateway.config.model import ApiKey, GatewayConfig, ServedAgent, ServerLimits
     from taoloop.serve.gateway.observe.run_recorder import RunRecorder
     from taoloop.serve.gateway.run_request import RunRequest
     from taoloop.serve.gateway.run_response import RunResponse
     from taoloop.serve.gateway.run_service import Service
     from taoloop.serve.gateway.snapshot import ConfigSnapshot
+
+_LOG = logging.getLogger("taoloop.gateway")
+
+_CHUNK_BYTES = 64 * 1024
 
 _FIELD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Names of fields that may be in a header; a client can call a field whatever it likes."""
@@ -93,7 +99,7 @@ class RequestContext:
         """
         if self.key is None and is_foreign(self.request.headers, self.config.allow_origins):
             raise origin_refused(self.request.headers)
-        return await read_body(self.request, self.config.limits)
+        return await _read_body(self.request, self.config.limits)
 
     def find_agent(self, model: str) -> ServedAgent:
         """The agent that clients call `model`.
@@ -118,6 +124,10 @@ class RequestContext:
         if names:
             header = ",".join(name for name in names if _FIELD.fullmatch(name))
             self.response_headers["x-taoloop-ignored"] = header[:500]
+
+    def json_response(self, body: object) -> web.Response:
+        """A response with this body."""
+        return json_response(body, self.response_headers)
 
     @contextmanager
     def admit_run(self, run_request: RunRequest) -> Iterator[str]:
@@ -165,10 +175,6 @@ class RequestContext:
         """The client is sent an error, as a response or at the end of a stream."""
         self.record.error = error.code or error.kind
 
-    def record_disconnect(self) -> None:
-        """The client left before the end."""
-        self.record.client_left = True
-
     def absorb_shutdown(self) -> ApiError:
         """End the cancellation of this request's task; gives what its client is told: the server ends too early."""
         if (task := asyncio.current_task()) is not None:
@@ -186,3 +192,45 @@ class RequestContext:
         except ApiErrorRaised:  # an unknown key: what was presented is nobody's business
             self.record.key = ""
         return self.record
+
+
+def json_response(body: object, headers: Mapping[str, str], status: int = 200) -> web.Response:
+    """A response with a body in JSON."""
+    data = json.dumps(body, ensure_ascii=False, default=str).encode(errors="replace")
+    return web.Response(status=status, body=data, content_type="application/json", headers=headers)
+
+
+async def _read_body(request: web.Request, limits: ServerLimits) -> bytes:
+    """The whole body, within its bounds.
+
+    Raises:
+        ApiErrorRaised: it is too large, comes too slowly, or cannot be decoded.
+    """
+    max_bytes = limits.max_body_bytes
+    if (request.content_length or 0) > max_bytes:
+        raise _too_large(max_bytes)
+    body = bytearray()
+    try:
+        if request.content.is_eof():  # all of it has arrived, as nearly always: nothing to wait for
+            whole = request.content.read_nowait()
+            if len(whole) > max_bytes:
+                raise _too_large(max_bytes)
+            return whole
+        async with asyncio.timeout(limits.body_timeout_s):
+            async for chunk in request.content.iter_chunked(_CHUNK_BYTES):
+                body += chunk
+                if len(body) > max_bytes:
+                    raise _too_large(max_bytes)
+    except TimeoutError:
+        message = f"The body did not arrive within {limits.body_timeout_s:g} s."
+        raise ApiErrorRaised(ApiError(status=408, message=message, code="request_timeout")) from None
+    except (HttpProcessingError, web.RequestPayloadError, web.PayloadAccessError) as error:
+        _LOG.debug("a body cannot be read: %s", error)
+        message = "The body cannot be decoded: it is not in the transfer or content encoding that its headers name."
+        raise ApiErrorRaised(ApiError(status=400, message=message, code="invalid_body")) from None
+    return bytes(body)
+
+
+def _too_large(max_bytes: int) -> ApiErrorRaised:
+    message = f"The body is larger than {max_bytes:,} bytes, which is the limit."
+    return ApiErrorRaised(ApiError(status=413, message=message, code="request_too_large"))

@@ -1,25 +1,31 @@
-"""The gateway as a process: it listens, reloads its files when they change, and shuts down without losing a run."""
+"""The gateway as a process: it listens, reloads its files when they change, and shuts down without losing a run.
+
+A connection that sends no valid request gets an error in the form of all other errors; nothing of what it sent is
+logged or repeated.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from taoloop.config.document import Stamp, file_stamp, track_files
 from taoloop.errors import ConfigError, TaoError
 from taoloop.serve.gateway.app import Gateway
 from taoloop.serve.gateway.auto_resume import AutoResumer
-from taoloop.serve.gateway.http.bad_connections import GatewayRunner, QuietConnectionLog
+from taoloop.serve.gateway.errors import SERVER, ApiError
 from taoloop.serve.gateway.observe.metrics import Metrics
 from taoloop.serve.gateway.observe.run_recorder import RunAccounts
 from taoloop.serve.gateway.quotas import Quotas, unenforceable_budgets
+from taoloop.serve.gateway.request_context import json_response
 from taoloop.serve.gateway.snapshot import ConfigSnapshot
 
 if TYPE_CHECKING:
@@ -108,7 +114,8 @@ class GatewayServer:
         await asyncio.to_thread(self.gateway.snapshot.warm_up)
         for name in config.services.unused():
             self._say(f"{config.path.name}: {name}: no model and no OpenAPI tool is at this host.")
-        self._warn_of_budgets(config)
+        for warning in unenforceable_budgets(config):
+            self._say(warning)
         runner = GatewayRunner(
             self.gateway.app,
             handler_cancellation=True,
@@ -174,10 +181,7 @@ class GatewayServer:
             if not self._reload.is_set() and stamps == self._stamps:
                 continue
             self._reload.clear()
-            stamps_when_read = {
-                **stamps,
-                **await self._reload_config(),
-            }  # as of the reload: files that changed since are reloaded again
+            stamps_when_read = {**stamps, **await self._reload_config()}  # what changed since is reloaded again
             current = await asyncio.to_thread(file_stamps, self._files)
             self._stamps = {path: stamps_when_read.get(path, stamp) for path, stamp in current.items()}
 
@@ -217,16 +221,11 @@ class GatewayServer:
         if config.allow_origins and not self.gateway.cors_enabled:
             notes += " To let pages of other origins in where none was let in before takes a restart."
         self._say(f"The changed configuration is in use.{notes}")
-        for warning in config.warnings:
-            if warning not in old.config.warnings:
-                self._say(f"Warning: {warning}")
-        self._warn_of_budgets(config)
+        new_warnings = [f"Warning: {warning}" for warning in config.warnings if warning not in old.config.warnings]
+        for warning in (*new_warnings, *unenforceable_budgets(config)):
+            self._say(warning)
         await old.retire()
         return stamps
-
-    def _warn_of_budgets(self, config: GatewayConfig) -> None:
-        for warning in unenforceable_budgets(config):
-            self._say(warning)
 
     def _new_snapshot(self, config: GatewayConfig) -> ConfigSnapshot:
         return ConfigSnapshot(config, self._journal, self._accounts)
@@ -239,3 +238,81 @@ def file_stamps(files: tuple[Path, ...]) -> Mapping[Path, Stamp]:
 def _url(host: str, runner: web.AppRunner) -> str:
     port = runner.addresses[0][1]  # the actual one, where 0 was asked for
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+# Connections that send no valid request
+
+_INTERNAL_ERROR = 500
+_MAX_REASON_CHARS = 100
+_SAFE_REASONS = ("Received HTTPS ", "Duplicate ", "Missing ")
+_CLIENT_ERRORS = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
+
+
+class QuietConnectionLog(logging.LoggerAdapter[logging.Logger]):
+    """Replaces the web server's own log.
+
+    That one writes the invalid line, which may contain a key, with a traceback; anybody who sends garbage could fill a
+    disk with it. Bugs keep their traceback.
+    """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        super().__init__(logger, {})
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Leave the message as it is."""
+        return msg, kwargs
+
+    def exception(self, msg: object, *args: object, exc_info: Any = True, **_: Any) -> None:
+        """A connection failed."""
+        if isinstance(exc_info, _CLIENT_ERRORS):
+            self.logger.debug("a connection brought no request that can be read: %s", type(exc_info).__name__)
+        else:
+            self.logger.error(str(msg), *args, exc_info=exc_info)
+
+
+class GatewayRunner(web.AppRunner):
+    """The runner of an application whose connections get their errors in the form of all other errors.
+
+    The web server's own answer is a plain text with the invalid bytes, which may contain a key.
+    """
+
+    __slots__ = ()
+
+    async def _make_server(self) -> web.Server:
+        server = await super()._make_server()
+        server.__class__ = _Server  # an application has no setting for the class of its connections
+        return server
+
+
+class _Server(web.Server):
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Connection(web.RequestHandler):
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to an invalid request; the connection ends with it."""
+        super().handle_error(request, status, exc, message)  # it logs, and knows whether an answer has begun
+        error = _connection_error(status, exc, message or "")
+        response = json_response(error.body, {}, error.status)
+        response.force_close()
+        return response
+
+
+def _connection_error(status: int, error: BaseException | None, message: str) -> ApiError:
+    if isinstance(error, LineTooLong):
+        return ApiError(status=431, message="The address or a header is too long.", code="header_too_long")
+    if status >= _INTERNAL_ERROR:
+        return ApiError(status=status, message="The server failed.", kind=SERVER, code="internal_error")
+    why, shows_bytes, _ = message.partition(":\n")
+    is_safe = shows_bytes or why.startswith(_SAFE_REASONS)  # other reasons contain the invalid bytes
+    text = f"This is not a valid HTTP request{f': {why[:_MAX_REASON_CHARS]}' if is_safe else ''}"
+    return ApiError(status=status, message=f"{text.rstrip('.')}.", code="invalid_http")

@@ -7,10 +7,12 @@ import math
 import operator
 import re
 from collections.abc import Callable
+from typing import Any
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import ToolError
 from taoloop.tools.function import tool
+from taoloop.tools.texts import TEXTS, builtin_card_texts
 
 MAX_CHARS = 1_000  # bounds the number of parts too
 MAX_BITS = 4_096  # of any intermediate integer: about 1,233 digits
@@ -33,15 +35,15 @@ _UNARY: dict[type[ast.unaryop], Callable[[_Number], _Number]] = {
     ast.USub: operator.neg,
 }
 _KNOWN_FORM = "Use numbers, + - * / ** and parentheses only, such as (2 + 3) * 4."
-_REFUSED: tuple[tuple[tuple[type[ast.AST], ...], str, str], ...] = (
-    ((ast.Call,), "a function call", "Write the arithmetic itself; a square root is x ** 0.5."),
-    ((ast.Name, ast.Attribute), "a name", "Put in the value of the name."),
-    ((ast.Tuple,), "a comma", "Write 1000, not 1,000, and one expression at a time."),
-    ((ast.BitXor,), "'^'", "Write ** for a power."),
-    ((ast.Mod,), "a remainder ('%')", _KNOWN_FORM),
-    ((ast.FloorDiv,), "a whole quotient ('//')", "Divide with / instead."),
-    ((ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.Invert), "a bit operation", _KNOWN_FORM),
-    ((ast.Compare, ast.BoolOp, ast.Not, ast.IfExp), "a comparison or logic", _KNOWN_FORM),
+_NOT_ALLOWED: tuple[tuple[tuple[type[ast.AST], ...], str], ...] = (  # with the text that names each
+    ((ast.Call,), "call"),
+    ((ast.Name, ast.Attribute), "name"),
+    ((ast.Tuple,), "comma"),
+    ((ast.BitXor,), "caret"),
+    ((ast.Mod,), "remainder"),
+    ((ast.FloorDiv,), "quotient"),
+    ((ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.Invert), "bits"),
+    ((ast.Compare, ast.BoolOp, ast.Not, ast.IfExp), "logic"),
 )
 _KEYWORD_AFTER_DIGIT = re.compile(r"[0-9_.](?:and|else|for|if|in|is|not|or)\b")  # Python would print a warning
 
@@ -65,6 +67,7 @@ _KEYWORD_AFTER_DIGIT = re.compile(r"[0-9_.](?:and|else|for|if|in|is|not|or)\b") 
     idempotent=True,
     max_input_bytes=8 * 1024,
     inline=True,  # every part is bounded: 1,000 characters, 4,096 bits
+    chinese=builtin_card_texts(),
 )
 def calculator(expression: str) -> str:
     """Compute an arithmetic expression of number constants with + - * / ** and parentheses only.
@@ -78,29 +81,23 @@ def calculator(expression: str) -> str:
 
 
 def _parse(expression: str) -> ast.expr:
-    text = expression.translate(_SAME).strip()
+    text, form_hint = expression.translate(_SAME).strip(), TEXTS.run_text("form_hint")
     if not text:
-        raise ToolError("The expression is empty.", code="syntax", hint=_KNOWN_FORM)
+        raise TEXTS.error("empty_expression", "syntax", hint=form_hint)
     if len(text) > MAX_CHARS:
-        raise ToolError(
-            f"The expression has {len(text):,} characters; at most {MAX_CHARS:,} are taken.",
-            code="too_large",
-            hint="Compute it in parts.",
-        )
+        in_parts = TEXTS.run_text("in_parts_hint")
+        raise TEXTS.error("long_expression", "too_large", hint=in_parts, size=len(text), limit=MAX_CHARS)
     if '"' in text or "'" in text:
-        raise _not_allowed("a text", _KNOWN_FORM)
+        raise _not_allowed("text")
     if _KEYWORD_AFTER_DIGIT.search(text):
-        raise _not_allowed("a word", _KNOWN_FORM)
+        raise _not_allowed("word")
     try:
-        tree = ast.parse(text, mode="eval")
+        return ast.parse(text, mode="eval").body
     except (RecursionError, MemoryError):
-        raise ToolError("The expression is nested too deeply.", code="too_large", hint="Compute it in parts.") from None
+        raise TEXTS.error("deep_expression", "too_large", hint=TEXTS.run_text("in_parts_hint")) from None
     except (SyntaxError, ValueError) as error:
-        what = error.msg if isinstance(error, SyntaxError) and error.msg else str(error)
-        raise ToolError(
-            f"{text[:80]!r} is not an arithmetic expression: {what}.", code="syntax", hint=_KNOWN_FORM
-        ) from None
-    return tree.body
+        reason = error.msg if isinstance(error, SyntaxError) and error.msg else str(error)
+        raise TEXTS.error("no_expression", "syntax", hint=form_hint, text=text[:80], reason=reason) from None
 
 
 def _evaluate(root: ast.expr) -> _Number:
@@ -127,64 +124,53 @@ def _evaluate(root: ast.expr) -> _Number:
 
 def _constant(value: object) -> _Number:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _not_allowed(f"the constant {str(value)[:40]}", "Only numbers are taken; True, False and None are none.")
+        raise _not_allowed("constant", value=str(value)[:40])
     return _bounded(value)
 
 
 def _apply(operator: str, compute: Callable[[_Number, _Number], object], first: _Number, second: _Number) -> _Number:
     if isinstance(first, int) and isinstance(second, int):
         if operator == "*" and first.bit_length() + second.bit_length() > MAX_BITS + 1:
-            raise _too_large("The product")
+            raise _too_large("product")
         if operator == "**" and second > 1 and abs(first) > 1 and (first.bit_length() - 1) * second >= MAX_BITS:
-            raise _too_large("The power")
+            raise _too_large("power")
     try:
         return _bounded(compute(first, second))
     except ZeroDivisionError:
-        raise ToolError(
-            f"Division by zero: {_short(first)} {operator} {_short(second)} has no value.",
-            code="division_by_zero",
-            hint="Change the divisor.",
-        ) from None
+        operands: dict[str, Any] = {"first": _short(first), "operator": operator, "second": _short(second)}
+        raise TEXTS.error("division_by_zero", "division_by_zero", **operands) from None
     except OverflowError:
-        raise _too_large("A result") from None
+        raise _too_large("value") from None
 
 
 def _bounded(value: object) -> _Number:
     if isinstance(value, complex):
-        raise ToolError(
-            "The result is a complex number, which this calculator does not give.",
-            code="complex_result",
-            hint="A negative number has no real root; change the expression.",
-        )
+        raise TEXTS.error("complex_result", "complex_result")
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise _too_large("A result")
+            raise _too_large("value")
         return value
     if not isinstance(value, int) or value.bit_length() > MAX_BITS:
-        raise _too_large("A result")
+        raise _too_large("value")
     return value
 
 
 def _short(value: _Number) -> str:
     text = str(value)
-    return text if len(text) <= 24 else f"{text[:10]}…({len(text)} characters)"
+    return text if len(text) <= 24 else TEXTS.run_text("short_number", start=text[:10], size=len(text))
 
 
 def _refusal(node: ast.AST) -> ToolError:
     part = node.op if isinstance(node, ast.BinOp | ast.UnaryOp) else node
-    for kinds, what, hint in _REFUSED:
-        if isinstance(part, kinds):
-            return _not_allowed(what, hint)
-    return _not_allowed(f"a {type(part).__name__.lower()}", _KNOWN_FORM)
+    name = next((name for kinds, name in _NOT_ALLOWED if isinstance(part, kinds)), "syntax")
+    return _not_allowed(name, kind=type(part).__name__.lower())
 
 
-def _not_allowed(what: str, hint: str) -> ToolError:
-    return ToolError(f"The expression contains {what}, which is not allowed.", code="not_allowed", hint=hint)
+def _not_allowed(part: str, **values: str) -> ToolError:
+    """The error for a part of an expression, by the name of its text; what to do is the hint of that text, if any."""
+    hint = TEXTS.run_text(f"{part}_hint" if f"{part}_hint" in TEXTS else "form_hint")
+    return TEXTS.error("not_allowed", "not_allowed", hint=hint, part=TEXTS.run_text(part, **values))
 
 
-def _too_large(what: str) -> ToolError:
-    return ToolError(
-        f"{what} is too large: integers may have {MAX_BITS:,} bits, other numbers must stay below 1.8e308.",
-        code="too_large",
-        hint="Use smaller numbers or exponents.",
-    )
+def _too_large(part: str) -> ToolError:
+    return TEXTS.error("large_result", "too_large", part=TEXTS.run_text(part), bits=MAX_BITS)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.core.search import suggest_names
-from taoloop.errors import ConfigError, ToolError, UnknownName
+from taoloop.errors import ConfigError, UnknownName
 from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.builtin.commands import COMMAND_TOOLS, command_tools
 from taoloop.tools.builtin.files import file_tools
@@ -16,6 +16,7 @@ from taoloop.tools.builtin.memory import memory_tools
 from taoloop.tools.builtin.observations import read_observation
 from taoloop.tools.builtin.time_now import time_now
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.workspace import Workspace
 
@@ -80,14 +81,10 @@ def _workspace(root: Path | str | None) -> Workspace:
 
 
 class _NoWorkspace(Workspace):
-    """Stands where no workspace was given: every use says so."""
+    """The workspace of a run that has none: every use is refused."""
 
     def __init__(self) -> None:
         super().__init__(Path())
 
     def _open(self) -> Any:
-        raise ToolError(
-            "This run has no workspace, so there are no files to work on.",
-            code="no_workspace",
-            hint="The user can give one, for example with --workspace DIR.",
-        )
+        raise TEXTS.error("no_workspace", "no_workspace")

@@ -10,9 +10,10 @@ from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.tools.function import tool
-from taoloop.tools.sandbox.limits import Bound, SandboxLimits
+from taoloop.tools.sandbox.limits import SandboxLimits
 from taoloop.tools.sandbox.process import ProcessResult
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
+from taoloop.tools.texts import TEXTS, builtin_card_texts
 from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.workspace import Workspace
 
@@ -27,16 +28,18 @@ _ERRORS = (
 
 
 class ProgramResult(TypedDict):
-    """What a program gave back.
-
-    `exit_code` is null where a limit ended it; `limit` says which. `cut` names streams of which the middle is missing.
-    """
+    """What a program gave back."""
 
     exit_code: int | None
+    """Its exit code; null where a limit ended it."""
     stdout: str
+    """What it printed."""
     stderr: str
+    """What it wrote to its standard error."""
     cut: NotRequired[list[Literal["stdout", "stderr"]]]
+    """The streams of which the middle is missing."""
     limit: NotRequired[str]
+    """The limit that ended it."""
 
 
 def sandbox_tools(
@@ -78,7 +81,6 @@ def _python_tool(sandbox: Sandbox) -> Tool:
     return _program_tool(
         sandbox,
         run_python,
-        does="Run one Python 3 program in a sandbox.",
         use_when="Data must be computed or files worked on in a way that needs loops, libraries or a program.",
         avoid_when="Plain arithmetic is enough (calculator), or one file is to be read or written (the file tools).",
         example=ExampleCard(
@@ -100,7 +102,6 @@ def _command_tool(sandbox: Sandbox) -> Tool:
     return _program_tool(
         sandbox,
         run_command,
-        does="Run one shell script with the machine's programs in a sandbox.",
         use_when="A program of the machine does the work: sort, grep, awk, tar, diff, a compiler, a test.",
         avoid_when="A tool for it exists, such as search_files, or it must stay running after the call.",
         example=ExampleCard(
@@ -114,14 +115,14 @@ def _program_tool(
     sandbox: Sandbox,
     function: Callable[[str], Awaitable[ProgramResult]],
     *,
-    does: str,
     use_when: str,
     avoid_when: str,
     example: ExampleCard,
 ) -> Tool:
     """What both tools have in common: tier, errors, time, and that all of a program is what the call is aimed at."""
+    purpose = _purpose(function.__name__, sandbox, "en")
     program_tool = tool(
-        purpose=f"{does} {_describe_mounts(sandbox)}",
+        purpose=purpose,
         tier="write",
         use_when=use_when,
         avoid_when=avoid_when,
@@ -130,22 +131,21 @@ def _program_tool(
         timeout_s=sandbox.limits.wall_s + _MORE_S,
         egress=sandbox.network,
         reversible=False,
+        chinese={**builtin_card_texts(), purpose: _purpose(function.__name__, sandbox, "zh")},
     )(function)
     return program_tool.with_card(roles=dict.fromkeys(program_tool.card.parameters, "target"))
 
 
-def _describe_mounts(sandbox: Sandbox) -> str:
-    """What a program may do there, for the model and for who approves a call."""
-    limits = sandbox.limits
-    net = "It has the machine's network" if sandbox.network else "It has no network"
-    description = (
-        "only an empty folder that is gone afterwards"
-        if sandbox.workspace is None
-        else "the files of the workspace, which is its current folder"
-    )
-    return (
-        f"{net} and can change {description}. At most {limits.wall_s:g} s, {limits.memory_bytes // 1024**2:,} MB of "
-        f"memory, {limits.processes} processes; nothing runs on after the call, and there is no input."
+def _purpose(name: str, sandbox: Sandbox, language: str) -> str:
+    """What the tool does and what a program may do there, for the model and for the person who approves a call."""
+    return TEXTS.text(
+        language,
+        "sandbox_card",
+        does=TEXTS.text(language, name),
+        network=TEXTS.text(language, "network" if sandbox.network else "no_network"),
+        folder=TEXTS.text(language, "empty_folder" if sandbox.workspace is None else "workspace_folder"),
+        limits=sandbox.limits,
+        megabytes=sandbox.limits.memory_bytes // 1024**2,
     )
 
 
@@ -154,16 +154,5 @@ def _program_result(ended: ProcessResult, limits: SandboxLimits) -> ProgramResul
     if ended.cut:
         result["cut"] = list(ended.cut)
     if ended.limit is not None:
-        result["limit"] = _LIMITS[ended.limit].format(limits=limits)
+        result["limit"] = TEXTS.run_text(f"limit_{ended.limit}", limits=limits)
     return result
-
-
-_LIMITS: dict[Bound, str] = {
-    "time": "time: it was ended after {limits.wall_s:g} s",
-    "cpu": "cpu: it was ended after {limits.cpu_s:g} s of processor time",
-    "memory": "memory: it was ended because it used more than {limits.memory_bytes:,} bytes",
-    "processes": "processes: it was ended because it had more than {limits.processes} processes and threads",
-    "output": "output: it was ended because it printed more than {limits.flow_bytes:,} bytes",
-    "disk": "disk: it was ended because it wrote more than {limits.disk_bytes:,} bytes or {limits.files:,} files",
-    "file_size": "file_size: it was ended because a file became larger than {limits.file_bytes:,} bytes",
-}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.tools.function import tool
+from taoloop.tools.texts import TEXTS, builtin_card_texts
 from taoloop.tools.tool import Tool, ToolContext  # `tool` reads the annotations
 from taoloop.tools.workspace.workspace import Workspace
 
@@ -28,63 +28,76 @@ class FileContent(TypedDict):
     """What `read_file` gives."""
 
     ok: Literal[True]
+    """It succeeded."""
     content: str
+    """The content of the file."""
 
 
 class Written(TypedDict):
-    """What `write_file` and `restore_file` give; `backup` names what was kept, for `restore_file`."""
+    """What `write_file` and `restore_file` give."""
 
     ok: Literal[True]
+    """It succeeded."""
     message: str
+    """What was done, as a sentence."""
     backup: str
+    """The name of what was kept, for `restore_file`."""
 
 
 class Listed(TypedDict):
     """One entry of a listing."""
 
     path: str
+    """The path from the top of the workspace."""
     kind: Literal["file", "folder", "link", "other"]
+    """What it is."""
     bytes: NotRequired[int]
+    """The size of a file."""
 
 
 class FolderListing(TypedDict):
-    """What `list_files` gives; `left_out` is how many matching entries are not shown."""
+    """What `list_files` gives."""
 
     ok: Literal[True]
+    """It succeeded."""
     entries: list[Listed]
+    """The matching entries."""
     left_out: int
+    """How many matching entries are not shown."""
     complete: bool
+    """Whether the whole folder was read."""
 
 
 class Line(TypedDict):
     """One matching line."""
 
     path: str
+    """The file."""
     line: int
+    """The number of the line, from 1."""
     text: str
+    """At most 200 characters of the line."""
 
 
 class Matches(TypedDict):
-    """What `search_files` gives; `complete` is false if a bound ended the search early."""
+    """What `search_files` gives."""
 
     ok: Literal[True]
+    """It succeeded."""
     matches: list[Line]
+    """The lines with the text."""
     files_searched: int
+    """How many files were searched."""
     files_skipped: int
+    """How many files are no text."""
     complete: bool
+    """False if a bound ended the search early."""
 
 
 def file_tools(workspace: Workspace) -> dict[str, Tool]:
     """The five file tools on a workspace, by name."""
-    makers: tuple[Callable[[Workspace], Tool], ...] = (
-        _read_tool,
-        _write_tool,
-        _list_tool,
-        _search_tool,
-        _restore_tool,
-    )
-    tools = [maker(workspace) for maker in makers]
-    return {made_tool.name: made_tool for made_tool in tools}
+    makers = (_read_tool, _write_tool, _list_tool, _search_tool, _restore_tool)
+    return {file_tool.name: file_tool for file_tool in (make(workspace) for make in makers)}
 
 
 def _read_tool(workspace: Workspace) -> Tool:
@@ -96,6 +109,7 @@ def _read_tool(workspace: Workspace) -> Tool:
         errors=(_REFUSED, _NOT_FOUND, _NOT_A_FILE, _TOO_LARGE, _NOT_TEXT, _DENIED, _IO_ERROR),
         examples=(ExampleCard(args={"path": "notes/a.txt"}, output={"ok": True, "content": "Hello\n"}),),
         idempotent=True,
+        chinese=builtin_card_texts(),
     )
     def read_file(path: str) -> FileContent:
         """Read one UTF-8 text file of the workspace, at most 1 MB; nothing binary, no links, nothing outside.
@@ -121,6 +135,8 @@ def _write_tool(workspace: Workspace) -> Tool:
         egress=False,
         roles={"path": "target", "content": "content"},
         max_input_bytes=2 * workspace.limits.write_bytes + 4_096,  # as JSON, with what it escapes
+        compensation_args=_RESTORED_BY,
+        chinese=builtin_card_texts(),
     )
     def write_file(path: str, content: str, *, context: ToolContext) -> Written:
         """Write one UTF-8 text file of the workspace as a whole, at most 1 MB; what it replaces is kept.
@@ -131,15 +147,12 @@ def _write_tool(workspace: Workspace) -> Tool:
             context: Given by the runtime.
         """
         change, backup = workspace.write_text(path, content, context.idempotency_key)
-        previous = (
-            f"the previous version ({change.before_bytes:,} bytes) is kept as backup {backup}"
-            if change.existed
-            else "there was no previous version"
-        )
-        message = f"Wrote {len(content.encode()):,} bytes to {change.path}; {previous}."
+        values = {"size": change.before_bytes, "backup": backup}
+        previous = TEXTS.run_text("previous_kept" if change.existed else "no_previous", **values)
+        message = TEXTS.run_text("wrote", size=len(content.encode()), path=change.path, previous=previous)
         return {"ok": True, "message": message, "backup": backup}
 
-    return write_file.with_card(compensation_args=_RESTORED_BY)
+    return write_file
 
 
 def _restore_tool(workspace: Workspace) -> Tool:
@@ -160,6 +173,9 @@ def _restore_tool(workspace: Workspace) -> Tool:
         idempotent=True,
         egress=False,
         roles={"path": "target", "backup": "ref:backup"},
+        compensation="restore_file",
+        compensation_args=_RESTORED_BY,
+        chinese=builtin_card_texts(),
     )
     def restore_file(path: str, backup: str, *, context: ToolContext) -> Written:
         """Undo one write_file, only if the file was not changed since; a file that was new is taken away.
@@ -170,10 +186,10 @@ def _restore_tool(workspace: Workspace) -> Tool:
             context: Given by the runtime.
         """
         change, own = workspace.restore(path, backup, context.idempotency_key)
-        what = "the previous version is back" if change.after else "it did not exist before and is gone"
-        return {"ok": True, "message": f"Restored {change.path}: {what}.", "backup": own}
+        message = TEXTS.run_text("restored" if change.after else "removed", path=change.path)
+        return {"ok": True, "message": message, "backup": own}
 
-    return restore_file.with_card(compensation="restore_file", compensation_args=_RESTORED_BY)
+    return restore_file
 
 
 def _list_tool(workspace: Workspace) -> Tool:
@@ -188,6 +204,7 @@ def _list_tool(workspace: Workspace) -> Tool:
             ExampleCard(args={"path": "src", "pattern": "**/*.py"}, note="also in the folders below"),
         ),
         idempotent=True,
+        chinese=builtin_card_texts(),
     )
     def list_files(path: str = ".", pattern: str = "*") -> FolderListing:
         """List the files and folders in one folder of the workspace, sorted, with sizes, at most 500 entries.
@@ -224,6 +241,7 @@ def _search_tool(workspace: Workspace) -> Tool:
         ),
         examples=(ExampleCard(args={"text": "TODO", "pattern": "*.py"}),),
         idempotent=True,
+        chinese=builtin_card_texts(),
     )
     def search_files(text: str, path: str = ".", pattern: str = "*") -> Matches:
         """Search the text files of the workspace for an exact text; at most 100 lines, no patterns in it.

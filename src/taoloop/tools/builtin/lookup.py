@@ -12,6 +12,7 @@ from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.search import suggest_names
 from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.function import tool
+from taoloop.tools.texts import TEXTS, builtin_card_texts
 from taoloop.tools.tool import Tool
 from taoloop.tools.workspace.workspace import Workspace
 
@@ -41,6 +42,7 @@ def lookup_tool(table: Mapping[str, Any] | str | Path) -> Tool:
         avoid_when="The key is unknown or the task asks for a search by meaning; it does not change values.",
         errors=(_MISSING_KEY,),
         examples=(ExampleCard(args=_EXAMPLE, output=8),),
+        chinese=builtin_card_texts(),
     )
     def lookup(key: str) -> Any:
         """Look up the value of one key in the table; only exact keys are found.
@@ -67,6 +69,7 @@ def workspace_lookup_tool(workspace: Workspace) -> Tool:
             ErrorCard(code="not_found", advice="List the files with list_files."),
         ),
         examples=(ExampleCard(args={**_EXAMPLE, "table": "blog.json"}, output=8),),
+        chinese=builtin_card_texts(),
     )
     def lookup(key: str, table: str) -> Any:
         """Look up the value of one key in a JSON or YAML file of the workspace; only exact keys are found.
@@ -79,7 +82,7 @@ def workspace_lookup_tool(workspace: Workspace) -> Tool:
         try:
             return find_key(_parse(text, table), key)
         except _TableError as error:
-            raise ToolError(str(error), code="bad_table", hint="It must be a JSON or YAML mapping.") from None
+            raise ToolError(str(error), code="bad_table", hint=TEXTS.run_text("table_hint")) from None
 
     return lookup
 
@@ -95,13 +98,10 @@ def find_key(table: Any, key: str) -> Any:
             value = _walk(table, form.split("."))
             if value is not _NOTHING:
                 return value
-    key_text = repr(key) if len(key) <= _LONGEST_KEY else f"{key[:40]!r}… ({len(key):,} characters)"
-    near = _near(table, key)
-    raise ToolError(
-        f"There is no key {key_text} in the table.",
-        code="missing_key",
-        hint=f"Near keys: {', '.join(near)}." if near else "No key resembles it.",
-    )
+    is_long, near = len(key) > _LONGEST_KEY, _near(table, key)
+    key_text = TEXTS.run_text("long_key", start=key[:40], size=len(key)) if is_long else repr(key)
+    hint = TEXTS.run_text("near_keys", names=", ".join(near)) if near else TEXTS.run_text("no_near_key")
+    raise TEXTS.error("missing_key", "missing_key", hint=hint, key=key_text)
 
 
 def _walk(value: Any, parts: list[str]) -> Any:
@@ -184,13 +184,14 @@ def _parse(text: str, name: str) -> Any:
     try:
         content = json.loads(text) if name.lower().endswith(".json") else _parse_yaml(text)
     except json.JSONDecodeError as error:
-        raise _TableError(f"Line {error.lineno}: {error.msg}.", error.lineno) from None
+        problem = TEXTS.run_text("table_line", line=error.lineno, problem=error.msg)
+        raise _TableError(problem, error.lineno) from None
     except RecursionError:
-        raise _TableError("It is nested too deeply.") from None
+        raise _TableError(TEXTS.run_text("table_deep")) from None
     except ValueError as error:
         raise _TableError(f"{error}.") from None
     if not isinstance(content, Mapping) and not _is_list(content):
-        raise _TableError("It has no keys: its top is a plain value.", 1)
+        raise _TableError(TEXTS.run_text("table_scalar"), 1)
     return content
 
 
@@ -206,12 +207,13 @@ def _parse_yaml(text: str) -> Any:
     try:
         for event in yaml.parse(text, Loader=loader):  # before anything is built: aliases multiply, depth overflows
             if isinstance(event, yaml.AliasEvent):
-                raise _TableError("YAML aliases (*name) are not taken.", _line(event))
+                raise _TableError(TEXTS.run_text("table_alias"), _line(event))
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _MAX_DEPTH:
-                raise _TableError("It is nested too deeply.", _line(event))
+                raise _TableError(TEXTS.run_text("table_deep"), _line(event))
         return yaml.load(text, Loader=loader)  # noqa: S506  # a safe loader, the C one where there is one
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else 0
-        raise _TableError(f"Line {line}: {getattr(error, 'problem', None) or 'not YAML'}.", line) from None
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise _TableError(TEXTS.run_text("table_line", line=line, problem=problem), line) from None

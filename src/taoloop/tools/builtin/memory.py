@@ -9,19 +9,20 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.words import TOKENIZER, index_terms, query_terms
-from taoloop.errors import ToolError
 from taoloop.tools.function import tool
+from taoloop.tools.texts import TEXTS, builtin_card_texts
 from taoloop.tools.tool import Tool, ToolContext
 
 MAX_TEXT_CHARS = 4_000
 MAX_TOPIC_CHARS = 100
 MAX_NOTES = 100_000
+MAX_NOTES_SHOWN = 20
 BUSY_S = 10.0
 """How long a call waits for another process that is writing."""
 
@@ -48,7 +49,7 @@ SELECT note.id, note.text, note.topic, note.at, note.run_id, note.call_id
 FROM note_words JOIN note ON note.id = note_words.rowid
 WHERE note_words MATCH ? ORDER BY rank, note.id DESC LIMIT ?
 """
-_AS_IT_STANDS = """
+_BY_SUBSTRING = """
 SELECT id, text, topic, at, run_id, call_id FROM note
 WHERE instr(lower(topic || ' ' || text), lower(?)) ORDER BY id DESC LIMIT ?
 """
@@ -56,14 +57,33 @@ WHERE instr(lower(topic || ' ' || text), lower(?)) ORDER BY id DESC LIMIT ?
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """One note: what, about what, when (seconds since the epoch), and the call that kept it."""
+    """One note."""
 
     number: int
+    """Its number in the file."""
     text: str
+    """What it says."""
     topic: str
+    """What it is about; may be empty."""
     at: float
+    """When it was added, in seconds since the epoch."""
     run_id: str
+    """The run that added it."""
     call_id: str
+    """The call that added it."""
+
+
+class Recalled(TypedDict):
+    """One note as the model sees it."""
+
+    id: int
+    """Its number."""
+    topic: str
+    """What it is about; may be empty."""
+    when: str
+    """When it was added, in UTC."""
+    text: str
+    """What it says."""
 
 
 class Notes:
@@ -87,7 +107,7 @@ class Notes:
             if known is not None:
                 return int(known[0])
             if database.execute("SELECT count(*) FROM note").fetchone()[0] >= MAX_NOTES:
-                raise ToolError(f"{self.path} holds {MAX_NOTES:,} notes; it takes no more.", code="memory_full")
+                raise TEXTS.error("memory_full", "memory_full", path=self.path, count=MAX_NOTES)
             added = database.execute(
                 "INSERT INTO note (text, topic, at, run_id, call_id) VALUES (?, ?, ?, ?, ?)",
                 (text, topic, at, run_id, call_id),
@@ -109,7 +129,7 @@ class Notes:
                 matching = " OR ".join(f'"{word}"' for word in words)
                 rows = database.execute(_BY_WORDS, (matching, limit)).fetchall()
             if not rows and (text := query.strip()):
-                rows = database.execute(_AS_IT_STANDS, (text, limit)).fetchall()
+                rows = database.execute(_BY_SUBSTRING, (text, limit)).fetchall()
         return [
             Note(number=number, text=text, topic=topic, at=at, run_id=run_id, call_id=call_id)
             for number, text, topic, at, run_id, call_id in rows
@@ -123,13 +143,9 @@ class Notes:
                 self._prepare(database)
                 yield database
         except (sqlite3.Error, OSError) as error:
-            no_index = "fts5" in str(error)
-            raise ToolError(
-                f"{self.path}: the notes cannot be used: {error}.",
-                code="memory_unusable",
-                retryable="locked" in str(error),
-                hint="This Python's SQLite has no full-text search (FTS5); another build has it." if no_index else "",
-            ) from error
+            hint, is_locked = TEXTS.run_text("no_fts5") if "fts5" in str(error) else "", "locked" in str(error)
+            values: dict[str, Any] = {"path": self.path, "reason": error}
+            raise TEXTS.error("memory_unusable", "memory_unusable", retryable=is_locked, hint=hint, **values) from error
 
     def _make_private(self) -> None:
         """A new file is readable by its owner only: notes are about people."""
@@ -161,24 +177,10 @@ class Notes:
             for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
         )
         if kind == _APPLICATION_ID and version > _VERSION:
-            raise ToolError(f"{self.path} was written by a newer taoloop; it was not touched.", code="memory_unusable")
+            raise TEXTS.error("memory_newer", "memory_unusable", path=self.path)
         if kind != _APPLICATION_ID and (kind or tables):
-            raise ToolError(
-                f"{self.path} is another kind of database.", code="memory_unusable", hint="Name a new file."
-            )
+            raise TEXTS.error("memory_other", "memory_unusable", path=self.path)
         return kind == _APPLICATION_ID
-
-
-MAX_NOTES_SHOWN = 20
-
-
-class Recalled(TypedDict):
-    """One note as the model sees it; `when` is UTC."""
-
-    id: int
-    topic: str
-    when: str
-    text: str
 
 
 def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) -> dict[str, Tool]:
@@ -190,13 +192,13 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
 
     def opened() -> Notes:
         if notes is None:
-            raise ToolError(
-                "This run has no memory, so nothing can be kept beyond it.",
-                code="no_memory",
-                hint="The user can give one, for example with --memory FILE.",
-            )
+            raise TEXTS.error("no_memory", "no_memory")
         return notes
 
+    return {made_tool.name: made_tool for made_tool in (_remember_tool(opened, now), _recall_tool(opened))}
+
+
+def _remember_tool(opened: Callable[[], Notes], now: Callable[[], float]) -> Tool:
     @tool(
         name="remember",
         tier="draft",
@@ -212,6 +214,7 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
         egress=False,
         roles={"text": "content", "topic": "minor"},
         reversible=False,
+        chinese=builtin_card_texts(),
     )
     def remember(
         text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)],
@@ -227,8 +230,12 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
             context: Given by the runtime.
         """
         number = opened().add(text, topic, at=now(), origin=(context.run_id, context.call_id))
-        return f"kept as note {number}"
+        return TEXTS.run_text("kept", number=number)
 
+    return remember
+
+
+def _recall_tool(opened: Callable[[], Notes]) -> Tool:
     @tool(
         name="recall",
         tier="read",
@@ -240,6 +247,7 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
         ),
         examples=(ExampleCard(args={"query": "tea or coffee", "limit": 3}),),
         max_preview_chars=20_000,
+        chinese=builtin_card_texts(),
     )
     def recall(
         query: Annotated[str, Field(min_length=1, max_length=1_000)],
@@ -258,7 +266,7 @@ def memory_tools(path: Path | str | None, now: Callable[[], float] = time.time) 
             for note in opened().find(query, limit)
         ]
 
-    return {tool.name: tool for tool in (remember, recall)}
+    return recall
 
 
 def _utc(at: float) -> str:

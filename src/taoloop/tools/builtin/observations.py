@@ -1,4 +1,8 @@
-"""`read_observation`: pages and searches the whole of an output of which the model saw a preview."""
+"""`read_observation` and `ask_about`: tools that read earlier observations of the run.
+
+The first pages and searches the whole of an output of which the model saw a preview. The second lets a model without
+tools read observations, for a planning model that sees only handles of them.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,10 @@ import pydantic_core
 from pydantic import Field
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
-from taoloop.core.handles import READER
+from taoloop.core.handles.opaque_observation import READER
 from taoloop.core.search import PointerError, find_text, resolve_json_pointer
-from taoloop.errors import ToolError
 from taoloop.tools.function import tool
+from taoloop.tools.texts import TEXTS, builtin_card_texts
 from taoloop.tools.tool import ToolContext  # `tool` reads the annotations
 
 MAX_CHARS = 8_000
@@ -36,6 +40,7 @@ _MAX_MATCHES = 20
     ),
     idempotent=True,
     max_preview_chars=MAX_CHARS + 500,  # a page is never cut again
+    chinese=builtin_card_texts(),
 )
 async def read_observation(
     artifact: str,
@@ -60,25 +65,18 @@ async def read_observation(
     """
     whole = await context.read_artifact(artifact)
     if whole is None:
-        raise ToolError(
-            f"There is no artifact {artifact[:80]!r} in this run.",
-            code="unknown_artifact",
-            hint="Use the name that the cut observation gave.",
-        )
-    text = whole if pointer is None else _at(whole, pointer)
+        raise TEXTS.error("unknown_artifact", "unknown_artifact", name=artifact[:80])
+    text = whole if pointer is None else _value_at(whole, pointer)
     if start > len(text) or (start == len(text) and text):
-        raise ToolError(
-            f"The text ends before position {start:,}: it has {len(text):,} characters.",
-            code="out_of_range",
-            hint="Start at a smaller position.",
-        )
+        raise TEXTS.error("out_of_range", "out_of_range", start=start, size=len(text))
     return _matches(text, search, start, chars) if search else _page(text, start, chars)
 
 
 def _page(text: str, start: int, chars: int) -> str:
     end = min(len(text), start + chars)
-    after = f"next: start={end}" if end < len(text) else "this is the end"
-    return f"[characters {start:,} to {end:,} of {len(text):,}; {after}]\n{text[start:end]}"
+    after = TEXTS.run_text("next_page", end=end) if end < len(text) else TEXTS.run_text("last_page")
+    head = TEXTS.run_text("page", start=start, end=end, size=len(text), after=after)
+    return f"{head}\n{text[start:end]}"
 
 
 def _matches(text: str, search: str, start: int, chars: int) -> str:
@@ -86,25 +84,25 @@ def _matches(text: str, search: str, start: int, chars: int) -> str:
     lines: list[str] = []
     room = chars
     for match in matches:
-        line = f"at {match.start + start:,}: {match.context}"
+        line = TEXTS.run_text("match", start=match.start + start, context=match.context)
         if lines and len(line) + 1 > room:
             break
         lines.append(line[:room])
         room -= len(line) + 1
-    note = f", the first {len(lines)} shown" if len(lines) < count else ""
-    head = f"[{count:,} matches of {search[:80]!r} from {start:,} of {len(text):,} characters{note}]"
+    note = TEXTS.run_text("matches_cut", count=len(lines)) if len(lines) < count else ""
+    head = TEXTS.run_text("matches", count=count, text=search[:80], start=start, size=len(text), note=note)
     return "\n".join([head, *lines])
 
 
-def _at(whole: str, pointer: str) -> str:
+def _value_at(whole: str, pointer: str) -> str:
     try:
         document = pydantic_core.from_json(whole)
     except ValueError:
-        raise ToolError("This output is not JSON.", code="not_json", hint="Leave the pointer away.") from None
+        raise TEXTS.error("not_json", "not_json") from None
     try:
         value = resolve_json_pointer(document, pointer)
     except PointerError as error:
-        raise ToolError(str(error), code="bad_pointer") from None
+        raise TEXTS.error("bad_pointer", "bad_pointer", reason=error, pointer=pointer[:80]) from None
     return value if isinstance(value, str) else pydantic_core.to_json(value).decode()
 
 
@@ -140,6 +138,7 @@ Choices = Annotated[list[Annotated[str, Field(min_length=1, max_length=80)]], Fi
     roles={"handles": "minor", "question": "content", "answer": "minor"},
     idempotent=True,
     timeout_s=120.0,
+    chinese=builtin_card_texts(),
 )
 async def ask_about(
     handles: Annotated[list[str], Field(min_length=1, max_length=_MAX_HANDLES)],
@@ -159,5 +158,5 @@ async def ask_about(
         context: Given by the runtime.
     """
     if context.parent_run is None:
-        raise ToolError("There is nobody to read: this tool works inside a run only.", code="reader_failed")
+        raise TEXTS.error("no_reader", "reader_failed")
     return await context.parent_run.answer(handles, question, answer)

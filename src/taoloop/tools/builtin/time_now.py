@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.search import suggest_names
-from taoloop.errors import ToolError
 from taoloop.tools.function import tool
+from taoloop.tools.texts import TEXTS, builtin_card_texts
 from taoloop.tools.tool import Tool
 
 _CITIES = {
@@ -50,6 +50,7 @@ def time_now_tool(now: Callable[[], datetime] = system_clock) -> Tool:
             ExampleCard(args={"zone": "Asia/Shanghai"}, output="2025-06-01T09:30:00+08:00"),
             ExampleCard(args={}, note="the local time"),
         ),
+        chinese=builtin_card_texts(),
     )
     def time_now(zone: str | None = None) -> str:
         """Tell the present time, only as ISO 8601 with offset, in one IANA zone or as local time.
@@ -71,11 +72,8 @@ def _zone(name: str) -> ZoneInfo:
             pass
     near = _suggestions(name)
     zone_text = repr(name) if len(name) <= _LONGEST_ZONE else f"{name[:_LONGEST_ZONE]!r}…"
-    raise ToolError(
-        f"There is no IANA time zone {zone_text}.",
-        code="unknown_zone",
-        hint=f"Did you mean {', '.join(near)}?" if near else "Use an IANA name such as Asia/Shanghai or Europe/Paris.",
-    )
+    hint = TEXTS.run_text("did_you_mean", names=", ".join(near)) if near else None
+    raise TEXTS.error("unknown_zone", "unknown_zone", hint=hint, zone=zone_text)
 
 
 @cache

@@ -1,4 +1,8 @@
-"""The bounds of one call in a sandbox."""
+"""The bounds of one call in a sandbox, and what its processes use together, measured from outside.
+
+The kernel's limits of a process (`setrlimit`) bind each process for itself, and the one on their number does not bind
+root. So they are counted here: the sandbox's own /proc lists its processes and no others.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +22,32 @@ MAX_SCRIPT_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxLimits:
-    """What one call may use; all its processes together, except `file_bytes` and `open_files`.
-
-    `memory_bytes` bounds what is resident, temporary files included, and the address space of each process.
-    `processes` counts threads too. `output_bytes` is kept of each of stdout and stderr, its beginning and its end;
-    a program that prints more than `flow_bytes` is ended. `disk_bytes` and `files` are how much free space and how
-    many free file entries the workspace's file system may lose meanwhile; temporary files have as much again.
+    """What one call may use, all its processes together unless a field says otherwise.
 
     Raises:
         ConfigError: a bound is not a number above 0.
     """
 
     wall_s: float = 30.0
+    """Wall time in seconds."""
     cpu_s: float = 30.0
+    """Processor time in seconds."""
     memory_bytes: int = 2 * 1024**3
+    """Resident memory, temporary files included; also the address space of each process."""
     processes: int = 64
+    """Processes and threads."""
     output_bytes: int = 100_000
+    """How much is stored of each of stdout and stderr: its beginning and its end."""
     flow_bytes: int = 64 * 1024**2
+    """How much may be printed; a program that prints more is ended."""
     file_bytes: int = 64 * 1024**2
+    """The size of one file."""
     disk_bytes: int = 256 * 1024**2
+    """How much free space the workspace's file system may lose meanwhile; temporary files have as much again."""
     files: int = 20_000
+    """How many free file entries the workspace's file system may lose meanwhile."""
     open_files: int = 256
+    """Open files of each process."""
 
     def __post_init__(self) -> None:
         """Refuse what bounds nothing."""

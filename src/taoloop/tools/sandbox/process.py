@@ -19,6 +19,7 @@ from taoloop.errors import ToolError
 from taoloop.tools.sandbox.limits import Bound, SandboxLimits, UsageWatch
 from taoloop.tools.sandbox.mounts import GROUP, PASSWD, SandboxMounts
 from taoloop.tools.sandbox.seccomp import seccomp_filter
+from taoloop.tools.texts import TEXTS, system_reason
 
 
 class BoundedOutput:
@@ -49,8 +50,8 @@ class BoundedOutput:
             return self._end.decode(errors="replace")
         head, tail = bytes(self._end[: self._head]), bytes(self._end[len(self._end) - self._tail :])
         missing = self.total - len(head) - len(tail)
-        parts = (head.decode(errors="replace"), f"[… {missing:,} bytes left out …]", tail.decode(errors="replace"))
-        return "\n".join(parts)
+        note = TEXTS.run_text("left_out", count=missing)
+        return "\n".join((head.decode(errors="replace"), note, tail.decode(errors="replace")))
 
 
 _START_S = 10.0  # bubblewrap needs some hundredths of a second
@@ -66,23 +67,25 @@ Stream = Literal["stdout", "stderr"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessResult:
-    """How a program ended: `exit_code` is None where a limit ended it; `took_s` is wall time without the start."""
+    """How a program ended."""
 
     exit_code: int | None
+    """Its exit code; None where a limit ended it."""
     limit: Bound | None
+    """The limit that ended it, if one did."""
     stdout: str
+    """What it printed, within the limit of one stream."""
     stderr: str
+    """What it wrote to its standard error, within the limit of one stream."""
     cut: tuple[Stream, ...]
+    """The streams of which the middle is missing."""
     took_s: float
+    """Its wall time in seconds, without the start of the sandbox."""
 
 
-def sandbox_failed(why: str) -> ToolError:
-    """The error of a sandbox that did not come up, or cannot be ended."""
-    return ToolError(
-        f"The sandbox failed: {why[:1_000]}.",
-        code="sandbox_failed",
-        hint="Tell the user; `tao doctor` says what the sandbox needs.",
-    )
+def sandbox_failed(reason: str) -> ToolError:
+    """The error of a sandbox that did not start, or cannot be ended."""
+    return TEXTS.error("sandbox_failed", "sandbox_failed", reason=reason[:1_000])
 
 
 class SandboxProcess:
@@ -154,7 +157,7 @@ class SandboxProcess:
                     took_s = time.monotonic() - began
             code = _exit_code(_rest(status))
         if code is None and limit is None and not self._stopped:
-            raise sandbox_failed(outputs["stderr"].text().strip() or "bubblewrap ended without a word")
+            raise sandbox_failed(outputs["stderr"].text().strip() or TEXTS.run_text("no_word"))
         limit = limit or _BY_SIGNAL.get(code or 0)
         return ProcessResult(
             exit_code=None if limit else code,
@@ -179,7 +182,7 @@ class SandboxProcess:
                 start_new_session=True,  # Ctrl-C at the terminal is for the run, which ends this in its own way
             )
         except OSError as error:
-            raise sandbox_failed(f"{argv[0]} cannot be started: {error.strerror}") from error
+            raise sandbox_failed(TEXTS.run_text("not_started", program=argv[0], reason=system_reason(error))) from error
         with process:
             try:
                 yield process
@@ -196,7 +199,7 @@ class SandboxProcess:
             process.wait(_END_S)
         except subprocess.TimeoutExpired as error:
             process.kill()
-            raise sandbox_failed("its processes were killed and do not end") from error
+            raise sandbox_failed(TEXTS.run_text("not_killed")) from error
         finally:
             with self._lock:
                 if self._init is not None:

@@ -8,6 +8,7 @@ everything that it started ends. Where bubblewrap cannot be used there is no san
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import shutil
 import stat
 import sys
@@ -16,19 +17,17 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from taoloop.errors import ConfigError, ToolError
 from taoloop.tools.sandbox.limits import MAX_SCRIPT_BYTES, SandboxLimits
 from taoloop.tools.sandbox.mounts import SCRIPTS, Interpreter, SandboxMounts, checked_readable, find_python
 from taoloop.tools.sandbox.process import ProcessResult, SandboxProcess
+from taoloop.tools.texts import TEXTS, system_reason
 from taoloop.tools.workspace.confined_dir import RESERVED
 
-INSTALL = (
-    "Install bubblewrap 0.8 or newer (Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap) "
-    "on a Linux that permits user namespaces."
-)
+INSTALL = TEXTS.text("en", "no_sandbox_hint")
 _PROGRAM = "bwrap"
 _SHELL = "/bin/sh"
 _working_probes: dict[str, SandboxProbe] = {}  # only what works is remembered, so that an installation is noticed
@@ -36,11 +35,14 @@ _working_probes: dict[str, SandboxProbe] = {}  # only what works is remembered, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxProbe:
-    """Whether this machine has a sandbox: its program, or why not; `start_s` is what a start of it takes."""
+    """Whether this machine has a sandbox."""
 
     program: str | None
+    """The path of bubblewrap; None: there is no sandbox."""
     reason: str = ""
+    """Why there is none."""
     start_s: float = 0.0
+    """How long a start takes, in seconds."""
 
 
 def probe_sandbox(program: str | None = None) -> SandboxProbe:
@@ -49,10 +51,10 @@ def probe_sandbox(program: str | None = None) -> SandboxProbe:
     `program` is the path of bubblewrap; None looks for it in PATH.
     """
     if sys.platform != "linux":
-        return SandboxProbe(program=None, reason="commands run only inside bubblewrap, which needs Linux")
+        return SandboxProbe(program=None, reason=TEXTS.run_text("needs_linux"))
     program_path = program or shutil.which(_PROGRAM)
     if program_path is None:
-        return SandboxProbe(program=None, reason=f"bubblewrap is not installed (there is no {_PROGRAM} in PATH)")
+        return SandboxProbe(program=None, reason=TEXTS.run_text("no_bubblewrap", program=_PROGRAM))
     if program_path not in _working_probes:
         began = time.monotonic()
         try:
@@ -69,7 +71,7 @@ def probe_sandbox(program: str | None = None) -> SandboxProbe:
         except (ToolError, OSError) as error:
             return SandboxProbe(program=None, reason=getattr(error, "message", str(error)))
         if ended.exit_code != 0:
-            return SandboxProbe(program=None, reason=f"`true` in the sandbox did not succeed: {ended.stderr.strip()}")
+            return SandboxProbe(program=None, reason=TEXTS.run_text("true_failed", reason=ended.stderr.strip()))
         _working_probes[program_path] = SandboxProbe(program=program_path, start_s=time.monotonic() - began)
     return _working_probes[program_path]
 
@@ -82,7 +84,9 @@ def require_sandbox(program: str | None = None) -> SandboxProbe:
     """
     probe = probe_sandbox(program)
     if probe.program is None:
-        raise ConfigError(f"There is no sandbox on this machine: {_sentence(probe.reason)}", hint=INSTALL)
+        reason = probe.reason if probe.reason.endswith((".", "。")) else TEXTS.run_text("sentence", text=probe.reason)
+        hint = TEXTS.run_text("no_sandbox_hint")
+        raise ConfigError(TEXTS.run_text("no_sandbox", reason=reason), hint=hint)
     return probe
 
 
@@ -174,10 +178,10 @@ class Sandbox:
         try:
             data = text.encode()
         except UnicodeEncodeError:
-            raise ToolError("The program is no valid text (lone surrogates).", code="bad_script") from None
+            raise TEXTS.error("script_surrogates", "bad_script") from None
         if not text.strip() or b"\0" in data or len(data) > MAX_SCRIPT_BYTES:
-            what = "is empty" if not text.strip() else "contains a NUL character" if b"\0" in data else "is too long"
-            raise ToolError(f"The program {what}.", code="bad_script", hint="Send one whole program.")
+            name = "script_empty" if not text.strip() else "script_nul" if b"\0" in data else "script_long"
+            raise TEXTS.error(name, "bad_script", hint=TEXTS.run_text("script_hint"))
         try:
             program = require_sandbox(self._program).program or ""
         except ConfigError as error:
@@ -199,9 +203,9 @@ def _keep_apart(workspace: Path) -> None:
         path.mkdir(exist_ok=True)
         is_folder = stat.S_ISDIR(path.lstat().st_mode)
     except OSError as error:
-        raise ToolError(f"{RESERVED!r} cannot be made: {error.strerror}.", code="sandbox_failed") from error
+        raise TEXTS.error("reserved_failed", "sandbox_failed", name=RESERVED, reason=system_reason(error)) from error
     if not is_folder:
-        raise ToolError(f"{RESERVED!r} in the workspace is no folder.", code="sandbox_failed", hint="Tell the user.")
+        raise TEXTS.error("reserved_no_folder", "sandbox_failed", name=RESERVED)
 
 
 async def _waited_for(process: SandboxProcess) -> ProcessResult:
@@ -219,7 +223,8 @@ async def _waited_for(process: SandboxProcess) -> ProcessResult:
             loop.call_soon_threadsafe(_settle, done, outcome)
 
     # The thread lives as long as the process: bubblewrap ends itself when the thread that started it does.
-    threading.Thread(target=work, name="taoloop-sandbox", daemon=True).start()
+    work_in_context = partial(contextvars.copy_context().run, work)
+    threading.Thread(target=work_in_context, name="taoloop-sandbox", daemon=True).start()
     try:
         return await asyncio.shield(done)
     except asyncio.CancelledError:
@@ -239,7 +244,3 @@ def _settle(done: asyncio.Future[ProcessResult], outcome: ProcessResult | BaseEx
         done.exception()  # seen, even if the waiting coroutine was abandoned
     else:
         done.set_result(outcome)
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."

@@ -1,6 +1,6 @@
 """Opening files beneath a directory and nowhere else.
 
-`Beneath` holds a descriptor of the directory, so that nobody can exchange it; every open goes through the
+`ConfinedDirectory` holds a descriptor of the directory, so that nobody can exchange it; every open goes through the
 kernel's `openat2` (RESOLVE_BENEATH, no symlinks, no magic links, no other mount) or, where there is none,
 component by component with O_NOFOLLOW. Only regular files with a single link are opened, never blocking.
 """
@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from taoloop.errors import ConfigError, ToolError
+from taoloop.tools.texts import TEXTS
 
 RESERVED = ".taoloop"  # kept for backups; not reachable through a path
 _MAX_PATH_BYTES = 1_024
@@ -37,10 +38,12 @@ Opener = Callable[[int, Parts, int, int], int]
 """Takes the directory, the components, flags and mode; gives a descriptor or raises OSError."""
 
 
-def refuse(what: str, path: str, hint: str = "Give a path inside the workspace, such as notes/a.txt.") -> ToolError:
-    """The error for a path that is not allowed."""
+def path_refused(reason: str, path: str, **values: object) -> ToolError:
+    """The error for a path that is not allowed; `reason` names the text that says why, with `values`."""
     path_text = repr(path) if len(path) <= 200 else f"{path[:200]!r}…"
-    return ToolError(f"The path {path_text} is refused: {what}.", code="path_refused", hint=hint)
+    hint = TEXTS.run_text(f"{reason}_hint" if f"{reason}_hint" in TEXTS else "path_refused_hint")
+    reason_text = TEXTS.run_text(reason, **values)
+    return TEXTS.error("path_refused", "path_refused", hint=hint, path=path_text, reason=reason_text)
 
 
 def split_path(path: str, *, internal: bool = False) -> Parts:
@@ -52,28 +55,28 @@ def split_path(path: str, *, internal: bool = False) -> Parts:
         ToolError: `path_refused` for anything that could mean a place outside, or that no file system takes.
     """
     if not path or path.isspace():
-        raise refuse("it is empty", path)
+        raise path_refused("path_empty", path)
     if "\0" in path:
-        raise refuse("it contains a NUL character", path)
+        raise path_refused("path_nul", path)
     if path.startswith(("/", "~/")) or path == "~" or _DRIVE.match(path):
-        raise refuse("it is not relative to the workspace", path)
+        raise path_refused("path_absolute", path)
     if "\\" in path:
-        raise refuse("it contains a backslash", path, "Write '/' between folder and file.")
+        raise path_refused("path_backslash", path)
     try:
         encoded = [part.encode() for part in path.split("/")]
     except UnicodeEncodeError:
-        raise refuse("it is not valid text", path) from None
+        raise path_refused("path_encoding", path) from None
     if sum(map(len, encoded)) > _MAX_PATH_BYTES or max(map(len, encoded)) > _MAX_NAME_BYTES:
-        raise refuse("it is too long", path, "A name may have 255 bytes, a path 1,024.")
+        raise path_refused("path_long", path)
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts:
-        raise refuse("'..' could leave the workspace", path)
+        raise path_refused("path_parent", path)
     if len(parts) > _MAX_DEPTH:
-        raise refuse(f"it is more than {_MAX_DEPTH} folders deep", path)
+        raise path_refused("path_deep", path, limit=_MAX_DEPTH)
     if not internal and any(map(is_reserved, parts)):
-        raise refuse(f"'{RESERVED}' belongs to the runtime", path)
+        raise path_refused("path_reserved", path, name=RESERVED)
     if parts and is_database(parts[-1]):
-        raise refuse("database files are not opened as files", path)
+        raise path_refused("path_database", path)
     return parts
 
 

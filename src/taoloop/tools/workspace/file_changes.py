@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from taoloop.errors import ToolError
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.workspace.confined_dir import RESERVED, ConfinedDirectory, Parts
 
 _FOLDER: Parts = (RESERVED, "backup")
@@ -30,12 +30,16 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """What one change did. `before` and `after` are SHA-256 digests, empty where there was or is no file."""
+    """What one change did."""
 
     path: str
+    """The file, from the top of the workspace."""
     before: str
+    """The SHA-256 of the file before, empty where there was none."""
     after: str
+    """The SHA-256 of the file after, empty where there is none."""
     before_bytes: int
+    """The size of the file before."""
 
     @property
     def existed(self) -> bool:
@@ -64,7 +68,7 @@ class FileChanger:
             done = self.record(name)
             if done is not None:
                 if (done.path, done.after) != (path, after):
-                    raise ToolError(f"The key {key!r} belongs to another change, of {done.path!r}.", code="key_reused")
+                    raise TEXTS.error("key_reused", "key_reused", key=key, path=done.path)
                 if now != done.before or now == after:
                     return done  # carried out before; what happened to the file since then is not ours to undo
             else:
@@ -86,7 +90,7 @@ class FileChanger:
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
-            raise ToolError(f"The record of the backup {name!r} cannot be read.", code="io_error") from error
+            raise TEXTS.error("bad_record", "io_error", name=name) from error
 
     def stored_bytes(self, name: str, parts: Parts) -> bytes:
         """The content that the change with this backup name replaced."""
@@ -117,12 +121,7 @@ class FileChanger:
 
     def _check_size(self, size: int) -> None:
         if size > self._max_kept_bytes:
-            raise ToolError(
-                f"The file has {size:,} bytes; what is larger than {self._max_kept_bytes:,} cannot be kept, "
-                "so it is not overwritten.",
-                code="too_large",
-                hint="Write to another name.",
-            )
+            raise TEXTS.error("backup_large", "too_large", size=size, limit=self._max_kept_bytes)
 
     def _remove(self, parts: Parts) -> None:
         with self._beneath.folder(parts[:-1]) as parent:

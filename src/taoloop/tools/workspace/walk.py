@@ -1,4 +1,7 @@
-"""Listing and searching the folders of a workspace, within bounds of entries, bytes and time."""
+"""Listing and searching the folders of a workspace, within bounds of entries, bytes and time.
+
+A file is searched block by block, so that no more than about one block of it is in memory.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,28 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
-from taoloop.errors import ToolError
+from taoloop.tools.texts import TEXTS
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Parts, is_reserved
 
 _MAX_DEPTH = 32
 _MAX_IN_FOLDER = 50_000  # more than any caller looks at, so that a cut is noticed
 _LONGEST_PATTERN = 200
+_MAX_LINE_CHARS = 200
+BLOCK_BYTES = 1_000_000
 
 Kind = Literal["file", "folder", "link", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkEntry:
-    """One thing in a folder: its path from the root and its size in bytes (0 for what is no file)."""
+    """One thing in a folder."""
 
     parts: Parts
+    """Its path from the root."""
     kind: Kind
+    """What it is."""
     size: int
+    """Its size in bytes, 0 for what is not a file."""
 
     @property
     def path(self) -> str:
@@ -77,11 +85,7 @@ def check_pattern(pattern: str) -> str:
         ToolError: `bad_pattern`.
     """
     if not pattern or len(pattern) > _LONGEST_PATTERN or pattern.count("*") > 10:
-        raise ToolError(
-            "The pattern is empty or too complicated.",
-            code="bad_pattern",
-            hint="Use a pattern such as *.txt or **/*.py.",
-        )
+        raise TEXTS.error("bad_pattern", "bad_pattern")
     return pattern
 
 
@@ -101,26 +105,28 @@ def _fits(pattern: Parts, parts: Parts) -> bool:
     return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(pattern[1:], parts[1:])
 
 
-BLOCK_BYTES = 1_000_000
-_MAX_LINE_CHARS = 200
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A line that contains the text: `line` counts from 1, `text` is at most 200 characters of it."""
+class MatchingLine:
+    """A line that contains the text."""
 
     path: str
+    """The file."""
     line: int
+    """The number of the line, from 1."""
     text: str
+    """At most 200 characters of the line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scanned:
-    """What one file gave: `read` bytes were looked at, and `whole` says whether that was all of it."""
+class FileMatches:
+    """What the search of one file found."""
 
-    matches: tuple[Found, ...]
+    matches: tuple[MatchingLine, ...]
+    """The lines with the text."""
     bytes_read: int
-    whole: bool
+    """How much of the file was read."""
+    is_whole: bool
+    """Whether that was all of it."""
 
 
 def scan_file(
@@ -132,28 +138,28 @@ def scan_file(
     most_bytes: int,
     in_time: Callable[[], bool],
     block_bytes: int = BLOCK_BYTES,
-) -> Scanned | None:
+) -> FileMatches | None:
     """The first `at_most` lines with `text`; None if the file is not UTF-8 text.
 
     No more than about a block of the file is in memory, however long its lines are.
     """
-    search = _Search(path, text, block_bytes)
-    bytes_read, whole = 0, False
+    search = _FileSearch(path, text, block_bytes)
+    bytes_read, is_whole = 0, False
     try:
         for block in _blocks(fd, most_bytes, block_bytes):
             if b"\0" in block:
                 return None
-            search.take(block)
+            search.add(block)
             bytes_read += len(block)
-            if len(search.found) >= at_most or not in_time():
+            if len(search.matches) >= at_most or not in_time():
                 break
         else:
-            whole = not os.read(fd, 1)
-        if whole or bytes_read < most_bytes:
-            search.end(whole=whole)
+            is_whole = not os.read(fd, 1)
+        if is_whole or bytes_read < most_bytes:
+            search.finish(is_whole=is_whole)
     except UnicodeDecodeError:
         return None
-    return Scanned(matches=tuple(search.found[:at_most]), bytes_read=bytes_read, whole=whole)
+    return FileMatches(matches=tuple(search.matches[:at_most]), bytes_read=bytes_read, is_whole=is_whole)
 
 
 def _blocks(fd: int, most_bytes: int, block_bytes: int) -> Iterator[bytes]:
@@ -163,40 +169,40 @@ def _blocks(fd: int, most_bytes: int, block_bytes: int) -> Iterator[bytes]:
         yield block
 
 
-class _Search:
-    """What was found so far, and the line that is not over yet."""
+class _FileSearch:
+    """The matches so far, and the line that is not complete yet."""
 
-    def __init__(self, path: str, text: str, longest: int) -> None:
-        self.path, self.text, self.longest = path, text, longest
-        self.found: list[Found] = []
+    def __init__(self, path: str, text: str, max_line_chars: int) -> None:
+        self.path, self.text, self.max_line_chars = path, text, max_line_chars
+        self.matches: list[MatchingLine] = []
         self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._rest, self._number, self._told = "", 1, False
+        self._rest, self._number, self._has_match = "", 1, False
 
-    def take(self, block: bytes) -> None:
-        """Look at the next block."""
+    def add(self, block: bytes) -> None:
+        """Search the next block."""
         *lines, self._rest = (self._rest + self._decoder.decode(block)).split("\n")
         for line in lines:
-            self._look(line)
-            self._number, self._told = self._number + 1, False
-        if len(self._rest) > self.longest:  # an endless line: its end is kept, in which a match may have begun
-            self._look(self._rest)
+            self._search(line)
+            self._number, self._has_match = self._number + 1, False
+        if len(self._rest) > self.max_line_chars:  # of an endless line the end stays: a match may have begun there
+            self._search(self._rest)
             self._rest = self._rest[-(_MAX_LINE_CHARS + len(self.text)) :]
 
-    def end(self, *, whole: bool) -> None:
-        """Look at the last line.
+    def finish(self, *, is_whole: bool) -> None:
+        """Search the last line.
 
         Raises:
             UnicodeDecodeError: the whole file ends within a character.
         """
-        if whole:
+        if is_whole:
             self._rest += self._decoder.decode(b"", final=True)
-        self._look(self._rest)
+        self._search(self._rest)
 
-    def _look(self, line: str) -> None:
-        at = -1 if self._told else line.find(self.text)
-        if at < 0:
+    def _search(self, line: str) -> None:
+        position = -1 if self._has_match else line.find(self.text)
+        if position < 0:
             return
-        start = max(0, at - _MAX_LINE_CHARS // 2) if len(line) > _MAX_LINE_CHARS else 0
+        start = max(0, position - _MAX_LINE_CHARS // 2) if len(line) > _MAX_LINE_CHARS else 0
         text = line[start : start + _MAX_LINE_CHARS].rstrip("\r")
-        self.found.append(Found(path=self.path, line=self._number, text=text))
-        self._told = True
+        self.matches.append(MatchingLine(path=self.path, line=self._number, text=text))
+        self._has_match = True

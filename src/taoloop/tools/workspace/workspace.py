@@ -15,33 +15,30 @@ from itertools import islice
 from pathlib import Path
 
 from taoloop.core.search import suggest_names
-from taoloop.errors import ConfigError, ToolError
-from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Opener, Parts, is_database, refuse, split_path
+from taoloop.errors import ConfigError
+from taoloop.tools.texts import TEXTS
+from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Opener, Parts, is_database, path_refused, split_path
 from taoloop.tools.workspace.file_changes import FileChange, FileChanger, key_name
-from taoloop.tools.workspace.walk import Found, Scanned, WalkEntry, check_pattern, fits, scan_file, walk
+from taoloop.tools.workspace.walk import FileMatches, MatchingLine, WalkEntry, check_pattern, fits, scan_file, walk
 
 NO_KEY = "by-hand"  # the key of a ToolContext that no run made: every such call is a change of its own
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
-_OTHERS: dict[int, tuple[str, str, str]] = {
-    errno.ENOENT: ("not_found", "there is no such file or folder", "List the files with list_files."),
-    errno.ENOTDIR: ("not_found", "a part of it is a file, not a folder", "List the files with list_files."),
-    errno.EISDIR: ("not_a_file", "it is a folder", "Give the path of a file."),
-    errno.ENXIO: ("not_a_file", "it is not a regular file", "Only regular files are opened."),
-    errno.ENODEV: ("not_a_file", "it is not a regular file", "Only regular files are opened."),
-    errno.ELOOP: (
-        "path_refused",
-        "it leads through a symbolic link",
-        "Use the real path inside the workspace.",
-    ),
-    errno.EXDEV: ("path_refused", "it leads out of the workspace", "Use a path inside the workspace."),
-    errno.EMLINK: ("path_refused", "the file has hard links", "Copy the file to another name."),
-    errno.EACCES: ("permission_denied", "the system denies access", "Use another place."),
-    errno.EPERM: ("permission_denied", "the system denies access", "Use another place."),
-    errno.EROFS: ("permission_denied", "the file system is read-only", "Use another place."),
-    errno.ENOSPC: ("disk_full", "no space is left on the device", "Stop writing and tell the user."),
-    errno.EDQUOT: ("disk_full", "the disk quota is used up", "Stop writing and tell the user."),
-    errno.EFBIG: ("disk_full", "the file would be larger than the system permits", "Write less."),
+_FILE_ERRORS: dict[int, tuple[str, str]] = {  # the code and the text of what the system reports
+    errno.ENOENT: ("not_found", "ENOENT"),
+    errno.ENOTDIR: ("not_found", "ENOTDIR"),
+    errno.EISDIR: ("not_a_file", "EISDIR"),
+    errno.ENXIO: ("not_a_file", "ENXIO"),
+    errno.ENODEV: ("not_a_file", "ENXIO"),
+    errno.ELOOP: ("path_refused", "ELOOP"),
+    errno.EXDEV: ("path_refused", "EXDEV"),
+    errno.EMLINK: ("path_refused", "EMLINK"),
+    errno.EACCES: ("permission_denied", "EACCES"),
+    errno.EPERM: ("permission_denied", "EACCES"),
+    errno.EROFS: ("permission_denied", "EROFS"),
+    errno.ENOSPC: ("disk_full", "ENOSPC"),
+    errno.EDQUOT: ("disk_full", "EDQUOT"),
+    errno.EFBIG: ("disk_full", "EFBIG"),
 }
 
 
@@ -50,23 +47,35 @@ class WorkspaceLimits:
     """The bounds of one call in a workspace."""
 
     read_bytes: int = 1_000_000
+    """The largest file that is read."""
     write_bytes: int = 1_000_000
-    kept_bytes: int = 64_000_000  # the largest file that may be overwritten, as it is copied into the backup first
-    entries: int = 500  # listed
-    scanned: int = 20_000  # looked at, in a listing or a search
+    """The largest content that is written."""
+    kept_bytes: int = 64_000_000
+    """The largest file that may be overwritten, as it is copied into the backup first."""
+    entries: int = 500
+    """How many entries a listing shows."""
+    scanned: int = 20_000
+    """How many entries a listing or a search looks at."""
     matches: int = 100
+    """How many matches a search shows."""
     search_bytes: int = 64_000_000
-    search_s: float = 5.0  # wall time
+    """How much a search reads."""
+    search_s: float = 5.0
+    """How long a search takes, in seconds of wall time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """`complete` is False if a bound of matches, files, bytes or time was met; `skipped` were not text."""
+    """What a search found."""
 
-    matches: tuple[Found, ...]
+    matches: tuple[MatchingLine, ...]
+    """The lines with the text."""
     searched: int
+    """How many files were searched."""
     skipped: int
+    """How many files were not text."""
     complete: bool
+    """False if a bound of matches, files, bytes or time was met."""
 
 
 class Workspace:
@@ -130,14 +139,10 @@ class Workspace:
             limit = self.limits.read_bytes
             data = b"" if status.st_size > limit else _read_file(fd, limit + 1)
             if status.st_size > limit or len(data) > limit:
-                raise ToolError(
-                    f"The file {path!r} has {status.st_size:,} bytes; at most {limit:,} are read.",
-                    code="too_large",
-                    hint="Find the part that matters with search_files.",
-                )
+                raise TEXTS.error("file_large", "too_large", path=path, size=status.st_size, limit=limit)
         text = _text(data)
         if text is None:
-            raise ToolError(f"The file {path!r} is not UTF-8 text.", code="not_text", hint="Only text files are read.")
+            raise TEXTS.error("file_not_text", "not_text", path=path)
         return text
 
     def write_text(self, path: str, content: str, key: str = NO_KEY) -> tuple[FileChange, str]:
@@ -150,19 +155,15 @@ class Workspace:
         """
         parts = split_path(path)
         if not parts:
-            raise refuse("it names the workspace itself", path)
+            raise path_refused("path_root", path)
         if _CONTROL.search(path):
-            raise refuse("a new name must not contain line breaks or control characters", path)
+            raise path_refused("path_control", path)
         try:
             data = content.encode()
         except UnicodeEncodeError:
-            raise ToolError("The content is not valid text (lone surrogates).", code="not_text") from None
+            raise TEXTS.error("content_not_text", "not_text") from None
         if len(data) > self.limits.write_bytes:
-            raise ToolError(
-                f"The content has {len(data):,} bytes; at most {self.limits.write_bytes:,} are written.",
-                code="too_large",
-                hint="Write it as several files.",
-            )
+            raise TEXTS.error("content_large", "too_large", size=len(data), limit=self.limits.write_bytes)
         return self._change(path, parts, data, key)
 
     def restore(self, path: str, backup: str, key: str = NO_KEY) -> tuple[FileChange, str]:
@@ -177,15 +178,11 @@ class Workspace:
             keeper, name = self._keeper, key_name(backup)
             undone = keeper.record(name)
             if undone is None or undone.path != "/".join(parts):
-                raise ToolError(f"There is no backup {backup!r} of {path!r}.", code="no_backup")
+                raise TEXTS.error("no_backup", "no_backup", backup=backup, path=path)
             present = keeper.digest(parts)
             own = keeper.record(key_name(key)) if key != NO_KEY else None
             if own is None and present != undone.after:
-                raise ToolError(
-                    f"{path!r} was changed after the write that {backup!r} belongs to; it was not restored.",
-                    code="changed_since",
-                    hint="Read the file and write what it should contain.",
-                )
+                raise TEXTS.error("changed_since", "changed_since", path=path, backup=backup)
             data = keeper.stored_bytes(name, parts) if undone.existed else None
         return self._change(path, parts, data, key)
 
@@ -205,8 +202,8 @@ class Workspace:
         """The lines with `text`, case-sensitive, in the text files of a folder and below, or in one file."""
         parts, pattern = split_path(path), check_pattern(pattern)
         if not text or "\n" in text:
-            raise ToolError("The text to search is empty or has several lines.", code="bad_text")
-        matches: list[Found] = []
+            raise TEXTS.error("bad_text", "bad_text")
+        matches: list[MatchingLine] = []
         searched = skipped = bytes_read = 0
         complete = True
         deadline = self._clock() + self.limits.search_s
@@ -226,7 +223,7 @@ class Workspace:
                     skipped += 1
                     continue
                 searched, bytes_read = searched + 1, bytes_read + scanned.bytes_read
-                complete = complete and scanned.whole
+                complete = complete and scanned.is_whole
                 matches += scanned.matches
         return SearchResult(
             matches=tuple(matches[: self.limits.matches]),
@@ -243,7 +240,9 @@ class Workspace:
             with self._directory.regular_file(parts) as (_, status):
                 yield WalkEntry(parts=parts, kind="file", size=status.st_size)
 
-    def _scan(self, entry: WalkEntry, text: str, *, at_most: int, most_bytes: int, deadline: float) -> Scanned | None:
+    def _scan(
+        self, entry: WalkEntry, text: str, *, at_most: int, most_bytes: int, deadline: float
+    ) -> FileMatches | None:
         if is_database(entry.parts[-1]):
             return None
         try:
@@ -292,14 +291,15 @@ class Workspace:
         try:
             yield
         except OSError as error:
-            code, what, hint = _OTHERS.get(error.errno or 0, ("io_error", error.strerror or str(error), ""))
+            code, name = _FILE_ERRORS.get(error.errno or 0, ("io_error", ""))
+            reason, hint = error.strerror or str(error), ""
+            if name:
+                reason, hint = TEXTS.run_text(name), TEXTS.run_text(f"{name}_hint")
             if code == "not_found" and (near := self._near(parts)):
-                hint = f"Near names: {', '.join(near)}."
-            raise ToolError(
-                f"{path!r} cannot be used: {what}.",
-                code=code,
-                hint=hint,
-                retryable=error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EBUSY),
+                hint = TEXTS.run_text("near_names", names=", ".join(near))
+            is_transient = error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EBUSY)
+            raise TEXTS.error(
+                "file_failed", code, hint=hint, retryable=is_transient, path=path, reason=reason
             ) from error
 
     def _near(self, parts: Parts) -> tuple[str, ...]:

@@ -24,8 +24,7 @@ from taoloop.cli.dotenv import load_environment
 from taoloop.cli.ui.event_view import STATUS_STYLES, console_for
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.cli.ui.terminal_text import one_line
-from taoloop.journals.base import Journal, RunRow
-from taoloop.journals.run_locks import locks_of
+from taoloop.journals.base import Journal, RunRow, locks_of
 
 _MOST_CHARS = 200  # of a task in a pipe; --json has it whole
 _LEAST_CELLS = 10  # for the task; where there is less room a run takes two lines

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
-
-from taoloop.core.stored_events import event_record
-from taoloop.serve.gateway.answer_pieces import AnswerPieces
-from taoloop.serve.gateway.errors import ApiErrorRaised
-from taoloop.serve.gateway.routes.run_stream import stream_run
+from taoloop.core.codec import event_record
+from taoloop.serve.gateway.chat_schema import ChatRequest, read_chat
+from taoloop.serve.gateway.run_answer import answer_request, sse
 from taoloop.serve.gateway.run_request import chat_run_request
-from taoloop.serve.gateway.schema.chat import DONE, ChatChunks, ChatRequest, completion, read_chat, sse
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from taoloop.core.events import Event
-    from taoloop.core.message import Delta
+    from taoloop.core.message import Usage
     from taoloop.serve.gateway.errors import ApiError
     from taoloop.serve.gateway.request_context import RequestContext
-    from taoloop.serve.gateway.run_request import RunRequest
     from taoloop.serve.gateway.run_response import RunResponse
 
 HIDDEN_STEPS = ("run_started",)
 """Events that no client gets: they hold the whole description of the agent."""
+
+_DONE = b"data: [DONE]\n\n"
 
 
 async def chat_completions(context: RequestContext) -> web.StreamResponse:
@@ -39,85 +37,77 @@ async def chat_completions(context: RequestContext) -> web.StreamResponse:
     run_request = await context.service.resolve_request(chat_run_request(request, served, context.key))
     context.report_ignored_fields(request.ignored)
     with context.admit_run(run_request) as run_id:
-        if request.stream:
-            return await stream_run(context, run_request, run_id, _ChatEncoder(request, run_request, run_id))
-        return await _respond_whole(context, request, run_request, run_id)
+        encoder = ChatEncoder(request, run_id=run_id, model=served.name)
+        return await answer_request(context, run_request, run_id, encoder, stream=bool(request.stream))
 
 
-async def _respond_whole(
-    context: RequestContext, request: ChatRequest, run_request: RunRequest, run_id: str
-) -> web.Response:
-    created = int(time.time())
-    response = await context.service.answer(run_request, run_id, on_event=context.on_event)
-    context.record_response(response)
-    if response.error is not None:
-        raise ApiErrorRaised(response.error)
-    response = apply_stop_sequences(response, request.stops)
-    body = completion(
-        run_id=response.run_id,
-        created=created,
-        model=run_request.served.name,
-        content=response.content if not response.tool_calls or response.content else None,
-        finish_reason=response.finish_reason,
-        usage=response.usage,
-        agent=response.agent,
-        tool_calls=response.tool_calls,
-    )
-    return web.Response(
-        body=json.dumps(body, ensure_ascii=False).encode(errors="replace"),
-        content_type="application/json",
-        headers=context.response_headers,
-    )
+class ChatEncoder:
+    """A run as a chat completion, whole or in chunks."""
 
-
-class _ChatEncoder:
-    """A run as the chunks of a streamed chat completion."""
-
-    def __init__(self, request: ChatRequest, run_request: RunRequest, run_id: str) -> None:
+    def __init__(self, request: ChatRequest, *, run_id: str, model: str) -> None:
         options = request.stream_options
-        self._with_steps = bool(options and options.include_steps)
-        self._run_id = run_id
-        self._chunks = ChatChunks(
-            run_id=run_id,
-            created=int(time.time()),
-            model=run_request.served.name,
-            with_usage=bool(options and options.include_usage),
-        )
-        self._pieces = AnswerPieces.of(run_request, stops=request.stops)
+        self._with_steps = options is not None and bool(options.include_steps)
+        self._with_usage = options is not None and bool(options.include_usage)
+        self._run_id, self._created, self._model = run_id, int(time.time()), model
+        self._has_started = False
 
-    def on_delta(self, delta: Delta) -> bytes:
-        text = self._pieces.on_delta(delta)
-        return self._chunks.piece(text) if text else b""
+    def whole(self, response: RunResponse) -> dict[str, Any]:
+        """The completion."""
+        content = response.content if not response.tool_calls or response.content else None
+        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+        if response.tool_calls:
+            message["tool_calls"] = list(response.tool_calls)
+        choice = {"index": 0, "message": message, "finish_reason": response.finish_reason, "logprobs": None}
+        usage, agent = _usage_part(response.usage), dict(response.agent)
+        return {**self._head(response.run_id, "chat.completion"), "choices": [choice], "usage": usage, "agent": agent}
 
-    def on_event(self, event: Event) -> bytes:
-        self._pieces.on_event(event)
-        if self._with_steps and event.fact.kind not in HIDDEN_STEPS:
-            return self._chunks.step(event_record(self._run_id, event))
-        return b""
+    def piece(self, text: str) -> bytes:
+        """A piece of the answer; the first one also names the role."""
+        return self._chunk({"content": text})
+
+    def step(self, event: Event) -> bytes:
+        """An event of the run, for a client that asked for them."""
+        if not self._with_steps or event.fact.kind in HIDDEN_STEPS:
+            return b""
+        return self._chunk({}, agent={"event": event_record(self._run_id, event)})
 
     def end(self, response: RunResponse) -> bytes:
-        """The rest of the answer, tool calls, why it ends, tokens."""
+        """Calls of the client's tools, why the answer ends, and the tokens where the client asked for them."""
         if response.error is not None:
             return self.error(response.error)
         data = b""
-        if not (response.tool_calls and self._pieces.has_sent) and (rest := self._pieces.finish(response.content)):
-            data += self._chunks.piece(rest)
         if response.tool_calls:
-            data += self._chunks.calls(response.tool_calls)
-        reason = "stop" if self._pieces.is_cut and not response.tool_calls else response.finish_reason
-        return data + self._chunks.end(reason, response.agent) + self._chunks.usage(response.usage) + DONE
+            calls = [{"index": index, **call} for index, call in enumerate(response.tool_calls)]
+            data += self._chunk({"tool_calls": calls})
+        data += self._chunk({}, finish_reason=response.finish_reason, agent=dict(response.agent))
+        if self._with_usage:
+            head = self._head(self._run_id, "chat.completion.chunk")
+            data += sse({**head, "choices": [], "usage": _usage_part(response.usage)})
+        return data + _DONE
 
     def error(self, error: ApiError) -> bytes:
-        return sse(error.body) + DONE
+        """The error that ends the stream."""
+        return sse(error.body) + _DONE
+
+    def _chunk(self, delta: dict[str, Any], *, finish_reason: str | None = None, **more: Any) -> bytes:
+        if not self._has_started:
+            self._has_started = True
+            delta = {"role": "assistant", "content": "", **delta}
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+        chunk = {**self._head(self._run_id, "chat.completion.chunk"), "choices": [choice], **more}
+        if self._with_usage:
+            chunk["usage"] = None
+        return sse(chunk)
+
+    def _head(self, run_id: str, kind: str) -> dict[str, Any]:
+        return {"id": f"chatcmpl-{run_id}", "object": kind, "created": self._created, "model": self._model}
 
 
-def apply_stop_sequences(response: RunResponse, stops: tuple[str, ...]) -> RunResponse:
-    """The answer up to the first of the client's stop sequences."""
-    if not stops or response.finish_reason == "tool_calls":
-        return response
-    from taoloop.dialects.streaming.answer_stream import cut_at  # noqa: PLC0415  # few requests name stop sequences
-
-    content = cut_at(response.content, stops)
-    if content == response.content:
-        return response
-    return replace(response, content=content, finish_reason="stop")
+def _usage_part(usage: Usage) -> Mapping[str, Any]:
+    """The tokens of all calls of a run."""
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }

@@ -4,95 +4,37 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-from aiohttp import web
 
 from taoloop.core.events import ActionRequested
 from taoloop.core.message import Message
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.answer_pieces import AnswerPieces
 from taoloop.serve.gateway.chat_approval import parse_approval_reply, resume_count
-from taoloop.serve.gateway.chat_messages import InvalidMessages, parse_messages
-from taoloop.serve.gateway.client_tools import apply_tool_choice, client_call_id, open_client_calls, parse_call_id
+from taoloop.serve.gateway.chat_schema import ChatMessage
+from taoloop.serve.gateway.client_tools import client_call_id, open_client_calls, parse_call_id
 from taoloop.serve.gateway.errors import ApiErrorRaised, invalid, invalid_field
-from taoloop.serve.gateway.routes.run_stream import stream_run
-from taoloop.serve.gateway.run_request import (
-    RunRequest,
-    continue_message,
-    parse_tool_results,
-    require_may_approve,
-    run_labels,
-    with_tool_results,
-)
-from taoloop.serve.gateway.schema.chat import ChatMessage
-from taoloop.serve.gateway.schema.responses import (
-    CALL_ITEM,
-    TEXT_ITEM,
-    ResponseEvents,
-    ResponsesRequest,
-    parse_response_id,
-    read_responses,
-)
+from taoloop.serve.gateway.responses_schema import ResponsesRequest, call_message, read_responses
+from taoloop.serve.gateway.run_answer import answer_request, sse
+from taoloop.serve.gateway.run_request import RunRequest, new_run_request, require_may_approve
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from taoloop.core.events import Event
-    from taoloop.core.message import Delta
+    from taoloop.core.message import Usage
     from taoloop.core.trace import Trace
-    from taoloop.serve.gateway.config.model import ServedAgent
     from taoloop.serve.gateway.errors import ApiError
     from taoloop.serve.gateway.request_context import RequestContext
-    from taoloop.serve.gateway.run_response import RunResponse
+    from taoloop.serve.gateway.run_response import FinishReason, RunResponse
     from taoloop.serve.gateway.run_service import Service
 
+_TEXT_ITEM, _CALL_ITEM = "msg_", "fc_"
+"""Prefixes of the ids of items: before the run id for a text, before the call id for a call."""
 
-async def load_referenced_items(
-    service: Service, owner: str, references: Sequence[tuple[int, str]]
-) -> dict[int, dict[str, Any]]:
-    """The referenced items as messages of a chat, by their index in the input.
-
-    Raises:
-        ApiErrorRaised: one of them is not of this client; names its field.
-    """
-    messages: dict[int, dict[str, Any]] = {}
-    traces: dict[str, Trace] = {}  # the last one: the items of a run are in sequence, and a trace may be long
-
-    async def trace_of(run_id: str) -> Trace:
-        if run_id not in traces:
-            traces.clear()
-            traces[run_id] = await service.load_owned_run(owner, run_id)
-        return traces[run_id]
-
-    for index, item in references:
-        try:
-            message = await _item_message(trace_of, item)
-        except ApiErrorRaised:
-            message = None
-        if message is None:
-            raise invalid_field(f"input[{index}].id", f"There is no item {item[:80]!r} of this client.")
-        messages[index] = message
-    return messages
-
-
-async def _item_message(trace_of: Callable[[str], Awaitable[Trace]], item: str) -> dict[str, Any] | None:
-    if item.startswith(TEXT_ITEM):
-        result = Result.of(await trace_of(parse_response_id(item.removeprefix(TEXT_ITEM))[0]))
-        return {"role": "assistant", "content": result.answer or ""}
-    if not item.startswith(CALL_ITEM) or (call_ids := parse_call_id(item.removeprefix(CALL_ITEM))) is None:
-        return None
-    run_id, call_id = call_ids
-    for fact in (event.fact for event in (await trace_of(run_id)).events):
-        if isinstance(fact, ActionRequested) and fact.call_id == call_id:
-            function = {"name": fact.tool, "arguments": json.dumps(fact.args, ensure_ascii=False)}
-            call = {"id": client_call_id(run_id, call_id), "type": "function", "function": function}
-            return {"role": "assistant", "tool_calls": [call]}
-    return None
-
-
-_STATUS = {"stop": "completed", "tool_calls": "completed", "length": "incomplete", "content_filter": "incomplete"}
-_INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_INCOMPLETE_REASONS: dict[FinishReason, str] = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 async def responses(context: RequestContext) -> web.StreamResponse:
@@ -103,140 +45,250 @@ async def responses(context: RequestContext) -> web.StreamResponse:
     """
     request = read_responses(await context.read_body())
     served = context.find_agent(request.model)
-    run_request, turn = await _resolve_run_request(context, request, served)
+    owner = context.key.name if context.key is not None else ""
+    referenced = await load_referenced_items(context.service, owner, request.references)
+    run_request = new_run_request(request, request.messages(referenced), served, owner)
+    if run_request.fallback is not None:
+        run_request, turn = await _resume_with_results(context.service, request, run_request)
+    elif request.previous_response_id is not None:
+        run_request, turn = await _continue_response(context, request.previous_response_id, run_request)
+    else:
+        turn = 0
     context.report_ignored_fields(request.ignored)
     with context.admit_run(run_request) as run_id:
-        events = ResponseEvents(request, run_id=run_id, created=int(time.time()), model=served.name, turn=turn)
-        if request.stream:
-            return await stream_run(context, run_request, run_id, _ResponseEncoder(events, run_request))
-        response = await context.service.answer(run_request, run_id, on_event=context.on_event)
-        context.record_response(response)
-        if response.error is not None:
-            raise ApiErrorRaised(response.error)
-        body = events.response(
-            status=_STATUS[response.finish_reason],
-            text=response.content,
-            usage=response.usage,
-            agent=response.agent,
-            incomplete_reason=_INCOMPLETE_REASONS.get(response.finish_reason, ""),
-            calls=response.tool_calls,
-        )
-        data = json.dumps(body, ensure_ascii=False).encode(errors="replace")
-        return web.Response(body=data, content_type="application/json", headers=context.response_headers)
+        encoder = ResponseEncoder(request, run_id=run_id, model=served.name, turn=turn)
+        return await answer_request(context, run_request, run_id, encoder, stream=bool(request.stream))
 
 
-async def _resolve_run_request(
-    context: RequestContext, request: ResponsesRequest, served: ServedAgent
+async def _resume_with_results(
+    service: Service, request: ResponsesRequest, run_request: RunRequest
 ) -> tuple[RunRequest, int]:
-    """The run request, and which turn of its run the response will be."""
-    key = context.key
-    owner = key.name if key is not None else ""
-    try:
-        messages = request.messages(await load_referenced_items(context.service, owner, request.references))
-        tool_results = parse_tool_results(
-            [
-                ChatMessage(
-                    role=message["role"], content=message.get("content"), tool_call_id=message.get("tool_call_id")
-                )
-                for message in messages
-            ],
-            ("input", "call_id", "output"),
-        )
-        parsed = parse_messages(messages if tool_results is None else [*messages, continue_message(messages)])
-    except InvalidMessages as error:
-        raise invalid_field(error.param.replace("messages", "input", 1), str(error)) from None
-    choice = apply_tool_choice(request.tool_choice, request.client_tools)
-    run_request = RunRequest(
-        served=served,
-        task=parsed.question,
-        history=parsed.history,
-        system="\n\n".join(part for part in (request.instructions, parsed.system) if part),
-        temperature=request.temperature,
-        top_p=request.top_p,
-        token_limit=request.max_output_tokens,
-        schema=request.answer_schema,
-        schema_param="text.format.schema",
-        tools=choice.offered,
-        tool_param="tools[{}]",
-        must_call=choice.must_call,
-        one_call=request.parallel_tool_calls is False,
-        owner=owner,
-        labels=run_labels(served, owner, "responses", request.user),
-    )
-    if tool_results is not None:
-        trace = await context.service.load_owned_run(owner, tool_results[0])
-        if request.previous_response_id is not None and trace.started is not None:  # the input has only the results
-            before = (*trace.started.history, Message(role="user", content=trace.task))
-            run_request = replace(run_request, history=(*before, *run_request.history))
-        run_request = await context.service.resolve_request(with_tool_results(run_request, *tool_results))
-        return run_request, resume_count(trace) + (trace.paused is not None) if run_request.run is not None else 0
-    if request.previous_response_id is None:
-        return run_request, 0
-    if parsed.history:
+    """The request with results of the client's tools, and which turn of its run the response will be."""
+    trace = await service.load_owned_run(run_request.owner, run_request.run or "")
+    fallback = run_request.fallback
+    if fallback is not None and request.previous_response_id is not None and trace.started is not None:
+        before = (*trace.started.history, Message(role="user", content=trace.task))  # the input has only the results
+        run_request = replace(run_request, fallback=replace(fallback, history=(*before, *fallback.history)))
+    run_request = await service.resolve_request(run_request)
+    return run_request, resume_count(trace) + (trace.paused is not None) if run_request.run is not None else 0
+
+
+async def _continue_response(
+    context: RequestContext, response_id: str, run_request: RunRequest
+) -> tuple[RunRequest, int]:
+    """The request after the earlier response, or with the answer that its run waits for; and the turn of its run."""
+    if run_request.history:
         message = "With `previous_response_id` it must be only the new message; the server has the others."
         raise invalid_field("input", message)
-    earlier, turn = parse_response_id(request.previous_response_id)
+    earlier, turn = parse_response_id(response_id)
     try:
-        trace = await context.service.load_owned_run(owner, earlier)
+        trace = await context.service.load_owned_run(run_request.owner, earlier)
     except ApiErrorRaised as error:
         raise ApiErrorRaised(replace(error.error, param="previous_response_id")) from None
-    if trace.paused is not None:
-        if open_client_calls(trace):
-            message = "That run waits for results of its client's tools: give a `function_call_output` for each call."
-            raise invalid(message, "previous_response_id", "waits_for_tools")
-        require_may_approve(key)
-        current_turn = resume_count(trace)  # a reply to an earlier question gets the current one
-        approval = replace(parse_approval_reply(parsed.question), turn=turn)
-        return replace(
-            run_request, run=earlier, approval=approval
-        ), current_turn + 1 if turn == current_turn else current_turn
-    return replace(run_request, after=earlier), 0
+    if trace.paused is None:
+        return replace(run_request, after=earlier), 0
+    if open_client_calls(trace):
+        message = "That run waits for results of its client's tools: give a `function_call_output` for each call."
+        raise invalid(message, "previous_response_id", "waits_for_tools")
+    require_may_approve(context.key)
+    current_turn = resume_count(trace)  # a reply to an earlier question gets the current one
+    approval = replace(parse_approval_reply(run_request.task), turn=turn)
+    return replace(run_request, run=earlier, approval=approval), current_turn + (turn == current_turn)
 
 
-class _ResponseEncoder:
-    """A run as the events of a streamed response."""
+async def load_referenced_items(
+    service: Service, owner: str, references: Sequence[tuple[int, str]]
+) -> dict[int, ChatMessage]:
+    """The referenced items as messages of a chat, by their index in the input.
 
-    def __init__(self, events: ResponseEvents, run_request: RunRequest) -> None:
-        self._events, self._pieces = events, AnswerPieces.of(run_request)
-        self._sent: list[str] = []
+    Raises:
+        ApiErrorRaised: one of them is not of this client; names its field.
+    """
+    messages: dict[int, ChatMessage] = {}
+    traces: dict[str, Trace] = {}  # the last one: the items of a run are in sequence, and a trace may be long
+    for index, item in references:
+        message = None
+        if (ids := _parse_item_id(item)) is not None:
+            run_id, call_id = ids
+            with suppress(ApiErrorRaised):
+                if run_id not in traces:
+                    traces = {run_id: await service.load_owned_run(owner, run_id)}
+                message = _item_message(traces[run_id], call_id)
+        if message is None:
+            raise invalid_field(f"input[{index}].id", f"There is no item {item[:80]!r} of this client.")
+        messages[index] = message
+    return messages
 
-    def on_delta(self, delta: Delta) -> bytes:
-        return self._piece(self._pieces.on_delta(delta))
 
-    def on_event(self, event: Event) -> bytes:
-        self._pieces.on_event(event)
+def _parse_item_id(item: str) -> tuple[str, str | None] | None:
+    """The run of an item, and its call (None: its answer); None if it is not an id of this server."""
+    if item.startswith(_TEXT_ITEM):
+        return parse_response_id(item.removeprefix(_TEXT_ITEM))[0], None
+    return parse_call_id(item.removeprefix(_CALL_ITEM)) if item.startswith(_CALL_ITEM) else None
+
+
+def _item_message(trace: Trace, call_id: str | None) -> ChatMessage | None:
+    if call_id is None:
+        return ChatMessage(role="assistant", content=Result.of(trace).answer or "")
+    for fact in (event.fact for event in trace.events):
+        if isinstance(fact, ActionRequested) and fact.call_id == call_id:
+            arguments = json.dumps(fact.args, ensure_ascii=False)
+            return call_message(client_call_id(trace.run_id, call_id), fact.tool, arguments)
+    return None
+
+
+def parse_response_id(response_id: str) -> tuple[str, int]:
+    """The run and the turn of a response id; an invalid id gives a run that does not exist."""
+    run_id, _, turn = response_id.removeprefix("resp_").partition("_")
+    return run_id, int(turn) if turn.isascii() and turn.isdecimal() and len(turn) < 10 else 0
+
+
+class ResponseEncoder:
+    """A run as a response, whole or as the events of a stream.
+
+    The ids of the response and of its text are the run's with its turn, so that the next request continues there.
+    """
+
+    def __init__(self, request: ResponsesRequest, *, run_id: str, model: str, turn: int = 0) -> None:
+        self._request, self._created, self._model = request, int(time.time()), model
+        suffix = f"{run_id}_{turn}" if turn else run_id
+        self._id, self._item_id = f"resp_{suffix}", f"{_TEXT_ITEM}{suffix}"
+        self._number = 0
+        self._pieces: list[str] = []
+
+    def whole(self, response: RunResponse) -> dict[str, Any]:
+        """The response object."""
+        return self._body(_status(response), response, response.content)
+
+    def piece(self, text: str) -> bytes:
+        """A piece of the answer."""
+        head = b"" if self._pieces else self._start() + self._open_item()
+        self._pieces.append(text)
+        return head + self._text_event("response.output_text.delta", delta=text, logprobs=[])
+
+    def step(self, _event: Event, /) -> bytes:
+        """Nothing: this API has no events for the steps of a run."""
         return b""
 
     def end(self, response: RunResponse) -> bytes:
+        """The end of the text, the calls, and the response object."""
+        text, status = "".join(self._pieces), _status(response)
+        data = b"" if self._pieces else self._start()
         if response.error is not None:
-            return self._start() + self._events.end(
-                status="failed", text="", usage=response.usage, agent=response.agent, error=response.error
-            )
-        has_only_calls = response.tool_calls and self._pieces.has_sent
-        data = b"" if has_only_calls else self._piece(self._pieces.finish(response.content))
-        return (
-            data
-            + self._start()
-            + self._events.end(
-                status=_STATUS[response.finish_reason],
-                text="".join(self._sent),
-                usage=response.usage,
-                agent=response.agent,
-                incomplete_reason=_INCOMPLETE_REASONS.get(response.finish_reason, ""),
-                calls=response.tool_calls,
-            )
-        )
+            return data + self._event("response.failed", response=self._body(status, response, None))
+        if text or not response.tool_calls:
+            data += b"" if self._pieces else self._open_item()
+            data += self._text_event("response.output_text.done", text=text, logprobs=[])
+            data += self._text_event("response.content_part.done", part=_text_part(text))
+            data += self._event("response.output_item.done", output_index=0, item=self._item(text, status))
+        for index, call in enumerate(response.tool_calls, start=int(bool(self._pieces))):
+            data += self._call_events(index, call)
+        return data + self._event(f"response.{status}", response=self._body(status, response, text))
 
     def error(self, error: ApiError) -> bytes:
-        return self._events.error_event(error)
+        """The event of an error that ends the stream."""
+        return self._event("error", code=error.code, message=error.message, param=error.param)
 
     def _start(self) -> bytes:
-        """The first events, where nothing was sent yet."""
-        return b"" if self._sent else self._events.start()
+        body = self._body("in_progress", None, None)
+        return self._event("response.created", response=body) + self._event("response.in_progress", response=body)
 
-    def _piece(self, text: str) -> bytes:
-        if not text:
-            return b""
-        start = self._start()
-        self._sent.append(text)
-        return start + self._events.piece(text)
+    def _body(self, status: str, response: RunResponse | None, text: str | None) -> dict[str, Any]:
+        """The response object with the output so far; `text` None: there is none."""
+        request, text_format = self._request, self._request.text_format
+        error = None if response is None else response.error
+        incomplete_reason = (
+            _INCOMPLETE_REASONS.get(response.finish_reason) if response is not None and error is None else None
+        )
+        body: dict[str, Any] = {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "background": False,
+            "error": None if error is None else {"code": "server_error", "message": error.message},
+            "incomplete_details": {"reason": incomplete_reason} if incomplete_reason else None,
+            "instructions": request.instructions,
+            "max_output_tokens": request.max_output_tokens,
+            "metadata": request.metadata or {},
+            "model": self._model,
+            "output": [] if response is None or text is None else self._output(text, status, response.tool_calls),
+            "parallel_tool_calls": request.parallel_tool_calls is not False,
+            "previous_response_id": request.previous_response_id,
+            "reasoning": {"effort": None, "summary": None},
+            "store": True,
+            "temperature": 1.0 if request.temperature is None else request.temperature,
+            "text": {
+                "format": text_format.model_dump(by_alias=True, exclude_none=True) if text_format else {"type": "text"}
+            },
+            "tool_choice": request.tool_choice or "auto",
+            "tools": [{**tool.model_dump(), "strict": tool.strict is not False} for tool in request.tools or ()],
+            "top_p": 1.0 if request.top_p is None else request.top_p,
+            "truncation": "disabled",
+        }
+        if response is not None:
+            body["usage"] = _usage_part(response.usage)
+        if request.user is not None:
+            body["user"] = request.user
+        if response is not None:
+            body["agent"] = dict(response.agent)
+        return body
+
+    def _output(self, text: str, status: str, calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The items: the text, unless it is empty and there are calls; then the calls."""
+        words = [] if calls and not text else [self._item(text, status)]
+        return [*words, *(_call_item(call) for call in calls)]
+
+    def _call_events(self, index: int, call: Mapping[str, Any]) -> bytes:
+        """A call of a client's tool, in one piece."""
+        item, kind = _call_item(call), "response.function_call_arguments"
+        started = {**item, "status": "in_progress", "arguments": ""}
+        at = {"item_id": item["id"], "output_index": index}
+        return (
+            self._event("response.output_item.added", output_index=index, item=started)
+            + self._event(f"{kind}.delta", **at, delta=item["arguments"])
+            + self._event(f"{kind}.done", **at, name=item["name"], arguments=item["arguments"])
+            + self._event("response.output_item.done", output_index=index, item=item)
+        )
+
+    def _open_item(self) -> bytes:
+        item = {**self._item("", "in_progress"), "content": []}
+        added = self._event("response.output_item.added", output_index=0, item=item)
+        return added + self._text_event("response.content_part.added", part=_text_part(""))
+
+    def _text_event(self, kind: str, **fields: Any) -> bytes:
+        return self._event(kind, item_id=self._item_id, output_index=0, content_index=0, **fields)
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        number, self._number = self._number, self._number + 1
+        return sse({"type": kind, "sequence_number": number, **fields}, event=kind)
+
+    def _item(self, text: str, status: str) -> dict[str, Any]:
+        content = [_text_part(text)]
+        return {"id": self._item_id, "type": "message", "status": status, "role": "assistant", "content": content}
+
+
+def _status(response: RunResponse) -> str:
+    if response.error is not None:
+        return "failed"
+    return "incomplete" if response.finish_reason in _INCOMPLETE_REASONS else "completed"
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _call_item(call: Mapping[str, Any]) -> dict[str, Any]:
+    """A call of a chat completion as an item."""
+    ids = {"id": f"{_CALL_ITEM}{call['id']}", "type": "function_call", "status": "completed", "call_id": call["id"]}
+    return {**ids, **call["function"]}
+
+
+def _usage_part(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.total_tokens,
+    }

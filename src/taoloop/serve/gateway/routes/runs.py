@@ -5,20 +5,19 @@ Not part of OpenAI's API. A run that was answered elsewhere (`tao approve`) resu
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Literal
-
-from aiohttp import web
 
 from taoloop.errors import ApprovalStale, NotWaiting
 from taoloop.runtime.approvals.inbox import answer_approval, pending_approvals
 from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.runtime.result import Result
+from taoloop.serve.gateway.chat_schema import ApiModel, parse_body
 from taoloop.serve.gateway.errors import ApiError, ApiErrorRaised
 from taoloop.serve.gateway.run_request import require_may_approve
-from taoloop.serve.gateway.schema.chat import ApiModel, parse_body
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from taoloop.core.trace import Trace
     from taoloop.runtime.approvals.request import ApprovalRequest
     from taoloop.serve.gateway.request_context import RequestContext
@@ -111,11 +110,7 @@ async def _run_response(context: RequestContext, trace: Trace) -> web.Response:
             for approval in waiting
         ],
     }
-    return web.Response(
-        body=json.dumps(body, ensure_ascii=False, default=str).encode(errors="replace"),
-        content_type="application/json",
-        headers=context.response_headers,
-    )
+    return context.json_response(body)
 
 
 def _owner(context: RequestContext) -> str:

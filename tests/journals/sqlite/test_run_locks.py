@@ -16,8 +16,7 @@ import pytest
 from taoloop import MemoryJournal, SqliteJournal
 from taoloop.core.events import Paused
 from taoloop.errors import JournalError
-from taoloop.journals.base import Lease
-from taoloop.journals.run_locks import LockHolder, locks_of
+from taoloop.journals.base import Lease, LockHolder, locks_of
 from taoloop.testing.journal_contract import STARTED, events
 
 Open = Callable[[], AbstractAsyncContextManager[MemoryJournal | SqliteJournal]]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-INSIDE = {"_prepare", "_commit", "begin_immediate", "of", "decide", "_append", "write"}
+INSIDE = {"_prepare", "_commit", "execute_patiently", "of", "decide", "_append", "write"}
 
 
 @pytest.fixture(autouse=True)

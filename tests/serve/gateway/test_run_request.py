@@ -11,10 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taoloop.core.message import Message
-from taoloop.serve.gateway.chat_messages import InvalidMessages, ParsedMessages, parse_messages
+from taoloop.serve.gateway.chat_schema import ChatMessage, read_chat
+from taoloop.serve.gateway.errors import ApiErrorRaised
+from taoloop.serve.gateway.run_request import ParsedMessages, parse_messages
 
 VECTORS = Path(__file__).parents[2] / "data" / "higress" / "vectors" / "histories.json"
 HISTORIES = json.loads(VECTORS.read_text("utf-8"))
+
+
+def parse(messages: list[Any]) -> ParsedMessages:
+    """The messages of a body, as the gateway reads it."""
+    return parse_messages(read_chat(json.dumps({"model": "m", "messages": messages}).encode()).messages)
 
 
 def user(text: Any) -> dict[str, Any]:
@@ -29,18 +36,18 @@ def call(name: str, arguments: str, call_id: str = "call_1") -> dict[str, Any]:
 def test_a_history_of_the_vectors(vector: dict[str, Any]) -> None:
     expect = vector["expect"]
     if "error" in expect:
-        with pytest.raises(InvalidMessages) as caught:
-            parse_messages(vector["messages"])
+        with pytest.raises(ApiErrorRaised) as caught:
+            parse(vector["messages"])
         assert expect["error"] in str(caught.value).casefold()
         return
-    found = parse_messages(vector["messages"])
+    found = parse(vector["messages"])
     assert found.question == expect["question"]
     assert [[message.role, message.content] for message in found.history] == expect["history"]
     assert found.system == expect.get("system", "")
 
 
 def test_instructions_are_joined_wherever_they_stand() -> None:
-    found = parse_messages(
+    found = parse(
         [
             {"role": "system", "content": " Be brief.\n"},
             user("u1"),
@@ -56,11 +63,11 @@ def test_instructions_are_joined_wherever_they_stand() -> None:
 
 def test_instructions_behind_the_question_are_instructions_too() -> None:
     reminder = {"role": "system", "content": "Reply in whole files."}
-    found = parse_messages([{"role": "developer", "content": "Be brief."}, user("u1"), reminder])
+    found = parse([{"role": "developer", "content": "Be brief."}, user("u1"), reminder])
     assert found == ParsedMessages(question="u1", system="Be brief.\n\nReply in whole files.")
     for messages in ([reminder], [user("u1"), {"role": "assistant", "content": "a"}, reminder]):
-        with pytest.raises(InvalidMessages, match="must come from the user"):
-            parse_messages(messages)
+        with pytest.raises(ApiErrorRaised, match="must come from the user"):
+            parse(messages)
 
 
 def test_a_refusal_is_what_the_assistant_said() -> None:
@@ -68,11 +75,11 @@ def test_a_refusal_is_what_the_assistant_said() -> None:
         {"role": "assistant", "content": None, "refusal": "I cannot."},
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot."}]},
     ):
-        assert parse_messages([message, user("Q")]).history == (Message(role="assistant", content="I cannot."),)
+        assert parse([message, user("Q")]).history == (Message(role="assistant", content="I cannot."),)
 
 
 def test_calls_and_results_become_part_of_what_the_assistant_said() -> None:
-    found = parse_messages(
+    found = parse(
         [
             user("u1"),
             {
@@ -94,7 +101,7 @@ def test_calls_and_results_become_part_of_what_the_assistant_said() -> None:
 
 
 def test_the_older_form_of_a_call_is_read_too() -> None:
-    found = parse_messages(
+    found = parse(
         [
             {"role": "assistant", "content": None, "function_call": {"name": "get", "arguments": "{}"}},
             {"role": "function", "name": "get", "content": "one"},
@@ -116,7 +123,7 @@ def test_the_older_form_of_a_call_is_read_too() -> None:
     name=st.text(max_size=20),
 )
 def test_no_result_can_pass_for_the_words_of_somebody(text: str, name: str) -> None:
-    [message] = parse_messages([{"role": "tool", "name": name, "content": text}, user("Q")]).history
+    [message] = parse([{"role": "tool", "name": name, "content": text}, user("Q")]).history
     first, *lines = message.content.split("\n")
     assert message.role == "assistant"
     assert first.startswith("[result of ")
@@ -134,7 +141,7 @@ def test_no_result_can_pass_for_the_words_of_somebody(text: str, name: str) -> N
         ([user([{"type": "file", "file": {}}]), user("Q")], "messages[0].content[0]"),
         ([user(["text"])], "messages[0].content[0]"),
         ([user([{"type": "text", "text": 5}])], "messages[0].content[0].text"),
-        ([user([{"type": ["text"]}])], "messages[0].content[0]"),
+        ([user([{"type": ["text"]}])], "messages[0].content[0].type"),
         ([user(5)], "messages[0].content"),
         ([{"role": "robot", "content": "a"}], "messages[0].role"),
         ([{"content": "a"}], "messages[0].role"),
@@ -148,16 +155,16 @@ def test_no_result_can_pass_for_the_words_of_somebody(text: str, name: str) -> N
     ],
 )
 def test_what_cannot_be_read_is_named_by_its_place(messages: list[Any], param: str) -> None:
-    with pytest.raises(InvalidMessages) as caught:
-        parse_messages(messages)
-    assert caught.value.param == param
+    with pytest.raises(ApiErrorRaised) as caught:
+        parse(messages)
+    assert caught.value.error.param == param
 
 
 def test_half_of_a_character_is_taken_out() -> None:
-    assert parse_messages([user("a\ud800b")]).question == "a\ufffdb"
+    assert parse_messages([ChatMessage(role="user", content="a\ud800b")]).question == "a\ufffdb"
 
 
 def test_an_empty_turn_of_the_assistant_is_left_out() -> None:
-    assert parse_messages([user("a"), {"role": "assistant", "content": ""}, user("b")]).history == (
+    assert parse([user("a"), {"role": "assistant", "content": ""}, user("b")]).history == (
         Message(role="user", content="a"),
     )

@@ -1,4 +1,4 @@
-"""Chat completions on the wire: the request, validated by its types, and the parts of a response.
+"""The request for a chat completion, validated by its types, and what it shares with a request for a response.
 
 Source: OpenAI's API reference, "Create chat completion" (2026-08). A field that this server does not support is an
 error where it would change the answer, and is named in a header where it would not.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from taoloop.core.message import Usage
 from taoloop.serve.gateway.errors import ApiErrorRaised, invalid, invalid_field, missing
 
 MAX_MESSAGES = 2_048
@@ -60,6 +59,13 @@ class ToolCall(ApiModel):
     function: CalledFunction | None = None
     custom: CalledCustom | None = None
 
+    @property
+    def called(self) -> tuple[str, str]:
+        """The name of the tool and its arguments, as the assistant wrote them."""
+        if self.function is not None:
+            return self.function.name, self.function.arguments
+        return ("", "") if self.custom is None else (self.custom.name, self.custom.input)
+
 
 class ChatMessage(ApiModel):
     """One message of the conversation."""
@@ -70,6 +76,13 @@ class ChatMessage(ApiModel):
     name: str | None = None
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text; empty where it has none, or none that can be read."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join((part.refusal if part.type == "refusal" else part.text) or "" for part in self.content or ())
 
 
 class OfferedFunction(ApiModel):
@@ -111,29 +124,57 @@ class ResponseFormat(ApiModel):
     json_schema: SchemaFormat | None = None
 
 
-class ChatRequest(ApiModel):
-    """A request for a chat completion."""
+class AnswerRequest(ApiModel):
+    """What requests of both APIs have in common."""
+
+    message_names: ClassVar[tuple[str, str, str]]
+    """What the API calls the list of messages, and in the result of a tool the id of the call and the result."""
+
+    tool_param: ClassVar[str]
+    """Where the request describes a tool; `{}` is its index."""
+
+    schema_param: ClassVar[str]
+    """Where the request has the schema that the answer must match."""
 
     model: Annotated[str, Field(min_length=1, max_length=512)]
-    messages: Annotated[list[ChatMessage], Field(max_length=MAX_MESSAGES)]
     stream: bool | None = None
-    stream_options: StreamOptions | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    user: str | None = None
+    tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    metadata: dict[str, str] | None = None
+
+    def ignored_fields(self, *own: str) -> tuple[str, ...]:
+        """Fields of the request that have no effect on the answer: `own` ones, and unknown ones."""
+        values = {**(self.model_extra or {}), **{name: getattr(self, name) for name in own}}
+        return tuple(sorted(name for name, value in values.items() if value is not None))
+
+
+class ChatRequest(AnswerRequest):
+    """A request for a chat completion."""
+
+    message_names = ("messages", "tool_call_id", "content")
+    tool_param = "tools[{}].function"
+    schema_param = "response_format.json_schema.schema"
+
+    messages: Annotated[list[ChatMessage], Field(max_length=MAX_MESSAGES)]
+    stream_options: StreamOptions | None = None
     max_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] | None = None
     n: Annotated[int, Field(ge=1, le=128)] | None = None
     stop: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(max_length=4)] | None = None
-    user: str | None = None
     response_format: ResponseFormat | None = None
     tools: Annotated[list[ClientTool], Field(max_length=MAX_TOOLS)] | None = None
-    tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = None
-    parallel_tool_calls: bool | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     logprobs: bool | None = None
     seed: int | None = None
-    metadata: dict[str, str] | None = None
+
+    @property
+    def client_tools(self) -> list[ClientTool]:
+        """The client's own tools."""
+        return self.tools or []
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -150,24 +191,18 @@ class ChatRequest(ApiModel):
     @property
     def answer_schema(self) -> Mapping[str, Any] | None:
         """The JSON Schema that the answer must match; None for a text."""
-        response_format = self.response_format
-        if response_format is None:
+        if self.response_format is None:
             return None
-        return schema_for_format(
-            response_format.type,
-            response_format.json_schema.schema_ if response_format.json_schema is not None else None,
-        )
+        json_schema = self.response_format.json_schema
+        return schema_for_format(self.response_format.type, None if json_schema is None else json_schema.schema_)
 
     @property
     def ignored(self) -> tuple[str, ...]:
         """Fields of the request that have no effect on the answer."""
-        own = [name for name in _IGNORED_FIELDS if getattr(self, name) is not None]
-        if self.parallel_tool_calls is not None and not self.tools:
-            own.append("parallel_tool_calls")
-        return tuple(sorted([*own, *(name for name, value in (self.model_extra or {}).items() if value is not None)]))
+        unused = () if self.tools else ("parallel_tool_calls",)
+        return self.ignored_fields("frequency_penalty", "presence_penalty", "seed", "metadata", *unused)
 
 
-_IGNORED_FIELDS = ("frequency_penalty", "presence_penalty", "seed", "metadata")
 UNSUPPORTED_FIELDS = {
     "functions": "Use `tools`.",
     "function_call": "Use `tools` and `tool_choice`.",
@@ -200,7 +235,7 @@ def read_chat(body: bytes) -> ChatRequest:
     if modalities not in (None, ["text"], []):
         raise invalid("`modalities` other than text are not supported.", "modalities", "unsupported_value")
     response_format = request.response_format
-    if response_format is not None and response_format.type == "json_schema" and (response_format.json_schema is None):
+    if response_format is not None and response_format.type == "json_schema" and response_format.json_schema is None:
         raise missing("response_format.json_schema")
     if request.stream_options is not None and not request.stream:
         raise invalid("`stream_options` is only allowed with `stream`: true.", "stream_options")
@@ -259,107 +294,6 @@ def format_path(parts: Sequence[str | int]) -> str:
 def _is_type_name(part: str | int) -> bool:
     """Whether this is pydantic's name for an arm of a union, and not a field."""
     return isinstance(part, str) and (part in ("str", "int", "float", "bool") or not part.isidentifier())
-
-
-# The parts of a response
-
-
-def usage_part(usage: Usage) -> dict[str, Any]:
-    """The tokens of all calls of a run."""
-    return {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.total_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-    }
-
-
-def completion(
-    *,
-    run_id: str,
-    created: int,
-    model: str,
-    content: str | None,
-    finish_reason: str,
-    usage: Usage,
-    agent: Mapping[str, Any],
-    tool_calls: Sequence[Mapping[str, Any]] = (),
-    refusal: str | None = None,
-) -> dict[str, Any]:
-    """A whole chat completion."""
-    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": refusal}
-    if tool_calls:
-        message["tool_calls"] = list(tool_calls)
-    return {
-        "id": completion_id(run_id),
-        "object": "chat.completion",
-        "created": created,
-        "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}],
-        "usage": usage_part(usage),
-        "agent": dict(agent),
-    }
-
-
-def completion_id(run_id: str) -> str:
-    """The id of an answer: the run's, so that it can be found."""
-    return f"chatcmpl-{run_id}"
-
-
-class ChatChunks:
-    """The events of one stream."""
-
-    def __init__(self, *, run_id: str, created: int, model: str, with_usage: bool) -> None:
-        self._head = {
-            "id": completion_id(run_id),
-            "object": "chat.completion.chunk",
-            "created": created,
-            "model": model,
-        }
-        self._with_usage = with_usage
-        self._has_started = False
-
-    def piece(self, text: str) -> bytes:
-        """A piece of the answer; the first one also names the role."""
-        return self._delta({"content": text})
-
-    def calls(self, tool_calls: Sequence[Mapping[str, Any]]) -> bytes:
-        """Calls of the client's own tools."""
-        return self._delta({"tool_calls": [{"index": index, **call} for index, call in enumerate(tool_calls)]})
-
-    def step(self, record: Mapping[str, Any]) -> bytes:
-        """An event of the run, for a client that asked for them."""
-        return self._delta({}, agent={"event": record})
-
-    def end(self, finish_reason: str, agent: Mapping[str, Any]) -> bytes:
-        """The last piece: why the answer ends here."""
-        return self._delta({}, finish_reason=finish_reason, agent=dict(agent))
-
-    def usage(self, usage: Usage) -> bytes:
-        """The tokens, in a separate event, where the client asked for them."""
-        if not self._with_usage:
-            return b""
-        return sse({**self._head, "choices": [], "usage": usage_part(usage)})
-
-    def _delta(self, delta: dict[str, Any], *, finish_reason: str | None = None, **more: Any) -> bytes:
-        if not self._has_started:
-            self._has_started = True
-            delta = {"role": "assistant", "content": "", **delta}
-        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
-        chunk = {**self._head, "choices": [choice], **more}
-        if self._with_usage:
-            chunk["usage"] = None
-        return sse(chunk)
-
-
-DONE = b"data: [DONE]\n\n"
-HEARTBEAT = b": still at work\n\n"
-
-
-def sse(value: Mapping[str, Any], event: str = "") -> bytes:
-    """One event of a stream."""
-    head = f"event: {event}\n" if event else ""
-    return f"{head}data: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}\n\n".encode(errors="replace")
 
 
 def schema_for_format(kind: str, schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -1,0 +1,1 @@
+"""Opaque handles for observations that a planning model must not read."""

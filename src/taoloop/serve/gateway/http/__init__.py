@@ -1,1 +1,0 @@
-"""HTTP requests, CORS and broken connections."""
