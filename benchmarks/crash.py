@@ -43,9 +43,9 @@ from taoloop import (
     Trace,
     tool,
 )
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Observed
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import RunNotFound
 from taoloop.journals.base import Lease
 from taoloop.runtime import runner

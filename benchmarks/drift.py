@@ -21,9 +21,9 @@ from typing import Any
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, Trace, tool
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act, Answer, Call, Decision
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import DIALECTS, get_dialect
 from taoloop.runtime.result import Result
 from taoloop.testing import DriftInjector

@@ -15,8 +15,8 @@ import time
 from dataclasses import replace
 
 from taoloop import Agent, Event, MemoryJournal, tool
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, ModelReply, ToolCallText
-from taoloop.core.model_request import ModelRequest
 
 STEPS = 10
 REST_S, TOOL_S = 0.3, 0.2

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.codec import encode_fact
 from taoloop.core.decision import Act, Call
 from taoloop.core.events import (
     ActionRequested,
@@ -39,6 +38,7 @@ from taoloop.core.events import (
     RunStarted,
 )
 from taoloop.core.message import ToolCallText, Usage
+from taoloop.core.stored_events import encode_fact
 from taoloop.journals.sqlite.file import CHECKPOINT_PAGES
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.journals.sqlite.schema import upgrade

@@ -19,8 +19,8 @@ from minimal import minimal_loop
 from overhead import UNLIMITED, add_async, script
 
 from taoloop import Agent, MemoryJournal, ScriptedModel
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 
 AGENTS, STEPS, MODEL_S = 1000, 10, 0.05
 IDEAL_S = (STEPS + 1) * MODEL_S

@@ -21,9 +21,9 @@ import openai
 from serving import serving
 
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import Delta, Message
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint

@@ -16,10 +16,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from taoloop.core.action_requests import call_digest
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import Call
+from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import ActionRequested, Event, Fact, Observed, RunStarted, Verdict
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace

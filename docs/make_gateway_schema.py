@@ -13,7 +13,7 @@ from typing import Any
 
 from taoloop.config.agent_file import FIELDS
 from taoloop.config.checks import COUNT, LIST, MAPPING, NUMBER, PATH, SWITCH, TEXT
-from taoloop.core.limits import Limits
+from taoloop.core.agent_spec import Limits
 from taoloop.models.settings import Rate, Retry
 from taoloop.serve.gateway.config import gateway_file as own_form
 from taoloop.serve.gateway.higress import apis

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply, ToolCallText
-from taoloop.core.model_request import ModelRequest
 
 if TYPE_CHECKING:
     from security.stage import Stage

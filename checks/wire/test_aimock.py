@@ -19,9 +19,9 @@ import pytest
 
 from taoloop import Agent, tool
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import Delta, Message, ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.errors import ModelError, ModelRateLimited, ModelReplyUnreadable, ModelUnavailable
 from taoloop.models.registry import resolve_model

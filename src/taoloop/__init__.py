@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from taoloop.moved_modules import MovedModuleFinder
 
 if TYPE_CHECKING:
+    from taoloop.core.agent_spec import Limits
     from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
     from taoloop.core.events import Event
     from taoloop.core.journal_connection import JournalConnection
-    from taoloop.core.limits import Limits
     from taoloop.core.trace import Trace
     from taoloop.errors import TaoError, ToolError
     from taoloop.journals.memory import MemoryJournal
@@ -45,7 +45,7 @@ _PLACES = {
     "Event": "taoloop.core.events",
     "ExampleCard": "taoloop.core.cards.tool_card",
     "JournalConnection": "taoloop.core.journal_connection",
-    "Limits": "taoloop.core.limits",
+    "Limits": "taoloop.core.agent_spec",
     "MemoryJournal": "taoloop.journals.memory",
     "Rate": "taoloop.models.settings",
     "Result": "taoloop.runtime.result",

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 MOVED_MODULES = {
-    "taoloop.core.chain": "taoloop.core.hash_chain",
+    "taoloop.core.chain": "taoloop.core.stored_events",
     "taoloop.core.connection": "taoloop.core.journal_connection",
+    "taoloop.core.limits": "taoloop.core.agent_spec",
     "taoloop.core.lint": "taoloop.core.cards.card_lint",
     "taoloop.core.redact": "taoloop.core.redaction.redactor",
-    "taoloop.core.request": "taoloop.core.model_request",
+    "taoloop.core.request": "taoloop.core.effects",
     "taoloop.core.spec": "taoloop.core.agent_spec",
     "taoloop.core.transcript": "taoloop.core.views.transcript",
     "taoloop.dialects.reply": "taoloop.dialects.read_reply",

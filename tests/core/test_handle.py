@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taoloop.core.handles.handle import (
+from taoloop.core.handles import (
     MAX_FILLED_CHARS,
     BadHandleError,
     TooLongError,
@@ -16,9 +16,9 @@ from taoloop.core.handles.handle import (
     inline_text,
     mask_handles,
     numbers_in,
+    schema_signature,
     substitute_handles,
 )
-from taoloop.core.handles.opaque_observation import schema_signature
 
 VALUES: dict[int, Any] = {
     1: {

@@ -13,13 +13,11 @@ from typing import Any
 import pytest
 from tests.growth import assert_linear
 
-from taoloop.core.action_requests import call_digest
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.decision import Act, Call
+from taoloop.core.decision import Act, Call, call_digest
 from taoloop.core.events import FACTS, ActionRequested, Fault, Finished, ModelReplied, Observed, RunStarted
 from taoloop.core.message import ToolCallText
-from taoloop.core.redaction.encodings import secrets_of
-from taoloop.core.redaction.redactor import RUNTIME_FIELDS, Redactor, contains_redaction
+from taoloop.core.redaction.redactor import RUNTIME_FIELDS, Redactor, contains_redaction, secrets_of
 
 VALUE = 'q8Zr"1/x+Lw0vT9e=k'
 PLAIN = Redactor()

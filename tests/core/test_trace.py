@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.events import (
@@ -25,7 +25,6 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
-from taoloop.core.limits import Limits
 from taoloop.core.message import Usage
 from taoloop.core.trace import Trace
 from taoloop.errors import IllegalEvent

@@ -14,9 +14,9 @@ from tests.sizes import examples
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.decision import Act, Answer, Call
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ReplyRejected
 from taoloop.core.message import Message, ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import get_dialect
 from taoloop.errors import UnknownName
 from taoloop.runtime.result import Result

@@ -9,9 +9,9 @@ from typing import Any
 
 from taoloop import Trace
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import Delta, Message, ModelReply, Usage
-from taoloop.core.model_request import ModelRequest
 
 HANG = "hang"
 

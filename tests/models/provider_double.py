@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.message import Delta, Message, ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.models.base import Model
 

@@ -11,9 +11,9 @@ import pytest
 
 from taoloop import ScriptedModel, Trace
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, ModelReplied, RunStarted
 from taoloop.core.message import Message, ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import DIALECTS
 from taoloop.models.base import Model
 from taoloop.models.offline import OfflineModel

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.asking import HANG, Told, asking, used
 
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Message, ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import (
     ConfigError,
     ModelContentRefused,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taoloop.core.action_requests import call_digest
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import Tier, ToolCard
-from taoloop.core.decision import Call
+from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import ActionRequested, ApprovalGiven, Event, Fact, Fault, Observed, RunStarted
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from taoloop.core.action_requests import call_digest
-from taoloop.core.codec import decode_fact, encode_fact
-from taoloop.core.decision import Call
+from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import ActionRequested, Verdict
 from taoloop.core.policy import PROFILES, Policy, Rule
+from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.policy import judge
 from taoloop.policy.texts import translate_reasons
 

@@ -21,9 +21,9 @@ from taoloop import (
     ToolError,
     tool,
 )
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ActionRequested, Finished, LimitReached, ModelReplied, Observed
 from taoloop.core.message import ModelReply, ToolCallText
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import RUN_LANGUAGE
 from taoloop.errors import ConfigError, RunNotFound, RunNotResumable, ScriptUnused, UnknownName
 from taoloop.runtime.result import Result

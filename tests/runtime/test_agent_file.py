@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from taoloop.config.agent_file import load_agent
-from taoloop.core.limits import Limits
+from taoloop.core.agent_spec import Limits
 from taoloop.errors import AgentFileError
 from taoloop.runtime.agent import Agent
 

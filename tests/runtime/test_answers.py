@@ -15,9 +15,9 @@ from typing_extensions import TypedDict
 
 from taoloop import Agent, Limits, MemoryJournal, Result, ScriptedModel, tool
 from taoloop.core.decision import Answer, Problem
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ModelReplied, ReplyRejected
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.output_type import OutputValidator

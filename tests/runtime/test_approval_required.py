@@ -10,9 +10,9 @@ import pytest
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, MemoryJournal, Result, ScriptedModel, tool
 from taoloop.config.tool_file import load_tools
-from taoloop.core.codec import decode_fact, encode_fact
 from taoloop.core.events import ActionRequested, ApprovalGiven, Event, Observed, RunStarted
 from taoloop.core.policy import PROFILES, Policy, Profile, Rule
+from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
 from taoloop.runtime.after.replay import replay

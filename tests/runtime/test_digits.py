@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from taoloop import Agent, ApprovalAnswer, MemoryJournal, ScriptedModel, ToolContext, tool
-from taoloop.core.codec import decode_fact, encode_fact
 from taoloop.core.events import ApprovalGiven
+from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.approvals.inbox import answer_approval
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from taoloop import Agent, Limits, MemoryJournal, ToolContext, tool
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, Observed, ReadDropped
 from taoloop.core.message import Delta, ModelReply, ToolCallText
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import JournalError
 from taoloop.journals.base import Artifact, Lease
 from taoloop.runtime.after.replay import replay

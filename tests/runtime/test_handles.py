@@ -19,9 +19,9 @@ from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJourna
 from taoloop.config.policy_file import load_policy
 from taoloop.core.cards.tool_card import ErrorCard
 from taoloop.core.decision import Act, Answer, Call, Decision
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ActionRequested, Compacted, ModelReplied, Noted, Observed
 from taoloop.core.message import Message, ModelReply, Usage
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, PolicyError, ToolError

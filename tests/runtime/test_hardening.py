@@ -12,9 +12,9 @@ import pytest
 from tests.scripting import calls
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJournal, ScriptedModel, ToolError, tool
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, Observed
 from taoloop.core.message import ModelReply, Usage
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.result import Result

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.sizes import examples
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, ToolError, tool
-from taoloop.core.codec import decode_fact, encode_fact
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ActionRequested, Finished, ModelReplied, Observed
 from taoloop.core.message import Message, ModelReply
-from taoloop.core.model_request import ModelRequest
+from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import step_summaries, transcript
 from taoloop.runtime.after.replay import replay

@@ -19,8 +19,8 @@ from urllib.parse import quote
 import pytest
 
 from taoloop import Agent, ApprovalAnswer, tool
+from taoloop.core.agent_spec import Limits
 from taoloop.core.events import ActionStarted, Event, Observed
-from taoloop.core.limits import Limits
 from taoloop.core.message import Delta
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import InvalidArguments, JournalError, ToolError

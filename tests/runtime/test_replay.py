@@ -11,9 +11,9 @@ import pytest
 from tests.scripting import call
 
 from taoloop import Agent, Limits, ScriptedModel, Trace, tool
-from taoloop.core.codec import event_line, fact_of_record
 from taoloop.core.decision import Answer
 from taoloop.core.events import Event, Finished, ModelReplied, Observed
+from taoloop.core.stored_events import event_line, fact_of_record
 from taoloop.errors import ReplayDiverged
 from taoloop.models.replay import ReplayModel
 from taoloop.runtime.after.replay import replay

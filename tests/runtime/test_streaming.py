@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from taoloop import Agent, Event, MemoryJournal, ScriptedModel, tool
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.runtime.after.replay import replay
 from taoloop.tools.tool import ToolContext
 

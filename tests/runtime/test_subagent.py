@@ -26,9 +26,9 @@ from taoloop import (
     SqliteJournal,
     tool,
 )
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ActionStarted, Observed, Paused
 from taoloop.core.message import ModelReply, Usage
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, ToolDefinitionError, ToolError
 from taoloop.runtime.after.replay import replay

@@ -13,12 +13,11 @@ from tests.sizes import examples
 from tests.strategies.speaking import page, pairs_are_whole, save
 
 from taoloop import Agent, Limits, MemoryJournal, Trace, tool
-from taoloop.core.codec import decode_fact, encode_fact
 from taoloop.core.decision import Act, Answer, Call
-from taoloop.core.effects import CallModel
+from taoloop.core.effects import CallModel, ModelRequest
 from taoloop.core.events import Compacted, Finished, ModelErred, ModelReplied
 from taoloop.core.message import Message, ModelReply, Usage
-from taoloop.core.model_request import ModelRequest
+from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.core.text import message_tokens
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelContextOverflow, ModelError

@@ -10,9 +10,9 @@ import pytest
 from tests.scripting import call
 
 from taoloop import Agent, ScriptedModel, tool
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ActionRequested, Pinned
 from taoloop.core.message import Message, ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelUnavailable
 from taoloop.journals.memory import MemoryJournal
 from taoloop.models.replay import ReplayModel

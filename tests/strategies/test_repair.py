@@ -9,9 +9,9 @@ import pytest
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.decision import EXCERPT_CHARS, Act, Answer, Call
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ModelReplied, ReplyRejected
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.views.transcript import transcript
 from taoloop.dialects import get_dialect
 from taoloop.errors import UnknownName

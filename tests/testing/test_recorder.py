@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.models.asking import Told, asking
 
 from taoloop import Agent, ScriptedModel, tool
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError, ReplayDiverged
 from taoloop.testing import Recorder, calls, forbid_real_calls
 from taoloop.testing.recording import Recording, RequestKey

@@ -11,8 +11,8 @@ import pytest
 from tests.scripting import call
 
 from taoloop import Agent, Limits, ScriptedModel, ToolError, Trace, tool
-from taoloop.core.codec import event_line
 from taoloop.core.events import ActionRequested, Finished
+from taoloop.core.stored_events import event_line
 from taoloop.errors import ConfigError
 from taoloop.testing import assert_same_decisions, recorded_run
 

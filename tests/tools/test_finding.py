@@ -10,9 +10,9 @@ import pytest
 from taoloop import Agent, ScriptedModel, Tool
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import FIND_TOOL
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ActionRequested, Observed, RunStarted
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.policy import Policy
 from taoloop.errors import ToolError
 from taoloop.policy import tainted

@@ -15,9 +15,8 @@ from taoloop.config.agent_file import load_agent, read_schema
 from taoloop.config.import_attribute import load_attribute
 from taoloop.config.policy_file import load_policy
 from taoloop.config.tool_file import is_tool_file, named_as, tools_named
-from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import TIERS, Tier
-from taoloop.core.limits import Limits
 from taoloop.core.policy import Policy
 from taoloop.errors import ConfigError, MissingExtra
 from taoloop.models.providers import extra_of, missing_packages

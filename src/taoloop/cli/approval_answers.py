@@ -13,8 +13,8 @@ from typing import TextIO
 from taoloop.cli.database import load_run
 from taoloop.cli.ui.stdio import print_stderr, terminal_language
 from taoloop.cli.ui.texts import ui_text
-from taoloop.core.codec import event_line
 from taoloop.core.events import ApprovalGiven, ApprovalRefused
+from taoloop.core.stored_events import event_line
 from taoloop.core.trace import Trace
 from taoloop.errors import NotWaiting, TaoError
 from taoloop.journals.base import Journal

@@ -13,9 +13,8 @@ from taoloop.config.document import ConfigDocument, read_document
 from taoloop.config.import_attribute import error_context, load_attribute
 from taoloop.config.policy_file import load_policy, policy_in
 from taoloop.config.tool_entries import ENVIRONMENT, SUFFIXES, ToolReader
-from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import TIERS
-from taoloop.core.limits import Limits
 from taoloop.core.policy import Policy
 from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError

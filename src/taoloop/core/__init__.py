@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from taoloop.core.agent_spec import AgentSpec
+    from taoloop.core.agent_spec import AgentSpec, Limits
     from taoloop.core.cards.card_lint import Finding, lint
     from taoloop.core.cards.tool_card import ErrorCard, ExampleCard, ToolCard
-    from taoloop.core.codec import event_line, event_record, fact_of_record
     from taoloop.core.decision import Act, Answer, Call, Problem
+    from taoloop.core.effects import ModelRequest
     from taoloop.core.events import (
         ActionRequested,
         ActionStarted,
@@ -44,33 +44,29 @@ if TYPE_CHECKING:
         Undoing,
         Verdict,
     )
-    from taoloop.core.hash_chain import ChainReport, head_of
     from taoloop.core.journal_connection import JournalConnection
-    from taoloop.core.limits import Limits
     from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
-    from taoloop.core.model_request import ModelRequest
     from taoloop.core.policy import Policy, Rule
     from taoloop.core.prompts import PromptSet
     from taoloop.core.redaction.redactor import Redactor
+    from taoloop.core.stored_events import ChainReport, event_line, event_record, fact_of_record, head_of
     from taoloop.core.trace import Trace
     from taoloop.core.views.run_diff import Comparison, Difference, compare
     from taoloop.core.views.steps import CallView, Step
     from taoloop.core.views.transcript import Entry, transcript, transcript_text
 
 _MODULES = {
-    "agent_spec": "AgentSpec",
+    "agent_spec": "AgentSpec Limits",
     "cards.card_lint": "Finding lint",
     "cards.tool_card": "ErrorCard ExampleCard ToolCard",
-    "codec": "event_line event_record fact_of_record",
     "decision": "Act Answer Call Problem",
+    "effects": "ModelRequest",
     "events": "ActionRequested ActionStarted ApprovalGiven ApprovalRefused Compacted Compensated DoubtSettled Event "
     "Fact Fault Finished InDoubt LimitReached ModelErred ModelReplied Noted Observed Paused Pinned "
     "ReadDropped ReplyRejected Resumed RunStarted Source Status Undo Undoing Verdict",
-    "hash_chain": "ChainReport head_of",
+    "stored_events": "ChainReport event_line event_record fact_of_record head_of",
     "journal_connection": "JournalConnection",
-    "limits": "Limits",
     "message": "Delta Message ModelReply ToolCallText Usage",
-    "model_request": "ModelRequest",
     "policy": "Policy Rule",
     "prompts": "PromptSet",
     "redaction.redactor": "Redactor",

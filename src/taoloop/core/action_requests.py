@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import listed_cards, unwrap_call_tool
-from taoloop.core.codec import json_writer
-from taoloop.core.decision import Call
+from taoloop.core.decision import Call, call_digest
 from taoloop.core.effects import RequestCalls
 from taoloop.core.events import ActionRequested, Fact, Fault, Observed, Verdict, new_action_requested
-from taoloop.core.handles.handle import contains_handle
-from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.handles import READER, contains_handle
 from taoloop.core.policy import Policy
 from taoloop.core.texts import TEXTS
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
@@ -24,8 +20,6 @@ Check = Callable[[str, str, Any], Mapping[str, Any] | Fault]
 
 Judge = Callable[[str, Call, ToolCard], Verdict]
 """Takes a call id, a call with arguments that fit, and its card; returns the policy's verdict."""
-
-_canonical = json_writer(json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str))
 
 
 def judge_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge, add: Callable[[Fact], None]) -> None:
@@ -61,12 +55,6 @@ def judge_calls(trace: Trace, effect: RequestCalls, check: Check, judge: Judge, 
 def refused_observation(call_id: str, fault: Fault) -> Observed:
     """The observation of a call that was not run."""
     return Observed(call_id=call_id, ok=False, output="", error=fault)
-
-
-def call_digest(tool: str, args: Any) -> str:
-    """A name for exactly this call: SHA-256 over tool and arguments, independent of the order of keys."""
-    text = _canonical([tool, args])
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _judge_call(

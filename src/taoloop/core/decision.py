@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from taoloop.core.fast_dataclass import fast_constructor
+from taoloop.core.fast_stdlib import fast_constructor, json_writer
 from taoloop.core.text import lazy_pattern
 
 _CITATION = lazy_pattern(r"(?<![0-9A-Za-z_])doc:([0-9a-z]{12})(?![0-9A-Za-z_])")
@@ -17,6 +20,8 @@ def cited_ids(text: str) -> tuple[str, ...]:
 
 
 EXCERPT_CHARS = 200
+
+_canonical = json_writer(json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +37,12 @@ class Call:
 
 
 new_call = fast_constructor(Call)
+
+
+def call_digest(tool: str, args: Any) -> str:
+    """A name for exactly this call: SHA-256 over tool and arguments, independent of the order of keys."""
+    text = _canonical([tool, args])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +84,9 @@ class Problem:
 
 
 Decision = Act | Answer
+
+AnswerCheck = Callable[[Answer], Answer | Problem]
+"""Judges the answer of a run with an output schema: the answer as canonical JSON, or what is wrong with it."""
 
 
 def excerpt(text: str) -> str:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.decision import Act, Answer, Call
-from taoloop.core.fast_dataclass import fast_constructor
-from taoloop.core.limits import Limits
+from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
 from taoloop.core.policy import VerdictKind
 
@@ -526,28 +525,7 @@ Fact = (
     | Finished
 )
 
-FACTS: tuple[type[Fact], ...] = (
-    RunStarted,
-    ModelReplied,
-    ModelErred,
-    ReadDropped,
-    ReplyRejected,
-    Pinned,
-    ActionRequested,
-    ApprovalGiven,
-    ApprovalRefused,
-    ActionStarted,
-    InDoubt,
-    DoubtSettled,
-    Observed,
-    LimitReached,
-    Compensated,
-    Compacted,
-    Paused,
-    Resumed,
-    Noted,
-    Finished,
-)
+FACTS: tuple[type[Fact], ...] = get_args(Fact)
 
 
 class Event(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from taoloop.core.fast_dataclass import fast_constructor
+from taoloop.core.fast_stdlib import fast_constructor
 
 Role = Literal["system", "user", "assistant", "tool"]
 

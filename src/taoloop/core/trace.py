@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Answer
 from taoloop.core.events import (
@@ -33,7 +33,6 @@ from taoloop.core.events import (
     Status,
     new_event,
 )
-from taoloop.core.limits import Limits
 from taoloop.core.message import Usage
 from taoloop.core.views.steps import PROBE, TIMED_OUT, CallView, Step, Steps, View
 from taoloop.errors import IllegalEvent

@@ -6,7 +6,6 @@ stem. Without a lexicon only a plural is taken off, because any other ending may
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection
 
@@ -89,8 +88,8 @@ TOKENIZER = "porter unicode61 remove_diacritics 2"
 _MOST_WORDS = 200  # of a query: enough for any question, and a bound for the search
 
 _MARKS = "\u0300-\u036f"  # accents that belong to no character of their own, which FTS5 takes off
-_UNSEEN = re.compile("[\u00ad\u2060\ufeff]")  # soft hyphens and their like, which may stand in the middle of a word
-_PIECE = re.compile(rf"(?P<cjk>[{CJK}]+)|(?P<word>(?:[^\W{CJK}_]|[{_MARKS}])+)")
+_UNSEEN = lazy_pattern("[\u00ad\u2060\ufeff]")  # soft hyphens and their like, which may stand in the middle of a word
+_PIECE = lazy_pattern(rf"(?P<cjk>[{CJK}]+)|(?P<word>(?:[^\W{CJK}_]|[{_MARKS}])+)")
 
 
 def index_terms(text: str) -> list[str]:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from taoloop.core.decision import Answer, Problem
-from taoloop.core.effects import CallModel
+from taoloop.core.decision import Answer, AnswerCheck, Problem
+from taoloop.core.effects import CallModel, ModelRequest
 from taoloop.core.events import Fact, ReplyRejected, new_model_replied
 from taoloop.core.message import ModelReply, Usage
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import replace_surrogates
 from taoloop.dialects import get_dialect
 from taoloop.dialects.parsing.cleanup import is_truncated
 from taoloop.dialects.prompt.side_questions import parse_intent
 from taoloop.dialects.texts import problem_message
 from taoloop.errors import ModelError
-
-AnswerCheck = Callable[[Answer], Answer | Problem]
-"""Judges the answer of a run with an output schema: the answer as canonical JSON, or what is wrong with it."""
 
 
 def reply_to_events(

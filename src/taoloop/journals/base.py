@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from taoloop.core.events import Event
-    from taoloop.core.hash_chain import ChainReport
+    from taoloop.core.stored_events import ChainReport
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -147,7 +147,7 @@ class Journal(Protocol):
         ...
 
     async def verify(self, run_id: str) -> ChainReport:
-        """Whether the run is as it was written, and the head of its chain (`taoloop.core.hash_chain.head_of`).
+        """Whether the run is as it was written, and the head of its chain (`taoloop.core.stored_events.head_of`).
 
         A journal whose traces nobody else can reach (memory) reports only the head.
 

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from taoloop.core.events import Event, RunStarted
-from taoloop.core.hash_chain import ChainReport, head_of
+from taoloop.core.stored_events import ChainReport, head_of
 from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound
 from taoloop.journals.base import (
     RUNNING,

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, Message, ModelReply, ToolCallText, Usage
-from taoloop.core.model_request import ModelRequest
 from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ModelContentRefused
 from taoloop.models.http.errors import error_of, refusal_in

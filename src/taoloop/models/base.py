@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, ModelReply
-from taoloop.core.model_request import ModelRequest
 
 
 class Model(Protocol):

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import RealCallsForbidden
 from taoloop.models.base import Model, is_language_model
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from taoloop.core.codec import fact_of_record
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Fact, ModelErred, ModelReplied, RunStarted
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
+from taoloop.core.stored_events import fact_of_record
 from taoloop.errors import ConfigError, JournalCorrupt, ModelContextOverflow, ModelError, ReplayDiverged
 
 

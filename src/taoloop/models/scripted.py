@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, ModelReply, ToolCallText, Usage
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError, ScriptExhausted, ScriptUnused
 
 Reply = str | Mapping[str, Any] | ModelReply

@@ -12,8 +12,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Protocol, get_args
 
-from taoloop.core.action_requests import call_digest
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import call_digest
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import Policy, VerdictKind
 from taoloop.core.trace import Trace

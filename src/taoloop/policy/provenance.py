@@ -29,10 +29,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from taoloop.core.action_requests import call_digest
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import is_discovery_tool
-from taoloop.core.decision import Call
+from taoloop.core.decision import Call, call_digest
 from taoloop.core.events import (
     ActionRequested,
     ApprovalGiven,
@@ -43,7 +42,7 @@ from taoloop.core.events import (
     Pinned,
     RunStarted,
 )
-from taoloop.core.handles.opaque_observation import is_trusted_output, reader_answer
+from taoloop.core.handles import is_trusted_output, reader_answer
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
 from taoloop.policy.intent.tool_match import TaskIntent

@@ -16,10 +16,9 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.sync import require_asyncio, run_sync
 
 if TYPE_CHECKING:
-    from taoloop.core.agent_spec import AgentSpec
+    from taoloop.core.agent_spec import AgentSpec, Limits
     from taoloop.core.cards.tool_card import Tier
     from taoloop.core.events import Event
-    from taoloop.core.limits import Limits
     from taoloop.core.message import Delta, Message
     from taoloop.models.base import DeltaListener
     from taoloop.runtime.after.recovery import Recovered

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.events import RunStarted
-from taoloop.core.limits import Limits
 from taoloop.core.message import Message
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from taoloop.core.limits import Limits
+from taoloop.core.agent_spec import Limits
 from taoloop.models.settings import Rate, Retry
 from taoloop.runtime.engine.clock import Clock, SystemClock
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL
-from taoloop.core.limits import Limits
 from taoloop.errors import ConfigError
 from taoloop.runtime.tool_source import resolve_sources
 from taoloop.strategies import Strategy, get_strategy
@@ -17,8 +16,8 @@ from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from taoloop.core.decision import AnswerCheck
     from taoloop.core.trace import Trace
-    from taoloop.dialects.reply_events import AnswerCheck
     from taoloop.journals.base import Journal
     from taoloop.models.base import Model
     from taoloop.runtime.engine.handle_resolver import HandleResolver

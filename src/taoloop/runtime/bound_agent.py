@@ -9,11 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.events import ModelReplied, Resumed, RunStarted
-from taoloop.core.handles.opaque_observation import READER
-from taoloop.core.limits import Limits
+from taoloop.core.handles import READER
 from taoloop.core.policy import Policy, plain_policy, with_pin
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import language_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from taoloop.core.events import Event, Fact, Finished
-from taoloop.core.handles.handle import mask_handles
+from taoloop.core.handles import mask_handles
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, JournalTampered, RunNotAnswered

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.events import Observed
-from taoloop.core.limits import Limits
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.trace import Trace
 from taoloop.errors import ToolError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from taoloop.core.limits import Limits
+from taoloop.core.agent_spec import Limits
 from taoloop.core.policy import Policy, Rule
 from taoloop.errors import ModelError, PolicyError
 from taoloop.policy import CodeRule
@@ -16,8 +16,8 @@ from taoloop.strategies import Strategy
 from taoloop.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from taoloop.core.effects import ModelRequest
     from taoloop.core.message import ModelReply
-    from taoloop.core.model_request import ModelRequest
 
 NO_LIMITS = Limits(
     max_steps=None, max_consecutive_errors=None, max_total_errors=None, repeat_tell=None, repeat_stop=None

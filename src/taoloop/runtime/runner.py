@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from taoloop.core.action_requests import call_digest, judge_calls, refused_observation
+from taoloop.core.action_requests import judge_calls, refused_observation
 from taoloop.core.cards.decimals import carry_over_literals, decimal_literals
 from taoloop.core.cards.tool_card import TIERS, ToolCard
-from taoloop.core.decision import Call
+from taoloop.core.decision import AnswerCheck, Call, call_digest
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
-from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.handles import READER
 from taoloop.core.message import Delta
 from taoloop.core.redaction.redactor import Redactor, contains_redaction
 from taoloop.core.text import RUN_LANGUAGE
@@ -23,7 +23,7 @@ from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import NO_OUTCOME, TIMED_OUT, CallView
 from taoloop.core.views.transcript import observation_text
-from taoloop.dialects.reply_events import AnswerCheck, reply_to_events
+from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import HandedOver, InvalidArguments, ModelError, ModelTimeout, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.models.base import DeltaFanout, DeltaListener, Model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taoloop.core.handles.opaque_observation import TOO_LONG, UNKNOWN_HANDLE
+from taoloop.core.handles import TOO_LONG, UNKNOWN_HANDLE
 from taoloop.core.text import RUN_LANGUAGE, TextCatalog
 
 TEXTS = TextCatalog(

@@ -13,7 +13,7 @@ from taoloop.core.message import Message, Purpose
 from taoloop.core.text import estimate_tokens, truncate_to_tokens
 from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
-from taoloop.core.views.step_summaries import summarise_effects, summarise_steps
+from taoloop.core.views.transcript import summarise_effects, summarise_steps
 from taoloop.dialects.conversation import Conversation
 from taoloop.dialects.parsing.cleanup import strip_thinking
 from taoloop.dialects.texts import ReplyParseError

@@ -13,7 +13,17 @@ from taoloop.core.action_requests import refused_observation
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_search import unwrap_call_tool
 from taoloop.core.decision import Act, Answer, cited_ids
-from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
+from taoloop.core.effects import (
+    AskPerson,
+    CallModel,
+    Effect,
+    Finish,
+    ProbeCalls,
+    Record,
+    RequestCalls,
+    RunTools,
+    new_model_request,
+)
 from taoloop.core.events import (
     ApprovalGiven,
     ApprovalRefused,
@@ -25,7 +35,6 @@ from taoloop.core.events import (
     Observed,
 )
 from taoloop.core.message import Message, Purpose
-from taoloop.core.model_request import new_model_request
 from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import TIMEOUT, CallView

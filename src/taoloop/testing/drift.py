@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from taoloop.core.decision import Problem
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Fact, ModelReplied, Observed, ReplyRejected
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, InvalidArguments, UnknownName

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.events import (
     ActionRequested,
@@ -29,8 +29,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
-from taoloop.core.hash_chain import head_of
-from taoloop.core.limits import Limits
+from taoloop.core.stored_events import head_of
 from taoloop.errors import FenceLost, IllegalEvent, JournalError, RunExists, RunNotFound, TaoError
 from taoloop.journals.base import Artifact, Journal, Lease, RunRow
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ConfigError, ReplayDiverged
 from taoloop.models.base import Model, is_language_model
 from taoloop.models.real_call_switch import forbidden_by

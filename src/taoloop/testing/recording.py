@@ -16,8 +16,8 @@ from threading import Lock
 from typing import Any
 
 from taoloop.core.cards.tool_search import listed_cards
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Message, ModelReply, Purpose, ToolCallText, Usage
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import replace_surrogates
 from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ConfigError

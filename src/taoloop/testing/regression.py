@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pydantic_core
 
-from taoloop.core.codec import event_record, fact_of_record
 from taoloop.core.decision import Act, Call
 from taoloop.core.events import (
     ActionRequested,
@@ -27,6 +26,7 @@ from taoloop.core.events import (
     ReplyRejected,
     RunStarted,
 )
+from taoloop.core.stored_events import event_record, fact_of_record
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.errors import (
     ConfigError,

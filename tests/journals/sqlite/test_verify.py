@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from taoloop.core.codec import encode_fact
 from taoloop.core.events import ActionStarted, Fact, Finished, Observed
-from taoloop.core.hash_chain import ChainReport, head_of
+from taoloop.core.stored_events import ChainReport, encode_fact, head_of
 from taoloop.errors import JournalTampered
 from taoloop.journals.base import Artifact
 from taoloop.journals.sqlite.file import DatabaseFile, open_database

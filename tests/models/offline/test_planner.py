@@ -14,8 +14,8 @@ from tests.models.offline.toolset import Step, refusal, run, steps_of
 from taoloop import Agent, ApprovalAnswer, MemoryJournal, ToolError, Trace, tool
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Answer
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import ActionStarted, Event, RunStarted
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.policy import Policy
 from taoloop.errors import ModelRequestRefused
 from taoloop.models.base import Model

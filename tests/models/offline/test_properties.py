@@ -16,8 +16,8 @@ from taoloop import Trace
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Act, Decision
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelRequestRefused
 from taoloop.models.offline import decision_for
 

@@ -13,8 +13,8 @@ import yaml
 from taoloop import Agent, Result, ToolError, Trace
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, RunStarted
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelRequestRefused
 from taoloop.models.offline import decision_for
 from taoloop.tools.from_card import tool_from_card

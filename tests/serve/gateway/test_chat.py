@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from tests.serve.gateway.conftest import Running, Upstream, config_of, gateway, model_env, until, upstream
 
 from taoloop import Agent, tool
-from taoloop.core.limits import Limits
+from taoloop.core.agent_spec import Limits
 from taoloop.models.settings import Retry
 from taoloop.serve.gateway.config.model import Reshape, ServedAgent
 

@@ -16,9 +16,9 @@ from tests.sizes import examples
 from tests.tools.egress.site import Got, Reply, Site, redirect
 
 from taoloop import Agent, ScriptedModel
-from taoloop.core.codec import encode_fact
 from taoloop.core.events import InDoubt, Observed
 from taoloop.core.message import ModelReply, ToolCallText
+from taoloop.core.stored_events import encode_fact
 from taoloop.errors import EgressRefused, InvalidArguments, MissingKey, ToolError, ToolTimeout
 from taoloop.runtime.engine.tool_execution import execute_tool
 from taoloop.testing.fakes import FakeClock

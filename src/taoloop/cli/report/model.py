@@ -20,7 +20,7 @@ from taoloop.core.events import (
     Observed,
     RunStarted,
 )
-from taoloop.core.hash_chain import ChainReport
+from taoloop.core.stored_events import ChainReport
 from taoloop.core.trace import Trace
 
 _WORDS = {

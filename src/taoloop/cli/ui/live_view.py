@@ -16,9 +16,9 @@ from taoloop.cli.ui.event_view import EventWriter, RowWriter, console_for
 from taoloop.cli.ui.stdio import terminal_language
 from taoloop.cli.ui.terminal_text import one_line, strip_control_codes
 from taoloop.cli.ui.texts import ui_text
-from taoloop.core.codec import event_line
 from taoloop.core.events import Event
 from taoloop.core.message import Delta
+from taoloop.core.stored_events import event_line
 from taoloop.core.trace import Trace
 from taoloop.models.base import DeltaListener
 

@@ -1,27 +1,28 @@
 """Removes secrets from texts, data and facts before they go anywhere. Pure.
 
 By name (`password=…`, `{"api_key": …}`, headers), by pattern (prefixes of vendors, tokens, private keys, URLs with a
-password) and by value (secrets that the configuration contains, in every encoding of `encodings`). A secret is replaced
+password) and by value (secrets that the configuration contains, in every form of `encoded_forms`). A secret is replaced
 by `[redacted:NAME]`. A text or object without secrets is returned as the same object.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import html
 import json
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import pydantic_core
 
-from taoloop.core.action_requests import call_digest
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import Act
+from taoloop.core.decision import Act, call_digest
 from taoloop.core.events import ActionRequested, Fact, ModelReplied, RunStarted
-from taoloop.core.redaction.encodings import MIN_SECRET_CHARS, encoded_forms
 from taoloop.core.redaction.patterns import (
     LABEL,
     Strength,
@@ -33,6 +34,10 @@ from taoloop.core.redaction.patterns import (
     redaction_label,
     secret_name_strength,
 )
+from taoloop.core.text import lazy_pattern
+
+MIN_SECRET_CHARS = 8
+"""Characters. A shorter value is not searched for: it would be found in ordinary text."""
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Fact)
@@ -49,19 +54,9 @@ RUNTIME_FIELDS = frozenset(
 
 _NUMBER_TYPES = frozenset({int, float})
 _MIN_SECRET_NUMBER = 10 ** (MIN_SECRET_CHARS - 1)  # from here on a number may be a secret that is known by its value
+_OPTIONAL_TYPES = ("int", "float", "Usage", "Limits")
 _NUMERIC_ANNOTATIONS = frozenset(
-    {
-        "int",
-        "float",
-        "bool",
-        "float | None",
-        "int | None",
-        "int | float",
-        "Usage",
-        "Usage | None",
-        "Limits",
-        "Limits | None",
-    }
+    ("bool", "int | float", *_OPTIONAL_TYPES, *(f"{kind} | None" for kind in _OPTIONAL_TYPES))
 )
 _GETTERS: dict[type, Callable[[Any], tuple[Any, ...]] | None] = {}
 """The fields to look at, by type; filled as types come."""
@@ -70,6 +65,14 @@ MAX_WORD_CHARS = 1_024  # characters that are held back because no blank comes; 
 _MIN_PATTERN_CHARS = 6  # characters; a text below it holds no secret that is looked for
 _PAIR_LENGTH = 2
 _MAX_CACHED = 4_096
+_MIN_CORE_CHARS = 10  # characters of base64; fewer are no proof
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_DECIMAL = lazy_pattern(r"-?[0-9]+\.[0-9]+")
+_SECRET_VARIABLE = lazy_pattern(
+    r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)$"
+    r"|PASSWORD",
+    re.IGNORECASE,
+)
 
 
 class Redactor:
@@ -83,22 +86,23 @@ class Redactor:
 
     def __init__(self, secrets: Mapping[str, str] | Iterable[str] = (), *, patterns: bool = True) -> None:
         items = secrets.items() if isinstance(secrets, Mapping) else (("secret", value) for value in secrets)
-        labels_by_form = {
-            form: redaction_label(_label_name(name))
-            for name, value in items
-            if len(value) >= MIN_SECRET_CHARS
-            for form in encoded_forms(value)
-        }
-        self._labels_by_form = tuple(
-            sorted(labels_by_form.items(), key=lambda pair: -len(pair[0]))
-        )  # a longer one may contain a shorter
-        self._forms = tuple(form for form, _ in self._labels_by_form)
-        self._multi_word = _multi_word_forms(self._forms)
         self._patterns = patterns
         self._cache: dict[int, tuple[Any, Any]] = {}
-        self._min_chars = min(
-            [_MIN_PATTERN_CHARS, *map(len, self._forms)] if patterns else [*map(len, self._forms), MIN_SECRET_CHARS]
+        self._set_forms(
+            {
+                form: redaction_label(_label_name(name))
+                for name, value in items
+                if len(value) >= MIN_SECRET_CHARS
+                for form in encoded_forms(value)
+            }
         )
+
+    def _set_forms(self, labels_by_form: Mapping[str, str]) -> None:
+        """Look for these forms of known secrets: the longest first, because it may contain a shorter one."""
+        self._labels_by_form = tuple(sorted(labels_by_form.items(), key=lambda pair: -len(pair[0])))
+        self._forms = tuple(form for form, _ in self._labels_by_form)
+        self._multi_word = _multi_word_forms(self._forms)
+        self._min_chars = min([_MIN_PATTERN_CHARS if self._patterns else MIN_SECRET_CHARS, *map(len, self._forms)])
 
     def __bool__(self) -> bool:
         """False: nothing can ever match, so the whole step may be skipped."""
@@ -113,11 +117,7 @@ class Redactor:
         ):
             return self
         merged = Redactor(patterns=self._patterns or other._patterns)
-        known = {**dict(other._labels_by_form), **dict(self._labels_by_form)}
-        merged._labels_by_form = tuple(sorted(known.items(), key=lambda pair: -len(pair[0])))
-        merged._forms = tuple(form for form, _ in merged._labels_by_form)
-        merged._multi_word = _multi_word_forms(merged._forms)
-        merged._min_chars = min([merged._min_chars, *map(len, merged._forms)])
+        merged._set_forms(dict(other._labels_by_form + self._labels_by_form))
         return merged
 
     def partial_secret_at(self, text: str) -> int:
@@ -443,3 +443,52 @@ def _label_name(name: str) -> str:
     """A name that can be part of a label."""
     plain = "".join(char if char.isalnum() or char in "._-" else "_" for char in name)[:80]
     return plain or "secret"
+
+
+def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables of an environment whose names say that they are secret: `*_API_KEY`, `*_TOKEN`, `*PASSWORD*` …"""
+    return {
+        name: value
+        for name, value in environ.items()
+        if len(value) >= MIN_SECRET_CHARS and _SECRET_VARIABLE.search(name)
+    }
+
+
+def encoded_forms(value: str) -> list[str]:
+    """Every form of `value` that is searched for, the longest first, each once."""
+    forms = {value, *_escaped_forms(value), *_percent_forms(value), *_binary_forms(value.encode("utf-8", "replace"))}
+    return sorted((form for form in forms if len(form) >= MIN_SECRET_CHARS), key=len, reverse=True)
+
+
+def _escaped_forms(value: str) -> Iterator[str]:
+    for ascii_only in (False, True):
+        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        yield once
+        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]  # JSON inside JSON
+        yield once.replace("/", "\\/")
+    yield repr(value)[1:-1]
+    yield html.escape(value)
+    yield html.escape(value, quote=False)
+    if _DECIMAL.fullmatch(value):
+        yield value.rstrip("0")  # as a number, which keeps no zeros at its end
+
+
+def _percent_forms(value: str) -> Iterator[str]:
+    raw = value.encode("utf-8", "replace")
+    whole = "".join(chr(byte) if chr(byte) in _UNRESERVED else f"%{byte:02X}" for byte in raw)
+    for form in (whole, whole.replace("%2F", "/"), whole.replace("%20", "+")):
+        yield form
+        yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), form)
+
+
+def _binary_forms(raw: bytes) -> Iterator[str]:
+    yield raw.hex()
+    yield raw.hex().upper()
+    for lead in range(3):  # the bytes before it shift the groups of three bytes
+        text = base64.b64encode(b"\0" * lead + raw).decode()
+        core = text[
+            -(-8 * lead // 6) : 8 * (lead + len(raw)) // 6
+        ]  # only characters that no neighbouring byte contributes to
+        if len(core) >= _MIN_CORE_CHARS:
+            yield core
+            yield core.replace("+", "-").replace("/", "_")

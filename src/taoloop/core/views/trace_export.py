@@ -1,6 +1,6 @@
 """A chained trace as lines of JSON, and back: an export that can be checked without the database.
 
-A line is what `codec.event_line` makes of the event (`run_id`, `seq`, `at`, `kind`, then the fields of the fact), and
+A line is what `event_line` makes of the event (`run_id`, `seq`, `at`, `kind`, then the fields of the fact), and
 `hash`, its link in hex. The fields are byte for byte as they are stored, because the link covers those bytes; a file
 that another program reformatted is still accepted if its numbers came through unchanged.
 """
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pydantic_core
 
-from taoloop.core.hash_chain import ChainedEvent, event_hash, genesis_hash, hashed_bytes
+from taoloop.core.stored_events import ChainedEvent, event_hash, genesis_hash, hashed_bytes
 from taoloop.errors import JournalCorrupt
 
 _HASH_FIELD = "hash"

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.handles.handle import is_handle
-from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.handles import READER, is_handle
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.parsing.cleanup import EDGE_CHARS, strip_end_tokens
 from taoloop.dialects.parsing.strict_json import NotJsonError, compact_json, dumps, strings_in

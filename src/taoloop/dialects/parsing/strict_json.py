@@ -11,7 +11,7 @@ import re
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from taoloop.core.codec import json_writer
+from taoloop.core.fast_stdlib import json_writer
 from taoloop.core.text import lazy_pattern
 from taoloop.dialects.texts import LocalizedText
 

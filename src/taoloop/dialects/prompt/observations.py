@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from taoloop.core.events import Fault, Observed
-from taoloop.core.handles.opaque_observation import render_opaque
+from taoloop.core.handles import render_opaque
 from taoloop.core.prompts import PromptSet
 from taoloop.core.text import lazy_pattern
 from taoloop.core.views.transcript import outcome_word

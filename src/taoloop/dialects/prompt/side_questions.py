@@ -7,7 +7,6 @@ trusted text alone which tools and calls the task asks for.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from taoloop.core.decision import Call
 from taoloop.core.events import Noted, Pinned
 from taoloop.core.message import Message
 from taoloop.core.prompts import PromptSet
+from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.cleanup import strip_thinking
 from taoloop.dialects.parsing.json_repair import parse_value
@@ -30,7 +30,7 @@ from taoloop.policy.provenance import GUARD
 
 AnswerKind = Literal["text", "number", "date", "email", "yes_no"]
 
-_EMAIL = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+_EMAIL = lazy_pattern(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 
 
 def question_prompt(

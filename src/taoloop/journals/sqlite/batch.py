@@ -11,9 +11,8 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from taoloop.core.codec import encode_fact
 from taoloop.core.events import Event, Fact, RunStarted
-from taoloop.core.hash_chain import HEAD_KINDS, event_hash, genesis_hash, hashed_bytes
+from taoloop.core.stored_events import HEAD_KINDS, encode_fact, event_hash, genesis_hash, hashed_bytes
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import FenceLost, IllegalEvent, RunExists, RunNotFound
 from taoloop.journals.base import RUNNING, Artifact, Lease, status_after

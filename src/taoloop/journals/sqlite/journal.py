@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from taoloop.core.codec import decode_fact
 from taoloop.core.events import Event
+from taoloop.core.stored_events import decode_fact
 from taoloop.errors import JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.costs import CostRow, read_spending
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from taoloop.core.hash_chain import ChainedEvent, ChainReport
+    from taoloop.core.stored_events import ChainedEvent, ChainReport
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from taoloop.core.hash_chain import event_hash, genesis_hash, hashed_bytes
+from taoloop.core.stored_events import event_hash, genesis_hash, hashed_bytes
 
 if TYPE_CHECKING:
     import sqlite3

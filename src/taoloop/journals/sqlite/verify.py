@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from taoloop.core.codec import decode_fact
 from taoloop.core.events import Observed, RunStarted
-from taoloop.core.hash_chain import ChainedEvent, ChainError, ChainReport, check, genesis_hash
+from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, decode_fact, genesis_hash
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import JournalCorrupt, JournalTampered, RunNotFound
 from taoloop.journals.base import RUNNING, status_after

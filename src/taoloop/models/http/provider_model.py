@@ -11,8 +11,8 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import listed_cards
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, ModelReply, Usage
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
 from taoloop.models.base import DeltaFanout
 from taoloop.models.http.errors import UnsupportedParameters, error_of, parse_provider_error, refusal_in

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from taoloop.core.decision import Act, Answer, Call, Decision, Problem
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply, Usage
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.dialects import get_dialect

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import get_dialect
 from taoloop.errors import (
     ConfigError,

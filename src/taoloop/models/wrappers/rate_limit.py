@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from taoloop.core.cards.tool_search import listed_cards
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import estimate_tokens, message_tokens
 from taoloop.dialects.prompt.system_prompt import compact, describe
 from taoloop.errors import (

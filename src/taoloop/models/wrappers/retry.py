@@ -7,8 +7,8 @@ import copy
 import logging
 from dataclasses import replace
 
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import Delta, ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.errors import ModelError, ModelTimeout, ModelUnavailable
 from taoloop.models.base import DeltaFanout, Model, WrappedModel
 from taoloop.models.settings import REAL_PACE, Pace, Retry

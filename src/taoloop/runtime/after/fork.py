@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.decision import Act, Answer
 from taoloop.core.effects import CallModel, Record
@@ -32,7 +33,6 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
-from taoloop.core.limits import Limits
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates

@@ -8,7 +8,7 @@ from typing import Any
 
 from taoloop.core.action_requests import Check, Judge, judge_calls
 from taoloop.core.cards.tool_card import ToolCard
-from taoloop.core.decision import Answer, Call, Problem
+from taoloop.core.decision import Answer, AnswerCheck, Call, Problem
 from taoloop.core.effects import AskPerson, CallModel, Effect, Finish, ProbeCalls, Record, RequestCalls, RunTools
 from taoloop.core.events import (
     ActionRequested,
@@ -33,11 +33,11 @@ from taoloop.core.events import (
     RunStarted,
     Verdict,
 )
-from taoloop.core.handles.handle import contains_handle
+from taoloop.core.handles import contains_handle
 from taoloop.core.message import ModelReply
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.core.views.steps import PROBE
-from taoloop.dialects.reply_events import AnswerCheck, reply_to_events
+from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.output_type import BAD_ANSWER, OutputValidator, answers_for
 from taoloop.strategies import get_strategy

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from taoloop.core.action_requests import call_digest
 from taoloop.core.cards.coercion import coerce_args
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import call_digest
 from taoloop.core.events import ApprovalGiven, Event, Fact, Finished, Noted, Resumed
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates

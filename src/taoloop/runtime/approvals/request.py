@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from taoloop.core.action_requests import call_digest
 from taoloop.core.cards.tool_card import ToolCard
+from taoloop.core.decision import call_digest
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, ApprovalScope, Source
 from taoloop.core.views.steps import TIMEOUT, CallView
 

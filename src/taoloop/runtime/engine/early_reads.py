@@ -12,13 +12,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from taoloop.core.action_requests import call_digest
 from taoloop.core.cards.decimals import decimal_literals
-from taoloop.core.decision import Act, Call
+from taoloop.core.decision import Act, Call, call_digest
 from taoloop.core.effects import CallModel
 from taoloop.core.events import ActionRequested, Fact, ModelReplied, ReadDropped
-from taoloop.core.handles.handle import contains_handle
-from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.handles import READER, contains_handle
 from taoloop.core.message import Delta
 from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.strict_json import NotJsonError, loads

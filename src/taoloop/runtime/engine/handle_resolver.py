@@ -9,10 +9,13 @@ from typing import Any
 
 import pydantic_core
 
-from taoloop.core.decision import Answer, Problem, excerpt
+from taoloop.core.decision import Answer, AnswerCheck, Problem, excerpt
 from taoloop.core.events import Fault, Finished
-from taoloop.core.handles.handle import (
+from taoloop.core.handles import (
     MAX_FILLED_CHARS,
+    READER,
+    TOO_LONG,
+    UNKNOWN_HANDLE,
     BadHandleError,
     TooLongError,
     inline_text,
@@ -20,10 +23,8 @@ from taoloop.core.handles.handle import (
     substitute_handles,
     value_of,
 )
-from taoloop.core.handles.opaque_observation import READER, TOO_LONG, UNKNOWN_HANDLE
 from taoloop.core.trace import Trace
 from taoloop.dialects.parsing.strict_json import answer_values, dumps
-from taoloop.dialects.reply_events import AnswerCheck
 from taoloop.journals.base import Journal
 from taoloop.models.base import Model
 from taoloop.runtime.engine.observation_reader import ObservationReader

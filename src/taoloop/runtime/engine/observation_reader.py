@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from taoloop.core.effects import CallModel
+from taoloop.core.effects import CallModel, ModelRequest
 from taoloop.core.events import Fact, Observed
-from taoloop.core.handles.handle import inline_text
-from taoloop.core.model_request import ModelRequest
+from taoloop.core.handles import inline_text
 from taoloop.core.preview import preview
 from taoloop.core.trace import Trace
 from taoloop.dialects.prompt.side_questions import answer_schema, parse_reader_answer, question_prompt

@@ -13,8 +13,7 @@ from typing import Any
 from taoloop.core.cards.tool_search import CALL_TOOL
 from taoloop.core.decision import Act
 from taoloop.core.events import ActionRequested, ApprovalGiven, Fact, ModelReplied
-from taoloop.core.redaction.encodings import secrets_of
-from taoloop.core.redaction.redactor import Redactor
+from taoloop.core.redaction.redactor import Redactor, secrets_of
 from taoloop.core.views.steps import CallView
 from taoloop.journals.base import Artifact
 from taoloop.tools.tool import Tool

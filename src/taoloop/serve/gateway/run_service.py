@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.events import ActionRequested, RunStarted
-from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.handles import READER
 from taoloop.core.text import replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.errors import (

@@ -12,7 +12,7 @@ import pydantic_core
 from pydantic import Field
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
-from taoloop.core.handles.opaque_observation import READER
+from taoloop.core.handles import READER
 from taoloop.core.search import PointerError, find_text, resolve_json_pointer
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS, builtin_card_texts

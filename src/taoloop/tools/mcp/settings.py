@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from taoloop.core.cards.tool_card import TIERS, Tier
-from taoloop.core.redaction.encodings import secrets_of
+from taoloop.core.redaction.redactor import secrets_of
 from taoloop.errors import ConfigError
 from taoloop.tools.egress.rules import EgressRules
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, ExampleCard, Tier, ToolCard
-from taoloop.core.handles.opaque_observation import schema_signature
+from taoloop.core.handles import schema_signature
 from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.json_schema import compile_schema

@@ -15,9 +15,8 @@ from taoloop.cli.database import database, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.report.model import report_of
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, print_stderr
-from taoloop.core.codec import decode_fact
 from taoloop.core.events import Event
-from taoloop.core.hash_chain import ChainedEvent, ChainReport
+from taoloop.core.stored_events import ChainedEvent, ChainReport, decode_fact
 from taoloop.core.trace import Trace
 from taoloop.core.views.trace_export import to_line
 from taoloop.errors import IllegalEvent, JournalCorrupt

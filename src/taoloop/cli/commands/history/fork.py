@@ -27,7 +27,7 @@ from taoloop.cli.dotenv import load_environment
 from taoloop.cli.ui.event_view import resume_command
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr, terminal_language
 from taoloop.core.cards.tool_card import TIERS
-from taoloop.core.codec import event_line
+from taoloop.core.stored_events import event_line
 from taoloop.core.trace import Trace
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.after.fork import store_fork

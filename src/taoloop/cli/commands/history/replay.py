@@ -15,8 +15,8 @@ from taoloop.cli.dotenv import load_environment
 from taoloop.cli.ui.event_view import EventWriter, RowWriter, console_for
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr, terminal_language
 from taoloop.cli.ui.texts import ui_text
-from taoloop.core.codec import event_line, event_record
 from taoloop.core.events import Event
+from taoloop.core.stored_events import event_line, event_record
 from taoloop.core.trace import Trace
 from taoloop.errors import ReplayDiverged
 from taoloop.runtime.after.replay import ReplayedEvent, replay

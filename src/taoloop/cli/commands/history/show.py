@@ -26,8 +26,8 @@ from taoloop.cli.ui.event_view import (
 )
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr, terminal_language
 from taoloop.cli.ui.texts import ui_text
-from taoloop.core.codec import event_line
 from taoloop.core.events import ModelReplied, ReplyRejected
+from taoloop.core.stored_events import event_line
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.core.views.transcript import Entry, step_summaries, transcript

@@ -26,8 +26,8 @@ from taoloop.cli.ui.stdio import capture_stdout, print_stderr, terminal_language
 from taoloop.cli.ui.terminal_text import escape_invisible, one_line, strip_control_codes
 from taoloop.cli.ui.texts import ui_text
 from taoloop.config.tool_file import is_tool_file
-from taoloop.core.codec import event_line
 from taoloop.core.events import Event, Observed, Undo
+from taoloop.core.stored_events import event_line
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.errors import ConfigError, TaoError

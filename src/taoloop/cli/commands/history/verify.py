@@ -15,7 +15,7 @@ from taoloop.cli.database import database, find_run, query_database
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.cli.ui.terminal_text import one_line
-from taoloop.core.hash_chain import ChainError, ChainReport, check
+from taoloop.core.stored_events import ChainError, ChainReport, check
 from taoloop.core.views.trace_export import from_lines
 from taoloop.errors import ConfigError, JournalCorrupt, JournalError, RunNotFound
 from taoloop.journals.base import Journal

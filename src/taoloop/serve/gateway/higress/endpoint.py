@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from taoloop.core.decision import Act, Problem
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.dialects import get_dialect
 from taoloop.models.openai import OpenAIModel
 from taoloop.models.providers import Endpoint

@@ -9,7 +9,7 @@ from string import Template
 from typing import Any, Literal
 
 from taoloop.config.document import ConfigDocument
-from taoloop.core.limits import Limits
+from taoloop.core.agent_spec import Limits
 from taoloop.core.policy import Policy
 from taoloop.runtime.agent import Agent
 from taoloop.serve.gateway.config.host_overrides import HostOverrides

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from taoloop.config.checks import error_location
+from taoloop.core.agent_spec import Limits
 from taoloop.core.events import RunStarted
-from taoloop.core.limits import Limits
 from taoloop.core.trace import Trace
 from taoloop.errors import RunExists, ToolSourceError
 from taoloop.policy import tainted

@@ -20,7 +20,7 @@ from taoloop.core.events import (
     new_model_replied,
     new_observed,
 )
-from taoloop.core.fast_dataclass import fast_constructor
+from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.message import Message, ToolCallText, new_message, new_tool_call_text
 
 

@@ -1,20 +1,24 @@
-"""Fast construction of the few frozen dataclasses of which the loop makes several in every step.
+"""Faster forms of two parts of the standard library that the loop uses several times in every step.
 
-`dataclasses` fills a frozen instance by `object.__setattr__`, which looks each name up, and the call of a class puts
-keywords into a dict and takes them out again. Without the constructors made here a step costs 9 % more
-(`benchmarks/overhead.py`). The class itself stays the plain way to make the same instances.
+Each does what the plain form does, and its docstring names the benchmark that justifies it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 def fast_constructor(cls: type[T]) -> type[T]:
-    """A function that takes the keywords of `cls` and makes the same instances.
+    """A function that takes the keywords of the frozen dataclass `cls` and makes the same instances.
+
+    `dataclasses` fills a frozen instance by `object.__setattr__`, which looks each name up, and the call of a class
+    puts keywords into a dict and takes them out again. Without this a step costs 9 % more (`benchmarks/overhead.py`).
+    The class itself stays the plain way to make an instance.
 
     The new instance is of an open twin class, with the same slots, while it is filled; then it becomes one of `cls`,
     as frozen as any other.
@@ -41,3 +45,26 @@ def fast_constructor(cls: type[T]) -> type[T]:
     source = f"def new_{cls.__name__}({', '.join(parameters)}):\n" + "\n".join(f"    {line}" for line in body)
     exec(source, names)  # noqa: S102  # as dataclasses do; the text is made of the names of fields
     return names[f"new_{cls.__name__}"]  # type: ignore[no-any-return]  # to a type checker it is the class
+
+
+def json_writer(encoder: json.JSONEncoder) -> Callable[[Any], str]:
+    """What `encoder.encode` does, but with its C part made once.
+
+    To make it anew for each value costs more than to write a small one: the loop writes several in every step, which
+    would cost 7 % more without this (`benchmarks/overhead.py`).
+    """
+    try:
+        write = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # undocumented
+            None,
+            encoder.default,
+            json.encoder.encode_basestring,
+            encoder.indent,
+            encoder.key_separator,
+            encoder.item_separator,
+            encoder.sort_keys,
+            encoder.skipkeys,
+            encoder.allow_nan,
+        )
+    except (AttributeError, TypeError):  # a Python without it, or with another one
+        return encoder.encode
+    return lambda value: "".join(write(value, 0))

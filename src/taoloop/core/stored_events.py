@@ -1,8 +1,9 @@
-"""The hash chain of a trace: each event carries the hash of the one before, so that an edit shows.
+"""Events as they are stored: facts as JSON, which `--json` has too, and the hash chain over them.
 
-The link of an event is `SHA-256(link before it ‖ seq ‖ at ‖ kind ‖ newline ‖ body)`: `seq` as 8 bytes and `at` as an
-IEEE double, both big-endian; `kind` in UTF-8; `body` the bytes that are stored (`codec.encode_fact`). The link before
-event 0 is `SHA-256("taoloop chain 1" ‖ newline ‖ run_id)`, so the events of one run cannot pass for those of another.
+Each event carries the hash of the one before, so that an edit shows. The link of an event is
+`SHA-256(link before it ‖ seq ‖ at ‖ kind ‖ newline ‖ body)`: `seq` as 8 bytes and `at` as an IEEE double, both
+big-endian; `kind` in UTF-8; `body` the bytes that are stored (`encode_fact`). The link before event 0 is
+`SHA-256("taoloop chain 1" ‖ newline ‖ run_id)`, so the events of one run cannot pass for those of another.
 
 A chain has no key. Anyone who can write to the file can recompute it from the event that they changed to the end; that
 shows only against a head (the last link) that was noted elsewhere.
@@ -11,13 +12,73 @@ shows only against a head (the last link) that was noted elsewhere.
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any, NamedTuple, cast
 
-from taoloop.core.codec import encode_fact
-from taoloop.core.events import Event
+import pydantic_core
+from pydantic import TypeAdapter, ValidationError
+
+from taoloop.core.events import FACTS, Event, Fact
+from taoloop.core.text import replace_surrogates
+from taoloop.errors import JournalCorrupt
+
+_BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
+
+
+def encode_fact(fact: Fact) -> bytes:
+    """The fields of a fact as one JSON object in UTF-8; its kind is stored separately."""
+    try:
+        return pydantic_core.to_json(fact, inf_nan_mode="strings")
+    except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
+        plain = asdict(fact)  # a text that UTF-8 cannot hold, or a value that JSON does not know: keep what can be kept
+        return replace_surrogates(json.dumps(plain, ensure_ascii=False, default=repr)).encode()
+
+
+def decode_fact(kind: str, body: bytes | str) -> Fact:
+    """The fact that `encode_fact` wrote.
+
+    Raises:
+        JournalCorrupt: the kind is unknown or the body does not fit it.
+    """
+    if kind not in _BY_KIND:
+        raise JournalCorrupt(
+            f"There is no event of the kind {kind!r}.", hint="Was it written by a newer version of taoloop?"
+        )
+    try:
+        return _adapter(kind).validate_json(body)
+    except ValidationError as error:
+        raise JournalCorrupt(f"An event of the kind {kind!r} cannot be read: {error}.") from error
+
+
+def event_record(run_id: str, event: Event) -> dict[str, Any]:
+    """The event as plain data: `run_id`, `seq`, `at`, `kind` and then the fields of its fact."""
+    body = cast("dict[str, Any]", pydantic_core.from_json(encode_fact(event.fact)))
+    return {"run_id": run_id, "seq": event.seq, "at": event.at, "kind": event.kind, **body}
+
+
+def event_line(run_id: str, event: Event) -> str:
+    """`event_record` as one line of JSON, not escaped to ASCII."""
+    return pydantic_core.to_json(event_record(run_id, event)).decode()
+
+
+def fact_of_record(record: dict[str, Any]) -> Fact:
+    """The fact in what `event_record` made.
+
+    Raises:
+        JournalCorrupt: it is no such record.
+    """
+    fields = {key: value for key, value in record.items() if key not in ("run_id", "seq", "at", "kind")}
+    return decode_fact(str(record.get("kind")), pydantic_core.to_json(fields))
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Fact]:
+    return TypeAdapter(_BY_KIND[kind])
+
 
 HEAD_KINDS = frozenset({"run_started", "action_started", "paused", "resumed", "finished"})
 """A journal that stores the head of a run apart from its events does so at these at the latest.

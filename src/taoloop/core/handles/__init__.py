@@ -1,1 +1,0 @@
-"""Opaque handles for observations that a planning model must not read."""
