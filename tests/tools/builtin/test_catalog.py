@@ -12,11 +12,11 @@ import pytest
 from tests.scripting import call
 
 from taoloop import Agent
+from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import CALL_TOOL, CHINESE, DESCRIBE_TOOL, FIND_TOOL
-from taoloop.core.limits import Limits
+from taoloop.core.effects import ModelRequest
 from taoloop.core.message import ModelReply
-from taoloop.core.model_request import ModelRequest
 from taoloop.core.text import RUN_LANGUAGE
 from taoloop.dialects.prompt.system_prompt import describe
 from taoloop.errors import ToolError
