@@ -39,7 +39,7 @@ MOVED_MODULES = {
     "taoloop.runtime.doubt": "taoloop.runtime.approvals.in_doubt",
     "taoloop.runtime.fork": "taoloop.runtime.after.fork",
     "taoloop.runtime.given": "taoloop.runtime.tool_call_run",
-    "taoloop.runtime.policy_file": "taoloop.config.policy_file",
+    "taoloop.runtime.policy_file": "taoloop.config.agent_file",
     "taoloop.runtime.recovery": "taoloop.runtime.after.recovery",
     "taoloop.runtime.replay": "taoloop.runtime.after.replay",
     "taoloop.runtime.tool_file": "taoloop.config.tool_file",

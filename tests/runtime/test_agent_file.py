@@ -152,7 +152,7 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("approved_tiers:\n- read\n- any\n", 3, "approved_tiers[1]", "one of read, draft, write, destructive"),
         ("tools: calculator\n", 1, "tools", "a list is expected"),
         ("tools:\n- calculator\n- hammer\n", 3, "tools[1]", "no tool called 'hammer'. Built in: calculator"),
-        ("tools: [calculator, time_now,\n  calculator]\n", 2, "tools[2]", "'calculator' stands here a second time"),
+        ("tools: [calculator, time_now,\n  calculator]\n", 2, "tools[2]", "'calculator' is here a second time"),
         ("language: klingon\n", 1, "language", "no prompt language called 'klingon'. Known: auto, en, zh."),
         ("tools: [3]\n", 1, "tools[0]", "a tool is expected, not 3. A tool is a built-in name"),
         ("tools:\n- agentcode:nothing\n", 2, "tools[0]", "has no attribute 'nothing'"),
@@ -162,7 +162,7 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("tools:\n- explodes:x\n", 2, "tools[0]", "explodes.py:2: loading 'explodes:x' raised ValueError: at import"),
         ("tools:\n- lookup: {tabel: x}\n", 2, "tools[0].lookup.tabel", "Did you mean 'table'?"),
         ("tools:\n- lookup: {table: none.yaml}\n", 2, "tools[0].lookup.table", "none.yaml"),
-        ("tools:\n- lookup: {}\n", 2, "tools[0].lookup.table", "a path is expected"),
+        ("tools:\n- lookup: {}\n", 2, "tools[0].lookup", "`table` is missing"),
         ("tools:\n- card: {name: x}\n", 2, "tools[0]", "the code is not named"),
         ("tools:\n- function: agentcode:plain\n  card: {nam: x}\n", 3, "tools[0].card", "Did you mean 'name'?"),
         (

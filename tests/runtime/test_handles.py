@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from tests.sizes import examples
 
 from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJournal, ScriptedModel, tool
-from taoloop.config.policy_file import load_policy
+from taoloop.config.agent_file import load_policy
 from taoloop.core.cards.tool_card import ErrorCard
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.core.effects import ModelRequest

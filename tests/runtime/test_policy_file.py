@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taoloop.config.policy_file import load_policy
+from taoloop.config.agent_file import load_policy
 from taoloop.core.policy import PROFILES, Policy, Rule
 from taoloop.errors import AgentFileError
 
@@ -60,13 +60,13 @@ def test_json_is_taken_too(profile: str, tmp_path: Path) -> None:
     [
         ("profil: strict", 1, "profil", "Did you mean 'profile'"),
         ("profile: stict", 1, "profile", "supervised, strict"),
-        ("pin: 5", 1, "pin", "auto, keywords or model"),
-        ("rules: deny", 1, "rules", "a list of rules"),
-        ("rules:\n  - deny", 2, "rules[0]", "a rule is a mapping"),
-        ("rules:\n  - tool: pay", 2, "rules[0]", "no verdict"),
+        ("pin: 5", 1, "pin", "one of auto, keywords, model"),
+        ("rules: deny", 1, "rules", "a list is expected"),
+        ("rules:\n  - deny", 2, "rules[0]", "Write its fields: `{verdict: …}`"),
+        ("rules:\n  - tool: pay", 2, "rules[0]", "`verdict` is missing"),
         ("rules:\n  - verdict: deny\n    tools: pay", 3, "rules[0].tools", "Did you mean 'tool'"),
-        ("rules:\n  - verdict: deny\n    1: pay", 2, "rules[0][1]", "no such field"),
-        ("rules:\n  - tool: pay\n    verdict: no", 3, "rules[0].verdict", "allow, ask or deny"),
+        ("rules:\n  - verdict: deny\n    1: pay", 3, "rules[0].1", "no such field"),
+        ("rules:\n  - tool: pay\n    verdict: no", 3, "rules[0].verdict", "one of allow, ask, deny"),
         ("rules:\n  - verdict: deny\n    tier: big", 3, "rules[0].tier", "read, draft, write"),
         ("rules:\n  - verdict: deny\n    host: https://a.example/", 3, "rules[0].host", "without scheme"),
         ("rules:\n  - verdict: deny\n    args:\n      a: 1\n      b: {low: 3}", 5, "rules[0].args.b", "in, matches"),
@@ -74,10 +74,10 @@ def test_json_is_taken_too(profile: str, tmp_path: Path) -> None:
         ("rules:\n  - verdict: deny\n    args: {1: x}", 3, "rules[0].args", "names of arguments"),
         ("rules:\n  - verdict: deny\n    calls_over: -1", 3, "rules[0].calls_over", "whole number"),
         ("rules:\n  - verdict: deny\n  - verdict: allow\n    tool: pay", 3, "rules[1]", "can never match"),
-        ("trusted_tools: mail", 1, "trusted_tools", "a list of patterns"),
-        ("trusted_tools: [5]", 1, "trusted_tools", "texts"),
+        ("trusted_tools: mail", 1, "trusted_tools", "Put it in brackets."),
+        ("trusted_tools: [5]", 1, "trusted_tools[0]", "Put it in quotes."),
         ("trusted_fields: [a]", 1, "trusted_fields", "a mapping"),
-        ("trusted_fields: {a: {b: 5}}", 1, "trusted_fields", "kinds"),
+        ("trusted_fields: {a: {b: 5}}", 1, "trusted_fields.a.b", "Put it in quotes."),
         ("allowed_hosts: ['https://a.example']", 1, "allowed_hosts", "without scheme"),
         ("approval_timeout_s: 0", 1, "approval_timeout_s", "above 0"),
         ("[]", 1, "", "a policy is a mapping"),

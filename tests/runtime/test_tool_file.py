@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from tests.sizes import examples
 
 from taoloop.config.agent_file import load_agent
-from taoloop.config.document import ConfigDocument
+from taoloop.config.document import is_config_file
 from taoloop.config.env_references import EnvValues
-from taoloop.config.settings_loader import fields_of
+from taoloop.config.settings_reader import fields_of
 from taoloop.config.tool_entries import SOURCE_KINDS
-from taoloop.config.tool_file import LoadedFile, is_tool_file, load_tools, read_tools, tools_named
-from taoloop.errors import AgentFileError, ToolDefinitionError
+from taoloop.config.tool_file import LoadedFile, load_tools, read_tools, tools_named
+from taoloop.errors import AgentFileError, ConfigError, ToolDefinitionError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource, sources_in
 from taoloop.tools.egress.rules import EgressRules
@@ -186,7 +186,7 @@ def test_the_workspace_of_the_file_may_come_from_a_variable() -> None:
         ("tools:\n- documents: {path: a}\n  fetch: {}\n", 3, "tools[0].fetch", "begin another with `- fetch:`"),
         ("tools:\n- openapi: x.yaml\n  name: a\n", 3, "tools[0].name", "It is a setting of `openapi`"),
         ("tools:\n- sql:\n  url: sqlite:///a.db\n", 3, "tools[0].url", "indented below"),
-        ("tools:\n- sql: sqlite:///a.db\n", 2, "tools[0].sql", "`sql: {name: …, url: …}`"),
+        ("tools:\n- sql: sqlite:///a.db\n", 2, "tools[0].sql", "`{name: …, url: …}`"),
         ("tools:\n- calculater\n", 2, "tools[0]", "Did you mean 'calculator'?"),
         ("tools:\n- more.yaml\n", 2, "tools[0]", "`file: more.yaml`"),
         ("tools:\n- file:more.yaml\n", 2, "tools[0]", "Put a blank after the colon."),
@@ -381,16 +381,15 @@ def test_whatever_stands_in_a_file_is_taken_or_told_in_one_line(form: str, value
 
 @given(st.text(), st.text(alphabet="ab${}:-X "))
 def test_texts_without_references_stay_and_others_are_filled_or_refused(plain: str, mixed: str) -> None:
-    document = ConfigDocument(Path("x.yaml"), {}, {(): 1})
-    values = EnvValues(document, {"X": "value"})
+    values = EnvValues({"X": "value"})
     if "${" not in plain:
-        assert values.text((), plain) == plain
+        assert values.text(plain) == plain
     if "${" not in mixed:
-        assert values.text((), mixed) == mixed
+        assert values.text(mixed) == mixed
     else:
-        with suppress(AgentFileError):
-            assert isinstance(values.text((), mixed), str)
-    assert values.text((), "$${X} ${X} ${Y:-d} ${Y:-}") == "${X} value d "
+        with suppress(ConfigError):
+            assert isinstance(values.text(mixed), str)
+    assert values.text("$${X} ${X} ${Y:-d} ${Y:-}") == "${X} value d "
 
 
 # A part that fails
@@ -476,4 +475,4 @@ def test_an_agent_that_was_given_a_file_remembers_it() -> None:
 
 @pytest.mark.parametrize(("name", "expected"), [("a.yaml", True), ("b.yml", True), ("C.JSON", True), ("m:a", False)])
 def test_a_tool_file_is_told_by_its_ending(name: str, expected: bool) -> None:
-    assert is_tool_file(name) is expected
+    assert is_config_file(name) is expected

@@ -11,10 +11,10 @@ from taoloop.cli.database import database
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.cli.ui.terminal_text import one_line
 from taoloop.cli.ui.texts import ui_text
-from taoloop.config.agent_file import load_agent, read_schema
+from taoloop.config.agent_file import load_agent, load_policy, read_schema
+from taoloop.config.document import is_config_file
 from taoloop.config.import_attribute import load_attribute
-from taoloop.config.policy_file import load_policy
-from taoloop.config.tool_file import is_tool_file, named_as, tools_named
+from taoloop.config.tool_file import named_as, tools_named
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.core.policy import Policy
@@ -225,7 +225,7 @@ def named_tools(names: Sequence[str], env: Mapping[str, str]) -> tuple[Tool | Ca
     """
     entries: list[Any] = []
     for name in dict.fromkeys(names):
-        if is_tool_file(name):
+        if is_config_file(name):
             entries += tools_named(name, env=env)
         else:
             entries += [load_attribute(name, Path.cwd()), named_as(name, Path.cwd())] if ":" in name else [name]

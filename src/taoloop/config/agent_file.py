@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
-from taoloop.config.checks import COUNT, LIST, MAPPING, NUMBER, PATH, SWITCH, TEXT, Kind, error_location, expect_type
-from taoloop.config.document import ConfigDocument, read_document
+from pydantic import WithJsonSchema
+
+from taoloop.config.document import ConfigDocument, error_location, is_config_file, read_document, refuse_recursion
 from taoloop.config.import_attribute import error_context, load_attribute
-from taoloop.config.policy_file import load_policy, policy_in
-from taoloop.config.tool_entries import ENVIRONMENT, SUFFIXES, ToolReader
+from taoloop.config.settings_reader import SettingsReader, checked, expected
+from taoloop.config.tool_entries import ToolReader, use_environment
 from taoloop.core.agent_spec import AgentSpec, Limits
-from taoloop.core.cards.tool_card import TIERS
-from taoloop.core.policy import Policy
+from taoloop.core.cards.tool_card import Tier
+from taoloop.core.policy import PROFILES, Policy
 from taoloop.dialects import get_dialect
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.models.registry import model_kinds
@@ -28,52 +28,170 @@ from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.tool_source import sources_in
 from taoloop.strategies import get_strategy
 from taoloop.tools.tool import Tool
-from taoloop.tools.yaml12 import FieldPath
 
 _FILE_MODELS = ("scripted", "replay")
+_NAMES_IN_AGENT = {"db": "journal", "output_schema": "output_type"}
+_SPEC_FIELDS = ("repair_turns", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
+"""Numbers that the spec of an agent checks."""
 
-_TEXTS: Kind = ((str, list), "a text, or a list of texts")
-_SCHEMA: Kind = ((dict, str), "a mapping or a path")
 
-FIELDS: dict[str, Kind] = {
-    "name": TEXT,
-    "model": TEXT,
-    "fallback": _TEXTS,
-    "retry": MAPPING,
-    "rate": MAPPING,
-    "dialect": TEXT,
-    "strategy": TEXT,
-    "language": TEXT,
-    "instructions": TEXT,
-    "tools": LIST,
-    "workspace": PATH,
-    "memory": PATH,
-    "output_schema": _SCHEMA,
-    "limits": MAPPING,
-    "max_steps": COUNT,
-    "policy": ((dict, str), "a policy"),
-    "approved_tiers": LIST,
-    "closing_turn": SWITCH,
-    "repair_turns": COUNT,
-    "temperature": NUMBER,
-    "top_p": NUMBER,
-    "max_output_tokens": COUNT,
-    "context_tokens": COUNT,
-    "early_reads": SWITCH,
-    "keep_thinking": SWITCH,
-    "model_timeout_s": NUMBER,
-    "prompts": PATH,
-    "db": PATH,
-    "journal": PATH,
-    "recover_on_start": SWITCH,
-}
-"""What an agent file can say, and of which kind each value is."""
+def load_policy(path: Path) -> Policy:
+    """The policy in a YAML or JSON file.
 
-_OPTIONAL = ("model", "dialect", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
-_JUDGED = ("repair_turns", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
-_FRACTIONS = ("max_cost_usd", "max_wall_s", "max_working_s")
-_FIELD_OF = {"db": "journal", "output_schema": "output_type"}
-_reading: ContextVar[tuple[Path, ...]] = ContextVar("_reading", default=())
+    Raises:
+        AgentFileError: it cannot be used; names the file, the line and the field.
+    """
+    document = read_document(path, "a policy", "profile: supervised")
+    return SettingsReader(document, {}).read(Policy, (), document.data, mode="written")
+
+
+# What the fields of an agent file mean; an error gets the place of the field
+
+
+def _model(spec: str, reader: SettingsReader) -> str:
+    return join_specs(*(_single_model(single, reader) for single in split_specs(spec)))
+
+
+def _models(specs: str, reader: SettingsReader) -> tuple[str, ...]:
+    return tuple(_single_model(spec, reader) for spec in split_specs(specs))
+
+
+def _single_model(spec: str, reader: SettingsReader) -> str:
+    kind, _, rest = spec.partition(":")
+    if kind not in model_kinds():
+        raise ConfigError(f"There is no model called {spec!r}.", hint=f"Known: {', '.join(model_kinds())}.")
+    return f"{kind}:{reader.beside(rest)}" if rest and kind in _FILE_MODELS else spec
+
+
+def _dialect(name: str, _reader: SettingsReader) -> str:
+    get_dialect(name)
+    return name
+
+
+def _strategy(name: str, _reader: SettingsReader) -> str:
+    get_strategy(name)
+    return name
+
+
+def _language(value: str, _reader: SettingsReader) -> str:
+    known = (AUTO, *LANGUAGES)
+    if value not in known:
+        raise ConfigError(f"There is no prompt language called {value!r}.", hint=f"Known: {', '.join(known)}.")
+    return value
+
+
+def _database(path: Path, _reader: SettingsReader) -> Path:
+    if path.is_dir():
+        raise ConfigError("a file is expected, and this is a folder.")
+    return path
+
+
+def _output_schema(value: dict[str, Any] | Path, _reader: SettingsReader) -> dict[str, Any]:
+    """A JSON Schema in the file itself or in one of its own."""
+    return read_schema(value) if isinstance(value, Path) else OutputValidator(value).schema
+
+
+def _named_policy(value: Any, reader: SettingsReader) -> Policy:
+    """The policy in a file of its own, or that of a profile."""
+    if isinstance(value, str) and is_config_file(value):
+        return load_policy(reader.beside(value))
+    if value not in PROFILES:
+        raise expected(f"a policy file, or one of {', '.join(PROFILES)}")
+    return Policy(profile=value)
+
+
+class AgentFields(TypedDict, total=False):
+    """The fields of an agent file; what is absent has the default of `Agent`."""
+
+    name: str
+    """What the agent is called; without it, the name of the file."""
+
+    model: Annotated[str | None, checked(_model)]
+    """The model, such as `openai:NAME` or `offline`; several are tried in their order."""
+
+    fallback: Annotated[str, checked(_models)] | tuple[Annotated[str, checked(_single_model)], ...]
+    """The models that answer where the first one fails, in their order."""
+
+    retry: Retry
+    """When a failed call of the model is tried again."""
+
+    rate: Rate
+    """How many calls and tokens the model takes in a minute."""
+
+    dialect: Annotated[str | None, checked(_dialect)]
+    """How the model writes its decisions: `native`, `text`, `json` or `fenced`; without it, as suits the model."""
+
+    strategy: Annotated[str, checked(_strategy)]
+    """What decides the next step."""
+
+    language: Annotated[str, checked(_language)]
+    """The language of prompts and of texts for people: `en`, `zh`, or `auto`, which follows the task."""
+
+    instructions: str
+    """What the system prompt says about the agent's job."""
+
+    tools: tuple[Any, ...]
+    """The tools, in their order."""
+
+    workspace: Path
+    """The folder of the tools that read and write files; beside this file."""
+
+    memory: Annotated[Path, checked(_database)]
+    """The file that keeps notes from run to run; beside this file."""
+
+    output_schema: Annotated[dict[str, Any] | Path, checked(_output_schema)]
+    """The JSON Schema of answers, or the file that holds it."""
+
+    limits: Limits
+    """What one run may use: steps, errors, tokens, money and time."""
+
+    max_steps: int
+    """Short for `limits: {max_steps: …}`."""
+
+    policy: Policy | Annotated[Any, checked(_named_policy), WithJsonSchema({"type": "string"})]
+    """What the agent may do: a policy, the name of a profile, or a policy file."""
+
+    approved_tiers: tuple[Tier, ...]
+    """The tiers whose calls the operator approves in advance."""
+
+    closing_turn: bool
+    """Whether a run that reaches a limit gets a last turn without tools, to answer from what it has."""
+
+    repair_turns: int
+    """How often in a row an unreadable reply is sent back before the run ends."""
+
+    temperature: float | None
+    """How much chance there is in the model's replies."""
+
+    top_p: float | None
+    """From which share of the likeliest words the model draws."""
+
+    max_output_tokens: int | None
+    """The longest reply of one call, in tokens."""
+
+    context_tokens: int | None
+    """The size of the model's context window, in tokens."""
+
+    early_reads: bool
+    """Whether calls that only read start while the model is still writing."""
+
+    keep_thinking: bool
+    """Whether the model's thinking is kept in the journal."""
+
+    model_timeout_s: float | None
+    """How long one call of the model may take, in seconds."""
+
+    prompts: Path
+    """A folder of prompt texts that replace the built-in ones; beside this file."""
+
+    db: Path
+    """The database in which runs are kept; beside this file."""
+
+    journal: Path
+    """The same as `db`."""
+
+    recover_on_start: bool
+    """Whether runs that a crash interrupted are resumed at the start."""
 
 
 def load_agent(source: str, **overrides: Any) -> Agent:
@@ -87,14 +205,13 @@ def load_agent(source: str, **overrides: Any) -> Agent:
     Raises:
         AgentFileError: the file or module cannot be used; names the path, the line and the field.
     """
-    if Path(source).suffix.lower() in SUFFIXES:
+    if is_config_file(source):
         path = Path(source).expanduser().absolute()
-        env = overrides.get("env")
-        token = ENVIRONMENT.set(ENVIRONMENT.get() if env is None else env)
-        try:
-            agent = replace(_agent_in(path), source=str(path))
-        finally:
-            ENVIRONMENT.reset(token)
+        error = ConfigError(  # it gets its place from the file that names the agent
+            f"The agent {path.name} would be a tool of itself.", hint="Take it out of the tools of an inner agent."
+        )
+        with refuse_recursion(path, error), use_environment(overrides.get("env")):
+            agent = replace(_agent_of(read_document(path)), source=str(path))
     elif ":" in source:
         agent = replace(_agent_at(source), source=source)
     else:
@@ -112,11 +229,8 @@ def agent_in(document: ConfigDocument, *, env: Mapping[str, str] | None = None) 
     Raises:
         AgentFileError: it cannot be used; names the path, the line and the field.
     """
-    token = ENVIRONMENT.set(ENVIRONMENT.get() if env is None else env)
-    try:
+    with use_environment(env):
         agent = _agent_of(document)
-    finally:
-        ENVIRONMENT.reset(token)
     return agent if env is None else replace(agent, env=env)
 
 
@@ -129,21 +243,6 @@ def read_schema(path: Path) -> dict[str, Any]:
     document = read_document(path, "a JSON Schema", "type: object")
     with error_location(document, ()):
         return OutputValidator(document.data).schema
-
-
-def _agent_in(path: Path) -> Agent:
-    """The agent in a file; its tools may be agents of other files, but not of one that is being read."""
-    real = path.resolve()
-    outer = _reading.get()
-    if real in outer:
-        raise ConfigError(  # it gets its place from the file that names the agent
-            f"The agent {path.name} would be a tool of itself.", hint="Take it out of the tools of an inner agent."
-        )
-    token = _reading.set((*outer, real))
-    try:
-        return _agent_of(read_document(path))
-    finally:
-        _reading.reset(token)
 
 
 def _agent_at(source: str) -> Agent:
@@ -161,172 +260,34 @@ def _agent_at(source: str) -> Agent:
 
 
 def _agent_of(document: ConfigDocument) -> Agent:
-    settings: dict[str, Any] = {}
-    for name, value in document.data.items():
-        field_path = (name,)
-        if name not in FIELDS:
-            raise document.unknown(field_path, tuple(FIELDS))
-        if value is None and name in _OPTIONAL:
-            continue
-        expect_type(document, field_path, value, FIELDS[name])
-        settings[_FIELD_OF.get(name, name)] = _READERS.get(name, _as_it_is)(document, value)
-    if "db" in document.data and "journal" in document.data:
-        raise document.error(("db",), "`journal` stands here too and means the same.", hint="Remove one of the two.")
-    with error_location(document, ("context_tokens",)):  # which must have room for a reply
-        AgentSpec(**{name: settings[name] for name in ("max_output_tokens", "context_tokens") if name in settings})
-    if "max_steps" in settings:
-        settings["limits"] = _with_max_steps(document, settings.pop("max_steps"), settings.get("limits", Limits()))
+    reader = SettingsReader(document, {})
+    fields = reader.read(AgentFields, (), document.data, mode="written")
+    _require_consistent(document, fields)
+    settings = {_NAMES_IN_AGENT.get(name, name): value for name, value in fields.items() if value is not None}
+    if "max_steps" in fields:
+        with error_location(document, ("max_steps",)):
+            settings["limits"] = replace(fields.get("limits", Limits()), max_steps=settings.pop("max_steps"))
+    if "tools" in fields:
+        entries = ToolReader(document, load_agent).entries(("tools",), document.data["tools"])
+        settings["tools"] = tuple(entry.item for entry in entries)
     sources = sources_in(settings.get("tools", ()))
     settings["secrets"] = {name: value for source in sources for name, value in source.secrets.items()}
     return Agent(**{"name": document.path.stem, **settings})
 
 
-def _with_max_steps(document: ConfigDocument, max_steps: int, limits: Limits) -> Limits:
-    field_path = ("max_steps",)
-    if "max_steps" in (document.data.get("limits") or {}):
-        raise document.error(
-            field_path, "`limits.max_steps` stands here too and means the same.", hint="Remove one of the two."
-        )
-    with error_location(document, field_path):
-        return replace(limits, max_steps=max_steps)
-
-
-def _as_it_is(_document: ConfigDocument, value: Any) -> Any:
-    return value
-
-
-def _path(document: ConfigDocument, value: str) -> Path:
-    return document.path.parent / Path(value).expanduser()
-
-
-def _memory(document: ConfigDocument, value: str) -> Path:
-    path = _path(document, value)
-    if path.is_dir():
-        raise document.error(("memory",), f"a file is expected, and {value!r} is a folder.")
-    return path
-
-
-def _model(document: ConfigDocument, spec: str) -> str:
-    return join_specs(*(_model_at(document, ("model",), single) for single in split_specs(spec)))
-
-
-def _fallback(document: ConfigDocument, specs: str | list[Any]) -> tuple[str, ...]:
-    if isinstance(specs, str):
-        return tuple(_model_at(document, ("fallback",), spec) for spec in split_specs(specs))
-    for index, entry in enumerate(specs):
-        expect_type(document, ("fallback", index), entry, TEXT)
-    return tuple(_model_at(document, ("fallback", index), spec) for index, spec in enumerate(specs))
-
-
-def _model_at(document: ConfigDocument, field_path: FieldPath, spec: str) -> str:
-    kind, _, rest = spec.partition(":")
-    if kind not in model_kinds():
-        raise document.error(
-            field_path, f"There is no model called {spec!r}.", hint=f"Known: {', '.join(model_kinds())}."
-        )
-    return f"{kind}:{_path(document, rest)}" if rest and kind in _FILE_MODELS else spec
-
-
-def _settings(name: str, kind: type[Retry] | type[Rate]) -> Callable[[ConfigDocument, Any], Any]:
-    known = tuple(field.name for field in fields(kind))
-
-    def read_field(document: ConfigDocument, settings: dict[str, Any]) -> Retry | Rate:
-        for key, value in settings.items():
-            if key not in known:
-                raise document.unknown((name, key), known)
-            with error_location(document, (name, key)):
-                kind(**{key: value})
-        return kind(**settings)
-
-    return read_field
-
-
-def _judged(name: str) -> Callable[[ConfigDocument, Any], Any]:
-    """A field that the spec itself judges: told here with its line, and for an inner agent before any run."""
-
-    def read_field(document: ConfigDocument, value: Any) -> Any:
+def _require_consistent(document: ConfigDocument, fields: AgentFields) -> None:
+    """Refuse what the fields cannot be one by one, or beside each other."""
+    for name in _SPEC_FIELDS:
         with error_location(document, (name,)):
-            AgentSpec(**{name: value})
-        return value
-
-    return read_field
-
-
-def _named_field(field: str, get: Callable[[str], object]) -> Callable[[ConfigDocument, Any], Any]:
-    def read_field(document: ConfigDocument, value: str) -> str:
-        with error_location(document, (field,)):
-            get(value)
-        return value
-
-    return read_field
-
-
-def _tiers(document: ConfigDocument, tiers: list[Any]) -> tuple[Any, ...]:
-    for index, tier in enumerate(tiers):
-        if tier not in TIERS:
-            field_path = ("approved_tiers", index)
-            raise document.error(field_path, f"one of {', '.join(TIERS)} is expected, not {tier!r}.")
-    return tuple(tiers)
-
-
-def _language(document: ConfigDocument, value: str) -> str:
-    if value not in (AUTO, *LANGUAGES):
-        known = ", ".join((AUTO, *LANGUAGES))
-        raise document.error(("language",), f"There is no prompt language called {value!r}.", hint=f"Known: {known}.")
-    return value
-
-
-def _limits(document: ConfigDocument, settings: dict[str, Any]) -> Limits:
-    known = tuple(field.name for field in fields(Limits))
-    for name, value in settings.items():
-        field_path = ("limits", name)
-        if name not in known:
-            raise document.unknown(field_path, known)
-        if value is not None:
-            expect_type(document, field_path, value, NUMBER if name in _FRACTIONS else COUNT)
-            with error_location(document, field_path):
-                Limits(**{name: value})
-    return Limits(**settings)
-
-
-def _tools(document: ConfigDocument, entries: list[Any]) -> tuple[Any, ...]:
-    for index, entry in enumerate(entries):
-        if isinstance(entry, str) and entry in entries[:index]:
+            AgentSpec(**({name: fields[name]} if name in fields else {}))  # type: ignore[literal-required]
+    with error_location(document, ("context_tokens",)):  # which must have room for a reply
+        AgentSpec(**{name: fields[name] for name in ("max_output_tokens", "context_tokens") if name in fields})
+    doubled = "max_steps" in (document.data.get("limits") or {})
+    for name, other, is_double in (("db", "journal", "journal" in fields), ("max_steps", "limits.max_steps", doubled)):
+        if name in fields and is_double:
+            raise document.error((name,), f"`{other}` means the same, and is here too.", hint="Remove one of the two.")
+    tools = fields.get("tools", ())
+    for index, entry in enumerate(tools):
+        if isinstance(entry, str) and entry in tools[:index]:
             field_path = ("tools", index)
-            raise document.error(field_path, f"{entry!r} stands here a second time.", hint="Remove one of the two.")
-    return tuple(entry.item for entry in ToolReader(document).entries(("tools",), entries))
-
-
-def _output_schema(document: ConfigDocument, value: dict[str, Any] | str) -> dict[str, Any]:
-    """A JSON Schema in the file itself or in one of its own."""
-    with error_location(document, ("output_schema",)):
-        return read_schema(_path(document, value)) if isinstance(value, str) else OutputValidator(value).schema
-
-
-def _policy(document: ConfigDocument, value: Any) -> Policy:
-    """A policy in its own words, the name of a profile, or the path of a policy file."""
-    if isinstance(value, str) and Path(value).suffix.lower() in SUFFIXES:
-        return load_policy(_path(document, value))
-    return policy_in(document, ("policy",), value)
-
-
-_READERS: dict[str, Callable[[ConfigDocument, Any], Any]] = {
-    "model": _model,
-    "fallback": _fallback,
-    "retry": _settings("retry", Retry),
-    "rate": _settings("rate", Rate),
-    "dialect": _named_field("dialect", get_dialect),
-    "strategy": _named_field("strategy", get_strategy),
-    "language": _language,
-    "limits": _limits,
-    **{name: _judged(name) for name in _JUDGED},
-    "tools": _tools,
-    "policy": _policy,
-    "approved_tiers": _tiers,
-    "workspace": _path,
-    "memory": _memory,
-    "output_schema": _output_schema,
-    "prompts": _path,
-    "journal": _path,
-    "db": _path,
-}
+            raise document.error(field_path, f"{entry!r} is here a second time.", hint="Remove one of the two.")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from taoloop.core.search import suggest_names
-from taoloop.errors import AgentFileError
+from taoloop.errors import AgentFileError, ConfigError
 from taoloop.runtime.tool_source import SourceLocation
 from taoloop.tools.yaml12 import DuplicateKeyError, FieldPath, YamlError, YamlSizeError, parse_yaml_document
 
@@ -20,7 +20,13 @@ _MAX_BYTES = 1024 * 1024
 Stamp = tuple[int, int] | None
 """When a file was last changed, and its size; None where there is none."""
 
+_open_files: ContextVar[tuple[Path, ...]] = ContextVar("_open_files", default=())
 _tracked: ContextVar[dict[Path, Stamp] | None] = ContextVar("_read", default=None)
+
+
+def is_config_file(name: str) -> bool:
+    """Whether a name, as on a command line, is that of a YAML or JSON file."""
+    return Path(name).suffix.lower() in (".yaml", ".yml", ".json")
 
 
 def file_stamp(path: Path) -> Stamp:
@@ -43,6 +49,19 @@ def track_files() -> Iterator[dict[Path, Stamp]]:
         _tracked.reset(token)
         if outer is not None:
             outer.update(tracked)
+
+
+@contextmanager
+def refuse_recursion(path: Path, error: ConfigError) -> Iterator[None]:
+    """Meanwhile the file at `path` is being read: reading it again raises `error`."""
+    real, outer = path.resolve(), _open_files.get()
+    if real in outer:
+        raise error
+    token = _open_files.set((*outer, real))
+    try:
+        yield
+    finally:
+        _open_files.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +125,33 @@ def kind_name(value: object) -> str:
             return "a mapping"
         case _:
             return f"a {type(value).__name__}"
+
+
+def describe_value(value: Any) -> str:
+    """A value of a document in a complaint about it: itself where it is short, else its kind."""
+    if value is None:
+        return "nothing"
+    text = repr(value)
+    return kind_name(value) if isinstance(value, bool) or len(text) > 60 else text
+
+
+def locate_error(document: ConfigDocument, field_path: FieldPath, error: ConfigError) -> AgentFileError:
+    """An error with the line of `field_path`, unless it has a line of this document already."""
+    if not isinstance(error, AgentFileError):
+        return document.error(field_path, error.message, hint=error.hint)
+    return error if error.path == str(document.path) else document.error(field_path, str(error.args[0]))
+
+
+@contextmanager
+def error_location(document: ConfigDocument, field_path: FieldPath) -> Iterator[None]:
+    """Give an error that knows no place the line of `field_path`."""
+    try:
+        yield
+    except ConfigError as error:
+        located = locate_error(document, field_path, error)
+        if located is error:
+            raise
+        raise located from error
 
 
 def field_name(field_path: FieldPath) -> str:

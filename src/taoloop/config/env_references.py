@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from taoloop.config.document import ConfigDocument
-from taoloop.tools.yaml12 import FieldPath
+from taoloop.errors import ConfigError
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inner>[^}]*)(?P<end>\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -20,18 +19,18 @@ class EnvValues:
     `$${` stands for `${` itself. A variable that is empty counts as missing, unless a default is given.
     """
 
-    def __init__(self, document: ConfigDocument, env: Mapping[str, str]) -> None:
-        self._document, self._env = document, env
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
         self.secrets: dict[str, str] = {}
 
-    def text(self, field_path: FieldPath, value: str, *, is_plain: bool = False) -> str:
+    def text(self, value: str, *, is_plain: bool = False) -> str:
         """`value` with its references filled in. `is_plain`: nothing that stands here is a secret, such as a path.
 
         Everything else that comes from a variable counts as one, but for the path of something that is there, and an
         address without credentials.
 
         Raises:
-            AgentFileError: a variable is missing, or a reference is malformed; names it and the line.
+            ConfigError: a variable is missing, or a reference is malformed; names it.
         """
 
         def replacement(match: re.Match[str]) -> str:
@@ -39,8 +38,7 @@ class EnvValues:
                 return "${"
             name, has_default, default = match["inner"].partition(":-")
             if not match["end"] or not _NAME.fullmatch(name):
-                raise self._document.error(
-                    field_path,
+                raise ConfigError(
                     f"{match[0][:60]!r} is not of the form ${{NAME}} or ${{NAME:-default}}.",
                     hint="Write $${ for the two signs themselves.",
                 )
@@ -52,8 +50,7 @@ class EnvValues:
             if has_default:
                 return default
             state = "is empty" if name in self._env else "is not set"
-            raise self._document.error(
-                field_path,
+            raise ConfigError(
                 f"the environment variable {name} {state}.",
                 hint=f"Set it (for `tao` also in a file .env), or write ${{{name}:-default}}.",
             )

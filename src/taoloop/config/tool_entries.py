@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict
 
-from taoloop.config.checks import LIST, MAPPING, NUMBER, PATH, TEXT, Kind, describe_value, error_location, expect_type
-from taoloop.config.document import ConfigDocument
-from taoloop.config.env_references import EnvValues
+from taoloop.config.document import (
+    ConfigDocument,
+    describe_value,
+    error_location,
+    is_config_file,
+    read_document,
+    refuse_recursion,
+)
 from taoloop.config.import_attribute import load_attribute
-from taoloop.config.settings_loader import SettingsLoader, apply_defaults, fields_of, is_needed
+from taoloop.config.settings_reader import SettingsReader, apply_defaults, fields_of
 from taoloop.core.search import suggest_names
 from taoloop.errors import AgentFileError, ConfigError
+from taoloop.runtime.agent import Agent
 from taoloop.runtime.tool_source import ToolSource
-from taoloop.tools.builtin.catalog import UNDOING, builtin_tools
+from taoloop.tools.builtin.catalog import UNDOING, builtin_tools, offered_tool
 from taoloop.tools.builtin.lookup import lookup_tool
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.from_card import card_from_mapping, tool_from_card
@@ -28,9 +34,10 @@ from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult, Toolbox
 from taoloop.tools.yaml12 import FieldPath
 
-SUFFIXES = (".yaml", ".yml", ".json")
+AgentLoader = Callable[[str], Agent]
+"""Loads the agent that a text names: an agent file, or `module:attribute`."""
 
-ENVIRONMENT: ContextVar[Mapping[str, str] | None] = ContextVar("ENVIRONMENT", default=None)
+_environment: ContextVar[Mapping[str, str] | None] = ContextVar("_environment", default=None)
 """The variables for `${NAME}` while a file is read; None: those of the process."""
 
 
@@ -93,15 +100,87 @@ _FORMS_HINT = (
     "`{agent: FILE, name: …, purpose: …}`, `{file: TOOLS.yaml}`, "
     f"or one of {', '.join(SOURCE_KINDS)} with its settings."
 )
-AGENT_FORM: dict[str, Kind] = {
-    "agent": TEXT,
-    "name": TEXT,
-    "purpose": TEXT,
-    "use_when": TEXT,
-    "avoid_when": TEXT,
-    "tier": TEXT,
-    "timeout_s": NUMBER,
+_OTHER_FILES = {
+    "openapi": "This is an OpenAPI document. Look at it with `tao tools --openapi FILE`; name it under `tools`.",
+    "swagger": "This is a Swagger document. Look at it with `tao tools --openapi FILE`; name it under `tools`.",
+    "mcpServers": "Name each server under `tools`, as `mcp: {name: …, command: …}`.",
+    "model": "It is one of an agent file, which is given by --agent.",
 }
+"""Fields by which another kind of file gives itself away."""
+
+
+class LookupOptions(TypedDict):
+    """The table of a lookup tool."""
+
+    table: Path
+    """A file of keys and values, beside this one."""
+
+
+class LookupForm(TypedDict):
+    """A tool that looks keys up in a table."""
+
+    lookup: LookupOptions
+
+
+class FunctionForm(TypedDict, total=False):
+    """A function as a tool."""
+
+    function: Required[str]
+    """The code, as `module:attribute`."""
+
+    card: dict[str, Any]
+    """The card that describes the function; without it, its signature and docstring do."""
+
+
+class AgentForm(TypedDict, total=False):
+    """Another agent as a tool."""
+
+    agent: Required[str]
+    """An agent file, beside this one, or `module:attribute`."""
+
+    purpose: Required[str]
+    """What the agent is good for."""
+
+    name: str
+    """The name of the tool; else that of the agent."""
+
+    use_when: str
+    """When the model should choose it."""
+
+    avoid_when: str
+    """When the model should not choose it."""
+
+    tier: str
+    """The tier of the tool; else the highest tier of its own tools."""
+
+    timeout_s: float
+    """How long a call may take, in seconds."""
+
+
+class FileForm(TypedDict):
+    """The tools of another tool file."""
+
+    file: Path
+    """Another tool file."""
+
+
+class ToolFileFields(TypedDict, total=False):
+    """The fields of a tool file."""
+
+    tools: Required[tuple[Any, ...]]
+    """The tools, in their order."""
+
+    egress: EgressRules
+    """Where calls may go, for everything here."""
+
+    workspace: Path
+    """For the built-in tools that need it; beside this file."""
+
+    memory: Path
+    """For the built-in tools that need it; beside this file."""
+
+
+TOOL_FILE_FIELDS = tuple(fields_of(ToolFileFields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +198,23 @@ class ToolEntry:
 
 
 class ToolReader:
-    """Reads a list of tools in a document. `egress` are the rules for everything that it names.
+    """Reads a list of tools in a document. `load_agent` loads an agent that is a tool, by its file or module.
 
-    `spares_others`: code that cannot be loaded is a source without tools and with a problem, so that the other entries
-    are there; else it is an error.
+    `egress` are the rules for everything that the list names. `spares_others`: code that cannot be loaded is a source
+    without tools and with a problem, so that the other entries are there; else it is an error.
     """
 
     def __init__(
-        self, document: ConfigDocument, *, egress: EgressRules | None = None, spares_others: bool = False
+        self,
+        document: ConfigDocument,
+        load_agent: AgentLoader,
+        *,
+        egress: EgressRules | None = None,
+        spares_others: bool = False,
     ) -> None:
-        self.document, self._egress, self._spares_others = document, egress, spares_others
+        self.document, self._load_agent = document, load_agent
+        self._egress, self._spares_others = egress, spares_others
+        self._settings = SettingsReader(document, variables())
         self._builtin = tuple(builtin_tools(None))
 
     def entries(self, field_path: FieldPath, value: Any) -> tuple[ToolEntry, ...]:
@@ -137,12 +223,14 @@ class ToolReader:
         Raises:
             AgentFileError: an entry is none; names the file, the line and the field.
         """
-        expect_type(self.document, field_path, value, LIST)
-        return tuple(entry for n, item in enumerate(value) for entry in self._read_entry((*field_path, n), item))
+        items = self._settings.read(tuple[Any, ...], field_path, value)
+        return tuple(entry for n, item in enumerate(items) for entry in self._read_entry((*field_path, n), item))
 
     def _read_entry(self, field_path: FieldPath, value: Any) -> Sequence[ToolEntry]:
         if isinstance(value, dict) and "file" in value:
-            return self._file(field_path, value)
+            form = self._settings.read(FileForm, field_path, value)
+            with error_location(self.document, (*field_path, "file")):
+                return entries_in(form["file"], self._load_agent)
         return (ToolEntry(self.document, field_path, self._read_tool(field_path, value)),)
 
     def _read_tool(self, field_path: FieldPath, value: Any) -> Tool | str | ToolSource:
@@ -161,11 +249,11 @@ class ToolReader:
             raise self.document.error(field_path, "this names no tool.", hint=_FORMS_HINT)
         if form in SOURCE_KINDS:
             return self._source((*field_path, form), form, value[form])
-        return (
-            self._table((*field_path, "lookup"), value["lookup"])
-            if form == "lookup"
-            else self._function(field_path, value)
-        )
+        if form == "lookup":
+            table = self._settings.read(LookupForm, field_path, value)["lookup"]["table"]
+            with error_location(self.document, (*field_path, "lookup", "table")):
+                return lookup_tool(table)
+        return self._function(field_path, value)
 
     def _astray(self, field_path: FieldPath, form: str) -> AgentFileError:
         """The error for a key beside the one that names the `form`, which may belong beneath it or to another entry."""
@@ -184,20 +272,15 @@ class ToolReader:
         if isinstance(value, str) and form.short:
             value = {form.short: value}
         value = {} if value is None else value
-        if not isinstance(value, dict):
-            needed = ", ".join(f"{field.name}: …" for field in dataclasses.fields(kind) if is_needed(field))
-            hint = f"Write its settings: `{key}: {{{needed}}}`."
-            raise self.document.error(field_path, f"a mapping is expected, not {describe_value(value)}.", hint=hint)
-        env = self._variables()
         presets = () if self._egress is None else (self._egress,)
         plain = (EgressRules, kind) if form.has_rules else (EgressRules,)
-        filler = SettingsLoader(self.document, env, plain=plain, presets=presets)
+        reader = SettingsReader(self.document, variables(), plain=plain, presets=presets, paths=form.paths)
         try:
-            settings = filler.filled(kind, field_path, value, paths=form.paths)
+            settings = reader.read(kind, field_path, value)
         except AgentFileError:
-            if filler.broken is None or not self._spares_others:
+            if reader.broken is None or not self._spares_others:
                 raise
-            return self._gone(*filler.broken)
+            return self._gone(*reader.broken)
         if form.has_rules and self._egress is not None:
             settings = apply_defaults(self._egress, settings, value)
         if form.folder and "command" in value:
@@ -205,7 +288,7 @@ class ToolReader:
         return ToolSource(
             self.document.location(field_path),
             partial(form.load, settings),
-            secrets=env.secrets,
+            secrets=reader.secrets,
             settings=settings,
             let_go=partial(form.let_go, settings) if form.closer else None,
         )
@@ -218,21 +301,10 @@ class ToolReader:
         own = {} if form.folder in fields else {form.folder: folder}
         return replace(settings, command=command, **own)
 
-    def _file(self, field_path: FieldPath, fields: dict[str, Any]) -> Sequence[ToolEntry]:
-        """The tools of a tool file, in the place of its name."""
-        from taoloop.config.tool_file import entries_in  # noqa: PLC0415  # it imports this module
-
-        for name in fields:
-            if name != "file":
-                raise self.document.unknown((*field_path, str(name)), ("file",))
-        inner = (*field_path, "file")
-        with error_location(self.document, inner):
-            return entries_in(self.path(inner, fields["file"]))
-
     def _by_name(self, field_path: FieldPath, name: str) -> Tool | str | ToolSource:
         if ":" in name:
             head, _, rest = name.partition(":")
-            if head in _KEYS and Path(rest).suffix.lower() in SUFFIXES:
+            if head in _KEYS and is_config_file(rest):
                 raise self.document.error(field_path, f"{name!r} is one text.", hint="Put a blank after the colon.")
             return self._code(field_path, name)
         if name in SOURCE_KINDS and name not in self._builtin:
@@ -242,7 +314,7 @@ class ToolReader:
             hint = f"Built in: {', '.join(offered)}. A tool of your own is written module:attribute."
             if near := suggest_names(name, (*offered, *SOURCE_KINDS), at_most=1):
                 hint = f"Did you mean {near[0]!r}? {hint}"
-            if Path(name).suffix.lower() in SUFFIXES:
+            if is_config_file(name):
                 hint = f"The tools of another tool file are written `file: {name}`."
             raise self.document.error(field_path, f"There is no tool called {name!r}.", hint=hint)
         return name
@@ -258,75 +330,83 @@ class ToolReader:
 
     def _gone(self, field_path: FieldPath, error: ConfigError) -> ToolSource:
         """A source whose code cannot be loaded, so that it has no tools and one problem."""
-        where, line = self.document.path.name, self.document.lines.get(field_path, 0)
-        field = self.document.name_of(field_path)
-        problem = LoadProblem(source=f"{where}:{line}", place=field, message=error.message, hint=error.hint)
-        return ToolSource(self.document.location(field_path), lambda: LoadResult(problems=(problem,)), secrets={})
+        location = self.document.location(field_path)
+        source = f"{self.document.path.name}:{location.line}"
+        problem = LoadProblem(source=source, place=location.field, message=error.message, hint=error.hint)
+        return ToolSource(location, lambda: LoadResult(problems=(problem,)), secrets={})
 
-    def _function(self, field_path: FieldPath, fields: dict[str, Any]) -> Tool | ToolSource:
-        if "function" not in fields:
+    def _function(self, field_path: FieldPath, value: dict[str, Any]) -> Tool | ToolSource:
+        if "function" not in value:
             hint = "Write `function: module:attribute` beside the card."
             raise self.document.error(field_path, "the code is not named.", hint=hint)
-        expect_type(self.document, (*field_path, "function"), fields["function"], TEXT)
-        function = self._code((*field_path, "function"), fields["function"])
-        if "card" not in fields or isinstance(function, ToolSource):
+        form = self._settings.read(FunctionForm, field_path, value, mode="written")
+        function = self._code((*field_path, "function"), form["function"])
+        if "card" not in form or isinstance(function, ToolSource):
             return function
-        expect_type(self.document, (*field_path, "card"), fields["card"], MAPPING)
         with error_location(self.document, (*field_path, "card")):
-            return tool_from_card(card_from_mapping(fields["card"], "the card"), function.handler)
+            return tool_from_card(card_from_mapping(form["card"], "the card"), function.handler)
 
-    def _table(self, field_path: FieldPath, options: Any) -> Tool:
-        expect_type(self.document, field_path, options, MAPPING)
-        for name in options:
-            if name != "table":
-                raise self.document.unknown((*field_path, str(name)), ("table",))
-        inner = (*field_path, "table")
-        with error_location(self.document, inner):
-            return lookup_tool(self.path(inner, options.get("table")))
-
-    def _agent(self, field_path: FieldPath, fields: dict[str, Any]) -> Tool:
+    def _agent(self, field_path: FieldPath, value: dict[str, Any]) -> Tool:
         """Another agent as a tool: of a file beside this one, or of a module."""
-        from taoloop.config.agent_file import load_agent  # noqa: PLC0415  # it imports this module
-
-        for name, value in fields.items():
-            if name not in AGENT_FORM:
-                raise self.document.unknown((*field_path, str(name)), tuple(AGENT_FORM))
-            expect_type(self.document, (*field_path, name), value, AGENT_FORM[name])
-        if not fields.get("purpose", "").strip():
+        form = self._settings.read(AgentForm, field_path, {"purpose": "", **value}, mode="written")
+        if not form["purpose"].strip():
             raise self.document.error(field_path, "the purpose is missing: the model must know when this agent helps.")
-        source = fields["agent"]
-        if Path(source).suffix.lower() in SUFFIXES:
-            source = str(self.path((*field_path, "agent"), source))
-        with error_location(self.document, (*field_path, "agent")):
-            agent = load_agent(source)
+        source, inner = form["agent"], (*field_path, "agent")
+        if is_config_file(source):
+            source = str(self._settings.read(Path, inner, source))
+        with error_location(self.document, inner):
+            agent = self._load_agent(source)
+        options: dict[str, Any] = {name: option for name, option in form.items() if name != "agent"}
         with error_location(self.document, field_path):
-            return agent.as_tool(**{name: value for name, value in fields.items() if name != "agent"})
+            return agent.as_tool(**options)
 
-    def path(self, field_path: FieldPath, value: Any) -> Path:
-        """A path as the file names it: with variables, and beside the file.
 
-        Raises:
-            AgentFileError: it is none, or a variable is missing.
-        """
-        expect_type(self.document, field_path, value, PATH)
-        filled = self._variables().text(field_path, value, is_plain=True)
-        return self.document.path.parent / Path(filled).expanduser()
-
-    def _variables(self) -> EnvValues:
-        return EnvValues(self.document, variables())
+@contextmanager
+def use_environment(env: Mapping[str, str] | None) -> Iterator[None]:
+    """Meanwhile `env`, if there is any, holds the variables that references in a file are filled in from."""
+    token = _environment.set(_environment.get() if env is None else env)
+    try:
+        yield
+    finally:
+        _environment.reset(token)
 
 
 def variables() -> Mapping[str, str]:
     """The variables that references in a file are filled in from."""
-    environment = ENVIRONMENT.get()
-    return os.environ if environment is None else environment
+    env = _environment.get()
+    return os.environ if env is None else env
 
 
-def egress_in(document: ConfigDocument, value: Any) -> EgressRules:
-    """The rules under `egress` at the top of a file.
+def entries_in(path: Path, load_agent: AgentLoader) -> tuple[ToolEntry, ...]:
+    """The entries of the tool file at `path`; it may name other tool files, but not itself.
 
     Raises:
-        AgentFileError: they are none; names the file, the line and the field.
+        AgentFileError: it cannot be used.
+        ConfigError: it names itself.
     """
-    filler = SettingsLoader(document, EnvValues(document, variables()), plain=(EgressRules,))
-    return filler.filled(EgressRules, ("egress",), value)
+    error = ConfigError(f"The tool file {path.name} names itself.", hint="Take it out of the list of its tools.")
+    with refuse_recursion(path, error):
+        document = read_document(path, "a tool file")
+        for name in document.data:
+            if name in _OTHER_FILES:
+                raise document.error((name,), "there is no such field in a tool file.", hint=_OTHER_FILES[name])
+        fields = SettingsReader(document, variables(), plain=(EgressRules,)).read(ToolFileFields, (), document.data)
+        reader = ToolReader(document, load_agent, egress=fields.get("egress"), spares_others=True)
+        return _with_places(document, fields, reader.entries(("tools",), document.data["tools"]))
+
+
+def _with_places(
+    document: ConfigDocument, fields: ToolFileFields, entries: tuple[ToolEntry, ...]
+) -> tuple[ToolEntry, ...]:
+    """The built-in tools bound to the file's own workspace and memory, where it names them."""
+    paths = {name: fields[name] for name in ("workspace", "memory") if name in fields}  # type: ignore[literal-required]
+    if not paths:
+        return entries
+    with error_location(document, (next(iter(paths)),)):
+        builtin = builtin_tools(**paths)
+    bound = []
+    for entry in entries:
+        with error_location(document, entry.field_path):
+            item = offered_tool(entry.item, builtin) if isinstance(entry.item, str) else entry.item
+        bound.append(replace(entry, item=item))
+    return tuple(bound)

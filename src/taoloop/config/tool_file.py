@@ -6,33 +6,19 @@ It is a mapping with `tools`, a list of the same forms as in an agent file, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from taoloop.config.checks import error_location
-from taoloop.config.document import ConfigDocument, read_document
-from taoloop.config.tool_entries import ENVIRONMENT, SUFFIXES, ToolEntry, ToolReader, egress_in
+from taoloop.config.agent_file import load_agent
+from taoloop.config.document import error_location
+from taoloop.config.tool_entries import ToolEntry, entries_in, use_environment
 from taoloop.errors import ConfigError, UnknownName
 from taoloop.runtime.tool_source import SourceLocation, ToolSource, load_concurrently, merge_origins
 from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult
-
-FIELDS = ("tools", "egress", "workspace", "memory")
-
-_OTHERS = {
-    "openapi": "This is an OpenAPI document. Look at it with `tao tools --openapi FILE`; name it under `tools`.",
-    "swagger": "This is a Swagger document. Look at it with `tao tools --openapi FILE`; name it under `tools`.",
-    "mcpServers": "Name each server under `tools`, as `mcp: {name: …, command: …}`.",
-    "model": "It is one of an agent file, which is given by --agent.",
-}
-"""Fields by which another kind of file gives itself away."""
-
-_reading: ContextVar[tuple[Path, ...]] = ContextVar("_reading", default=())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedFile(LoadResult):
@@ -49,11 +35,6 @@ class LoadedFile(LoadResult):
         """Close connections and end processes; a tool that is called later opens them again."""
         for source in self.sources:
             source.close()
-
-
-def is_tool_file(name: str) -> bool:
-    """Whether a name on a command line is that of a file."""
-    return Path(name).suffix.lower() in SUFFIXES
 
 
 def load_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> LoadedFile:
@@ -110,58 +91,8 @@ def read_tools(path: Path | str, *, env: Mapping[str, str] | None = None) -> tup
     Raises:
         AgentFileError: the file cannot be used; names the file, the line and the field.
     """
-    token = ENVIRONMENT.set(ENVIRONMENT.get() if env is None else env)
-    try:
-        return entries_in(Path(path).expanduser().absolute())
-    finally:
-        ENVIRONMENT.reset(token)
-
-
-def entries_in(path: Path) -> tuple[ToolEntry, ...]:
-    """The entries of the tool file at `path`; it may name other tool files, but not itself.
-
-    Raises:
-        AgentFileError: it cannot be used.
-        ConfigError: it names itself.
-    """
-    real, outer = path.resolve(), _reading.get()
-    if real in outer:
-        raise ConfigError(f"The tool file {path.name} names itself.", hint="Take it out of the list of its tools.")
-    token = _reading.set((*outer, real))
-    try:
-        return _entries(read_document(path, "a tool file"))
-    finally:
-        _reading.reset(token)
-
-
-def _entries(document: ConfigDocument) -> tuple[ToolEntry, ...]:
-    for name in document.data:
-        if name in _OTHERS:
-            raise document.error((name,), "there is no such field in a tool file.", hint=_OTHERS[name])
-        if name not in FIELDS:
-            raise document.unknown((str(name),), FIELDS)
-    if "tools" not in document.data:
-        raise document.error((), "the field `tools` is missing.", hint="Begin with `tools:` and a list.")
-    rules = egress_in(document, document.data["egress"]) if "egress" in document.data else None
-    entries = ToolReader(document, egress=rules, spares_others=True).entries(("tools",), document.data["tools"])
-    return _with_places(document, entries)
-
-
-def _with_places(document: ConfigDocument, entries: Sequence[ToolEntry]) -> tuple[ToolEntry, ...]:
-    """The built-in tools bound to the file's own workspace and memory, where it names them."""
-    own = {name: document.data[name] for name in ("workspace", "memory") if name in document.data}
-    if not own:
-        return tuple(entries)
-    reader = ToolReader(document)
-    paths = {name: reader.path((name,), value) for name, value in own.items()}
-    with error_location(document, (next(iter(own)),)):
-        builtin = builtin_tools(**paths)
-    bound = []
-    for entry in entries:
-        with error_location(document, entry.field_path):
-            item = offered_tool(entry.item, builtin) if isinstance(entry.item, str) else entry.item
-        bound.append(ToolEntry(entry.document, entry.field_path, item))
-    return tuple(bound)
+    with use_environment(env):
+        return entries_in(Path(path).expanduser().absolute(), load_agent)
 
 
 def _tools_of(entry: ToolEntry, builtin: Mapping[str, Tool]) -> LoadResult:

@@ -190,7 +190,8 @@ class Policy:
         for number, rule in enumerate(self.rules):
             if earlier := next((item for item in self.rules[:number] if _decides_before(item, rule)), None):
                 raise PolicyError(
-                    f"The rule {rule.title!r} can never match: {earlier.title!r} before it decides the same calls.",
+                    f"rules[{number}]: the rule {rule.title!r} can never match: {earlier.title!r} before it decides "
+                    "the same calls.",
                     hint="Put the special rule before the general one.",
                 )
 

@@ -31,10 +31,11 @@ from taoloop.cli.database import database, make_private
 from taoloop.cli.dotenv import load_environment
 from taoloop.cli.signals import signal_callbacks
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
-from taoloop.config.document import read_document
+from taoloop.config.agent_file import load_policy
+from taoloop.config.document import is_config_file, read_document
 from taoloop.config.import_attribute import load_attribute
-from taoloop.config.policy_file import load_policy
-from taoloop.config.tool_file import FIELDS, is_tool_file, load_tools
+from taoloop.config.tool_entries import TOOL_FILE_FIELDS
+from taoloop.config.tool_file import load_tools
 from taoloop.core.cards.tool_card import TIERS
 from taoloop.core.policy import PROFILES, Policy
 from taoloop.errors import ConfigError, MissingExtra
@@ -200,8 +201,8 @@ def _question_s() -> float:
 
 def _take(plan: _Plan, source: str, tool_names: list[Any]) -> None:
     """Put one source where it belongs."""
-    if is_tool_file(source):
-        if set(read_document(Path(source).expanduser().absolute(), "a tool file").data) - set(FIELDS):
+    if is_config_file(source):
+        if set(read_document(Path(source).expanduser().absolute(), "a tool file").data) - set(TOOL_FILE_FIELDS):
             plan.agents.append(_agent(plan, source))
             return
         loaded = load_tools(source, env=plan.env)

@@ -19,7 +19,8 @@ from taoloop.cli.ui.event_view import console_for
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.cli.ui.terminal_text import one_line, strip_control_codes
 from taoloop.config.agent_file import load_agent
-from taoloop.config.tool_file import is_tool_file, load_tools, tools_named
+from taoloop.config.document import is_config_file
+from taoloop.config.tool_file import load_tools, tools_named
 from taoloop.core.cards.card_lint import lint
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.errors import ConfigError
@@ -78,7 +79,7 @@ def command(
     env = load_environment()
     with capture_stdout() as stream:
         if approving:
-            plain = [name for name in names if not is_tool_file(name)]
+            plain = [name for name in names if not is_config_file(name)]
             return approve(stream, _sources(names, agent, env), plain, yes=yes)
         result = _of_document(openapi) if openapi is not None else _load_cards(names, agent, env)
         for problem in result.problems:
@@ -109,7 +110,7 @@ class _Found:
 
 
 def _load_cards(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> _Found:
-    files = [name for name in names if is_tool_file(name)]
+    files = [name for name in names if is_config_file(name)]
     plain = [name for name in names if name not in files]
     if agent is None and not files:
         builtin = tuple(tool.card for tool in builtin_tools(None).values())
@@ -135,7 +136,7 @@ def _load_cards(names: Sequence[str], agent: str | None, env: Mapping[str, str])
 
 def _sources(names: Sequence[str], agent: str | None, env: Mapping[str, str]) -> tuple[ToolSource, ...]:
     """The sources that files and an agent name; none of them is loaded."""
-    entries = [item for name in names if is_tool_file(name) for item in tools_named(name, env=env)]
+    entries = [item for name in names if is_config_file(name) for item in tools_named(name, env=env)]
     return sources_in([*(() if agent is None else load_agent(agent, env=env).tools), *entries])
 
 

@@ -25,7 +25,7 @@ from taoloop.cli.ui.event_view import RowWriter, console_for
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr, terminal_language
 from taoloop.cli.ui.terminal_text import escape_invisible, one_line, strip_control_codes
 from taoloop.cli.ui.texts import ui_text
-from taoloop.config.tool_file import is_tool_file
+from taoloop.config.document import is_config_file
 from taoloop.core.events import Event, Observed, Undo
 from taoloop.core.stored_events import event_line
 from taoloop.core.trace import Trace
@@ -325,7 +325,7 @@ def _journal(path: Path) -> AbstractAsyncContextManager[Journal]:
 
 def _tools(spec: str | None, env: Mapping[str, str]) -> tuple[Tool, ...]:
     names = options.names(spec) or ()
-    if plain := [name for name in names if ":" not in name and not is_tool_file(name)]:
+    if plain := [name for name in names if ":" not in name and not is_config_file(name)]:
         raise ConfigError(f"--tools: {plain[0]!r} is no tool of yours.", hint="Name it as module:attribute, or a file.")
     return tuple(Toolbox(tool for tool in resolve_sources(named_tools(names, env)) if not isinstance(tool, str)))
 

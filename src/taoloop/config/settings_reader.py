@@ -1,0 +1,467 @@
+"""Settings classes from the plain data of a file, by pydantic: every mistake with its file, line and field.
+
+A settings class is a dataclass or a TypedDict. What a field may hold is told by its annotation alone, so a new field of
+a settings class can be written in a file at once, and is in the published schema. `_file_type` turns an annotation into
+the type that pydantic reads from a file: texts and numbers strictly, paths beside the file, code by `module:attribute`,
+and `${NAME}` filled in from the environment. A location in pydantic's errors is a key of the document's lines.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    AllowInfNan,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    WrapValidator,
+    create_model,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from taoloop.config.document import ConfigDocument, describe_value, kind_name, locate_error
+from taoloop.config.env_references import EnvValues, has_reference
+from taoloop.config.import_attribute import load_attribute
+from taoloop.core.redaction.redactor import Redactor
+from taoloop.errors import AgentFileError, ConfigError
+from taoloop.tools.yaml12 import FieldPath, key_text
+
+T = TypeVar("T")
+
+Mode = Literal["written", "filled", "lenient"]
+"""written: `${` stands for itself. filled: `${NAME}` comes from the environment. lenient: that too, and null, an empty
+text, and 0 where there is a default count as not given; fields have names in camel case, and unknown ones are warned
+of."""
+
+LITERAL = "literal"
+"""In an `Annotated` text: `${` stands for itself."""
+
+SECRET = "secret"  # noqa: S105  # a mark, no secret
+"""In an `Annotated` text: what the environment gives is a secret, though nothing else of the class is."""
+
+_LISTS = (list, tuple, set, frozenset, Sequence, Collection, Iterable)
+_MAPPINGS = (dict, Mapping)
+_ANNOTATED: Any = Annotated
+_FIELDS = re.compile(r"(?P<name>\w+)(?=(?P<part>\.(?P<key>\w+)|\[(?P<index>\d+)\])?)")
+_QUOTED = re.compile(r"'[^']*'")
+_SQLITE = re.compile(r"(?P<scheme>sqlite(?:\+\w+)?:///)(?P<path>(?![/:]|[A-Za-z]:)[^?]+.*)", re.DOTALL)
+_REFERENCE = Annotated[str, Field(pattern=r"\$\{")]
+_CODE = Annotated[str, Field(pattern=r"^[^:]+:[^:]+$|\$\{")]
+_EXPECTED = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Span:
+    """In an `Annotated` whole number: its bounds."""
+
+    least: int
+    """The smallest value."""
+
+    most: int | None = None
+    """The largest value; None: any."""
+
+    def check(self, value: int) -> int:
+        """The value, if it is between the bounds."""
+        if value < self.least or (self.most is not None and value > self.most):
+            bounds = f"of {self.least} or more" if self.most is None else f"from {self.least} to {self.most}"
+            raise expected(f"a whole number {bounds}")
+        return value
+
+
+def expected(what: str, hint: str = "") -> PydanticCustomError:
+    """For a validator: the error that `what` is expected in its place."""
+    return PydanticCustomError("expected", "{what} is expected", {"what": what, "hint": hint})
+
+
+def checked(function: Callable[[Any, SettingsReader], Any]) -> AfterValidator:
+    """A validator that gives what `function` makes of a value; its ConfigError gets the place of the value."""
+
+    def validate(value: Any, info: ValidationInfo) -> Any:
+        return None if value is None else _apply(partial(function, value, info.context), "invalid")
+
+    return AfterValidator(validate)
+
+
+class SettingsReader:
+    """Reads settings in one document, with values from the environment; collects secrets and warnings.
+
+    `plain` are classes whose fields hold no secrets; `presets` stand for the fields of their class that are not given.
+    `paths` are fields annotated as texts that may be paths beside the file.
+    """
+
+    def __init__(
+        self,
+        document: ConfigDocument,
+        env: Mapping[str, str],
+        *,
+        plain: Sequence[type] = (),
+        presets: Sequence[Any] = (),
+        paths: Sequence[str] = (),
+    ) -> None:
+        self.document, self.env = document, EnvValues(env)
+        self.plain, self._paths = plain, paths
+        self._presets = {type(preset): preset for preset in presets}
+        self._secrets: dict[str, str] = {}
+        self.warnings: list[str] = []
+        self.broken: tuple[FieldPath, ConfigError] | None = None
+        """Where code could not be loaded, and why."""
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """Every secret so far: those that are written in the file by their place, the others by their variable."""
+        return {**self._secrets, **self.env.secrets}
+
+    def keep_secret(self, path: FieldPath, value: str) -> None:
+        """Treat a value of the file as a secret."""
+        if value and value not in self.env.secrets.values():
+            self._secrets[self.document.name_of(path)] = value
+
+    def warn(self, path: FieldPath, message: str) -> None:
+        """Report something about a place that does not make the file unusable."""
+        location = self.document.location(path)
+        self.warnings.append(f"{self.document.path.name}:{location.line}: {location.field}: {message}")
+
+    def read(self, hint: type[T], path: FieldPath, value: Any, *, mode: Mode = "filled") -> T:
+        """The `value` at `path`, as an instance of a settings class or as another type.
+
+        Raises:
+            AgentFileError: a field is unknown, missing, or of the wrong kind, or its class refuses it.
+        """
+        try:
+            result: T = _adapter(hint, mode).validate_python(value, context=self)
+        except ValidationError as error:
+            unknown = [_data_path(item["loc"], value) for item in error.errors() if item["type"] == "extra_forbidden"]
+            if not unknown:
+                raise self._located(error, path, value, mode) from None
+            for inner in unknown:
+                self.warn((*path, *inner), "nothing reads this field.")
+                value = _without(value, inner)
+            return self.read(hint, path, value, mode=mode)
+        return result
+
+    def beside(self, path: str) -> Path:
+        """A path of the file: relative to its folder."""
+        return self.document.path.parent / Path(path).expanduser()
+
+    def build(self, kind: type[T], values: dict[str, Any]) -> T:
+        """The settings class with these values, and with the presets where it has none.
+
+        Raises:
+            ConfigError: the class refuses them.
+        """
+        for name in self._paths:
+            if isinstance(values.get(name), str):
+                values[name] = self._path_in(values[name])
+        preset = self._presets.get(kind)
+        if preset is not None:
+            return apply_defaults(preset, kind(**values), values)
+        for name, hint in fields_of(kind).items():
+            for arm in typing.get_args(hint):
+                if name not in values and arm in self._presets:
+                    values[name] = self._presets[arm]
+        return kind(**values)
+
+    def _path_in(self, text: str) -> str:
+        """A path beside the file, also in the address of an SQLite file; other addresses, and documents, stay."""
+        if match := _SQLITE.fullmatch(text):
+            return match["scheme"] + (self.document.path.parent / Path(match["path"])).absolute().as_posix()
+        if not text.strip() or "://" in text or "\n" in text or text.lstrip().startswith(("{", "[")):
+            return text
+        return str(self.beside(text))
+
+    def _located(self, error: ValidationError, base: FieldPath, data: Any, mode: Mode) -> AgentFileError:
+        """The first of pydantic's errors in the file, as one with its line and field."""
+        items = [((*base, *_data_path(item["loc"], data)), item) for item in error.errors()]
+        first = min(items, key=lambda item: (item[1]["type"] == "missing", self.document.location(item[0]).line))[0]
+        path = max((path for path, _ in items if path[: len(first)] == first), key=len)
+        value = _value_at(data, path[len(base) :])
+        details = [item for item_path, item in items if item_path == path]
+        details.sort(key=lambda item: "error" not in item.get("ctx", {}))  # of an alternative that took the value
+        kind, context = details[0]["type"], details[0].get("ctx", {})
+        if kind == "refused":
+            return self._refused(path, value, context["error"])
+        if kind in ("invalid", "plugin"):
+            self.broken = (path, context["error"]) if kind == "plugin" else None
+            return locate_error(self.document, path, context["error"])
+        if kind == "unknown":
+            return self.document.unknown((*path, context["name"]), context["known"])
+        if kind == "missing":
+            name = str(details[0]["loc"][-1])
+            if mode == "lenient":
+                return self.document.error((*path, name), "it is missing, or empty.")
+            return self.document.error(path, f"the field `{name}` is missing.", hint=f"Add `{name}: …`.")
+        arms = dict.fromkeys(item.get("ctx", {}).get("what") or _EXPECTED[item["type"]] for item in details)
+        shown = kind_name(value) if mode == "lenient" else describe_value(value)  # as the file has it, nothing filled
+        what, hint = " or ".join(arms), context.get("hint", "")
+        if what.startswith("a text") and isinstance(value, int | float | bool):
+            hint = "Put it in quotes."
+        elif what.endswith("a list") and isinstance(value, str):
+            hint = "Put it in brackets."
+        return self.document.error(path, f"{what} is expected, not {shown}.", hint=hint)
+
+    def _refused(self, path: FieldPath, value: Any, error: ConfigError) -> AgentFileError:
+        """An error of a settings class, at the field that its message names."""
+        if isinstance(error, AgentFileError):
+            return locate_error(self.document, path, error)
+        clean = Redactor(self.env.secrets, patterns=False).text
+        message, hint = clean(error.message), clean(error.hint)
+        matches = _FIELDS.finditer(_QUOTED.sub("", error.message))
+        match = next((match for match in matches if isinstance(value, dict) and match["name"] in value), None)
+        if match is None:
+            return self.document.error(path, message, hint=hint)
+        inner = value[match["name"]]
+        path = (*path, match["name"])
+        if match["index"]:
+            path = (*path, int(match["index"]))
+        elif isinstance(inner, dict) and match["key"] in inner:
+            path = (*path, match["key"])
+        return self.document.error(path, message.removeprefix(f"{match['name']}{match['part'] or ''}: "), hint=hint)
+
+
+def apply_defaults(preset: Any, own: T, names: Collection[str]) -> T:
+    """`own` settings, of which `names` are in the file, with the values of `preset` in the other fields.
+
+    Lists of what is denied add up.
+    """
+    known = {field.name for field in dataclasses.fields(own)}  # type: ignore[arg-type]  # a settings class
+    common = {field.name: getattr(preset, field.name) for field in dataclasses.fields(preset) if field.name in known}
+    changes = {name: value for name, value in common.items() if name not in names}
+    if "deny" in names and "deny" in common:
+        changes["deny"] = tuple(dict.fromkeys((*common["deny"], *getattr(own, "deny"))))  # noqa: B009  # T is any class
+    return dataclasses.replace(own, **changes)  # type: ignore[type-var]  # a settings class
+
+
+@cache
+def fields_of(kind: type) -> dict[str, Any]:
+    """The fields of a settings class that a file can give, with their types."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    if typing.is_typeddict(kind):
+        return hints
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
+
+
+def required_fields(kind: type) -> tuple[str, ...]:
+    """The fields of a settings class that have no default."""
+    if typing.is_typeddict(kind):
+        is_total = kind.__total__  # type: ignore[attr-defined]  # a TypedDict
+        return tuple(n for n, hint in fields_of(kind).items() if is_total or typing.get_origin(hint) is typing.Required)
+    missing = dataclasses.MISSING
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    return tuple(n for n in fields_of(kind) if fields[n].default is missing and fields[n].default_factory is missing)
+
+
+def json_schema(hint: Any, mode: Mode = "filled", **options: Any) -> dict[str, Any]:
+    """The JSON Schema of what `SettingsReader.read` takes; `options` are those of `TypeAdapter.json_schema`."""
+    return _adapter(hint, mode).json_schema(**options)
+
+
+@cache
+def _adapter(hint: Any, mode: Mode) -> TypeAdapter[Any]:
+    return TypeAdapter(_file_type(hint, hint, mode))
+
+
+def _file_type(hint: Any, owner: type, mode: Mode, marks: Sequence[Any] = ()) -> Any:
+    """The type by which pydantic reads a field of the class `owner` from a file."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Required, typing.NotRequired):
+        return _file_type(args[0], owner, mode)
+    if origin is Annotated:
+        own = [mark for mark in args[1:] if mark in (LITERAL, SECRET) or isinstance(mark, Span)]
+        return _ANNOTATED[(_file_type(args[0], owner, mode, own), *(mark for mark in args[1:] if mark not in own))]
+    if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
+        return _class_type(hint, mode)
+    if origin in (typing.Union, types.UnionType) and not (str in args and Path in args):
+        return typing.Union[tuple(_file_type(arm, owner, mode, marks) for arm in args)]
+    if origin in _LISTS:
+        return tuple[_file_type(args[0], owner, mode), ...]  # type: ignore[misc]  # made at run time
+    if origin in _MAPPINGS:
+        key = Any if mode == "written" else Annotated[str, BeforeValidator(key_text)]
+        return dict[key, _file_type(args[1], owner, mode)]  # type: ignore[misc]  # made at run time
+    if hint in (Any, object, type(None)):
+        return hint
+    written, schema = _written_type(hint, marks)
+    if mode == "written" or LITERAL in marks:
+        return _ANNOTATED[written, WrapValidator(_as_written)] if hint is float else written
+    is_plain = (mode == "lenient" or Path in (hint, *args)) and SECRET not in marks
+    schema = typing.Union[schema, _REFERENCE] if hint in (int, float, bool) else schema
+    return _ANNOTATED[
+        written, BeforeValidator(partial(_fill, hint, is_plain=is_plain, owner=owner), json_schema_input_type=schema)
+    ]
+
+
+def _written_type(hint: Any, marks: Sequence[Any]) -> tuple[Any, Any]:
+    """The type of a single value without references to the environment, and the one that its JSON Schema shows."""
+    if hint in (str, bool):
+        return _ANNOTATED[hint, Strict()], hint
+    if hint is float:
+        return _ANNOTATED[float, Strict(), AllowInfNan(False)], float
+    if hint is int:
+        span = next((mark for mark in marks if isinstance(mark, Span)), None)
+        if span is None:
+            return _ANNOTATED[int, Strict()], int
+        return _ANNOTATED[int, Strict(), AfterValidator(span.check)], _ANNOTATED[int, Field(ge=span.least)]
+    args = typing.get_args(hint)
+    if hint is Path or Path in args:
+        path = _ANNOTATED[Any, BeforeValidator(partial(_path, allows_url=str in args), json_schema_input_type=str)]
+        return (path | None, str | None) if type(None) in args else (path, str)
+    if args:
+        return _ANNOTATED[Any, BeforeValidator(partial(_one_of, args), json_schema_input_type=hint)], hint
+    return _ANNOTATED[Any, BeforeValidator(_load_object, json_schema_input_type=_CODE)], _CODE  # a Protocol
+
+
+@cache
+def _class_type(kind: type, mode: Mode) -> Any:
+    """A settings class as a model of pydantic, from which an instance is built."""
+    fields: dict[str, Any] = {}
+    needed, defaults = required_fields(kind), {f.name: f.default for f in getattr(kind, "__dataclass_fields__", {}).values()}
+    for name, hint in fields_of(kind).items():
+        options: dict[str, Any] = {"alias": _key_of(name)} if mode == "lenient" else {}
+        if name not in needed:
+            default = defaults.get(name)
+            is_shown = isinstance(default, str | int | float | bool) and default != ""
+            options |= {"default": default} if is_shown else {"default_factory": lambda: None}
+        fields[name] = (_file_type(hint, kind, mode), Field(**options))
+    config = ConfigDict(extra="forbid", protected_namespaces=())
+    model = create_model(kind.__name__, __config__=config, __module__=kind.__module__, **fields)
+    return _ANNOTATED[
+        model, BeforeValidator(partial(_known_fields, kind, mode)), AfterValidator(partial(_build, kind))
+    ]
+
+
+def _key_of(name: str) -> str:
+    """The key of a field in a file that is read leniently."""
+    return to_camel(name.rstrip("_"))
+
+
+# Validators; the context is the reader
+
+
+def _apply(function: Callable[[], Any], error_type: Literal["invalid", "refused", "plugin"]) -> Any:
+    """What a function returns; its ConfigError as one of pydantic, which knows the place.
+
+    refused: by a settings class, because of one of its fields. plugin: code that cannot be loaded.
+    """
+    try:
+        return function()
+    except ConfigError as error:
+        raise PydanticCustomError(error_type, "refused", {"error": error}) from error
+
+
+def _known_fields(kind: type, mode: Mode, value: Any) -> Any:
+    """A mapping without unknown fields; leniently, without those that count as not given."""
+    if not isinstance(value, dict):
+        needed = ", ".join(f"{name}: …" for name in required_fields(kind))
+        raise expected("a mapping", f"Write its fields: `{{{needed}}}`." if needed else "")
+    if mode == "lenient":
+        counts = {_key_of(name) for name in fields_of(kind) if name not in required_fields(kind)}
+        return {name: item for name, item in value.items() if not _is_absent(item, has_default=name in counts)}
+    known = tuple(fields_of(kind))
+    for name in value:
+        if name not in known:
+            raise PydanticCustomError("unknown", "unknown field", {"name": key_text(name), "known": known})
+    return value
+
+
+def _is_absent(value: Any, *, has_default: bool) -> bool:
+    is_zero = isinstance(value, int) and not isinstance(value, bool) and value == 0
+    return value is None or (isinstance(value, str) and not value.strip()) or (is_zero and has_default)
+
+
+def _build(kind: type, model: BaseModel, info: ValidationInfo) -> Any:
+    values = {name: getattr(model, name) for name in model.model_fields_set}
+    return values if typing.is_typeddict(kind) else _apply(partial(info.context.build, kind, values), "refused")
+
+
+def _fill(kind: type, value: Any, info: ValidationInfo, *, is_plain: bool, owner: type) -> Any:
+    """A text with its references filled in, as the number or the switch that is wanted; itself where it is none."""
+    if not isinstance(value, str) or not has_reference(value):
+        return value
+    is_plain = is_plain or owner in info.context.plain
+    text = _apply(partial(info.context.env.text, value, is_plain=is_plain), "invalid")
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        return kind(text) if kind in (int, float) else text
+    except ValueError:
+        return text
+
+
+def _path(value: Any, info: ValidationInfo, *, allows_url: bool) -> Path | str:
+    if not isinstance(value, str) or not value.strip():
+        raise expected("a text or a path" if allows_url else "a path")
+    if allows_url and "://" in value:
+        return value
+    path: Path = info.context.beside(value)
+    return path
+
+
+def _as_written(value: Any, handler: Callable[[Any], Any]) -> Any:
+    """A number as it is written, so that a whole one stays whole."""
+    handler(value)
+    return value
+
+
+def _one_of(choices: tuple[Any, ...], value: Any) -> Any:
+    if value not in choices:
+        raise expected(f"one of {', '.join(map(str, choices))}")
+    return value
+
+
+def _load_object(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, str):
+        raise expected("module:attribute")
+    return _apply(partial(load_attribute, value, info.context.document.path.parent), "plugin")
+
+
+# Places
+
+
+def _data_path(location: Sequence[str | int], value: Any) -> FieldPath:
+    """The part of pydantic's location that leads through the data: the arms of a union are no part of it."""
+    path: list[str | int] = []
+    for part in location:
+        if isinstance(value, dict):
+            keys = [key for key in value if key_text(key) == str(part)]
+        else:
+            keys = [part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else []
+        if keys:
+            path.append(key_text(keys[0]) if isinstance(value, dict) else part)
+            value = value[keys[0]]
+    return tuple(path)
+
+
+def _value_at(value: Any, path: FieldPath) -> Any:
+    for part in path:
+        value = value[part] if isinstance(value, list) else next(v for k, v in value.items() if key_text(k) == part)
+    return value
+
+
+def _without(value: Any, path: FieldPath) -> Any:
+    """A copy of the data without the field at `path`."""
+    if isinstance(value, list):
+        return [_without(item, path[1:]) if number == path[0] else item for number, item in enumerate(value)]
+    rest = {key: item for key, item in value.items() if len(path) > 1 or key_text(key) != path[0]}
+    return {key: _without(item, path[1:]) if key_text(key) == path[0] else item for key, item in rest.items()}
