@@ -18,8 +18,7 @@ from tests.docs.fenced import PAGES, Block, blocks, same
 from tests.shell import run_in_process
 
 from taoloop.cli.app import cli
-from taoloop.config.agent_file import load_agent
-from taoloop.config.agent_file import load_policy
+from taoloop.config.agent_file import load_agent, load_policy
 from taoloop.config.tool_file import load_tools
 from taoloop.models.providers import variables
 

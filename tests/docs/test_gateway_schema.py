@@ -8,12 +8,10 @@ import pytest
 from tests.docs.fenced import ROOT, blocks
 from tests.docs.published import Published
 
-from taoloop.config.settings_loader import fields_of
+from taoloop.config.settings_reader import fields_of
 from taoloop.errors import AgentFileError
 from taoloop.serve.gateway.config import gateway_file as own_form
 from taoloop.serve.gateway.config.load_config import load_config
-from taoloop.serve.gateway.higress import apis
-from taoloop.serve.gateway.higress import file as higress_form
 
 PUBLISHED = Published("gateway.schema.json", "make_gateway_schema.py")
 PAGES = ("docs/gateway-config.md", "docs/gateway-config.zh.md")
@@ -85,6 +83,8 @@ def test_what_the_page_shows_is_read_and_fits_the_schema(page: str, tmp_path: Pa
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_names_every_field(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    own = [*own_form.TOP, *fields_of(own_form.ServerEntry), *fields_of(own_form.KeyEntry), "file", "description"]
-    of_plugin = [*higress_form.TOP, *higress_form.LLM, *apis.PROVIDER, *apis.LONG, *apis.SHORT, *apis.TOOL, *apis.KEY]
+    kinds = (own_form.GatewayFields, own_form.ServerEntry, own_form.KeyEntry, own_form.AgentByFile)
+    own = [name for kind in kinds for name in fields_of(kind)]
+    names = ("AiAgentFields", "LlmSettings", "ApiProvider", "ServiceKey", "LongEntry", "ShortEntry", "ShortTool")
+    of_plugin = [name for kind in names for name in PUBLISHED.schema["$defs"][kind]["properties"]]
     assert [name for name in (*own, *of_plugin) if f"`{name}`" not in text] == []

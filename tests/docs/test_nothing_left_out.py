@@ -14,7 +14,8 @@ from tests.docs.fenced import PAGES, ROOT, blocks
 
 from taoloop import Limits, ToolCard, errors
 from taoloop.cli.exit_codes import OF_STATUS, TABLE
-from taoloop.config import agent_file
+from taoloop.config.agent_file import AgentFields
+from taoloop.config.settings_reader import fields_of
 from taoloop.core.events import FACTS
 from taoloop.errors import TaoError
 from taoloop.models.providers import PROVIDERS
@@ -124,7 +125,7 @@ def test_every_limit_is_documented_with_its_default(page: str) -> None:
 
 @pytest.mark.parametrize("page", GUIDES)
 def test_every_field_of_an_agent_file_is_documented(page: str) -> None:
-    known = agent_file.FIELDS
+    known = fields_of(AgentFields)
     assert [name for name in known if f"`{name}`" not in text(page)] == []
 
 

@@ -7,9 +7,9 @@ import pytest
 from tests.docs.fenced import ROOT, blocks
 from tests.docs.published import Published
 
-from taoloop.config.settings_loader import fields_of
-from taoloop.config.tool_entries import SOURCE_KINDS
-from taoloop.config.tool_file import FIELDS, read_tools
+from taoloop.config.settings_reader import fields_of
+from taoloop.config.tool_entries import SOURCE_KINDS, TOOL_FILE_FIELDS
+from taoloop.config.tool_file import read_tools
 from taoloop.errors import AgentFileError
 
 PUBLISHED = Published("tool-file.schema.json", "make_tool_schema.py")
@@ -23,7 +23,7 @@ def test_the_published_schema_is_current() -> None:
 
 def test_every_field_of_every_source_is_in_it_with_what_it_means() -> None:
     found = PUBLISHED.schema
-    assert set(found["properties"]) == set(FIELDS)
+    assert set(found["properties"]) == set(TOOL_FILE_FIELDS)
     for form in SOURCE_KINDS.values():
         made = found["$defs"][form.settings]
         assert set(made["properties"]) == set(fields_of(form.settings_class()))
@@ -69,7 +69,7 @@ def test_what_the_page_shows_is_read_and_fits_the_schema(content: str, tmp_path:
 
 def test_the_page_names_every_form_and_every_field_of_a_file() -> None:
     text = (ROOT / PAGE).read_text(encoding="utf-8")
-    for name in FIELDS:
+    for name in TOOL_FILE_FIELDS:
         assert f"`{name}`" in text
     for name in SOURCE_KINDS:
         assert f"{{{name}: " in text

@@ -263,7 +263,8 @@ def _agent_of(document: ConfigDocument) -> Agent:
     reader = SettingsReader(document, {})
     fields = reader.read(AgentFields, (), document.data, mode="written")
     _require_consistent(document, fields)
-    settings = {_NAMES_IN_AGENT.get(name, name): value for name, value in fields.items() if value is not None}
+    given = {name: value for name, value in fields.items() if value is not None}
+    settings: dict[str, Any] = {_NAMES_IN_AGENT.get(name, name): value for name, value in given.items()}
     if "max_steps" in fields:
         with error_location(document, ("max_steps",)):
             settings["limits"] = replace(fields.get("limits", Limits()), max_steps=settings.pop("max_steps"))
@@ -281,7 +282,7 @@ def _require_consistent(document: ConfigDocument, fields: AgentFields) -> None:
         with error_location(document, (name,)):
             AgentSpec(**({name: fields[name]} if name in fields else {}))  # type: ignore[literal-required]
     with error_location(document, ("context_tokens",)):  # which must have room for a reply
-        AgentSpec(**{name: fields[name] for name in ("max_output_tokens", "context_tokens") if name in fields})
+        AgentSpec(max_output_tokens=fields.get("max_output_tokens"), context_tokens=fields.get("context_tokens"))
     doubled = "max_steps" in (document.data.get("limits") or {})
     for name, other, is_double in (("db", "journal", "journal" in fields), ("max_steps", "limits.max_steps", doubled)):
         if name in fields and is_double:

@@ -56,7 +56,8 @@ SECRET = "secret"  # noqa: S105  # a mark, no secret
 
 _LISTS = (list, tuple, set, frozenset, Sequence, Collection, Iterable)
 _MAPPINGS = (dict, Mapping)
-_ANNOTATED: Any = Annotated
+_ANNOTATED: Any = Annotated  # with arguments that are only known at run time
+_UNION: Any = typing.Union
 _FIELDS = re.compile(r"(?P<name>\w+)(?=(?P<part>\.(?P<key>\w+)|\[(?P<index>\d+)\])?)")
 _QUOTED = re.compile(r"'[^']*'")
 _SQLITE = re.compile(r"(?P<scheme>sqlite(?:\+\w+)?:///)(?P<path>(?![/:]|[A-Za-z]:)[^?]+.*)", re.DOTALL)
@@ -94,6 +95,11 @@ class Span:
 def expected(what: str, hint: str = "") -> PydanticCustomError:
     """For a validator: the error that `what` is expected in its place."""
     return PydanticCustomError("expected", "{what} is expected", {"what": what, "hint": hint})
+
+
+def invalid(error: ConfigError) -> PydanticCustomError:
+    """For a validator: the error that a value has, which gets its place."""
+    return PydanticCustomError("invalid", "invalid", {"error": error})
 
 
 def checked(function: Callable[[Any, SettingsReader], Any]) -> AfterValidator:
@@ -194,7 +200,10 @@ class SettingsReader:
 
     def _located(self, error: ValidationError, base: FieldPath, data: Any, mode: Mode) -> AgentFileError:
         """The first of pydantic's errors in the file, as one with its line and field."""
-        items = [((*base, *_data_path(item["loc"], data)), item) for item in error.errors()]
+        items = []
+        for item in error.errors():
+            location = item["loc"][:-1] if item["type"] == "missing" else item["loc"]
+            items.append(((*base, *_data_path(location, data)), item))
         first = min(items, key=lambda item: (item[1]["type"] == "missing", self.document.location(item[0]).line))[0]
         path = max((path for path, _ in items if path[: len(first)] == first), key=len)
         value = _value_at(data, path[len(base) :])
@@ -214,7 +223,8 @@ class SettingsReader:
                 return self.document.error((*path, name), "it is missing, or empty.")
             return self.document.error(path, f"the field `{name}` is missing.", hint=f"Add `{name}: …`.")
         arms = dict.fromkeys(item.get("ctx", {}).get("what") or _EXPECTED[item["type"]] for item in details)
-        shown = kind_name(value) if mode == "lenient" else describe_value(value)  # as the file has it, nothing filled
+        is_secret = mode == "lenient" and not isinstance(value, str)  # it may be a key that is no text
+        shown = kind_name(value) if is_secret else describe_value(value)  # as the file has it, with nothing filled in
         what, hint = " or ".join(arms), context.get("hint", "")
         if what.startswith("a text") and isinstance(value, int | float | bool):
             hint = "Put it in quotes."
@@ -254,7 +264,6 @@ def apply_defaults(preset: Any, own: T, names: Collection[str]) -> T:
     return dataclasses.replace(own, **changes)  # type: ignore[type-var]  # a settings class
 
 
-@cache
 def fields_of(kind: type) -> dict[str, Any]:
     """The fields of a settings class that a file can give, with their types."""
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -290,15 +299,17 @@ def _file_type(hint: Any, owner: type, mode: Mode, marks: Sequence[Any] = ()) ->
         return _file_type(args[0], owner, mode)
     if origin is Annotated:
         own = [mark for mark in args[1:] if mark in (LITERAL, SECRET) or isinstance(mark, Span)]
-        return _ANNOTATED[(_file_type(args[0], owner, mode, own), *(mark for mark in args[1:] if mark not in own))]
+        rest = [mark for mark in args[1:] if mark not in own]
+        inner = _file_type(args[0], owner, mode, own)
+        return _ANNOTATED[(inner, *rest)] if rest else inner
     if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
         return _class_type(hint, mode)
     if origin in (typing.Union, types.UnionType) and not (str in args and Path in args):
-        return typing.Union[tuple(_file_type(arm, owner, mode, marks) for arm in args)]
+        return _UNION[tuple(_file_type(arm, owner, mode, marks) for arm in args)]
     if origin in _LISTS:
         return tuple[_file_type(args[0], owner, mode), ...]  # type: ignore[misc]  # made at run time
     if origin in _MAPPINGS:
-        key = Any if mode == "written" else Annotated[str, BeforeValidator(key_text)]
+        key = Any if mode == "written" or args[0] is Any else Annotated[str, BeforeValidator(key_text)]
         return dict[key, _file_type(args[1], owner, mode)]  # type: ignore[misc]  # made at run time
     if hint in (Any, object, type(None)):
         return hint
@@ -306,7 +317,7 @@ def _file_type(hint: Any, owner: type, mode: Mode, marks: Sequence[Any] = ()) ->
     if mode == "written" or LITERAL in marks:
         return _ANNOTATED[written, WrapValidator(_as_written)] if hint is float else written
     is_plain = (mode == "lenient" or Path in (hint, *args)) and SECRET not in marks
-    schema = typing.Union[schema, _REFERENCE] if hint in (int, float, bool) else schema
+    schema = _UNION[schema, _REFERENCE] if hint in (int, float, bool) else schema
     return _ANNOTATED[
         written, BeforeValidator(partial(_fill, hint, is_plain=is_plain, owner=owner), json_schema_input_type=schema)
     ]
@@ -336,19 +347,17 @@ def _written_type(hint: Any, marks: Sequence[Any]) -> tuple[Any, Any]:
 def _class_type(kind: type, mode: Mode) -> Any:
     """A settings class as a model of pydantic, from which an instance is built."""
     fields: dict[str, Any] = {}
-    needed, defaults = required_fields(kind), {f.name: f.default for f in getattr(kind, "__dataclass_fields__", {}).values()}
+    needed, declared = required_fields(kind), getattr(kind, "__dataclass_fields__", {})
     for name, hint in fields_of(kind).items():
         options: dict[str, Any] = {"alias": _key_of(name)} if mode == "lenient" else {}
         if name not in needed:
-            default = defaults.get(name)
+            default = declared[name].default if name in declared else None
             is_shown = isinstance(default, str | int | float | bool) and default != ""
             options |= {"default": default} if is_shown else {"default_factory": lambda: None}
         fields[name] = (_file_type(hint, kind, mode), Field(**options))
     config = ConfigDict(extra="forbid", protected_namespaces=())
     model = create_model(kind.__name__, __config__=config, __module__=kind.__module__, **fields)
-    return _ANNOTATED[
-        model, BeforeValidator(partial(_known_fields, kind, mode)), AfterValidator(partial(_build, kind))
-    ]
+    return _ANNOTATED[model, BeforeValidator(partial(_known_fields, kind, mode)), AfterValidator(partial(_build, kind))]
 
 
 def _key_of(name: str) -> str:

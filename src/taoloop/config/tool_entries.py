@@ -120,6 +120,7 @@ class LookupForm(TypedDict):
     """A tool that looks keys up in a table."""
 
     lookup: LookupOptions
+    """The table."""
 
 
 class FunctionForm(TypedDict, total=False):

@@ -20,6 +20,7 @@ from taoloop.tools.builtin.catalog import builtin_tools, offered_tool
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedFile(LoadResult):
     """The tools of a tool file, in their order, and the problems.

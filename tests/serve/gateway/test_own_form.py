@@ -11,9 +11,10 @@ import pytest
 import yaml
 from tests.serve.gateway.conftest import upstream
 
+from taoloop.config.settings_reader import fields_of
 from taoloop.errors import AgentFileError
 from taoloop.runtime.bound_agent import bind
-from taoloop.serve.gateway.config.gateway_file import TOP
+from taoloop.serve.gateway.config.gateway_file import GatewayFields
 from taoloop.serve.gateway.config.load_config import load_config
 from taoloop.serve.gateway.config.model import GatewayConfig
 from taoloop.tools.openapi.http.operation_call import OperationCaller
@@ -136,7 +137,7 @@ BAD: list[tuple[Any, str, str]] = [
     ({"keys": ["x"]}, "keys[0]", "a mapping is expected"),
     ({"keys": [{"digest": DIGEST}]}, "keys[0]", "`name` is missing"),
     ({"keys": [{"name": "a"}]}, "keys[0]", "neither `digest` nor `key`"),
-    ({"keys": [{"name": "a", "digest": DIGEST, "key": "${K}"}]}, "keys[0].key", "`digest` stands here too"),
+    ({"keys": [{"name": "a", "digest": DIGEST, "key": "${K}"}]}, "keys[0].key", "and so is `digest`"),
     ({"keys": [{"name": "a", "key": "tao-in-the-file"}]}, "keys[0].key", "does not stand in a file"),
     ({"keys": [{"name": "a", "digest": "md5:1"}]}, "keys[0].digest", "64 hex digits"),
     ({"keys": [{"name": " ", "digest": DIGEST}]}, "keys[0].name", "1 to 100 characters"),
@@ -222,6 +223,6 @@ def test_the_journal_of_an_agent_is_not_used_and_the_file_says_so(tmp_path: Path
 
 
 def test_every_field_at_the_top_is_read(tmp_path: Path) -> None:
-    assert TOP == ("agents", "keys", "server", "services", "default")
+    assert tuple(fields_of(GatewayFields)) == ("agents", "keys", "server", "services", "default")
     content = {"agents": {"a": {"model": "offline"}}, "keys": None, "server": None, "services": None, "default": None}
     assert load(tmp_path, content).port == 8080

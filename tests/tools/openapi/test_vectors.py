@@ -10,9 +10,12 @@ import pytest
 import yaml
 from tests.tools.openapi.documents import query_of
 
+from taoloop.config.document import ConfigDocument
+from taoloop.config.settings_reader import SettingsReader
 from taoloop.errors import ConfigError, InvalidArguments
-from taoloop.serve.gateway.higress.openapi_source import api_source
-from taoloop.tools.openapi import openapi_tools
+from taoloop.serve.gateway.config.host_overrides import HostOverrides
+from taoloop.serve.gateway.higress.apis import ApiReader
+from taoloop.tools.openapi import OpenapiSource
 from taoloop.tools.openapi.http.operation_call import OperationCaller
 from taoloop.tools.openapi.http.request import PreparedRequest, build_request
 from taoloop.tools.tool import Tool
@@ -23,9 +26,20 @@ VECTORS = json.loads((SHARED / "vectors" / "requests.json").read_text(encoding="
 
 def tools(config: str) -> dict[str, Tool]:
     entries = yaml.safe_load((SHARED / "configs" / config).read_text())["apis"]
-    loaded = [openapi_tools(api_source(entry, where=f"apis[{n}]")) for n, entry in enumerate(entries)]
-    assert [problem for one in loaded for problem in one.problems] == []
-    return {tool.name: tool for one in loaded for tool in one.tools}
+    return {tool.name: tool for tool in tools_of(*entries)}
+
+
+def tools_of(*entries: Any) -> tuple[Tool, ...]:
+    reader = SettingsReader(ConfigDocument(Path("a.yaml"), {}, {(): 1}), {})
+    loaded = ApiReader(reader, HostOverrides({})).tools(entries)
+    assert [one for one in reader.warnings if "does not belong" not in one and "no key is sent" not in one] == []
+    return loaded
+
+
+def source_of(entry: Any) -> OpenapiSource:
+    (tool,) = tools_of(entry)
+    assert isinstance(tool.handler, OperationCaller)
+    return tool.handler.api.source
 
 
 def request(tool: Tool, args: dict[str, Any]) -> PreparedRequest:
@@ -74,12 +88,7 @@ def entry(url: str = "https://h.example.com/v1", port: int = 443, **provider: An
     ],
 )
 def test_a_call_goes_where_the_entry_says(url: str, port: int, base: str) -> None:
-    assert api_source(entry(url, port)).base_url == base
-
-
-def test_a_service_that_the_gateway_knows_wins() -> None:
-    source = api_source(entry(), base_urls={"s.dns": "http://127.0.0.1:9000"})
-    assert source.base_url == "http://127.0.0.1:9000/v1"
+    assert source_of(entry(url, port)).base_url == base
 
 
 @pytest.mark.parametrize(
@@ -94,16 +103,16 @@ def test_a_service_that_the_gateway_knows_wins() -> None:
 )
 def test_what_is_missing_is_named_with_its_place(changed: dict[str, Any], field: str) -> None:
     with pytest.raises(ConfigError, match=f"apis\\[0\\].{field}"):
-        api_source(entry(**changed))
-    with pytest.raises(ConfigError, match=r"apis\[3\].api: it is missing"):
-        api_source({"apiProvider": entry()["apiProvider"]}, where="apis[3]")
+        tools_of(entry(**changed))
+    with pytest.raises(ConfigError, match=r"apis\[1\].api: it is missing"):
+        tools_of(entry(), {"apiProvider": entry()["apiProvider"]})
     with pytest.raises(ConfigError, match="servers"):
-        api_source({**entry(), "api": "openapi: 3.1.0"})
+        tools_of({**entry(), "api": "openapi: 3.1.0"})
 
 
 def test_a_key_without_a_name_is_not_sent() -> None:
-    assert api_source(entry(apiKey={"in": "header", "value": "v"})).auth == {}
-    assert api_source(entry(maxExecutionTime=0)).timeout_s == 50.0
+    assert source_of(entry(apiKey={"in": "header", "value": "v"})).auth == {}
+    assert source_of(entry(maxExecutionTime=0)).timeout_s == 50.0
 
 
 def test_the_short_form_writes_a_body_and_a_path() -> None:
@@ -118,6 +127,6 @@ def test_the_short_form_writes_a_body_and_a_path() -> None:
             "required": ["id", "name"],
         },
     }
-    (made,) = openapi_tools(api_source({"url": "https://h.example.com", "tools": [tool]})).tools
+    (made,) = tools_of({"url": "https://h.example.com", "tools": [tool]})
     sent = request(made, {"id": 7, "name": "a"})
     assert (sent.method, sent.url, sent.body) == ("POST", "https://h.example.com/x/7", b'{"name":"a"}')

@@ -122,4 +122,4 @@ def _require_field(key: ApiKey, field: str, holds: bool, expected: str) -> None:
     if holds:
         return
     value_text = "" if field == "digest" else f" is {getattr(key, field)!r}"  # it may be the key itself by mistake
-    raise ConfigError(f"The key {key.name!r}: `{field}`{value_text or ' is none'}.", hint=f"It must be {expected}.")
+    raise ConfigError(f"`{field}` of the key {key.name!r}{value_text or ' is none'}.", hint=f"It must be {expected}.")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Required, TypedDict
 
-from taoloop.config.agent_file import FIELDS as AGENT_FIELDS
-from taoloop.config.agent_file import agent_in, load_agent
-from taoloop.config.checks import LIST, MAPPING, TEXT, describe_value, error_location, expect_type
-from taoloop.config.document import ConfigDocument, read_document
+from pydantic import BeforeValidator
+
+from taoloop.config.agent_file import AgentFields, agent_in, load_agent
+from taoloop.config.document import ConfigDocument, describe_value, error_location, is_config_file, read_document
 from taoloop.config.env_references import has_reference
-from taoloop.config.settings_loader import SettingsLoader
-from taoloop.config.tool_entries import SUFFIXES
+from taoloop.config.settings_reader import LITERAL, SettingsReader, checked, fields_of, invalid
 from taoloop.errors import ConfigError, MissingKey
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
@@ -30,36 +29,32 @@ from taoloop.serve.gateway.config.model import (
     ServedAgent,
     ServerLimits,
 )
-from taoloop.serve.gateway.config.origins import origin_of, origins_of
-from taoloop.serve.gateway.config.section import ConfigReport
+from taoloop.serve.gateway.config.origins import origin_of
 from taoloop.serve.gateway.higress.file import is_ai_agent, read_higress
 from taoloop.tools.openapi.settings import OpenapiSource
 from taoloop.tools.yaml12 import FieldPath
 
-TOP = ("agents", "keys", "server", "services", "default")
-_BESIDE_FILE = ("file", "description")
+_MAY_BE_EMPTY = ("keys", "server", "services")
 _MOST_PORT = 65535
 _LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEntry(ServerLimits):
-    """What `server` says.
-
-    `host`: the address to listen on; on any that is not of this machine alone the server needs keys. `port`: 0 takes a
-    free one. `allow_origins`: the origins of web pages that may call the server from a browser (CORS), such as
-    `https://chat.example`; `"*"` is every page of every site, and without any it is none. `db`: the file in which all
-    runs are kept, beside this one; without it the user's own. `max_body_bytes`: the longest body of a request.
-    `body_timeout_s`: how long a body may take to arrive. `max_runs`: how many runs may be under way at once; who wants
-    one more is told to come again (429). `max_runs_per_key`: the same for each key; null is no limit. `run_timeout_s`:
-    how long a whole run may take, its models and tools together. `heartbeat_s`: after so much silence a stream gets a
-    comment. `shutdown_s`: how long runs have to finish when the server ends.
-    """
+    """What `server` says."""
 
     host: str = DEFAULT_HOST
+    """The address to listen on; on any that is not of this machine alone the server needs keys."""
+
     port: int = DEFAULT_PORT
-    allow_origins: tuple[str, ...] = ()
+    """The port to listen on; 0 takes a free one."""
+
+    allow_origins: tuple[Annotated[str, checked(lambda text, _reader: origin_of(text))], ...] = ()
+    """The origins of web pages that may call the server from a browser (CORS), such as `https://chat.example`; `"*"`
+    is every page of every site. Without any, no page may."""
+
     db: Path | None = None
+    """The file in which all runs are kept, beside this one; without it, the user's own."""
 
     def __post_init__(self) -> None:
         """Refuse what no server can keep to.
@@ -74,25 +69,70 @@ class ServerEntry(ServerLimits):
             raise ConfigError(f"port is {self.port}.", hint=f"It must be a whole number from 0 to {_MOST_PORT}.")
 
 
+def _only_reference(value: Any) -> Any:
+    """A key that the environment gives: one that is written in a file is no secret any more."""
+    if isinstance(value, str) and not has_reference(value):
+        hint = "Write its SHA-256 as `digest: sha256:…`, or `key: ${NAME}` for one from the environment."
+        raise invalid(ConfigError("a key itself does not stand in a file.", hint=hint))
+    return value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyEntry:
-    """One entry of `keys`.
+class KeyEntry(ApiKey):
+    """One entry of `keys`."""
 
-    `name`: what its use is counted under. `digest`: `sha256:` and the 64 hex digits of the key's SHA-256. `key`: the
-    key itself, only as a value of the environment (`${NAME}`), in place of its digest. `agents`: those that it may
-    use; without it all of them. `requests_per_minute`: how many requests it may make. `tokens_per_minute`: how many
-    tokens its runs may use. `usd_per_day`: what its runs may cost in a day (UTC). `may_approve`: its client may answer
-    what waits for a person.
-    """
-
-    name: str
     digest: str = field(default="", repr=False)
-    key: str = field(default="", repr=False)
-    agents: tuple[str, ...] = ()
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    usd_per_day: float | None = None
-    may_approve: bool = True
+    """`sha256:` and the 64 hex digits of the key's SHA-256."""
+
+    key: Annotated[str, BeforeValidator(_only_reference, json_schema_input_type=str)] = field(default="", repr=False)
+    """The key itself, only as a value of the environment (`${NAME}`), in place of its digest."""
+
+    def __post_init__(self) -> None:
+        """Refuse a key that could not be kept or held to.
+
+        Raises:
+            ConfigError: names the field, and what it must be.
+        """
+        if self.key and self.digest:
+            raise ConfigError("`key` is here, and so is `digest`.", hint="Write one of the two.")
+        if not self.key and not self.digest:
+            hint = "Write `digest: sha256:…`, or `key: ${NAME}` for one from the environment."
+            raise ConfigError("it has neither `digest` nor `key`.", hint=hint)
+        check_key(self.kept())
+
+    def kept(self) -> ApiKey:
+        """What is kept of the key."""
+        values = {field.name: getattr(self, field.name) for field in fields(ApiKey)}
+        return ApiKey(**{**values, "digest": digest_of(self.key) if self.key else self.digest})
+
+
+class AgentByFile(TypedDict, total=False):
+    """An agent that a file of its own describes."""
+
+    file: Required[Annotated[str, LITERAL]]
+    """An agent file, beside this one."""
+
+    description: Annotated[str, LITERAL]
+    """For people, and for /v1/models."""
+
+
+class GatewayFields(TypedDict, total=False):
+    """The fields of a gateway's own form."""
+
+    agents: Required[dict[Any, Any]]
+    """The agents by the names that clients write as `model`."""
+
+    keys: tuple[KeyEntry, ...] | None
+    """Who may use the server."""
+
+    server: ServerEntry | None
+    """Where the server listens, and its bounds."""
+
+    services: dict[str, str] | None
+    """Hosts whose calls go to another address: HOST:PORT, or a base URL."""
+
+    default: Annotated[str | None, LITERAL]
+    """The agent that answers where a request's `model` is the name of none."""
 
 
 def read_gateway_file(
@@ -103,32 +143,33 @@ def read_gateway_file(
     Raises:
         AgentFileError: a field is unknown, missing, or of no use; names the file, the line and the field.
     """
-    for name in document.data:
-        if name not in TOP:
-            raise document.unknown((str(name),), TOP)
-    notes = ConfigReport(document, os.environ if env is None else env)
-    filler = SettingsLoader(document, notes.env, plain=(ServerEntry,))
-    services = HostOverrides.of(_services(document, notes), resolve)
-    server = filler.filled(ServerEntry, ("server",), document.data.get("server") or {})
-    agents = _agents(document, notes, env, services)
-    default = _default(document, agents)
+    reader = SettingsReader(document, os.environ if env is None else env, plain=(ServerEntry, GatewayFields))
+    data = {name: value for name, value in document.data.items() if value or name not in _MAY_BE_EMPTY}
+    entries = reader.read(GatewayFields, (), data)
+    server = entries.get("server") or ServerEntry()
+    services = _services(document, entries.get("services") or {}, resolve)
+    agents = {str(name): _agent(reader, name, entry, env, services) for name, entry in entries["agents"].items()}
+    if not agents:
+        raise document.error(("agents",), "it names no agent.", hint="Write `agents: {NAME: FILE.yaml}`.")
+    default = entries.get("default")
     if default is not None:
+        _require_agent(document, ("default",), default, agents)
         agents = {default: agents[default], **agents}
     secrets = {name: value for served in agents.values() for name, value in named_secrets(served.agent).items()}
     return GatewayConfig(
         path=document.path,
         form="own",
         agents=agents,
-        keys=_keys(document, filler, agents),
+        keys=_keys(document, entries.get("keys") or (), agents),
         limits=ServerLimits(**{limit.name: getattr(server, limit.name) for limit in fields(ServerLimits)}),
         host=server.host,
         port=server.port,
         db=server.db,
-        allow_origins=_origins(document, server.allow_origins),
+        allow_origins=tuple(dict.fromkeys(server.allow_origins)),
         any_model=default is not None,
         files=files_of(agents.values()),
-        warnings=tuple(notes.warnings),
-        secrets={**secrets, **notes.secrets},
+        warnings=tuple(reader.warnings),
+        secrets={**secrets, **reader.secrets},
         services=services,
     )
 
@@ -186,145 +227,84 @@ def _loaded(path: Path, env: Mapping[str, str] | None) -> Agent:
     return load_agent(str(path), **({} if env is None else {"env": env}))
 
 
-def _agents(
-    document: ConfigDocument, notes: ConfigReport, env: Mapping[str, str] | None, services: HostOverrides
-) -> dict[str, ServedAgent]:
-    entries = document.data.get("agents")
-    expect_type(document, ("agents",), entries, MAPPING)
-    if not entries:
-        raise document.error(("agents",), "it names no agent.", hint="Write `agents: {NAME: FILE.yaml}`.")
-    agents = {}
-    for name, entry in entries.items():
-        path: FieldPath = ("agents", str(name))
-        if not (isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME):
-            hint = f"It is what clients write as `model`: a text of 1 to {_LONGEST_NAME} characters on one line."
-            raise document.error(path, f"{describe_value(name)} is no name of an agent.", hint=hint)
-        served = _agent(document, path, entry, env, notes, services)
-        agent = served.agent
-        if agent.journal is not None:
-            inner = next(
-                (field_name for field_name in ("db", "journal") if isinstance(entry, dict) and field_name in entry),
-                None,
-            )
-            where = path if inner is None else (*path, inner)
-            notes.warn(where, "the agent's own journal is not used: the server keeps all runs in its `db`.")
-        agent = apply_host_overrides(replace(agent, name=name, journal=None), services, env)
-        _require_model(document, (*path, "model"), agent)
-        agents[name] = replace(served, name=name, agent=agent)
-    return agents
-
-
 def _agent(
-    document: ConfigDocument,
-    path: FieldPath,
-    entry: Any,
-    env: Mapping[str, str] | None,
-    notes: ConfigReport,
-    services: HostOverrides,
+    reader: SettingsReader, name: Any, entry: Any, env: Mapping[str, str] | None, services: HostOverrides
+) -> ServedAgent:
+    """One agent under its name, with the server's journal instead of its own."""
+    document, path = reader.document, ("agents", str(name))
+    if not (isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) == len(name) <= _LONGEST_NAME):
+        hint = f"It is what clients write as `model`: a text of 1 to {_LONGEST_NAME} characters on one line."
+        raise document.error(path, f"{describe_value(name)} is no name of an agent.", hint=hint)
+    served = _read_agent(reader, path, entry, env, services)
+    if served.agent.journal is not None:
+        where = [(*path, field) for field in ("db", "journal") if isinstance(entry, dict) and field in entry]
+        message = "the agent's own journal is not used: the server keeps all runs in its `db`."
+        reader.warn(where[0] if where else path, message)
+    agent = apply_host_overrides(replace(served.agent, name=name, journal=None), services, env)
+    _require_model(document, (*path, "model"), agent)
+    return replace(served, name=name, agent=agent)
+
+
+def _read_agent(
+    reader: SettingsReader, path: FieldPath, entry: Any, env: Mapping[str, str] | None, services: HostOverrides
 ) -> ServedAgent:
     """One agent: by the path of its file, which may be one of `ai-agent`, or with the fields of an agent file."""
+    document = reader.document
     if isinstance(entry, str):
-        entry = {"file": entry}
-        inner = path
-    elif isinstance(entry, dict):
-        inner = (*path, "file")
-    else:
+        with error_location(document, path):
+            return _in_file(reader, reader.beside(entry), env, services)
+    if not isinstance(entry, dict):
         hint = "Write the path of an agent file, or the fields of one."
         raise document.error(path, f"an agent is expected, not {describe_value(entry)}.", hint=hint)
-    description = entry.get("description", "")
-    expect_type(document, (*path, "description"), description, TEXT)
     if "file" in entry:
-        for name in entry:
-            if name not in _BESIDE_FILE:
-                raise document.unknown((*path, str(name)), _BESIDE_FILE)
-        expect_type(document, inner, entry["file"], TEXT)
-        file_path = document.path.parent / Path(entry["file"]).expanduser()
-        with error_location(document, inner):
-            return replace(_in_file(file_path, env, notes, services), description=description)
+        by_file = reader.read(AgentByFile, path, entry)
+        with error_location(document, (*path, "file")):
+            served = _in_file(reader, reader.beside(by_file["file"]), env, services)
+        return replace(served, description=by_file.get("description", ""))
     if "name" in entry:
         raise document.error((*path, "name"), "an agent has the name under which it stands here.")
+    known = ("file", "description", *fields_of(AgentFields))
     for name in entry:
-        if name not in AGENT_FIELDS and name != "description":
-            raise document.unknown((*path, str(name)), ("file", "description", *AGENT_FIELDS))
+        if name not in known:
+            raise document.unknown((*path, str(name)), known)
+    description = reader.read(str, (*path, "description"), entry.get("description", ""), mode="written")
     inline = document.under(path)
     inline.data.pop("description", None)
     return ServedAgent(name=str(path[-1]), agent=agent_in(inline, env=env), description=description)
 
 
-def _in_file(path: Path, env: Mapping[str, str] | None, notes: ConfigReport, services: HostOverrides) -> ServedAgent:
-    if path.suffix.lower() in SUFFIXES:
+def _in_file(reader: SettingsReader, path: Path, env: Mapping[str, str] | None, services: HostOverrides) -> ServedAgent:
+    if is_config_file(path.name):
         document = read_document(path)
         if is_ai_agent(document.data):
-            own = ConfigReport(document, os.environ if env is None else env)
-            served = read_higress(document, own, services)
-            notes.warnings += own.warnings
+            inner = SettingsReader(document, os.environ if env is None else env)
+            served = read_higress(inner, services)
+            reader.warnings += inner.warnings
             return served
     agent = _loaded(path, env)
     return ServedAgent(name=agent.name, agent=agent)
 
 
-def _services(document: ConfigDocument, notes: ConfigReport) -> dict[str, str]:
-    entries = document.data.get("services") or {}
-    expect_type(document, ("services",), entries, MAPPING)
-    addresses = {}
-    for name, value in entries.items():
-        path: FieldPath = ("services", str(name))
-        expect_type(document, path, value, TEXT)
-        addresses[str(name)] = notes.env.text(path, value, is_plain=True)
-        with error_location(document, path):
-            base_url(str(name), addresses[str(name)])
-    return addresses
+def _services(document: ConfigDocument, addresses: Mapping[str, str], resolve: Mapping[str, str]) -> HostOverrides:
+    for name, address in addresses.items():
+        with error_location(document, ("services", name)):
+            base_url(name, address)
+    return HostOverrides.of(addresses, resolve)
 
 
-def _origins(document: ConfigDocument, origins: tuple[str, ...]) -> tuple[str, ...]:
-    for number, origin in enumerate(origins):
-        with error_location(document, ("server", "allow_origins", number)):
-            origin_of(origin)
-    return origins_of(origins)
-
-
-def _default(document: ConfigDocument, agents: Mapping[str, ServedAgent]) -> str | None:
-    default = document.data.get("default")
-    if default is None:
-        return None
-    expect_type(document, ("default",), default, TEXT)
-    if default not in agents:
-        raise document.error(("default",), f"no agent is called {default!r}.", hint=f"Known: {', '.join(agents)}.")
-    return str(default)
-
-
-def _keys(document: ConfigDocument, filler: SettingsLoader, agents: Mapping[str, ServedAgent]) -> tuple[ApiKey, ...]:
-    entries = document.data.get("keys") or []
-    expect_type(document, ("keys",), entries, LIST)
+def _keys(
+    document: ConfigDocument, entries: Sequence[KeyEntry], agents: Mapping[str, ServedAgent]
+) -> tuple[ApiKey, ...]:
     keys: list[ApiKey] = []
     for number, entry in enumerate(entries):
-        path: FieldPath = ("keys", number)
-        key = _api_key(document, path, entry, filler.filled(KeyEntry, path, entry))
-        for index, name in enumerate(key.agents):
-            if name not in agents:
-                where = (*path, "agents", index)
-                raise document.error(where, f"no agent is called {name!r}.", hint=f"Known: {', '.join(agents)}.")
-        keys.append(key)
-        with error_location(document, path):
+        for index, name in enumerate(entry.agents):
+            _require_agent(document, ("keys", number, "agents", index), name, agents)
+        keys.append(entry.kept())
+        with error_location(document, ("keys", number)):
             KeyRing(keys)  # which takes no name and no key twice
     return tuple(keys)
 
 
-def _api_key(document: ConfigDocument, path: FieldPath, fields_in_file: Mapping[str, Any], entry: KeyEntry) -> ApiKey:
-    if "key" in fields_in_file and "digest" in fields_in_file:
-        raise document.error((*path, "key"), "`digest` stands here too.", hint="Write one of the two.")
-    if "key" not in fields_in_file and "digest" not in fields_in_file:
-        hint = "Write `digest: sha256:…`, or `key: ${NAME}` for one from the environment."
-        raise document.error(path, "it has neither `digest` nor `key`.", hint=hint)
-    if "key" in fields_in_file and not has_reference(fields_in_file["key"]):
-        hint = "Write its SHA-256 as `digest: sha256:…`, or `key: ${NAME}` for one from the environment."
-        raise document.error((*path, "key"), "a key itself does not stand in a file.", hint=hint)
-    values = {field.name: getattr(entry, field.name) for field in fields(ApiKey) if field.name != "digest"}
-    key = ApiKey(digest=digest_of(entry.key) if entry.key else entry.digest, **values)
-    plain = ApiKey(name=key.name, digest=digest_of(""))
-    for name in sorted(
-        fields_in_file.keys() - {"key"}, key=lambda name: name != "name"
-    ):  # the others' errors tell the name
-        with error_location(document, (*path, name)):
-            check_key(replace(plain, **{name: getattr(key, name)}))
-    return key
+def _require_agent(document: ConfigDocument, path: FieldPath, name: str, agents: Mapping[str, ServedAgent]) -> None:
+    if name not in agents:
+        raise document.error(path, f"no agent is called {name!r}.", hint=f"Known: {', '.join(agents)}.")

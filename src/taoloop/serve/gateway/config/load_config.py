@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from taoloop.config.agent_file import FIELDS as AGENT_FIELDS
+from taoloop.config.agent_file import AgentFields
 from taoloop.config.document import ConfigDocument, read_document, track_files
-from taoloop.serve.gateway.config.gateway_file import TOP, read_agent_file, read_gateway_file
+from taoloop.config.settings_reader import SettingsReader, fields_of
+from taoloop.serve.gateway.config.gateway_file import GatewayFields, read_agent_file, read_gateway_file
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.config.model import ConfigForm, GatewayConfig
 from taoloop.serve.gateway.config.origins import ANY, origins_of
-from taoloop.serve.gateway.config.section import ConfigReport
 from taoloop.serve.gateway.higress.file import is_ai_agent, is_short, read_higress
 
 _FORMS_HINT = (
@@ -87,9 +87,9 @@ def form_of(document: ConfigDocument) -> ConfigForm:
         return "own"
     if is_ai_agent(data):
         return "flat" if is_short(data) else "higress"
-    if any(name in AGENT_FIELDS for name in data):
+    if any(name in fields_of(AgentFields) for name in data):
         return "agent"
-    if own := [name for name in TOP if name in data]:
+    if own := [name for name in fields_of(GatewayFields) if name in data]:
         hint = "Write `agents: {NAME: FILE}`."
         raise document.error((own[0],), "the field `agents` is missing beside it.", hint=hint)
     hint = next((hint for name, hint in _OTHERS.items() if name in data), _FORMS_HINT)
@@ -97,17 +97,17 @@ def form_of(document: ConfigDocument) -> ConfigForm:
 
 
 def _higress(document: ConfigDocument, env: Mapping[str, str] | None, resolve: Mapping[str, str]) -> GatewayConfig:
-    notes, services = ConfigReport(document, os.environ if env is None else env), HostOverrides.of(resolve)
-    served = read_higress(document, notes, services)
+    reader, services = SettingsReader(document, os.environ if env is None else env), HostOverrides.of(resolve)
+    served = read_higress(reader, services)
     for name in services.unused():
-        notes.warnings.append(f"{document.path.name}: --resolve {name}: no service, domain or host has this name.")
+        reader.warnings.append(f"{document.path.name}: --resolve {name}: no service, domain or host has this name.")
     return GatewayConfig(
         path=document.path,
         form="flat" if is_short(document.data) else "higress",
         agents={served.name: served},
         any_model=True,
-        warnings=tuple(notes.warnings),
-        secrets=notes.secrets,
+        warnings=tuple(reader.warnings),
+        secrets=reader.secrets,
     )
 
 

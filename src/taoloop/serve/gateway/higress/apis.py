@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from taoloop.config.checks import LIST, MAPPING, expect_type
-from taoloop.config.document import ConfigDocument
+from taoloop.config.settings_reader import SettingsReader
 from taoloop.errors import AgentFileError, ConfigError
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
-from taoloop.serve.gateway.config.section import ConfigReport, ConfigSection
-from taoloop.serve.gateway.higress.openapi_source import DEFAULT_TIMEOUT_MS, api_source, server_url
+from taoloop.serve.gateway.higress.openapi_source import (
+    ApiProvider,
+    LongEntry,
+    ShortEntry,
+    ShortTool,
+    api_source,
+    long_form,
+    server_url,
+)
 from taoloop.tools.json_schema import compile_schema
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
 from taoloop.tools.openapi.document.operation_reader import METHODS
 from taoloop.tools.openapi.http.operation_call import OperationCaller
 from taoloop.tools.tool import Tool
 from taoloop.tools.yaml12 import FieldPath
-
-LONG = ("apiProvider", "api")
-PROVIDER = ("serviceName", "servicePort", "domain", "maxExecutionTime", "apiKey")
-SHORT = ("url", "apiKey", "maxExecutionTime", "tools")
-TOOL = ("toolName", "description", "method", "path", "parameter", "paramName")
-KEY = ("in", "name", "value")
 
 _WHERE = re.compile(r"apis\[\d+\](?P<rest>[\w.\[\]]*): ?(?:line (?P<line>\d+): )?(?P<message>.*)", re.DOTALL)
 _PART = re.compile(r"\.(\w+)|\[(\d+)\]")
@@ -36,48 +36,45 @@ _NAMES = "a model takes names of 1 to 64 ASCII letters, digits, _ and -"
 _USUAL = {"http": 80, "https": 443}
 
 
-def is_short_entry(entry: Mapping[str, Any]) -> bool:
+def is_short_entry(entry: Any) -> bool:
     """Whether an entry of `apis` is written in the short form."""
-    return "apiProvider" not in entry and ("tools" in entry or "url" in entry)
+    return isinstance(entry, Mapping) and "apiProvider" not in entry and ("tools" in entry or "url" in entry)
 
 
 class ApiReader:
     """Reads `apis` of one document."""
 
-    def __init__(self, document: ConfigDocument, notes: ConfigReport, services: HostOverrides) -> None:
-        self.document, self._report, self._overrides = document, notes, services
+    def __init__(self, reader: SettingsReader, services: HostOverrides) -> None:
+        self.document, self._reader, self._overrides = reader.document, reader, services
         self._names: dict[str, str] = {}
 
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self, entries: Sequence[Any]) -> tuple[Tool, ...]:
         """The tools of all entries, in the order of the file.
 
         Raises:
             AgentFileError: an entry cannot be used; names the file, the line and the field.
         """
-        entries = self.document.data.get("apis")
-        if entries is None or entries == []:
+        if not entries:
             raise self.document.error(("apis",), "it is missing, or empty: an agent needs tools.")
-        expect_type(self.document, ("apis",), entries, LIST)
-        return tuple(tool for number, entry in enumerate(entries) for tool in self._entry(number, entry))
+        return tuple(tool for number, entry in enumerate(entries) for tool in self._entry(("apis", number), entry))
 
-    def _entry(self, number: int, entry_data: Any) -> tuple[Tool, ...]:
-        path: FieldPath = ("apis", number)
-        expect_type(self.document, path, entry_data, MAPPING)
-        section = ConfigSection(self.document, path, self._report, entry_data)
-        described = (*path, "tools" if is_short_entry(entry_data) else "api")
-        entry = self._short(section) if is_short_entry(entry_data) else self._long(section)
+    def _entry(self, path: FieldPath, data: Any) -> tuple[Tool, ...]:
+        is_short, where = is_short_entry(data), self.document.name_of(path)
+        described = (*path, "tools" if is_short else "api")
         try:
-            source = api_source(entry, where=f"apis[{number}]")
+            entry = self._short(path, data) if is_short else self._reader.read(LongEntry, path, data, mode="lenient")
+            self._keep_key((*path, "apiKey") if is_short else (*path, "apiProvider", "apiKey"), entry)
+            source = api_source(entry, where=where)
             self._require_unique_ids(described, json.loads(source.document))
-            source = self._with_address(path, entry, source)
+            source = self._with_address(path, entry.api_provider, source, is_short=is_short)
             loaded = openapi_tools(source)
         except AgentFileError:
             raise
         except ConfigError as error:
             raise self._located_error(path, error) from error
         for problem in loaded.problems:
-            where = f"{problem.place}: " if problem.place else ""
-            self._report.warn(described, f"{where}{problem.message} {problem.hint}".rstrip())
+            place = f"{problem.place}: " if problem.place else ""
+            self._reader.warn(described, f"{place}{problem.message} {problem.hint}".rstrip())
         if not loaded.tools:
             why = str(loaded.problems[0].message) if loaded.problems else ""
             raise self.document.error(described, "it gives no tool.", hint=why)
@@ -85,81 +82,67 @@ class ApiReader:
             self._claim_name(tool.name, described)
             operation_id = tool.handler.operation.operation_id if isinstance(tool.handler, OperationCaller) else ""
             if operation_id and operation_id != tool.name:
-                self._report.warn(described, f"{operation_id!r} is called {tool.name} here: {_NAMES}.")
+                self._reader.warn(described, f"{operation_id!r} is called {tool.name} here: {_NAMES}.")
         return loaded.tools
 
-    def _long(self, section: ConfigSection) -> dict[str, Any]:
-        """The entry with an OpenAPI text, its fields checked."""
-        section.warn_unknown(LONG)
-        provider = section.inner("apiProvider")
-        provider.warn_unknown(PROVIDER)
-        checked = {
-            "serviceName": provider.text("serviceName"),
-            "servicePort": provider.integer("servicePort", None, most=65535),
-            "domain": provider.host("domain"),
-            "maxExecutionTime": provider.integer("maxExecutionTime", DEFAULT_TIMEOUT_MS),
-            "apiKey": _key(provider),
-        }
-        text = section.data.get("api")
-        if not isinstance(text, str) or not text.strip():
-            message = (
-                "it is missing, or empty." if not text else "a text is expected: `api: |` and the OpenAPI document."
-            )
-            raise section.error("api", message)
-        return {"apiProvider": checked, "api": text}
+    def _short(self, path: FieldPath, data: Any) -> LongEntry:
+        """The entry with its tools written out, in the other form."""
+        entry = self._reader.read(ShortEntry, path, data, mode="lenient")
+        if not entry.tools:
+            raise self.document.error((*path, "tools"), "it is missing, or empty.")
+        tools = []
+        for number, raw_tool in enumerate(entry.tools):
+            tool_path = (*path, "tools", number)
+            own = {key: value for key, value in raw_tool.items() if not key.startswith("x-")}
+            tools.append(self._reader.read(ShortTool, tool_path, own, mode="lenient"))
+            self._warn_of_schema((*tool_path, "parameter"), tools[-1])
+        return long_form(entry, tools, self.document.name_of(path))
 
-    def _short(self, section: ConfigSection) -> dict[str, Any]:
-        """The entry with its tools written out, its fields checked."""
-        section.warn_unknown(SHORT)
-        tools = section.data.get("tools")
-        if tools is None or tools == []:
-            raise section.missing("tools")
-        expect_type(self.document, (*section.path, "tools"), tools, LIST)
-        for number, tool in enumerate(tools):
-            path = (*section.path, "tools", number)
-            expect_type(self.document, path, tool, MAPPING)
-            tool_section = ConfigSection(self.document, path, self._report, tool)
-            tool_section.warn_unknown((*TOOL, *(str(key) for key in tool if str(key).startswith("x-"))))
-            for name in ("toolName", "path"):
-                tool_section.text(name, is_prose=True)
-            for name in ("description", "method"):
-                tool_section.text(name, "", is_prose=True)
-            if not isinstance(tool.get("parameter") or {}, str | dict):
-                raise tool_section.error("parameter", "a JSON Schema is expected: a mapping, or a text in JSON.")
-            _warn_of_schema(tool_section)
-        return {
-            "url": section.text("url"),
-            "apiKey": _key(section),
-            "maxExecutionTime": section.integer("maxExecutionTime", DEFAULT_TIMEOUT_MS),
-            "tools": tools,
-        }
+    def _warn_of_schema(self, path: FieldPath, tool: ShortTool) -> None:
+        """Report what is wrong with the schema of a tool; what cannot be read at all is an error elsewhere."""
+        with suppress(ValueError):
+            schema = json.loads(tool.parameter) if isinstance(tool.parameter, str) else tool.parameter
+            try:
+                if isinstance(schema, dict):
+                    compile_schema(schema, "The schema")
+            except ConfigError as error:
+                self._reader.warn(path, f"{error.message} Anything is taken there.")
 
-    def _with_address(self, path: FieldPath, entry: Mapping[str, Any], source: OpenapiSource) -> OpenapiSource:
+    def _keep_key(self, path: FieldPath, entry: LongEntry) -> None:
+        """Treat the key of an entry as a secret; warn if it is not sent."""
+        key = entry.api_provider.api_key
+        self._reader.keep_secret((*path, "value"), key.value)
+        if key.value and key.in_ != "none" and not key.name:
+            self._reader.warn((*path, "name"), "it is missing, so no key is sent.")
+        if key.value and key.in_ == "none":
+            self._reader.warn((*path, "in"), "it is none, so no key is sent.")
+
+    def _with_address(
+        self, path: FieldPath, provider: ApiProvider, source: OpenapiSource, *, is_short: bool
+    ) -> OpenapiSource:
         """The source where its calls go: at the service's own address if the operator gave one."""
         parts = urlsplit(source.base_url)
-        provider = entry.get("apiProvider", {})
-        names = [*(str(provider[name]) for name in ("serviceName", "domain") if name in provider), parts.hostname or ""]
+        names = (provider.service_name, provider.domain, parts.hostname or "")
         if base := self._overrides.base_of(*names):
             headers = {**source.headers, **self._overrides.host_header(source.base_url, *names)}
             return replace(source, base_url=base + parts.path, headers=headers)
         if source.auth and parts.scheme == "http":
-            self._report.warn(
-                (*path, *(("apiProvider",) if provider else ()), "apiKey"), _unencrypted_key_warning(source.base_url)
-            )
-        if provider:
-            address = server_url(json.loads(source.document), self.document.name_of(path))
-            self._warn_of_address(path, int(provider["servicePort"]), address, source.base_url)
+            key_path = (*path, "apiKey") if is_short else (*path, "apiProvider", "apiKey")
+            self._reader.warn(key_path, f"the key is sent to {parts.hostname} without encryption.")
+        if not is_short:
+            self._warn_of_address(path, provider.service_port, source)
         return source
 
-    def _warn_of_address(self, path: FieldPath, port: int, address: str, base: str) -> None:
+    def _warn_of_address(self, path: FieldPath, port: int, source: OpenapiSource) -> None:
+        address = server_url(json.loads(source.document), self.document.name_of(path))
         parts = urlsplit(address)
         if not parts.scheme and not address.startswith("/"):
-            message = f"servers[0].url is {address[:80]!r}, which names no scheme, so it is a path: calls go to {base}."
-            self._report.warn((*path, "api"), message)
+            message = f"servers[0].url is {address[:80]!r}, which names no scheme, so it is a path: calls go to "
+            self._reader.warn((*path, "api"), f"{message}{source.base_url}.")
         usual = _USUAL.get(parts.scheme)
         if usual is not None and parts.port is None and port != usual and port in _USUAL.values():
             message = f"port {port} does not belong to {parts.scheme}, which {address} asks for; {usual} is used."
-            self._report.warn((*path, "apiProvider", "servicePort"), message)
+            self._reader.warn((*path, "apiProvider", "servicePort"), message)
 
     def _require_unique_ids(self, described: FieldPath, api: Mapping[str, Any]) -> None:
         """Refuse an operation id that stands in the text a second time: one of the two would be lost."""
@@ -212,36 +195,6 @@ class ApiReader:
             return self.document.path.read_text(encoding="utf-8-sig").splitlines()
         except OSError:  # it was there a moment ago; only a line in a message is lost
             return []
-
-
-def _key(section: ConfigSection) -> dict[str, str]:
-    key = section.inner("apiKey", needed=False)
-    key.warn_unknown(KEY)
-    location = key.text("in", "none")
-    if location not in ("query", "header", "none"):
-        raise key.error("in", f"one of query, header, none is expected, not {location!r}.")
-    name, value = key.text("name", ""), key.secret("value", "")
-    if value and location != "none" and not name:
-        key.warn("name", "it is missing, so no key is sent.")
-    if value and location == "none":
-        key.warn("in", "it is none, so no key is sent.")
-    return {"in": location, "name": name, "value": value}
-
-
-def _warn_of_schema(tool: ConfigSection) -> None:
-    """Say what is wrong with the schema of a tool; what cannot be read at all is an error elsewhere."""
-    parameter = tool.data.get("parameter")
-    with suppress(ValueError):
-        schema = json.loads(parameter) if isinstance(parameter, str) else parameter
-        try:
-            if isinstance(schema, dict):
-                compile_schema(schema, "The schema")
-        except ConfigError as error:
-            tool.warn("parameter", f"{error.message} Anything is taken there.")
-
-
-def _unencrypted_key_warning(address: str) -> str:
-    return f"the key is sent to {urlsplit(address).hostname} without encryption."
 
 
 def _operation_ids(api: Mapping[str, Any]) -> Iterator[str]:

@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from string import Template
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from taoloop.config.document import ConfigDocument
+from pydantic import WithJsonSchema
+
+from taoloop.config.settings_reader import LITERAL, SECRET, SettingsReader, Span, checked, expected
 from taoloop.core.agent_spec import Limits
 from taoloop.core.policy import Policy
 from taoloop.runtime.agent import Agent
 from taoloop.serve.gateway.config.host_overrides import HostOverrides
 from taoloop.serve.gateway.config.model import Reshape, ServedAgent
-from taoloop.serve.gateway.config.section import ConfigReport, ConfigSection
 from taoloop.serve.gateway.higress.apis import ApiReader, is_short_entry
 from taoloop.serve.gateway.higress.endpoint import FixedUrlModel
-from taoloop.serve.gateway.higress.json_response import read_schema
+from taoloop.serve.gateway.higress.json_response import response_schema
+from taoloop.serve.gateway.higress.openapi_source import require_host, service_origin
 
 Language = Literal["en", "zh"]
 
@@ -49,19 +51,6 @@ def agent_prompts(language: Language, replaced: Mapping[str, str]) -> dict[str, 
     return {**texts, **{name: Template(texts[name]).safe_substitute(own) for name in _FILLED}}
 
 
-TOP = ("llm", "apis", "promptTemplate", "jsonResp", "returnResponseTemplate")
-LLM = (
-    "apiKey",
-    "serviceName",
-    "servicePort",
-    "domain",
-    "path",
-    "model",
-    "maxIterations",
-    "maxExecutionTime",
-    "maxTokens",
-)
-
 DEFAULT_ITERATIONS = 15
 DEFAULT_MODEL_TIMEOUT_MS = 50_000
 DEFAULT_MAX_TOKENS = 1000
@@ -74,20 +63,117 @@ _LANGUAGES: dict[str, Language] = {"EN": "en", "CH": "zh"}
 _TEMPLATES: dict[Language, str] = {"en": "enTemplate", "zh": "chTemplate"}
 _IGNORED_TEXTS = ("actionInput", "finalAnswer", "begin")
 _HTTPS_PORT = 443
-_MOST_PORT = 65535
+
+
+def _url_path(path: str, _reader: SettingsReader) -> str:
+    if "://" in path or any(char.isspace() or not char.isprintable() for char in path) or "#" in path:
+        raise expected("a path such as /v1/chat/completions")
+    return path if path.startswith("/") else f"/{path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmSettings:
-    """What `llm` says."""
+    """What `llm` says: the model, and how far it goes."""
 
-    url: str
-    host: str
-    name: str
-    api_key: str = field(repr=False)
-    iterations: int
-    timeout_ms: int
-    max_tokens: int
+    api_key: Annotated[str, SECRET] = field(repr=False)
+    """Sent as `Authorization: Bearer …`."""
+
+    service_name: str
+    """The name of the model's service; --resolve can send it elsewhere."""
+
+    service_port: Annotated[int, Span(1, 65535)] | None = None
+    """443 is called by https, any other by http; in the short form it is 443 where it is absent."""
+
+    domain: Annotated[str, checked(require_host)]
+    """The host."""
+
+    path: Annotated[str, checked(_url_path)]
+    """The path of the chat endpoint; requests go exactly there."""
+
+    model: str
+    """The name of the model."""
+
+    max_iterations: Annotated[int, Span(0)] = DEFAULT_ITERATIONS
+    """How many tool calls at most."""
+
+    max_execution_time: Annotated[int, Span(0)] = DEFAULT_MODEL_TIMEOUT_MS
+    """How long one model call may take, in ms."""
+
+    max_tokens: Annotated[int, Span(0)] = DEFAULT_MAX_TOKENS
+    """The longest reply of one model call, in tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormExample:
+    """The texts of the form example in the prompt of one language; one that is absent has its default."""
+
+    question: Annotated[str, LITERAL] = ""
+    """Behind `Question:`."""
+
+    thought1: Annotated[str, LITERAL] = ""
+    """Behind the first `Thought:`."""
+
+    observation: Annotated[str, LITERAL] = ""
+    """Behind `Observation:`."""
+
+    thought2: Annotated[str, LITERAL] = ""
+    """Behind the last `Thought:`."""
+
+    action_input: Any = None
+    """Accepted; has no effect."""
+
+    final_answer: Any = None
+    """Accepted; has no effect."""
+
+    begin: Any = None
+    """Accepted; has no effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptTemplate:
+    """What `promptTemplate` says."""
+
+    language: str = "EN"
+    """CH for Chinese; anything else is English."""
+
+    en_template: FormExample = FormExample()
+    """The texts of the English prompt."""
+
+    ch_template: FormExample = FormExample()
+    """The texts of the Chinese prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonResponse:
+    """What `jsonResp` says."""
+
+    enable: bool = False
+    """Whether the final answer is reshaped to JSON."""
+
+    json_schema: Annotated[
+        Any, checked(response_schema), WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}]})
+    ] = None
+    """The schema of the answer, as a mapping or as a text; without it any JSON object will do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AiAgentFields:
+    """The fields of an `ai-agent` file."""
+
+    llm: LlmSettings
+    """The model."""
+
+    apis: tuple[Any, ...]
+    """The services whose operations are the tools."""
+
+    prompt_template: PromptTemplate = PromptTemplate()
+    """The language, and the texts of the form example."""
+
+    json_resp: JsonResponse = JsonResponse()
+    """Whether the final answer is made JSON."""
+
+    return_response_template: Annotated[str, LITERAL] = ""
+    """Accepted; not needed here."""
 
 
 def is_ai_agent(data: Mapping[str, Any]) -> bool:
@@ -98,98 +184,68 @@ def is_ai_agent(data: Mapping[str, Any]) -> bool:
 def is_short(data: Mapping[str, Any]) -> bool:
     """Whether an entry of `apis` is written in the short form."""
     entries = data.get("apis")
-    return isinstance(entries, list) and any(isinstance(entry, Mapping) and is_short_entry(entry) for entry in entries)
+    return isinstance(entries, list) and any(map(is_short_entry, entries))
 
 
-def read_higress(document: ConfigDocument, notes: ConfigReport, services: HostOverrides) -> ServedAgent:
+def read_higress(reader: SettingsReader, services: HostOverrides) -> ServedAgent:
     """The one agent of such a file.
 
     Raises:
         AgentFileError: a field is missing, of the wrong type, or out of range; names the file, the line and the field.
     """
-    top = ConfigSection(document, (), notes)
-    top.warn_unknown(TOP)
-    model = _model(top.inner("llm"), services, is_flat=is_short(document.data))
-    tools = ApiReader(document, notes, services).tools()
-    language, texts = _prompt(top)
-    name = document.path.stem
+    document = reader.document
+    fields = reader.read(AiAgentFields, (), document.data, mode="lenient")
+    llm, name = fields.llm, document.path.stem
+    reader.keep_secret(("llm", "apiKey"), llm.api_key)
+    model = _model(reader, llm, services, is_flat=is_short(document.data))
+    tools = ApiReader(reader, services).tools(fields.apis)
+    language, texts = _prompt(reader, fields.prompt_template)
     agent = Agent(
         name=name,
-        model=FixedUrlModel(model.url, model.name, model.api_key, model.host),
+        model=model,
         tools=tools,
         dialect="fenced",
         language=language,
         prompts=agent_prompts(language, texts),
-        limits=Limits(max_steps=model.iterations + 1, max_tool_calls=model.iterations),
+        limits=Limits(max_steps=llm.max_iterations + 1, max_tool_calls=llm.max_iterations),
         closing_turn=False,  # the reply after the last call is the last one
         policy=POLICY,
-        max_output_tokens=model.max_tokens,
-        model_timeout_s=model.timeout_ms / 1000,
-        secrets=notes.secrets,
+        max_output_tokens=llm.max_tokens,
+        model_timeout_s=llm.max_execution_time / 1000,
+        secrets=reader.secrets,
     )
-    _response_template(top)
-    return ServedAgent(name=name, agent=agent, reshape=_reshape(top))
-
-
-def _model(section: ConfigSection, services: HostOverrides, *, is_flat: bool) -> LlmSettings:
-    section.warn_unknown(LLM)
-    service = section.text("serviceName")
-    domain = section.host("domain")
-    port = section.integer("servicePort", _HTTPS_PORT if is_flat else None, least=1, most=_MOST_PORT)
-    path, key = _path(section), section.secret("apiKey")
-    scheme = "https" if port == _HTTPS_PORT else "http"
-    own = f"{scheme}://{domain}" + ("" if port in (80, _HTTPS_PORT) else f":{port}")
-    host = services.host_header(own, service, domain).get("Host", "")
-    if not (base := services.base_of(service, domain)):
-        base = own
-        if scheme == "http":
-            section.warn("servicePort", f"port {port} is not 443, so apiKey is sent to {domain} without encryption.")
-    return LlmSettings(
-        url=base + path,
-        host=host,
-        name=section.text("model"),
-        api_key=key,
-        iterations=section.integer("maxIterations", DEFAULT_ITERATIONS),
-        timeout_ms=section.integer("maxExecutionTime", DEFAULT_MODEL_TIMEOUT_MS),
-        max_tokens=section.integer("maxTokens", DEFAULT_MAX_TOKENS),
+    if (template := fields.return_response_template) and template.count("%s") != 1:
+        reader.warn(("returnResponseTemplate",), "it has no single %s; it is not used here anyway.")
+    response = fields.json_resp
+    return ServedAgent(
+        name=name, agent=agent, reshape=Reshape(schema=response.json_schema) if response.enable else None
     )
 
 
-def _path(section: ConfigSection) -> str:
-    path = section.text("path")
-    if "://" in path or any(char.isspace() or not char.isprintable() for char in path) or "#" in path:
-        raise section.error("path", f"a path such as /v1/chat/completions is expected, not {path[:60]!r}.")
-    return path if path.startswith("/") else f"/{path}"
+def _model(reader: SettingsReader, llm: LlmSettings, services: HostOverrides, *, is_flat: bool) -> FixedUrlModel:
+    port = _HTTPS_PORT if llm.service_port is None and is_flat else llm.service_port
+    if port is None:
+        raise reader.document.error(("llm", "servicePort"), "it is missing, or empty.")
+    own = service_origin(llm.domain, port)
+    host = services.host_header(own, llm.service_name, llm.domain).get("Host", "")
+    base = services.base_of(llm.service_name, llm.domain)
+    if not base and port != _HTTPS_PORT:
+        message = f"port {port} is not 443, so apiKey is sent to {llm.domain} without encryption."
+        reader.warn(("llm", "servicePort"), message)
+    return FixedUrlModel((base or own) + llm.path, llm.model, llm.api_key, host)
 
 
-def _prompt(top: ConfigSection) -> tuple[Language, dict[str, str]]:
-    section = top.inner("promptTemplate", needed=False)
-    section.warn_unknown(("language", *_TEMPLATES.values()))
-    language_code = section.text("language", "EN")
-    if language_code not in _LANGUAGES:
-        section.warn("language", f"{language_code!r} is neither EN nor CH; it counts as EN.")
-    selected = _LANGUAGES.get(language_code, "en")
-    texts: dict[str, str] = {}
-    for language, name in _TEMPLATES.items():
-        template = section.inner(name, needed=False)
-        template.warn_unknown((*DEFAULTS[language], *_IGNORED_TEXTS))
+def _prompt(reader: SettingsReader, prompt: PromptTemplate) -> tuple[Language, dict[str, str]]:
+    """The language of the prompt, and the texts that replace its own."""
+    language = _LANGUAGES.get(prompt.language)
+    if language is None:
+        message = f"{prompt.language!r} is neither EN nor CH; it counts as EN."
+        reader.warn(("promptTemplate", "language"), message)
+    templates = reader.document.data.get("promptTemplate") or {}
+    for name in _TEMPLATES.values():
         for field_name in _IGNORED_TEXTS:
-            if field_name in template.data:
-                template.warn(field_name, "it has no effect.")
-        values = {key: template.text(key, "", is_prose=True) for key in DEFAULTS[language]}
-        if language == selected:
-            texts = {key: text for key, text in values.items() if text}
-    return selected, texts
-
-
-def _reshape(top: ConfigSection) -> Reshape | None:
-    section = top.inner("jsonResp", needed=False)
-    section.warn_unknown(("enable", "jsonSchema"))
-    schema = read_schema(section, "jsonSchema")
-    return Reshape(schema=schema) if section.boolean("enable", False) else None
-
-
-def _response_template(top: ConfigSection) -> None:
-    template = top.text("returnResponseTemplate", "", is_prose=True)
-    if template and template.count("%s") != 1:
-        top.warn("returnResponseTemplate", "it has no single %s; it is not used here anyway.")
+            if field_name in (templates.get(name) or {}):
+                reader.warn(("promptTemplate", name, field_name), "it has no effect.")
+    example = prompt.ch_template if language == "zh" else prompt.en_template
+    texts = {name: getattr(example, name) for name in DEFAULTS["en"]}
+    return language or "en", {name: text for name, text in texts.items() if text}

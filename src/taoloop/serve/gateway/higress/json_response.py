@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from taoloop.config.checks import error_location
+from taoloop.config.settings_reader import SettingsReader
 from taoloop.core.agent_spec import Limits
 from taoloop.core.events import RunStarted
 from taoloop.core.trace import Trace
-from taoloop.errors import RunExists, ToolSourceError
+from taoloop.errors import ConfigError, RunExists, ToolSourceError
 from taoloop.policy import tainted
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.output_type import OutputValidator
 from taoloop.runtime.result import Result
-from taoloop.serve.gateway.config.section import ConfigSection
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.openapi.document.document import parse_values
 
@@ -26,24 +25,20 @@ if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import ServedAgent
 
 
-def read_schema(section: ConfigSection, name: str) -> dict[str, Any] | None:
-    """The schema in the field `name`; None where there is none.
+def response_schema(value: Any, _reader: SettingsReader) -> dict[str, Any]:
+    """The JSON Schema in a mapping, or in a text in JSON or YAML.
 
     Raises:
-        AgentFileError: it is neither a mapping nor a text with one in JSON or YAML, or not a valid JSON Schema.
+        ConfigError: it is neither a mapping nor a text with one in JSON or YAML, or not a valid JSON Schema.
     """
-    value = section.data.get(name)
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
     if isinstance(value, str):
         try:
             value = parse_values(value.encode(), "the text")
         except ToolSourceError as error:
-            raise section.error(name, error.message) from None
+            raise ConfigError(error.message) from None
     if not isinstance(value, dict):
-        raise section.error(name, "a JSON Schema is expected: a mapping, or a text that holds one in JSON or YAML.")
-    with error_location(section.document, (*section.path, name)):
-        return OutputValidator(value).schema
+        raise ConfigError("a JSON Schema is expected: a mapping, or a text that holds one in JSON or YAML.")
+    return OutputValidator(value).schema
 
 
 async def rewrite_as_json(

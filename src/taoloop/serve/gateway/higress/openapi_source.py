@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
+from taoloop.config.settings_reader import LITERAL, SECRET, SettingsReader, Span, checked, expected
 from taoloop.errors import ConfigError
 from taoloop.tools.openapi.document.document import parse_values
 from taoloop.tools.openapi.settings import OpenapiSource
@@ -18,65 +20,144 @@ from taoloop.tools.openapi.settings import OpenapiSource
 DEFAULT_TIMEOUT_MS = 50_000
 _KEY = "api_key"
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\]")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 
-def api_source(
-    entry: Mapping[str, Any], *, where: str = "apis[0]", base_urls: Mapping[str, str] | None = None
-) -> OpenapiSource:
+def require_host(value: str, _reader: SettingsReader) -> str:
+    """The name or address of a host."""
+    if not _HOST.fullmatch(value):
+        raise expected("a host such as api.example.com")
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceKey:
+    """`apiKey` of an entry: the key of the service, and where it goes in a request."""
+
+    in_: Literal["query", "header", "none"] = "none"
+    """Where the key goes; `none` sends none."""
+
+    name: str = ""
+    """The parameter of the query, or the word before the key in the header."""
+
+    value: Annotated[str, SECRET] = field(default="", repr=False)
+    """The key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiProvider:
+    """`apiProvider` of an entry: where its calls go."""
+
+    service_name: str
+    """The name of the service; --resolve can send it elsewhere."""
+
+    service_port: Annotated[int, Span(1, 65535)]
+    """The port of the service."""
+
+    domain: Annotated[str, checked(require_host)]
+    """The host."""
+
+    max_execution_time: Annotated[int, Span(0)] = DEFAULT_TIMEOUT_MS
+    """How long one call may take, in ms."""
+
+    api_key: ServiceKey = ServiceKey()
+    """The key of the service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongEntry:
+    """An entry of `apis` with an OpenAPI text."""
+
+    api_provider: ApiProvider
+    """Where its calls go."""
+
+    api: Annotated[str, LITERAL]
+    """One OpenAPI document, YAML or JSON, as a block of text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortEntry:
+    """An entry of `apis` whose tools are written out."""
+
+    url: str
+    """The address of the service."""
+
+    tools: tuple[dict[str, Any], ...]
+    """The tools; each has the fields of `ShortTool`, and those of an operation that begin with `x-`."""
+
+    max_execution_time: Annotated[int, Span(0)] = DEFAULT_TIMEOUT_MS
+    """How long one call may take, in ms."""
+
+    api_key: ServiceKey = ServiceKey()
+    """The key of the service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortTool:
+    """A tool that is written out."""
+
+    tool_name: Annotated[str, LITERAL]
+    """The name of the tool."""
+
+    path: Annotated[str, LITERAL]
+    """The path of its calls; `{name}` in it is a parameter."""
+
+    description: Annotated[str, LITERAL] = ""
+    """What the tool does, for the model."""
+
+    method: Annotated[str, LITERAL] = "GET"
+    """The method of HTTP."""
+
+    parameter: dict[str, Any] | Annotated[str, LITERAL] | None = None
+    """The JSON Schema of the arguments: a mapping, or a text in JSON."""
+
+    param_name: tuple[Annotated[str, LITERAL], ...] | Annotated[str, LITERAL] = ()
+    """Names of parameters that may be anything."""
+
+
+def api_source(entry: LongEntry, *, where: str = "apis[0]") -> OpenapiSource:
     """The source of tools that one entry describes. Errors start with `where`.
 
-    `base_urls` redirects a `serviceName`: its calls go there, with the path of the document's server. The time limit of
-    the entry (milliseconds, 50,000 by default) becomes that of each call.
+    The time limit of the entry becomes that of each of its calls.
 
     Raises:
-        ConfigError: a field is missing or invalid; names it.
+        ConfigError: the document has no usable server.
         ToolSourceError: the OpenAPI text cannot be parsed.
     """
-    if "apiProvider" not in entry and "tools" in entry:
-        entry = _long_form(entry, where)
-    provider = _mapping(entry.get("apiProvider"), f"{where}.apiProvider")
-    service = _text(provider, "serviceName", f"{where}.apiProvider")
-    domain = _text(provider, "domain", f"{where}.apiProvider")
-    port = provider.get("servicePort")
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
-        raise ConfigError(f"{where}.apiProvider.servicePort: a port from 1 to 65535 is needed, not {port!r}.")
-    document = parse_values(_text(entry, "api", where).encode(), f"{where}.api")
+    provider = entry.api_provider
+    document = parse_values(entry.api.encode(), f"{where}.api")
     if not isinstance(document, dict):
         raise ConfigError(f"{where}.api: the OpenAPI text is no mapping.")
-    limit = provider.get("maxExecutionTime") or DEFAULT_TIMEOUT_MS
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or limit < 0:
-        raise ConfigError(f"{where}.apiProvider.maxExecutionTime: milliseconds are needed, not {limit!r}.")
-    auth = _apply_key(document, provider.get("apiKey"), f"{where}.apiProvider.apiKey")
+    auth = _apply_key(document, provider.api_key)
     return OpenapiSource(
         document=json.dumps(document, ensure_ascii=False),
-        base_url=_base_url(document, service, domain, port, where, base_urls or {}),
+        base_url=_base_url(document, provider, where),
         auth=auth,
-        timeout_s=limit / 1000,
+        timeout_s=provider.max_execution_time / 1000,
         cache=False,
     )
 
 
-def _base_url(
-    document: Mapping[str, Any], service: str, domain: str, port: int, where: str, base_urls: Mapping[str, str]
-) -> str:
-    url = server_url(document, where)
+def _base_url(document: Mapping[str, Any], provider: ApiProvider, where: str) -> str:
+    url, port = server_url(document, where), provider.service_port
     if not url:
         raise ConfigError(
             f"{where}.api: the OpenAPI text has no servers[0].url.", hint="Write `servers: [{url: https://…}]`."
         )
     parts, own_port = _split_address(url, f"{where}.api: servers[0].url")
-    if service in base_urls:
-        return base_urls[service].rstrip("/") + parts.path.rstrip("/")
     if parts.scheme and parts.hostname:
         default_port, other_port = (443, 80) if parts.scheme == "https" else (80, 443)
         effective_port = own_port or (default_port if port == other_port else port)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         suffix = "" if effective_port == default_port else f":{effective_port}"
         return f"{parts.scheme}://{host}{suffix}{parts.path}".rstrip("/")
-    scheme = "https" if port == 443 else "http"
-    port_suffix = "" if port in (80, 443) else f":{port}"
-    return f"{scheme}://{domain}{port_suffix}/{parts.path.strip('/')}".rstrip("/")
+    return f"{service_origin(provider.domain, port)}/{parts.path.strip('/')}".rstrip("/")
+
+
+def service_origin(domain: str, port: int) -> str:
+    """Scheme, host and port by which a service is called: port 443 is https, any other http."""
+    return f"{'https' if port == 443 else 'http'}://{domain}" + ("" if port in (80, 443) else f":{port}")
 
 
 def server_url(document: Mapping[str, Any], where: str) -> str:
@@ -119,15 +200,11 @@ def _split_address(address: str, where: str) -> tuple[SplitResult, int | None]:
         raise ConfigError(f"{where}: {address[:80]!r} is no http(s) address.") from None
 
 
-def _apply_key(document: dict[str, Any], key_entry: Any, where: str) -> dict[str, str]:
+def _apply_key(document: dict[str, Any], key: ServiceKey) -> dict[str, str]:
     """Replace all security in a document by the key of its entry; returns the secret.
 
     A GET with a description loses its summary, as in the plugin.
     """
-    key = _mapping(key_entry or {}, where)
-    location, name, value = (str(key.get(field) or "") for field in ("in", "name", "value"))
-    if location not in ("query", "header", "none", ""):
-        raise ConfigError(f"{where}.in: {location!r} is none of query, header, none.")
     document.pop("security", None)
     paths = document.get("paths")
     for item in paths.values() if isinstance(paths, Mapping) else ():
@@ -136,34 +213,34 @@ def _apply_key(document: dict[str, Any], key_entry: Any, where: str) -> dict[str
                 operation.pop("security", None)
                 if str(method).lower() == "get" and str(operation.get("description") or "").strip():
                     operation.pop("summary", None)
-    if location not in ("query", "header") or not name or not value:
+    if key.in_ == "none" or not key.name or not key.value:
         return {}
     components = document.get("components")
     if not isinstance(components, dict):
         components = document["components"] = {}
-    scheme = {"type": "apiKey", "in": location, "name": name if location == "query" else "Authorization"}
+    is_query = key.in_ == "query"
+    scheme = {"type": "apiKey", "in": key.in_, "name": key.name if is_query else "Authorization"}
     components["securitySchemes"] = {_KEY: scheme}
     document["security"] = [{_KEY: []}]
-    return {_KEY: value if location == "query" else f"{name} {value}"}
+    return {_KEY: key.value if is_query else f"{key.name} {key.value}"}
 
 
-def _long_form(entry: Mapping[str, Any], entry_path: str) -> dict[str, Any]:
-    """Convert the short form, with `url` and `tools`, to the form with an OpenAPI text."""
-    url = _text(entry, "url", entry_path)
-    parts, port = _split_address(url, f"{entry_path}.url")
+def long_form(entry: ShortEntry, tools: Sequence[ShortTool], where: str) -> LongEntry:
+    """Convert the short form to the form with an OpenAPI text. `tools` are those of the entry, checked.
+
+    Raises:
+        ConfigError: the address or a tool is of no use; begins with its place.
+    """
+    parts, port = _split_address(entry.url, f"{where}.url")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{entry_path}.url: {url[:80]!r} is no http(s) address.")
-    tools = entry["tools"]
-    if not isinstance(tools, list) or not tools:
-        raise ConfigError(f"{entry_path}.tools: a list of tools is needed.")
+        raise ConfigError(f"{where}.url: {entry.url[:80]!r} is no http(s) address.")
     paths: dict[str, dict[str, Any]] = {}
     schemas: dict[str, Any] = {}
-    for number, tool in enumerate(tools):
-        tool_path, name = f"{entry_path}.tools[{number}]", f"tool{number}"
-        schemas[name] = _rebase_references(
-            _parameter_schema(_mapping(tool, tool_path), tool_path), f"#/components/schemas/{name}"
-        )
+    for number, (tool, raw_tool) in enumerate(zip(tools, entry.tools, strict=True)):
+        tool_path, name = f"{where}.tools[{number}]", f"tool{number}"
+        schemas[name] = _rebase_references(_parameter_schema(tool, tool_path), f"#/components/schemas/{name}")
         path, method, operation = _operation(tool, schemas[name], tool_path)
+        operation |= {key: value for key, value in raw_tool.items() if key.startswith("x-")}
         if method in paths.setdefault(path, {}):
             raise ConfigError(
                 f"{tool_path}: {method.upper()} {path} stands there twice.",
@@ -172,40 +249,35 @@ def _long_form(entry: Mapping[str, Any], entry_path: str) -> dict[str, Any]:
         paths[path][method] = operation
     document = {
         "openapi": "3.1.0",
-        "info": {"title": url, "version": "1"},
-        "servers": [{"url": url}],
+        "info": {"title": entry.url, "version": "1"},
+        "servers": [{"url": entry.url}],
         "paths": paths,
         "components": {"schemas": schemas},
     }
-    provider = {
-        "serviceName": parts.hostname,
-        "servicePort": port or (443 if parts.scheme == "https" else 80),
-        "domain": parts.hostname,
-        "maxExecutionTime": entry.get("maxExecutionTime"),
-        "apiKey": entry.get("apiKey"),
-    }
-    return {"apiProvider": provider, "api": json.dumps(document)}
+    provider = ApiProvider(
+        service_name=parts.hostname,
+        service_port=port or (443 if parts.scheme == "https" else 80),
+        domain=parts.hostname,
+        max_execution_time=entry.max_execution_time,
+        api_key=entry.api_key,
+    )
+    return LongEntry(api_provider=provider, api=json.dumps(document))
 
 
-def _parameter_schema(tool: Mapping[str, Any], tool_path: str) -> dict[str, Any]:
+def _parameter_schema(tool: ShortTool, tool_path: str) -> dict[str, Any]:
     """The JSON Schema of a tool in short form; names in `paramName` that it does not define accept any value."""
-    schema = tool.get("parameter") or {"type": "object", "properties": {}}
+    schema: Any = tool.parameter or {"type": "object", "properties": {}}
+    parameter_path = f"{tool_path}.parameter"
     if isinstance(schema, str):
         try:
             schema = json.loads(schema, parse_constant=_reject_constant)
         except ValueError as error:
-            raise ConfigError(f"{tool_path}.parameter: the JSON Schema cannot be read: {error}.") from None
-    parameter_path = f"{tool_path}.parameter"
-    properties = dict(
-        _mapping(_mapping(schema, parameter_path).get("properties") or {}, f"{parameter_path}.properties")
-    )
+            raise ConfigError(f"{parameter_path}: the JSON Schema cannot be read: {error}.") from None
+    properties = _mapping(_mapping(schema, parameter_path).get("properties") or {}, f"{parameter_path}.properties")
     required = schema.get("required") or []
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         raise ConfigError(f"{parameter_path}.required: a list of names is needed, not {str(required)[:40]!r}.")
-    names = tool.get("paramName") or []
-    names = [names] if isinstance(names, str) else names
-    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-        raise ConfigError(f"{tool_path}.paramName: a list of names is needed, not {str(names)[:40]!r}.")
+    names = (tool.param_name,) if isinstance(tool.param_name, str) else tool.param_name
     return {**schema, "properties": {**properties, **{name: {} for name in names if name not in properties}}}
 
 
@@ -225,17 +297,15 @@ def _rebase_references(value: Any, root: str) -> Any:
     return schema
 
 
-def _operation(tool: Mapping[str, Any], schema: Mapping[str, Any], tool_path: str) -> tuple[str, str, dict[str, Any]]:
+def _operation(tool: ShortTool, schema: Mapping[str, Any], tool_path: str) -> tuple[str, str, dict[str, Any]]:
     """Path, method and operation of a tool in short form: arguments not in its path go into query or body."""
-    operation_id, path = _text(tool, "toolName", tool_path), _text(tool, "path", tool_path)
-    method = str(tool.get("method") or "GET").lower()
+    path, method = tool.path, tool.method.lower()
     if method not in _METHODS:
         raise ConfigError(f"{tool_path}.method: {method!r} is no method of HTTP.")
     if "://" in path:
         raise ConfigError(f"{tool_path}.path: a path such as /weather is needed, not {path[:60]!r}.")
     properties, required = schema["properties"], schema.get("required") or []
-    operation: dict[str, Any] = {"operationId": operation_id, "description": str(tool.get("description") or "")}
-    operation |= {key: value for key, value in tool.items() if str(key).startswith("x-")}
+    operation: dict[str, Any] = {"operationId": tool.tool_name, "description": tool.description}
     in_path = [name for name in properties if f"{{{name}}}" in path]
     rest = [name for name in properties if name not in in_path]
     has_body = method in ("post", "put", "patch")
@@ -258,11 +328,4 @@ def _operation(tool: Mapping[str, Any], schema: Mapping[str, Any], tool_path: st
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where}: a mapping is needed, not {'nothing' if value is None else repr(value)[:40]}.")
-    return value
-
-
-def _text(mapping: Mapping[str, Any], name: str, where: str) -> str:
-    value = mapping.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise ConfigError(f"{where}.{name}: it is missing, or no text.")
     return value
