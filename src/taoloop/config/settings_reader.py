@@ -58,6 +58,8 @@ _LISTS = (list, tuple, set, frozenset, Sequence, Collection, Iterable)
 _MAPPINGS = (dict, Mapping)
 _ANNOTATED: Any = Annotated  # with arguments that are only known at run time
 _UNION: Any = typing.Union
+_TUPLE: Any = tuple
+_DICT: Any = dict
 _FIELDS = re.compile(r"(?P<name>\w+)(?=(?P<part>\.(?P<key>\w+)|\[(?P<index>\d+)\])?)")
 _QUOTED = re.compile(r"'[^']*'")
 _SQLITE = re.compile(r"(?P<scheme>sqlite(?:\+\w+)?:///)(?P<path>(?![/:]|[A-Za-z]:)[^?]+.*)", re.DOTALL)
@@ -106,7 +108,7 @@ def checked(function: Callable[[Any, SettingsReader], Any]) -> AfterValidator:
     """A validator that gives what `function` makes of a value; its ConfigError gets the place of the value."""
 
     def validate(value: Any, info: ValidationInfo) -> Any:
-        return None if value is None else _apply(partial(function, value, info.context), "invalid")
+        return None if value is None else _apply(partial(function, value, _reader(info)), "invalid")
 
     return AfterValidator(validate)
 
@@ -157,7 +159,7 @@ class SettingsReader:
             AgentFileError: a field is unknown, missing, or of the wrong kind, or its class refuses it.
         """
         try:
-            result: T = _adapter(hint, mode).validate_python(value, context=self)
+            result: T = _adapter(typing.cast("Any", hint), mode).validate_python(value, context=self)
         except ValidationError as error:
             unknown = [_data_path(item["loc"], value) for item in error.errors() if item["type"] == "extra_forbidden"]
             if not unknown:
@@ -307,10 +309,10 @@ def _file_type(hint: Any, owner: type, mode: Mode, marks: Sequence[Any] = ()) ->
     if origin in (typing.Union, types.UnionType) and not (str in args and Path in args):
         return _UNION[tuple(_file_type(arm, owner, mode, marks) for arm in args)]
     if origin in _LISTS:
-        return tuple[_file_type(args[0], owner, mode), ...]  # type: ignore[misc]  # made at run time
+        return _TUPLE[_file_type(args[0], owner, mode), ...]
     if origin in _MAPPINGS:
         key = Any if mode == "written" or args[0] is Any else Annotated[str, BeforeValidator(key_text)]
-        return dict[key, _file_type(args[1], owner, mode)]  # type: ignore[misc]  # made at run time
+        return _DICT[key, _file_type(args[1], owner, mode)]
     if hint in (Any, object, type(None)):
         return hint
     written, schema = _written_type(hint, marks)
@@ -368,6 +370,10 @@ def _key_of(name: str) -> str:
 # Validators; the context is the reader
 
 
+def _reader(info: ValidationInfo) -> SettingsReader:
+    return typing.cast("SettingsReader", info.context)
+
+
 def _apply(function: Callable[[], Any], error_type: Literal["invalid", "refused", "plugin"]) -> Any:
     """What a function returns; its ConfigError as one of pydantic, which knows the place.
 
@@ -401,15 +407,15 @@ def _is_absent(value: Any, *, has_default: bool) -> bool:
 
 def _build(kind: type, model: BaseModel, info: ValidationInfo) -> Any:
     values = {name: getattr(model, name) for name in model.model_fields_set}
-    return values if typing.is_typeddict(kind) else _apply(partial(info.context.build, kind, values), "refused")
+    return values if typing.is_typeddict(kind) else _apply(partial(_reader(info).build, kind, values), "refused")
 
 
 def _fill(kind: type, value: Any, info: ValidationInfo, *, is_plain: bool, owner: type) -> Any:
     """A text with its references filled in, as the number or the switch that is wanted; itself where it is none."""
     if not isinstance(value, str) or not has_reference(value):
         return value
-    is_plain = is_plain or owner in info.context.plain
-    text = _apply(partial(info.context.env.text, value, is_plain=is_plain), "invalid")
+    is_plain = is_plain or owner in _reader(info).plain
+    text = _apply(partial(_reader(info).env.text, value, is_plain=is_plain), "invalid")
     if kind is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
     try:
@@ -423,8 +429,7 @@ def _path(value: Any, info: ValidationInfo, *, allows_url: bool) -> Path | str:
         raise expected("a text or a path" if allows_url else "a path")
     if allows_url and "://" in value:
         return value
-    path: Path = info.context.beside(value)
-    return path
+    return _reader(info).beside(value)
 
 
 def _as_written(value: Any, handler: Callable[[Any], Any]) -> Any:
@@ -442,7 +447,7 @@ def _one_of(choices: tuple[Any, ...], value: Any) -> Any:
 def _load_object(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, str):
         raise expected("module:attribute")
-    return _apply(partial(load_attribute, value, info.context.document.path.parent), "plugin")
+    return _apply(partial(load_attribute, value, _reader(info).document.path.parent), "plugin")
 
 
 # Places
@@ -462,7 +467,7 @@ def _data_path(location: Sequence[str | int], value: Any) -> FieldPath:
     return tuple(path)
 
 
-def _value_at(value: Any, path: FieldPath) -> Any:
+def _value_at(value: Any, path: Sequence[Any]) -> Any:
     for part in path:
         value = value[part] if isinstance(value, list) else next(v for k, v in value.items() if key_text(k) == part)
     return value

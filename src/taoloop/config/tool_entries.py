@@ -400,7 +400,7 @@ def _with_places(
     document: ConfigDocument, fields: ToolFileFields, entries: tuple[ToolEntry, ...]
 ) -> tuple[ToolEntry, ...]:
     """The built-in tools bound to the file's own workspace and memory, where it names them."""
-    paths = {name: fields[name] for name in ("workspace", "memory") if name in fields}  # type: ignore[literal-required]
+    paths = {name: fields[name] for name in ("workspace", "memory") if name in fields}
     if not paths:
         return entries
     with error_location(document, (next(iter(paths)),)):
