@@ -39,6 +39,10 @@ _MOST_PORT = 65535
 _LONGEST_NAME = 200
 
 
+def _origin(text: str, _reader: SettingsReader) -> str:
+    return origin_of(text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEntry(ServerLimits):
     """What `server` says."""
@@ -49,7 +53,7 @@ class ServerEntry(ServerLimits):
     port: int = DEFAULT_PORT
     """The port to listen on; 0 takes a free one."""
 
-    allow_origins: tuple[Annotated[str, checked(lambda text, _reader: origin_of(text))], ...] = ()
+    allow_origins: tuple[Annotated[str, checked(_origin)], ...] = ()
     """The origins of web pages that may call the server from a browser (CORS), such as `https://chat.example`; `"*"`
     is every page of every site. Without any, no page may."""
 
