@@ -54,7 +54,7 @@ MOVED_MODULES = {
     "taoloop.tools.clock": "taoloop.tools.builtin.time_now",
     "taoloop.tools.commands": "taoloop.tools.builtin.commands",
     "taoloop.tools.declared": "taoloop.tools.from_card",
-    "taoloop.tools.documents.locate": "taoloop.tools.documents.citations",
+    "taoloop.tools.documents.locate": "taoloop.tools.documents.tool",
     "taoloop.tools.files": "taoloop.tools.builtin.files",
     "taoloop.tools.functions_json": "taoloop.tools.from_functions_json",
     "taoloop.tools.loaded": "taoloop.tools.toolbox",

@@ -11,17 +11,18 @@ from tests.sizes import examples
 from tests.tools.documents.conftest import folder_of
 
 from taoloop.testing.fakes import FakeEmbedder
-from taoloop.tools.documents.embedding import (
+from taoloop.tools.documents.index import Index
+from taoloop.tools.documents.index_update import update_index
+from taoloop.tools.documents.search import (
     EXACT_BELOW,
+    PassageSearch,
+    _select_words,
     cosine,
     embed_texts,
     nearest_by_signs,
     reciprocal_rank_fusion,
     sign_bits,
 )
-from taoloop.tools.documents.index import Index
-from taoloop.tools.documents.index_update import update_index
-from taoloop.tools.documents.search import PassageSearch, _select_words
 
 LINES = {
     "tea": "Ann drinks green tea, never coffee.",

@@ -8,9 +8,14 @@ import resource
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pypdf import PdfReader, PdfWriter
+from tests.sizes import examples
 from tests.tools.documents.conftest import pdf
 
-from taoloop.tools.parsers.parser_process import limit_memory, limit_time, serve
+from taoloop.tools.parsers.isolated_parser import UnreadableFileError
+from taoloop.tools.parsers.parser_process import limit_memory, limit_time, read_page, read_pdf, read_text, serve
 
 
 @pytest.fixture
@@ -58,7 +63,7 @@ def test_running_out_of_memory_is_an_error_of_the_file(monkeypatch: pytest.Monke
     def exhaust(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("taoloop.tools.parsers.pdf.read_pdf", exhaust)
+    monkeypatch.setattr("taoloop.tools.parsers.parser_process.read_pdf", exhaust)
     (error,) = replies(({"kind": "pdf", "options": {}}, b"x"))
     assert error["error"] == "parsing it takes too much memory"
 
@@ -92,3 +97,154 @@ def test_a_system_without_limits_is_tolerated(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(__import__("sys").modules, "resource", None)
     limit_memory(1 << 30)
     limit_time(10)
+
+
+def encrypted(password: str) -> bytes:
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf("secret"))))
+    writer.encrypt(password, algorithm="RC4-128")
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def read(data: bytes, *, max_pages: int = 10, max_chars: int = 1_000) -> tuple[list[tuple[int, str]], list[str]]:
+    """The pages with their numbers, and the notes."""
+    *pages, last = read_pdf(data, max_pages=max_pages, max_chars=max_chars)
+    notes: list[str] = last["notes"]
+    return [(page["page"], page["text"].strip()) for page in pages], notes
+
+
+def test_a_pdf_is_read_page_by_page() -> None:
+    assert read(pdf("One", "", "Three")) == ([(1, "One"), (2, ""), (3, "Three")], [])
+
+
+def test_pages_beyond_the_limit_are_skipped_with_a_note() -> None:
+    pages, notes = read(pdf("One", "Two", "Three"), max_pages=2)
+    assert len(pages) == 2
+    assert notes == ["it has 3 pages; only the first 2 are read"]
+
+
+def test_characters_beyond_the_limit_are_skipped_with_a_note() -> None:
+    pages, notes = read(pdf("One", "Two", "Three"), max_chars=8)
+    assert [text for _, text in pages] == ["One", "Two"]
+    assert notes == ["it has more than 8 characters; the pages after page 2 are omitted"]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"no pdf at all", "it is not a PDF"),
+        (b"\x89PNG\r\n", "it is not a PDF"),
+        (encrypted("secret"), "it is encrypted"),
+        (pdf("", ""), "there is no text on its 2 pages; it was probably scanned"),
+        (pdf(), "it has no pages"),
+    ],
+    ids=["text", "image", "encrypted", "scanned", "no pages"],
+)
+def test_a_pdf_that_cannot_be_read_says_why(data: bytes, reason: str) -> None:
+    with pytest.raises(UnreadableFileError) as error:
+        read(data)
+    assert error.value.message.startswith(reason)
+    assert error.value.hint
+
+
+@pytest.mark.parametrize("data", [b"%PDF-1.4\ngarbage", pdf("Hello")[:200]], ids=["garbage", "cut"])
+def test_a_damaged_pdf_raises_some_error(data: bytes) -> None:
+    with pytest.raises(Exception):  # noqa: B017, PT011  # whatever pypdf raises; the child process reports it
+        read(data)
+
+
+def test_a_pdf_with_an_empty_password_is_read() -> None:
+    pages: Any = read(encrypted(""))[0]
+    assert pages == [(1, "secret")]
+
+
+URL = "https://site.test/dir/page?x=1"
+MARKUP = st.lists(
+    st.sampled_from(
+        [
+            "<p>",
+            "</p>",
+            "<a href=x>",
+            "<a>",
+            "</a>",
+            "<a href='//o.test/y'>",
+            "<base href=/b/>",
+            "<div hidden>",
+            "</div>",
+            "<table>",
+            "<td>",
+            "<ul>",
+            "<li>",
+            "<b style='display:none'>",
+            "<svg>",
+            "<template>",
+            "<!--",
+            "-->",
+            "<select>",
+            "<base href='http://['>",
+            "<a href='http://['>",
+            "<a href='javascript:x'>",
+            "text",
+            "&amp;",
+            "\x00",
+            "你好",
+        ]
+    ),
+    max_size=30,
+).map(lambda parts: "".join(parts).encode())
+
+
+def text_of(html: str, *, links: bool = True, max_chars: int = 1_000) -> str:
+    text: str = read_page(html.encode(), charset="", url=URL, links=links, max_chars=max_chars)["text"]
+    return text
+
+
+@given(
+    MARKUP | st.binary(max_size=200), st.booleans(), st.sampled_from(["", "gbk", "utf-16", "zlib", "no such", "x" * 99])
+)
+@examples(200)
+def test_any_bytes_give_a_text(body: bytes, links: bool, charset: str) -> None:
+    page = read_page(body, charset=charset, url=URL, links=links, max_chars=50)
+    assert len(page["text"]) <= 50
+    assert "()" not in page["text"]
+    assert isinstance(read_text(body, charset=charset, is_html=False), str)
+
+
+@pytest.mark.parametrize(
+    ("link", "whole"),
+    [
+        ("next", " (https://site.test/dir/next)"),
+        ("/a b", " (https://site.test/a b)"),
+        ("//other.test/x", " (https://other.test/x)"),
+        ("mailto:me@site.test", " (mailto:me@site.test)"),
+        ("", ""),
+        ("#here", ""),
+        ("javascript:alert(1)", ""),
+        ("data:text/html,x", ""),
+        ("http://[", ""),
+        ("x" * 3_000, ""),
+    ],
+)
+def test_a_link_is_a_whole_address_or_none(link: str, whole: str) -> None:
+    assert text_of(f'<p>go <a href="{link}"><b>th</b>ere</a>!') == f"go there{whole}!"
+    assert text_of(f'<p>go <a href="{link}">there</a>!', links=False) == "go there!"
+
+
+def test_a_page_of_many_links_is_read() -> None:  # a list of the links by a selector took half a minute
+    links = "".join(f"<p>to <a href='/p{number}'>{number}</a> <a>here</a>" for number in range(3_000))
+    text = text_of(
+        links + "<p hidden>no<b hidden>no</b><a href='/x'>no</a></p><a hidden href='/x'>no</a>", max_chars=10**6
+    )
+    assert text.count("https://site.test/p") == 3_000
+    assert "no" not in text
+
+
+def test_a_page_may_say_where_its_links_begin() -> None:
+    html = '<base href="https://other.test/b/"><a href="x">y</a>'
+    assert text_of(html) == "y (https://other.test/b/x)"
+
+
+def test_a_long_text_is_cut() -> None:
+    page = read_page(b"<p>" + b"x" * 100, charset="", url=URL, links=True, max_chars=10)
+    assert (page["text"], page["is_cut"]) == ("x" * 10, True)

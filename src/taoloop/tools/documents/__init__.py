@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from taoloop.tools.documents.citations import CitedPassage, locate
-from taoloop.tools.documents.embedding import Embedder
-from taoloop.tools.documents.settings import DocumentFolder
-from taoloop.tools.documents.tool import document_tools
+from taoloop.tools.documents.settings import DocumentFolder, Embedder
+from taoloop.tools.documents.tool import CitedPassage, document_tools, locate
 
 __all__ = ["CitedPassage", "DocumentFolder", "Embedder", "document_tools", "locate"]

@@ -192,8 +192,7 @@ class Index:
         return kind == _APPLICATION_ID
 
     def _refusal(self, problem: str, **values: str) -> ToolError:
-        text = TEXTS.run_text(problem, index=self._path_text, **values)
-        return ToolError(text, code="documents_unusable", hint=TEXTS.run_text(f"{problem}_hint"))
+        return TEXTS.run_error(ToolError, problem, {"index": self._path_text, **values}, code="documents_unusable")
 
     def _unusable_error(self, error: Exception) -> ToolError:
         reason = printable_path(str(error))
@@ -206,8 +205,8 @@ class Index:
             hint = "damaged_hint"
         else:
             hint = "unusable_hint"
-        text = TEXTS.run_text("unusable", index=self._path_text, reason=reason)
-        return ToolError(text, code="documents_unusable", retryable=is_locked, hint=TEXTS.run_text(hint))
+        attributes = {"code": "documents_unusable", "retryable": is_locked, "hint": TEXTS.run_text(hint)}
+        return TEXTS.run_error(ToolError, "unusable", {"index": self._path_text, "reason": reason}, **attributes)
 
 
 def replace_file(database: sqlite3.Connection, file: IndexedFile, document: ParsedDocument | None) -> bool:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from taoloop.errors import ToolError
-from taoloop.tools.documents.embedding import Embedder, embed_texts, sign_bits, to_blob
 from taoloop.tools.documents.index import (
     Index,
     IndexedFile,
@@ -26,7 +25,8 @@ from taoloop.tools.documents.index import (
     select_embedder,
 )
 from taoloop.tools.documents.readers import kind_of, read_document
-from taoloop.tools.documents.settings import DocumentFolder, printable_path
+from taoloop.tools.documents.search import embed_texts, sign_bits, to_blob
+from taoloop.tools.documents.settings import DocumentFolder, Embedder, printable_path
 from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
 from taoloop.tools.toolbox import LoadProblem
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory, Parts, check_regular

@@ -5,11 +5,12 @@ from __future__ import annotations
 import codecs
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from taoloop.errors import ConfigError
-from taoloop.tools.documents.embedding import Embedder
 from taoloop.tools.workspace.confined_dir import Parts, is_reserved
 from taoloop.tools.workspace.walk import fits
 
@@ -17,6 +18,23 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _COUNT_FIELDS = ("passage_chars", "max_file_bytes", "max_files", "max_pages", "max_memory_bytes")
 _SECONDS_FIELDS = ("refresh_s", "max_file_s", "max_index_s")
 _MAX_NUMBER = 10**9  # seconds; and of bytes a thousand times as many: more than any system's calls take
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors: your own model, local or behind an API. It may block.
+
+    `name` identifies the model: vectors of another model are computed again. All vectors have the same length.
+    """
+
+    @property
+    def name(self) -> str:
+        """The model, with its version."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """One vector per text, in the same order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,15 @@
-"""The tools `search_documents` and `read_passage` of one folder."""
+"""The tools `search_documents` and `read_passage` of one folder, and the way from a citation back to its file."""
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, NotRequired
 
 from pydantic import Field
@@ -13,14 +17,113 @@ from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.errors import ConfigError, ToolError, ToolSourceError
-from taoloop.tools.documents.citations import indexed_passage, no_passage_error
 from taoloop.tools.documents.index import BUSY_TIMEOUT_S, Index, IndexedPassage, find_passages
 from taoloop.tools.documents.index_update import update_index
+from taoloop.tools.documents.readers import ID_LENGTH, read_document
 from taoloop.tools.documents.search import PassageSearch
 from taoloop.tools.documents.settings import DocumentFolder, printable_path
+from taoloop.tools.documents.texts import TEXTS
 from taoloop.tools.function import tool
+from taoloop.tools.parsers.isolated_parser import IsolatedParser, UnreadableFileError
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult
+from taoloop.tools.workspace.confined_dir import ConfinedDirectory
+
+_CITATION = re.compile(rf"\s*[\[【(（]?\s*(?:doc\s*[:：]\s*)?([0-9a-z]{{{ID_LENGTH}}})\s*[\]】)）]?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitedPassage:
+    """A cited passage, and where it is."""
+
+    path: Path
+    """The absolute path of its file."""
+    file: str
+    """The path of its file in the folder."""
+    line: int
+    """The line of the file, from 1; 0 if there is none, or it is unknown."""
+    page: int
+    """The page of a PDF, from 1; otherwise 0."""
+    heading: tuple[str, ...]
+    """The headings above it, the outermost first."""
+    start: int
+    """Where it begins.
+
+    For text and Markdown, `path.read_bytes().decode(encoding, "replace")[start:end]` is `text`. For HTML and PDF it
+    counts in the extracted text; for PDF in that of the page.
+    """
+    end: int
+    """Where it ends, in the same characters."""
+    encoding: str
+    """The encoding of the file; empty for a PDF."""
+    text: str
+    """Its text."""
+
+    def __str__(self) -> str:
+        """File and position, as editors accept it: `guide.md:12`, `report.pdf, page 3`."""
+        if self.page:
+            return f"{self.path}, page {self.page}"
+        return f"{self.path}:{self.line}" if self.line else str(self.path)
+
+
+def locate(folder: DocumentFolder, citation: str) -> CitedPassage:
+    """Read the cited passage (`[doc:ID]`, `doc:ID` or `ID`) from its file.
+
+    Raises:
+        ToolError: `no_passage`: no passage has that id. `document_changed`: the file no longer contains it.
+            `document_unreadable`: the file cannot be read. `documents_unusable`: the index cannot be used.
+        ConfigError: the folder cannot be opened.
+    """
+    index = Index(folder)
+    indexed = indexed_passage(index, citation)
+    parts = tuple(indexed.file.split("/"))
+    directory = ConfinedDirectory(folder.folder)
+    try:
+        with directory.regular_file(parts) as (fd, _), os.fdopen(os.dup(fd), "rb") as file:
+            data = file.read(folder.max_file_bytes)
+        with IsolatedParser(folder.max_file_s, folder.max_memory_bytes) as parser:
+            document = read_document(indexed.file, data, folder, parser)
+    except FileNotFoundError:
+        raise _citation_error("file_gone", "document_changed", file=indexed.file) from None
+    except (OSError, UnreadableFileError) as error:
+        reason = error.message if isinstance(error, UnreadableFileError) else str(error.strerror or error)
+        raise _citation_error("file_unreadable", "document_unreadable", file=indexed.file, reason=reason) from error
+    finally:
+        directory.close()
+    for passage in document.passages:
+        if passage.id == indexed.id:
+            return CitedPassage(
+                path=folder.folder / indexed.file,
+                file=indexed.file,
+                line=passage.line,
+                page=passage.page,
+                heading=passage.heading,
+                start=passage.start,
+                end=passage.end,
+                encoding=document.encoding,
+                text=passage.text,
+            )
+    raise _citation_error("file_changed", "document_changed", file=indexed.file)
+
+
+def indexed_passage(index: Index, citation: str) -> IndexedPassage:
+    """The passage that a citation names, from the index.
+
+    Raises:
+        ToolError: `no_passage`: no passage has that id. `documents_unusable`: the index cannot be used.
+    """
+    match = _CITATION.fullmatch(citation)
+    if match is not None:
+        with index.open() as database:
+            matches = find_passages(database, "WHERE passage.id = ?", (match[1].lower(),))
+        if matches:
+            return matches[0]
+    raise _citation_error("no_passage", "no_passage", citation=citation[:60])
+
+
+def _citation_error(problem: str, code: str, **values: str) -> ToolError:
+    return TEXTS.run_error(ToolError, problem, values, code=code)
+
 
 MAX_FOUND = 20
 MAX_NEIGHBOURS = 5
@@ -103,7 +206,7 @@ class DocumentSearch:
                 (cited.file, cited.ordinal - around, cited.ordinal + around),
             )
         if not self._includes(cited):
-            raise no_passage_error(citation)
+            raise _citation_error("no_passage", "no_passage", citation=citation[:60])
         return [_passage_output(passage) for passage in neighbours]
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, finalize
 
 from taoloop.errors import EgressFailed, MissingExtra
-from taoloop.tools.egress.addresses import Resolver, resolve_host
 from taoloop.tools.egress.response import EgressResponse
-from taoloop.tools.egress.rules import EgressRules
+from taoloop.tools.egress.rules import EgressRules, Resolver, resolve_host
 from taoloop.tools.egress.texts import TEXTS
 
 if TYPE_CHECKING:
@@ -105,13 +104,9 @@ class EgressClient:
             async with asyncio.timeout(limit_s):
                 return await request_chain.run(method, url, headers or {}, body)
         except TimeoutError as error:
-            raise EgressFailed(
-                TEXTS.run_text("timeout", target=request_chain.target, seconds=limit_s),
-                code="http_timeout",
-                retryable=True,
-                hint=TEXTS.run_text("try_later"),
-                was_sent=request_chain.was_sent,
-            ) from error
+            values = {"target": request_chain.target, "seconds": limit_s}
+            attributes = {"code": "http_timeout", "retryable": True, "was_sent": request_chain.was_sent}
+            raise TEXTS.run_error(EgressFailed, "timeout", values, **attributes) from error
 
     async def close(self) -> None:
         """Close the connections of the running loop."""
@@ -180,7 +175,7 @@ def http_client(
     transport_module = load_transport()
     import httpx2  # noqa: PLC0415  # optional; `load_transport` reports if it is missing
 
-    from taoloop.tools.egress.decompression import ENCODINGS  # noqa: PLC0415  # as above
+    from taoloop.tools.egress.response import ENCODINGS  # noqa: PLC0415  # as above
 
     return httpx2.AsyncClient(
         transport=transport_module.CheckedTransport(rules, resolver, tls, max_bytes=max_bytes),

@@ -13,11 +13,11 @@ from fnmatch import fnmatchcase
 import httpx2
 
 from taoloop.errors import EgressFailed, EgressRefused
-from taoloop.tools.egress.decompression import ENCODINGS, decompress, require_known_coding
-from taoloop.tools.egress.response import EgressResponse, media_type_of
+from taoloop.tools.egress.response import ENCODINGS, EgressResponse, decompress, media_type_of, require_known_coding
 from taoloop.tools.egress.texts import TEXTS
-from taoloop.tools.egress.transport import CONNECT_TIMEOUT_S, CheckedTransport
-from taoloop.tools.egress.urls import (
+from taoloop.tools.egress.transport import (
+    CONNECT_TIMEOUT_S,
+    CheckedTransport,
     host_and_port,
     parse_url,
     port_of,
@@ -34,9 +34,8 @@ _CLIENT_HEADERS = frozenset(
 )
 """Headers that the client sets itself; those of the caller are ignored."""
 
-_FORWARDED_HEADERS = frozenset(
-    ("accept", "accept-language", "user-agent")
-)  # also sent to another origin; any other may contain a secret
+_FORWARDED_HEADERS = frozenset(("accept", "accept-language", "user-agent"))
+"""Headers that are also sent to another origin; any other may contain a secret."""
 _REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 
 
@@ -79,19 +78,11 @@ class RedirectingRequest:
                 await response.aclose()
             hops += 1
             if hops > (self._max_redirects or 0):
-                text = TEXTS.run_text(
-                    "too_many_redirects",
-                    target=self.target,
-                    count=hops - 1,
-                    next_target=host_and_port(next_url)[:200],
-                )
-                raise EgressFailed(text, code="too_many_redirects", hint=TEXTS.run_text("too_many_redirects_hint"))
+                values = {"target": self.target, "count": hops - 1, "next_target": host_and_port(next_url)[:200]}
+                raise TEXTS.run_error(EgressFailed, "too_many_redirects", values, code="too_many_redirects")
             if _origin(next_url) != _origin(request.url):
-                self._host = ""
-                headers, body = (
-                    {name: value for name, value in headers.items() if name.lower() in _FORWARDED_HEADERS},
-                    None,
-                )
+                self._host, body = "", None
+                headers = {name: value for name, value in headers.items() if name.lower() in _FORWARDED_HEADERS}
             request = self._build_request(request.method, next_url, headers, body)
 
     def _build_request(
@@ -133,31 +124,21 @@ class RedirectingRequest:
                 reason = error.message
             else:
                 reason = TEXTS.run_text("sentence", text=str(error)[:200].rstrip("."))
-            raise EgressRefused(
-                TEXTS.run_text("redirect_to_bad_url", target=self.target, reason=reason),
-                code="bad_url",
-                hint=TEXTS.run_text("redirect_to_bad_url_hint"),
-            ) from error
+            values = {"target": self.target, "reason": reason}
+            raise TEXTS.run_error(EgressRefused, "redirect_to_bad_url", values, code="bad_url") from error
         if request.url.scheme == "https" and url.scheme == "http":
-            text = TEXTS.run_text("redirect_unencrypted", target=self.target, next_target=host_and_port(url))
-            raise EgressRefused(text, hint=TEXTS.run_text("redirect_unencrypted_hint"))
+            values = {"target": self.target, "next_target": host_and_port(url)}
+            raise TEXTS.run_error(EgressRefused, "redirect_unencrypted", values)
         return url
 
     async def _read_response(self, request: httpx2.Request, response: httpx2.Response, hops: int) -> EgressResponse:
         require_known_coding(response.headers, self.target)
         kind = media_type_of(response.headers)
-        if (
-            self._types
-            and response.status_code < 300
-            and not any(fnmatchcase(kind, pattern) for pattern in self._types)
-        ):
-            text = TEXTS.run_text(
-                "wrong_type",
-                target=self.target,
-                media_type=kind[:60] or TEXTS.run_text("no_media_type"),
-                accepted=", ".join(self._types),
-            )
-            raise EgressFailed(text, code="wrong_type", hint=TEXTS.run_text("wrong_type_hint"))
+        is_accepted = not self._types or any(fnmatchcase(kind, pattern) for pattern in self._types)
+        if response.status_code < 300 and not is_accepted:
+            media_type = kind[:60] or TEXTS.run_text("no_media_type")
+            values = {"target": self.target, "media_type": media_type, "accepted": ", ".join(self._types)}
+            raise TEXTS.run_error(EgressFailed, "wrong_type", values, code="wrong_type")
         pieces_read, size, is_cut = [], 0, False
         try:
             async with aclosing(decompress(response, self.target)) as pieces:
@@ -183,22 +164,17 @@ class RedirectingRequest:
         if (tls_error := _tls_error(error)) is not None:
             code, is_retryable = "tls_failed", False
             reason = getattr(tls_error, "verify_message", "") or tls_error.reason or str(tls_error)
-            text, hint = "tls_failed", "tls_failed_hint"
+            text = "tls_failed"
         elif isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
             code, is_retryable = "connection_failed", True
             is_timeout = isinstance(error, httpx2.TimeoutException)
             reason = TEXTS.run_text("no_connection", seconds=CONNECT_TIMEOUT_S) if is_timeout else root_reason(error)
-            text, hint = "unreachable", "unreachable_hint"
+            text = "unreachable"
         else:
             code, is_retryable = "http_broken", not isinstance(error, httpx2.LocalProtocolError | httpx2.DecodingError)
-            reason, text, hint = root_reason(error), "broken", "try_later"
-        return EgressFailed(
-            TEXTS.run_text(text, target=self.target, reason=reason),
-            code=code,
-            retryable=is_retryable,
-            hint=TEXTS.run_text(hint),
-            was_sent=self.was_sent,
-        )
+            reason, text = root_reason(error), "broken"
+        attributes = {"code": code, "retryable": is_retryable, "was_sent": self.was_sent}
+        return TEXTS.run_error(EgressFailed, text, {"target": self.target, "reason": reason}, **attributes)
 
 
 class _TrackedBody(httpx2.AsyncByteStream):

@@ -2,27 +2,108 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+import socket
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from ipaddress import ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
 from taoloop.errors import ConfigError, EgressRefused
 from taoloop.policy.value_match import ascii_host
-from taoloop.tools.egress.addresses import (
-    Address,
-    Network,
-    embedded_addresses,
-    is_metadata,
-    is_private,
-    is_public,
-    normalise_host,
-    parse_address,
-)
 from taoloop.tools.egress.texts import TEXTS
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns all addresses of a host for a port, as texts; raises OSError if there are none."""
+
+
+def _parse_networks(text: str) -> tuple[Network, ...]:
+    return tuple(ip_network(item) for item in text.split())
+
+
+# `is_global` of the standard library is not enough: Python 3.11 calls some of these global.
+_NON_PUBLIC = _parse_networks(
+    "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 "
+    "192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 "
+    "2001::/23 2001:db8::/32 2002::/16 3fff::/20"
+)
+_GLOBAL_UNICAST_6 = IPv6Network("2000::/3")
+"""All public addresses of IPv6; NAT64, mapped, local and multicast addresses are outside."""
+_PRIVATE = _parse_networks("10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 172.16.0.0/12 192.168.0.0/16 ::1/128 fc00::/7")
+_METADATA = frozenset(
+    map(ip_address, ("169.254.169.254", "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254"))
+)
+_SIXTOFOUR, _TEREDO = IPv6Network("2002::/16"), IPv6Network("2001::/32")
+_EMBEDDED_IN_LAST_32 = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
+_HOST_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+
+
+def parse_address(text: str) -> Address | None:
+    """The address in a text; None for any other text and for an address with a zone (`fe80::1%eth0`)."""
+    try:
+        return None if "%" in text else ip_address(text)
+    except ValueError:
+        return None
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address itself belongs to the public internet.
+
+    False for private, loopback, link-local, shared, reserved, documentation and multicast addresses, for those that
+    embed an IPv4 address (mapped, NAT64, 6to4, Teredo), and for the metadata services of clouds.
+    """
+    if address in _METADATA or not address.is_global or address.is_multicast:
+        return False
+    return (address.version == 4 or address in _GLOBAL_UNICAST_6) and not any(address in net for net in _NON_PUBLIC)
+
+
+def is_private(address: Address) -> bool:
+    """Whether an address belongs to this machine or to a private range, and is not a metadata service."""
+    return address not in _METADATA and any(address in network for network in _PRIVATE)
+
+
+def is_metadata(address: Address) -> bool:
+    """Whether an address is the metadata service of a cloud."""
+    return address in _METADATA
+
+
+def embedded_addresses(address: Address) -> tuple[Address, ...]:
+    """An address, and the IPv4 address that it embeds, if any."""
+    number = int(address)
+    if address in _SIXTOFOUR:
+        return (address, IPv4Address(number >> 80 & 0xFFFFFFFF))
+    if address in _TEREDO:
+        return (address, IPv4Address(~number & 0xFFFFFFFF))
+    if any(address in network for network in _EMBEDDED_IN_LAST_32):
+        return (address, IPv4Address(number & 0xFFFFFFFF))
+    return (address,)
+
+
+def normalise_host(host: str) -> str | None:
+    """A host in ASCII as it is looked up: in lower case, without a trailing dot. None if it is not a host."""
+    lower = host.lower()
+    plain = lower.removesuffix(".")
+    address = parse_address(plain)
+    if address is not None:
+        return str(address)
+    return plain if _HOST_NAME.fullmatch(plain) else None
+
+
+async def resolve_host(host: str, port: int) -> Sequence[str]:
+    """All addresses of a host, from the resolver of this machine.
+
+    Raises:
+        OSError: it has none, or they cannot be resolved.
+    """
+    entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in entries))
+
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -61,8 +142,7 @@ class TargetPattern:
 
     def has_address(self, address: Address, port: int) -> bool:
         """Whether it matches an address."""
-        network = self.network
-        return network is not None and network.version == address.version and address in network and self.has_port(port)
+        return self.network is not None and address in self.network and self.has_port(port)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +214,10 @@ class EgressRules:
         """
         name = normalise_host(host)
         if name is None:
-            text, hint = TEXTS.run_text("bad_host", host=host[:100]), TEXTS.run_text("bad_host_hint")
-            raise EgressRefused(text, code="bad_url", hint=hint)
+            raise TEXTS.run_error(EgressRefused, "bad_host", {"host": host[:100]}, code="bad_url")
         if scheme not in self.schemes:
-            text = TEXTS.run_text("scheme_refused", scheme=scheme[:20])
-            hint = TEXTS.run_text("scheme_refused_hint", schemes=", ".join(self.schemes))
-            raise EgressRefused(text, code="bad_url", hint=hint)
+            values = {"scheme": scheme[:20], "schemes": ", ".join(self.schemes)}
+            raise TEXTS.run_error(EgressRefused, "scheme_refused", values, code="bad_url")
         target = _format_target(name, port)
         if denied_by := next((pattern for pattern in self._denied if pattern.has_name(name, port)), None):
             raise _refusal(target, TEXTS.run_text("denied"), denied_by=denied_by.text)
@@ -264,13 +342,9 @@ def _format_target(host: str, port: int) -> str:
 
 def _refusal(target: str, reason: str, suggestion: str = "", *, denied_by: str = "") -> EgressRefused:
     """The error: `suggestion` is an entry of `allow` that would help, `denied_by` the entry of `deny` against it."""
-    if denied_by:
-        hint = TEXTS.run_text("refused_hint_deny", entry=denied_by)
-    elif suggestion:
-        hint = TEXTS.run_text("refused_hint_allow", entry=suggestion)
-    else:
-        hint = TEXTS.run_text("refused_hint")
-    return EgressRefused(TEXTS.run_text("refused", target=target, reason=reason), hint=hint)
+    name = "refused_hint_deny" if denied_by else "refused_hint_allow" if suggestion else "refused_hint"
+    hint = TEXTS.run_text(name, entry=denied_by or suggestion)
+    return TEXTS.run_error(EgressRefused, "refused", {"target": target, "reason": reason}, hint=hint)
 
 
 def _without_password(text: str) -> str:

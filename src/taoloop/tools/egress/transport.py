@@ -1,4 +1,4 @@
-"""The transport under the egress rules: it connects only to the addresses that the rules have checked.
+"""URLs, headers, and the transport under the egress rules: it connects only to addresses that the rules have checked.
 
 Imported at the first request; it needs httpx2.
 """
@@ -6,6 +6,7 @@ Imported at the first request; it needs httpx2.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing
@@ -16,12 +17,97 @@ import httpcore2
 import httpx2
 
 from taoloop.errors import EgressFailed, EgressRefused
-from taoloop.tools.egress.addresses import Resolver
-from taoloop.tools.egress.decompression import decompress, require_known_coding
-from taoloop.tools.egress.response import media_type_of
-from taoloop.tools.egress.rules import EgressRules
+from taoloop.tools.egress.response import decompress, media_type_of, require_known_coding
+from taoloop.tools.egress.rules import DEFAULT_PORTS, EgressRules, Resolver, normalise_host
 from taoloop.tools.egress.texts import TEXTS
-from taoloop.tools.egress.urls import port_of, require_sendable, root_reason, userinfo_error
+
+_HEADER_NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+_HEADER_VALUE = re.compile(rb"(?:[^\x00\s]+(?:[ \t]+[^\x00\s]+)*)?")
+
+
+def parse_url(text: str) -> httpx2.URL:
+    """An http(s) URL as requests use it: without fragment, its host as it is looked up.
+
+    Raises:
+        EgressRefused: it is not valid, contains a user, or can be interpreted differently by different programs.
+    """
+    try:
+        url = httpx2.URL(refuse_backslash(text).strip())
+        if url.scheme not in DEFAULT_PORTS:
+            scheme = url.scheme[:20]
+            raise ValueError(TEXTS.run_text("not_http" if scheme else "no_scheme", scheme=scheme))
+        host, _ = normalise_host(url.raw_host.decode("ascii")), port_of(url)
+        if host is None:
+            raise ValueError(TEXTS.run_text("not_a_host" if url.host else "no_host", host=url.host[:60]))
+        if url.userinfo:
+            raise userinfo_error()
+        return url.copy_with(host=host, fragment=None) if host != url.host or url.fragment else url
+    except (httpx2.InvalidURL, ValueError, TypeError) as error:
+        raise TEXTS.run_error(EgressRefused, "bad_url", {"reason": str(error)[:200]}, code="bad_url") from error
+
+
+def host_and_port(url: httpx2.URL) -> str:
+    """Host and port of a URL, for messages: without the path, which may contain secrets."""
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    return f"{host}:{url.port or DEFAULT_PORTS.get(url.scheme, 0)}"
+
+
+def port_of(url: httpx2.URL) -> int:
+    """The port of a URL, or the default port of its scheme.
+
+    Raises:
+        ValueError: it is not valid.
+    """
+    port = url.port if url.port is not None else DEFAULT_PORTS.get(url.scheme, 0)
+    if not 0 < port < 65536 and url.scheme in DEFAULT_PORTS:
+        raise ValueError(TEXTS.run_text("not_a_port", port=port))
+    return port
+
+
+def refuse_backslash(text: str) -> str:
+    """The text of a URL.
+
+    Raises:
+        ValueError: it contains a backslash, so programs may see different hosts in it.
+    """
+    if "\\" in text:
+        raise ValueError(TEXTS.run_text("backslash"))
+    return text
+
+
+def require_sendable(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse headers that HTTP cannot carry, before a library reports them with their values, which may be secret.
+
+    Raises:
+        EgressFailed: names the header.
+    """
+    for name, value in headers:
+        if not _HEADER_NAME.fullmatch(name):
+            raise unsendable_request(TEXTS.run_text("not_a_header", name=name.decode("latin-1")[:60]))
+        if not _HEADER_VALUE.fullmatch(value):
+            raise unsendable_request(TEXTS.run_text("header_whitespace", name=name.decode("ascii")[:60]))
+
+
+def unsendable_request(reason: str) -> EgressFailed:
+    """The error for a request that HTTP cannot carry."""
+    return TEXTS.run_error(EgressFailed, "unsendable", {"reason": reason}, code="http_broken", was_sent=False)
+
+
+def userinfo_error() -> EgressRefused:
+    """The error for a URL with a user, which obscures the host and exposes the password."""
+    values = {"reason": TEXTS.run_text("userinfo")}
+    return TEXTS.run_error(EgressRefused, "bad_url", values, code="bad_url", hint=TEXTS.run_text("userinfo_hint"))
+
+
+def root_reason(error: BaseException) -> str:
+    """The message of the innermost cause that has one."""
+    reason = ""
+    inner: BaseException | None = error
+    while inner is not None:
+        reason = (getattr(inner, "strerror", None) or str(inner) or reason)[:200]
+        inner = inner.__cause__
+    return reason.rstrip(".") or type(error).__name__
+
 
 CONNECT_TIMEOUT_S = 10.0
 """The time limit for one address of a host; then the next one is tried."""
@@ -48,13 +134,9 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(TEXTS.run_text("not_resolved", host=host)) from error
         except (OSError, UnicodeError) as error:
-            raise EgressFailed(
-                TEXTS.run_text("name_not_found", host=host, reason=root_reason(error)),
-                code="name_not_found",
-                retryable=True,
-                hint=TEXTS.run_text("name_not_found_hint"),
-                was_sent=False,
-            ) from error
+            values = {"host": host, "reason": root_reason(error)}
+            attributes = {"code": "name_not_found", "retryable": True, "was_sent": False}
+            raise TEXTS.run_error(EgressFailed, "name_not_found", values, **attributes) from error
         *first_addresses, last = self._rules.check_addresses(host, port, addresses)
         timeout_s = CONNECT_TIMEOUT_S if timeout is None else min(timeout, CONNECT_TIMEOUT_S)
         for address in first_addresses:
@@ -106,7 +188,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         try:
             port = port_of(url)
         except ValueError as error:
-            raise EgressRefused(TEXTS.run_text("bad_url", reason=error), code="bad_url") from error
+            raise TEXTS.run_error(EgressRefused, "bad_url", {"reason": error}, code="bad_url", hint="") from error
         host = self._rules.check_target(url.scheme, url.raw_host.decode("ascii"), port)
         require_sendable(request.headers.raw)
         timeout = request.extensions.get("timeout")
@@ -115,9 +197,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
             url=httpcore2.URL(scheme=url.raw_scheme, host=host.encode(), port=port, target=url.raw_path),
             headers=request.headers.raw,
             content=request.stream,
-            extensions={}
-            if timeout is None
-            else {"timeout": timeout},  # other extensions could change the name that TLS checks
+            extensions={"timeout": timeout} if timeout else {},  # others could change the name that TLS checks
         )
         try:
             core_response = await self._pool.handle_async_request(core_request)
@@ -176,10 +256,8 @@ class _BoundedBody(httpx2.AsyncByteStream):
             async for piece in pieces:
                 size += len(piece)
                 if size > self._max_bytes:
-                    raise EgressFailed(
-                        TEXTS.run_text("too_large", target=self._host, max_bytes=self._max_bytes),
-                        code="too_large",
-                    )
+                    values = {"target": self._host, "max_bytes": self._max_bytes}
+                    raise TEXTS.run_error(EgressFailed, "too_large", values, code="too_large")
                 yield piece
 
     async def aclose(self) -> None:
@@ -198,22 +276,14 @@ def system_trust_context() -> ssl.SSLContext:
     try:
         return httpx2.create_ssl_context()
     except OSError as error:  # includes TLS errors
-        raise EgressFailed(
-            TEXTS.run_text("no_certificates", reason=root_reason(error)),
-            code="tls_failed",
-            hint=TEXTS.run_text("no_certificates_hint"),
-            was_sent=False,
-        ) from error
+        values = {"reason": root_reason(error)}
+        raise TEXTS.run_error(EgressFailed, "no_certificates", values, code="tls_failed", was_sent=False) from error
 
 
 def _is_stream(request: httpx2.Request, response: httpx2.Response) -> bool:
     """Whether a response is a requested event stream, whose reader limits the size of each event."""
-    kind = "text/event-stream"
-    return (
-        response.status_code == 200
-        and media_type_of(response.headers) == kind
-        and kind in request.headers.get("accept", "")
-    )
+    kind, accepted = "text/event-stream", request.headers.get("accept", "")
+    return response.status_code == 200 and media_type_of(response.headers) == kind and kind in accepted
 
 
 _CORE_ERRORS = (

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
@@ -19,18 +20,91 @@ from typing_extensions import TypedDict
 
 from taoloop.core.cards.tool_card import ErrorCard, ExampleCard
 from taoloop.core.text import TextCatalog
-from taoloop.errors import EgressFailed, ToolError
-from taoloop.tools.egress.addresses import Resolver, resolve_host
+from taoloop.errors import ConfigError, EgressFailed, ToolDefinitionError, ToolError
 from taoloop.tools.egress.client import EgressClient
 from taoloop.tools.egress.response import EgressResponse
+from taoloop.tools.egress.rules import EgressRules, Resolver, resolve_host
 from taoloop.tools.function import function_tool
 from taoloop.tools.parsers.isolated_parser import IsolatedParser, ParserKind, ParserTimeoutError, UnreadableFileError
-from taoloop.tools.tool import Tool
+from taoloop.tools.tool import Tool, require_name
 from taoloop.tools.toolbox import LoadProblem, LoadResult
-from taoloop.tools.web.settings import FetchSettings
 
 if TYPE_CHECKING:
     import ssl
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchSettings:
+    """The settings of one `fetch` tool."""
+
+    name: str = "fetch"
+    """The name of the tool."""
+    allow: tuple[str, ...] = ()
+    """Targets that may be reached besides public ones, as for `EgressRules.allow`."""
+    deny: tuple[str, ...] = ()
+    """Targets that are always refused."""
+    only_allowed: bool = False
+    """Whether only the targets in `allow` may be reached."""
+    schemes: tuple[str, ...] = ("http", "https")
+    """The allowed schemes."""
+    ports: tuple[int, ...] = (80, 443)
+    """The ports that are allowed for every host."""
+    timeout_s: float = 20.0
+    """Time limit of one request in seconds, including redirects and the body."""
+    max_bytes: int = 5_000_000
+    """How much of a response is read, after decompression."""
+    max_redirects: int = 5
+    """How many redirects are followed."""
+    types: tuple[str, ...] = ()
+    """The accepted media types (`text/*`, `application/json`); empty: all."""
+    links: bool = True
+    """Whether the text of a page contains the URLs of its links."""
+    user_agent: str = "taoloop"
+    """The header `User-Agent` of the requests."""
+
+    def __post_init__(self) -> None:
+        """Check the settings.
+
+        Raises:
+            ConfigError: a field is not valid; the error names it.
+        """
+        try:
+            require_name(self.name)
+        except (ToolDefinitionError, AttributeError, TypeError) as error:
+            raise ConfigError(f"name: {repr(self.name)[:80]} cannot be the name of a tool.") from error
+        _ = self.rules
+        for name in ("timeout_s", "max_bytes"):
+            value: object = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
+                raise ConfigError(f"{name}: {repr(value)[:80]} is not a number above 0.")
+        if not isinstance(self.max_bytes, int):
+            raise ConfigError(f"max_bytes: {self.max_bytes!r} is not a whole number.")
+        max_redirects: object = self.max_redirects
+        if isinstance(max_redirects, bool) or not isinstance(max_redirects, int) or not 0 <= max_redirects <= 20:
+            raise ConfigError(f"max_redirects: {repr(max_redirects)[:80]} is not a number from 0 to 20.")
+        types: object = self.types
+        if not isinstance(types, tuple) or not all(isinstance(item, str) and item.count("/") == 1 for item in types):
+            raise ConfigError(f"types: {repr(types)[:80]} is not a list of media types such as text/*.")
+        user_agent: object = self.user_agent
+        if (
+            not isinstance(user_agent, str)
+            or not user_agent.isascii()
+            or not user_agent.isprintable()
+            or not user_agent.strip()
+        ):
+            raise ConfigError(f"user_agent: {repr(user_agent)[:80]} is not one line of ASCII.")
+
+    @property
+    def rules(self) -> EgressRules:
+        """The egress rules of the requests.
+
+        Raises:
+            ConfigError: an entry of a list is not valid.
+        """
+        return EgressRules(
+            allow=self.allow, deny=self.deny, only_allowed=self.only_allowed, schemes=self.schemes, ports=self.ports
+        )
+
 
 _ACCEPT = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,*/*;q=0.5"
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
@@ -56,6 +130,7 @@ _TEXTS = TextCatalog(
         "unreadable": "The response cannot be read as text: {reason}.",
         "unreadable_timeout": "The response cannot be read as text: parsing it takes more than {seconds:g} s.",
         "unreadable_hint": "Use another URL; the same one will fail again.",
+        "unreadable_timeout_hint": "Use another URL; the same one will fail again.",
     },
     zh={
         "data": "数据",
@@ -66,6 +141,7 @@ _TEXTS = TextCatalog(
         "unreadable": "无法将响应解析为文本：{reason}。",
         "unreadable_timeout": "无法将响应解析为文本：解析时间超过 {seconds:g} 秒。",
         "unreadable_hint": "请使用其他 URL；同一个 URL 会再次失败。",
+        "unreadable_timeout_hint": "请使用其他 URL；同一个 URL 会再次失败。",
     },
 )
 _ERRORS = (
@@ -109,13 +185,9 @@ def fetch_tools(
     """
     settings = settings if settings is not None else FetchSettings()
     if missing := [name for name in ("httpx2", "resiliparse") if find_spec(name) is None]:
-        problem = LoadProblem(
-            source=settings.name,
-            place="",
-            message=f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed.",
-            hint="pip install 'taoloop[web]'",
-        )
-        return LoadResult(problems=(problem,))
+        message = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed."
+        hint = "pip install 'taoloop[web]'"
+        return LoadResult(problems=(LoadProblem(source=settings.name, place="", message=message, hint=hint),))
     return LoadResult(tools=(_fetch_tool(settings, resolver, tls),))
 
 
@@ -165,12 +237,9 @@ async def _fetched_content(response: EgressResponse, settings: FetchSettings) ->
         return fetched
     form = _content_form(media_type, response.body, response.charset, is_cut=response.is_cut)
     if form == "json" and not response.is_cut:
-        ok, value = (
-            await asyncio.to_thread(_parse_json, response.body)
-            if len(response.body) > _BLOCKING_BYTES
-            else _parse_json(response.body)
-        )
-        if ok:
+        is_small = len(response.body) <= _BLOCKING_BYTES
+        is_json, value = _parse_json(response.body) if is_small else await asyncio.to_thread(_parse_json, response.body)
+        if is_json:
             fetched["json"] = value
             return fetched
     if form == "binary":
@@ -193,12 +262,9 @@ def _content_form(media_type: str, body: bytes, charset: str, *, is_cut: bool) -
             return "binary"
         if media_type == "" and head.lstrip().startswith(b"<") and _LOOKS_LIKE_HTML.search(head):
             return "html"
-        return "text" if media_type == "text/plain" else _text_or_binary(body, is_cut=is_cut)
+        is_text = media_type == "text/plain" or _decode_utf8(body, "", is_cut=is_cut) is not None
+        return "text" if is_text else "binary"
     return "text" if _TEXT_TYPE.fullmatch(media_type) else "binary"
-
-
-def _text_or_binary(body: bytes, *, is_cut: bool) -> str:
-    return "binary" if _decode_utf8(body, "", is_cut=is_cut) is None else "text"
 
 
 def _parse_json(body: bytes) -> tuple[bool, Any]:
@@ -227,8 +293,7 @@ def _add_binary(fetched: Fetched, response: EgressResponse, settings: FetchSetti
     media_type = response.media_type or _TEXTS.run_text("data")
     if response.is_cut:
         values = {"url": response.url[:200], "media_type": media_type, "max_bytes": settings.max_bytes}
-        text = _TEXTS.run_text("too_large", **values)
-        raise EgressFailed(text, code="too_large", hint=_TEXTS.run_text("too_large_hint"))
+        raise _TEXTS.run_error(EgressFailed, "too_large", values, code="too_large")
     fetched["bytes"] = len(response.body)
     fetched["note"] = _TEXTS.run_text("binary", media_type=media_type, size=len(response.body))
     fetched["base64"] = base64.b64encode(response.body).decode("ascii")
@@ -269,14 +334,9 @@ async def _parse_page(response: EgressResponse, settings: FetchSettings, *, kind
     try:
         return await asyncio.get_running_loop().run_in_executor(_PARSER_THREADS, parse)
     except ParserTimeoutError as error:
-        raise _unreadable_error("unreadable_timeout", seconds=_PARSE_S) from error
+        raise _TEXTS.run_error(ToolError, "unreadable_timeout", {"seconds": _PARSE_S}, code="unreadable") from error
     except UnreadableFileError as error:
-        raise _unreadable_error("unreadable", reason=error.message) from error
-
-
-def _unreadable_error(problem: str, **values: object) -> ToolError:
-    text = _TEXTS.run_text(problem, **values)
-    return ToolError(text, code="unreadable", hint=_TEXTS.run_text("unreadable_hint"))
+        raise _TEXTS.run_error(ToolError, "unreadable", {"reason": error.message}, code="unreadable") from error
 
 
 def _decode_utf8(body: bytes, charset: str, *, is_cut: bool) -> str | None:
@@ -284,8 +344,7 @@ def _decode_utf8(body: bytes, charset: str, *, is_cut: bool) -> str | None:
     if charset.lower() not in ("", "utf-8", "utf8", "us-ascii", "ascii"):
         return None
     try:
-        return codecs.getincrementaldecoder("utf-8-sig")().decode(
-            body, not is_cut
-        )  # it may be truncated within a character
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        return decoder.decode(body, not is_cut)  # it may be truncated within a character
     except UnicodeDecodeError:
         return None

@@ -18,7 +18,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import EgressFailed, InvalidArguments, ToolError, ToolTimeout
 from taoloop.tools.egress import EgressClient, EgressResponse, EgressRules
-from taoloop.tools.egress.addresses import parse_address
+from taoloop.tools.egress.rules import parse_address
 from taoloop.tools.json_schema import compile_schema, findings, listed
 from taoloop.tools.openapi.document.operation import Operation
 from taoloop.tools.openapi.document.plain_data import as_mapping

@@ -9,8 +9,8 @@ from tests.sizes import examples
 
 from taoloop.errors import EgressRefused
 from taoloop.policy.value_match import host_of
-from taoloop.tools.egress.addresses import parse_address
-from taoloop.tools.egress.urls import host_and_port, parse_url
+from taoloop.tools.egress.rules import parse_address
+from taoloop.tools.egress.transport import host_and_port, parse_url
 
 TRICKY = st.text(alphabet="aB1.:/@?#%\\[]-_ \t\n\u200b\u3002。．ß２例xn--&;,\u00ad", max_size=16)
 
