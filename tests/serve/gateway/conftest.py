@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from openai import OpenAI
 from tests.serve.gateway.judging import Judge
 
-from taoloop import Agent, MemoryJournal
+from taoloop import Agent, MemoryJournal, tool
 from taoloop.core.trace import Trace
-from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
+from taoloop.models.settings import Retry
+from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, ServerLimits
 from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas
 from taoloop.serve.gateway.server import IDLE_TIMEOUT_S, GatewayServer
@@ -286,3 +288,55 @@ def config_of(*agents: Agent | ServedAgent, **changes: Any) -> GatewayConfig:
 def user() -> Callable[..., list[dict[str, Any]]]:
     """The messages of a question."""
     return lambda text: [{"role": "user", "content": text}]
+
+
+@pytest.fixture
+def agent_file(tmp_path: Path) -> Path:
+    path = tmp_path / "agent.yaml"
+    path.write_text(AGENT.format(name="assistant", instructions="Be brief."))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def close_clients() -> Iterator[None]:
+    yield
+    while _CLIENTS:
+        _CLIENTS.pop().close()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    with upstream("Hello.") as server, gateway(config_of(agent(server), limits=LIMITS)) as made:
+        yield made
+
+
+@tool(tier="read", egress=False)
+def double(number: int) -> int:
+    """Twice a number."""
+    return 2 * number
+
+
+def agent(server: Upstream, **changes: Any) -> Agent:
+    options: dict[str, Any] = {"tools": [double], "name": "assistant", "retry": Retry(attempts=1), "dialect": "native"}
+    return Agent(model="openai:m", env=model_env(server), **{**options, **changes})
+
+
+_CLIENTS: list[OpenAI] = []
+
+
+def client(running: Running, **options: Any) -> OpenAI:
+    made = OpenAI(base_url=f"{running.url}/v1", api_key=options.pop("api_key", "none"), max_retries=0, **options)
+    _CLIENTS.append(made)
+    return made
+
+
+LIMITS = ServerLimits(max_body_bytes=1024 * 1024, body_timeout_s=0.3)
+
+
+AGENT = """\
+name: {name}
+model: openai:some-model
+dialect: native
+instructions: "{instructions}"
+tools: [calculator]
+"""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from http.client import HTTPConnection
@@ -12,58 +11,13 @@ from typing import Any
 
 import openai
 import pytest
-from openai import OpenAI
 from pydantic import BaseModel
-from tests.serve.gateway.conftest import Running, Upstream, config_of, gateway, model_env, until, upstream
+from tests.serve.gateway.clients import CALL, CLIENT_TOOL, LOOK, NOTE, SENT, ask, send_note
+from tests.serve.gateway.conftest import agent, client, config_of, gateway, until, upstream
 
-from taoloop import Agent, tool
+from taoloop import Agent
 from taoloop.core.agent_spec import Limits
-from taoloop.models.settings import Retry
 from taoloop.serve.gateway.config.model import Reshape, ServedAgent
-
-
-@tool(tier="read", egress=False)
-def double(number: int) -> int:
-    """Twice a number."""
-    return 2 * number
-
-
-SENT: list[dict[str, Any]] = []
-
-
-@tool(tier="write")
-def send_note(to: str, text: str) -> str:
-    """Send a note to a person."""
-    SENT.append({"to": to, "text": text})
-    return "sent"
-
-
-def agent(server: Upstream, **changes: Any) -> Agent:
-    options: dict[str, Any] = {"tools": [double], "name": "assistant", "retry": Retry(attempts=1), "dialect": "native"}
-    return Agent(model="openai:m", env=model_env(server), **{**options, **changes})
-
-
-_CLIENTS: list[OpenAI] = []
-
-
-@pytest.fixture(autouse=True)
-def _closed() -> Iterator[None]:
-    yield
-    while _CLIENTS:
-        _CLIENTS.pop().close()
-
-
-def client(running: Running, **options: Any) -> OpenAI:
-    made = OpenAI(base_url=f"{running.url}/v1", api_key=options.pop("api_key", "none"), max_retries=0, **options)
-    _CLIENTS.append(made)
-    return made
-
-
-def ask(text: str) -> list[Any]:
-    return [{"role": "user", "content": text}]
-
-
-CALL = {"text": "Let me see.", "tool_calls": [{"name": "double", "args": {"number": 4}}]}
 
 
 def test_a_question_is_answered_over_several_steps_and_tokens_are_summed() -> None:
@@ -147,17 +101,6 @@ def test_a_json_answer_of_an_ai_agent_file_is_made_by_one_more_call() -> None:
             assert made.usage.total_tokens == 26
 
 
-CLIENT_TOOL: Any = {
-    "type": "function",
-    "function": {
-        "name": "look_outside",
-        "description": "What the sky looks like.",
-        "parameters": {"type": "object", "properties": {"window": {"type": "string"}}, "required": ["window"]},
-    },
-}
-LOOK = {"tool_calls": [{"name": "look_outside", "args": {"window": "east"}}]}
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_call_of_the_clients_own_tool_ends_the_turn_and_the_next_request_goes_on(streamed: bool) -> None:
     with upstream(CALL, LOOK, "The sky is red and it is 8.") as server, gateway(config_of(agent(server))) as running:
@@ -194,9 +137,6 @@ def test_words_before_a_call_are_streamed_once() -> None:
             model="assistant", messages=ask("Look outside."), tools=[CLIENT_TOOL], stream=True
         )
         assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "I look."
-
-
-NOTE = {"tool_calls": [{"name": "send_note", "args": {"to": "Ann", "text": "hello"}}]}
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.serve.gateway.ai_agent import CONFIGS, changed, data_of, load, one, run, tools_of, world
-from tests.serve.gateway.conftest import config_of, gateway, until, upstream
-from tests.serve.gateway.test_bad_input import post
-from tests.serve.gateway.test_chat import agent, ask
+from tests.serve.gateway.clients import ask, post
+from tests.serve.gateway.conftest import agent, config_of, gateway, until, upstream
 
 from taoloop.errors import AgentFileError
 from taoloop.serve.gateway.config.api_keys import digest_of

@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.serve.gateway.ai_agent import CONFIGS, DATA, FINAL, World, asks, changed, load, world
+from tests.serve.gateway.clients import ask, post
 from tests.serve.gateway.conftest import Running, gateway, upstream
-from tests.serve.gateway.test_bad_input import post
-from tests.serve.gateway.test_chat import ask
-from tests.serve.gateway.test_whole_and_streamed import streamed
+from tests.serve.gateway.test_run_answer import streamed
 
 from taoloop.serve.gateway.config.load_config import load_config
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.serve.gateway.conftest import agent, config_of, gateway, until, upstream
 
+from taoloop import Agent
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, Fact, ModelReplied, Observed, RunStarted
 from taoloop.core.message import Usage
@@ -19,8 +22,9 @@ from taoloop.errors import Refused
 from taoloop.journals.costs import CostRow, cost_rows
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.serve.gateway.config.api_keys import new_key
+from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.model import ApiKey, ServerLimits
-from taoloop.serve.gateway.quotas import Quotas
+from taoloop.serve.gateway.quotas import Quotas, unenforceable_budgets
 from taoloop.testing import FakeClock
 
 TEN = datetime(2027, 1, 15, 10, tzinfo=UTC).timestamp()
@@ -233,3 +237,49 @@ def test_what_was_spent_today_survives_a_restart(tmp_path: Path) -> None:
 def test_yesterdays_spending_is_left_out() -> None:
     allowances = made(spent=[CostRow(day="2027-01-14", key="shop", agent="a", cost_usd=5.0)])
     assert allowances.spent_today("shop") == 0.0
+
+
+KEY = replace(new_key("shop")[1], usd_per_day=5.0)
+
+
+OPENAI = {"OPENAI_API_KEY": "x"}
+
+
+@pytest.mark.parametrize(
+    ("model", "env", "key", "told"),
+    [
+        ("openai:gpt-4o-mini", OPENAI, KEY, False),
+        ("openai:nobody-knows-it", OPENAI, KEY, True),
+        ("openai:gpt-4o-mini", {**OPENAI, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, KEY, True),
+        ("openai:nobody-knows-it", OPENAI, replace(KEY, usd_per_day=None), False),
+        ("openai:nobody-knows-it", OPENAI, replace(KEY, agents=("another",)), False),
+        ("openai:nobody-knows-it", OPENAI, replace(KEY, agents=("assistant",)), True),
+        ("ollama:llama3", {}, KEY, False),
+        ("offline", {}, KEY, False),
+    ],
+)
+def test_a_model_without_a_price_is_told_to_who_has_a_budget(
+    model: str, env: dict[str, str], key: ApiKey, told: bool
+) -> None:
+    config = config_of(Agent(model=model, env=env, name="assistant"), keys=(key,))
+    found = list(unenforceable_budgets(config))
+    assert len(found) == told
+    for one in found:
+        assert "shop" in one
+        assert model in one
+        assert one in config_summary(config)
+
+
+def test_each_of_the_models_that_may_stand_in_is_looked_at() -> None:
+    made = Agent(model="openai:gpt-4o-mini", fallback=["openai:nobody-knows-it"], env=OPENAI, name="assistant")
+    [told] = unenforceable_budgets(config_of(made, keys=(KEY,)))
+    assert "openai:nobody-knows-it" in told
+
+
+def test_it_is_told_at_the_start_and_after_a_change() -> None:
+    with upstream("Hello.") as server:
+        config = config_of(agent(server), keys=(KEY,))
+        with gateway(config, load=lambda: replace(config, port=0)) as running:
+            assert len([text for text in running.said if "usd_per_day" in text]) == 1
+            running.process.request_reload()
+            until(lambda: len([text for text in running.said if "usd_per_day" in text]) == 2)

@@ -7,25 +7,12 @@ from typing import Any
 
 import openai
 import pytest
-from tests.serve.gateway.conftest import config_of, gateway, upstream
-from tests.serve.gateway.test_chat import (
-    CALL,
-    CLIENT_TOOL,
-    LOOK,
-    NOTE,
-    SENT,
-    Weather,
-    _closed,
-    agent,
-    ask,
-    client,
-    send_note,
-)
+from tests.serve.gateway.clients import CALL, CLIENT_TOOL, LOOK, NOTE, SENT, ask, send_note
+from tests.serve.gateway.conftest import agent, client, config_of, gateway, upstream
+from tests.serve.gateway.test_chat import Weather
 
 from taoloop.serve.gateway.config.api_keys import digest_of
 from taoloop.serve.gateway.config.model import ApiKey, Reshape, ServedAgent
-
-__all__ = ["_closed"]  # a fixture that pytest finds here too
 
 
 def test_a_question_is_answered_and_tokens_are_summed() -> None:

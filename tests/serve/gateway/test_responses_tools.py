@@ -7,17 +7,15 @@ from typing import Any, cast
 
 import openai
 import pytest
-from tests.serve.gateway.conftest import config_of, gateway, upstream
-from tests.serve.gateway.test_chat import CALL, CLIENT_TOOL, LOOK, _closed, agent, ask, client
-from tests.serve.gateway.test_tool_choice import TWO
+from tests.serve.gateway.clients import CALL, CLIENT_TOOL, LOOK, ask
+from tests.serve.gateway.conftest import agent, client, config_of, gateway, upstream
+from tests.serve.gateway.test_client_tools import TWO
 
 from taoloop.core.trace import Trace
 from taoloop.serve.gateway.config.api_keys import digest_of
 from taoloop.serve.gateway.config.model import ApiKey
 from taoloop.serve.gateway.routes.responses import load_referenced_items
 from taoloop.serve.gateway.run_service import Service
-
-__all__ = ["_closed"]  # a fixture that pytest finds here too
 
 TOOL: Any = {"type": "function", **CLIENT_TOOL["function"], "strict": None}
 

@@ -1,21 +1,92 @@
-"""`/openapi.json`: a sound document, that names every path, and says what clients really get.
+"""The application: paths and methods, and `/openapi.json` as a sound document that says what clients really get.
 
-That answers fit what it says is seen by the judge of all gateways of these tests (`judging.py`).
+What the server does, in every case that the document describes, is seen by the judge of all gateways of these tests.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
+from contextlib import closing
 from typing import Any
+from urllib.parse import urlsplit
 
 import jsonschema_rs
+import openai
 import pytest
-from tests.serve.gateway.conftest import config_of, gateway, upstream
-from tests.serve.gateway.test_bad_input import post
-from tests.serve.gateway.test_chat import agent
+from tests.serve.gateway.clients import post
+from tests.serve.gateway.conftest import Running, agent, client, config_of, gateway, upstream
 
-from taoloop.serve.gateway.app import ROUTES, openapi_document
+from taoloop.serve.gateway.app import ROUTES, _suggestion, openapi_document
 from taoloop.tools.openapi import OpenapiSource, document_findings, openapi_tools
+
+
+def test_a_model_of_the_list_is_not_there_either(running: Running) -> None:
+    with pytest.raises(openai.NotFoundError) as told:
+        client(running).models.retrieve("gpt-5")
+    assert told.value.code == "model_not_found"
+    assert [one.id for one in client(running).models.list()] == ["assistant"]
+    assert client(running).models.retrieve("assistant").id == "assistant"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/", 404, "unknown_url"),
+        ("GET", "/v1", 404, "unknown_url"),
+        ("POST", "/v1/chat/completions/", 404, "unknown_url"),
+        ("POST", "/v1/completions", 404, "unknown_url"),
+        ("POST", "/v1/embeddings", 404, "unknown_url"),
+        ("GET", "/v1/%2e%2e/etc/passwd", 404, "unknown_url"),
+        ("GET", "/v1/chat/completions", 405, "method_not_allowed"),
+        ("DELETE", "/v1/models", 405, "method_not_allowed"),
+        ("PUT", "/v1/responses", 405, "method_not_allowed"),
+        ("GET", "/v1/models/%00", 404, "model_not_found"),
+        ("GET", "/v1/models/%ED%A0%80", 404, "model_not_found"),
+        ("GET", "/v1/models/a/b/c", 404, "model_not_found"),
+        ("GET", "/v1/runs/nothing", 404, "run_not_found"),
+        ("GET", "/v1/runs/%00", 404, "run_not_found"),
+        ("GET", "/v1/runs/%FF%FE", 404, "run_not_found"),
+        ("GET", "/v1/runs/%2e%2e%2fx", 404, "run_not_found"),
+        ("GET", "/v1/runs/" + "x" * 5_000, 404, "run_not_found"),
+        ("POST", "/v1/runs/nothing/approvals", 404, "run_not_found"),
+    ],
+)
+def test_a_path_or_method_that_is_not_there_is_told_so(
+    running: Running, method: str, path: str, status: int, code: str
+) -> None:
+    body = b'{"decision": "approve"}' if method == "POST" else b""
+    found, told = post(running, body, path=path, method=method)
+    assert (found, told["error"]["code"]) == (status, code)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/healthz", 200), ("/readyz", 200), ("/v1/models", 200), ("/v1/runs/nothing", 404), ("/v1/responses", 405)],
+)
+def test_a_head_request_has_the_status_and_nothing_else(running: Running, path: str, status: int) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", urlsplit(running.url).port, timeout=10)) as connection:
+        for _ in range(2):  # a body would be read as the beginning of the next answer
+            connection.request("HEAD", path)
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (status, b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/chat/completions", "Did you mean /v1/chat/completions?"),
+        ("/v1/chat/completions/", "Did you mean /v1/chat/completions?"),
+        ("/v1/v1/responses", "Did you mean /v1/responses?"),
+        ("/models/", "Did you mean /v1/models?"),
+        ("/v1", "See GET /openapi.json."),
+        ("/", "See GET /openapi.json."),
+        ("/v1/embeddings", "See GET /openapi.json."),
+    ],
+)
+def test_a_base_url_that_is_almost_right_is_told(path: str, hint: str) -> None:
+    assert _suggestion(path) == hint
+
 
 SOURCE = OpenapiSource(
     document=json.dumps(openapi_document(), indent=1), base_url="http://127.0.0.1:8080/", cache=False
@@ -73,6 +144,8 @@ def test_it_says_more_than_that_something_comes_back(name: str, wrong: dict[str,
 
 
 MESSAGE = {"role": "assistant", "content": "Hello.", "refusal": None}
+
+
 ITEM = {
     "id": "msg_1",
     "type": "message",
@@ -80,6 +153,8 @@ ITEM = {
     "role": "assistant",
     "content": [{"type": "output_text", "text": "Hello.", "annotations": []}],
 }
+
+
 RIGHT: dict[str, dict[str, Any]] = {
     "ChatCompletion": {
         "id": "chatcmpl-1",

@@ -6,15 +6,12 @@ import http.client
 import json
 from typing import Any
 
-import pytest
+from tests.serve.gateway.conftest import Running, config_of, gateway
+from tests.serve.gateway.test_request_log import AT, Bench
 
 from taoloop import Agent
-from taoloop.serve.gateway.app import _suggestion
 from taoloop.serve.gateway.config.api_keys import new_key
 from taoloop.serve.gateway.observe.request_log import LogFormat
-
-from .conftest import Running, config_of, gateway
-from .test_logs import AT, Bench
 
 PATH = "/v1/chat/completions"
 FORMS: tuple[LogFormat, ...] = ("json", "text")
@@ -98,22 +95,6 @@ def test_a_path_that_nothing_has_is_a_line_and_counted_without_the_path() -> Non
     assert shown == [("r-1", "other", 404, "unknown_url"), ("r-1", "other", 405, "method_not_allowed")]
     for status in (404, 405):
         assert f'taoloop_http_requests_total{{route="other",status="{status}"}} 1.0' in page
-
-
-@pytest.mark.parametrize(
-    ("path", "hint"),
-    [
-        ("/chat/completions", "Did you mean /v1/chat/completions?"),
-        ("/v1/chat/completions/", "Did you mean /v1/chat/completions?"),
-        ("/v1/v1/responses", "Did you mean /v1/responses?"),
-        ("/models/", "Did you mean /v1/models?"),
-        ("/v1", "See GET /openapi.json."),
-        ("/", "See GET /openapi.json."),
-        ("/v1/embeddings", "See GET /openapi.json."),
-    ],
-)
-def test_a_base_url_that_is_almost_right_is_told(path: str, hint: str) -> None:
-    assert _suggestion(path) == hint
 
 
 def test_nothing_of_bodies_and_headers_is_in_a_line() -> None:

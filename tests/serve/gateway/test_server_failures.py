@@ -16,17 +16,14 @@ from typing import Any
 
 import openai
 import pytest
-from tests.serve.gateway.conftest import Running, config_of, gateway, until, upstream
-from tests.serve.gateway.test_bad_input import post
-from tests.serve.gateway.test_chat import NOTE, SENT, _closed, agent, ask, client, send_note
+from tests.serve.gateway.clients import NOTE, SENT, ask, post, send_note
+from tests.serve.gateway.conftest import Running, agent, client, config_of, gateway, until, upstream
 
 from taoloop import tool
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.memory import MemoryJournal
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.serve.gateway.config.model import GatewayConfig, Reshape, ServedAgent
-
-__all__ = ["_closed"]  # a fixture that pytest finds here too
 
 
 def running_now(running: Running) -> tuple[float, int]:

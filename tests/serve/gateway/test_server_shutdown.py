@@ -14,10 +14,8 @@ from typing import Any
 
 import pytest
 from tests.serve.gateway.conftest import config_of, gateway, model_env, until, upstream
-from tests.serve.gateway.test_process import TAO, _takes_connections, agent_file, fetch, fetch_text, serving
+from tests.serve.gateway.server_process import TAO, _takes_connections, fetch, fetch_text, serving
 from tests.shell import run_in_process
-
-__all__ = ["agent_file"]  # a fixture that pytest finds here too
 
 from taoloop import Agent
 from taoloop.serve.gateway.config.model import ServerLimits

@@ -15,9 +15,8 @@ import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from tests.serve.gateway.conftest import Running, config_of, gateway, upstream
-from tests.serve.gateway.test_bad_input import CHAT, LIMITS, RESPONSES, post
-from tests.serve.gateway.test_chat import agent
+from tests.serve.gateway.clients import CHAT, RESPONSES, post
+from tests.serve.gateway.conftest import LIMITS, Running, agent, config_of, gateway, upstream
 from tests.sizes import examples
 
 from taoloop.serve.gateway.app import openapi_document

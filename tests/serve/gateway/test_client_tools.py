@@ -6,14 +6,12 @@ from typing import Any
 
 import openai
 import pytest
-from tests.serve.gateway.conftest import config_of, gateway, upstream
-from tests.serve.gateway.test_chat import CALL, CLIENT_TOOL, LOOK, SENT, _closed, agent, ask, client, send_note
+from tests.serve.gateway.clients import CALL, CLIENT_TOOL, LOOK, SENT, ask, send_note
+from tests.serve.gateway.conftest import agent, client, config_of, gateway, upstream
 
 from taoloop.serve.gateway.chat_schema import ClientTool
 from taoloop.serve.gateway.client_tools import ToolChoice, apply_tool_choice
 from taoloop.serve.gateway.errors import ApiErrorRaised
-
-__all__ = ["_closed"]  # a fixture that pytest finds here too
 
 OTHER_TOOL: Any = {"type": "function", "function": {"name": "listen", "description": "What is to be heard."}}
 NAMED: Any = {"type": "function", "function": {"name": "look_outside"}}

@@ -14,8 +14,8 @@ import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.serve.gateway.conftest import config_of, gateway, model_env, until, upstream
-from tests.serve.gateway.test_process import AGENT, agent_file, run, serving
+from tests.serve.gateway.conftest import AGENT, config_of, gateway, model_env, until, upstream
+from tests.serve.gateway.server_process import run, serving
 
 from taoloop import Agent, MemoryJournal
 from taoloop.errors import AgentFileError, ConfigError
@@ -25,8 +25,6 @@ from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.load_config import load_config
 from taoloop.serve.gateway.config.model import GatewayConfig, ServerLimits
 from taoloop.serve.gateway.config.origins import ANY, is_foreign, origin_of
-
-__all__ = ["agent_file"]  # a fixture that pytest finds here too
 
 CHAT = "https://chat.example"
 EVIL = "https://evil.example"

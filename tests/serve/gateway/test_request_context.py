@@ -1,19 +1,90 @@
-"""Who may ask what, and how much: keys, agents of a key, places, budgets; and what a server says that is full."""
+"""Who may ask what, and how much: keys, agents of a key, budgets, and the size and the time of a body."""
 
 from __future__ import annotations
 
+import gzip
+import json
+import socket
+import struct
 import threading
+import tracemalloc
+import zlib
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from tests.serve.gateway.conftest import config_of, gateway, model_env, until, upstream
-from tests.serve.gateway.test_chat import NOTE, SENT, send_note
-from tests.serve.gateway.test_process import fetch, fetch_text
+from tests.serve.gateway.clients import NOTE, SENT, body_of, post, send_note, speak
+from tests.serve.gateway.conftest import Running, config_of, gateway, model_env, until, upstream
+from tests.serve.gateway.server_process import fetch, fetch_text
 
 from taoloop import Agent, tool
 from taoloop.serve.gateway.config.api_keys import new_key
 from taoloop.serve.gateway.config.model import ApiKey, ServerLimits
+
+MEGABYTE = 1024 * 1024
+
+
+def test_a_body_that_says_that_it_is_too_large_is_refused_before_it_comes(running: Running) -> None:
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n"
+    said = speak(running, head, until_closed=False)
+    assert said.startswith(b"HTTP/1.1 413 ")
+    assert b"request_too_large" in said or b"Content-Length" in said
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_hundred_megabytes_are_not_read_into_memory(running: Running, packed: bool) -> None:
+    if packed:
+        data = gzip.compress(bytes(100 * MEGABYTE), 9)
+        head = b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(data)
+        pieces = [data]
+    else:
+        head = b"Transfer-Encoding: chunked\r\n\r\n"
+        pieces = [b"%x\r\n%s\r\n" % (MEGABYTE, b" " * MEGABYTE)] * 100 + [b"0\r\n\r\n"]
+    tracemalloc.start()
+    try:
+        start = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        said = speak(running, start + head, *pieces)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert said.startswith(b"HTTP/1.1 413 "), said[:200]
+    assert b"request_too_large" in said
+    assert most < 20 * MEGABYTE
+
+
+def test_a_packed_body_is_read_as_any_other(running: Running) -> None:
+    body = json.dumps(body_of()).encode()
+    for pack, kind in ((gzip.compress, "gzip"), (zlib.compress, "deflate")):
+        assert post(running, pack(body), **{"Content-Encoding": kind})[0] == 200
+
+
+@pytest.mark.parametrize("kind", ["gzip", "deflate", "br", "zstd", "compress", "nonsense"])
+def test_a_body_that_cannot_be_unpacked_is_refused(running: Running, kind: str) -> None:
+    status, told = post(running, b"\x1f\x8bthis is not packed", **{"Content-Encoding": kind})
+    assert status in (400, 415), told
+
+
+def test_a_body_that_breaks_off_when_unpacked_is_refused(running: Running) -> None:
+    status, told = post(running, gzip.compress(json.dumps(body_of()).encode())[:-12], **{"Content-Encoding": "gzip"})
+    assert status == 400, told
+
+
+def test_a_sender_that_is_too_slow_is_told_so(running: Running) -> None:
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n"
+    said = speak(running, head + b'{"model": ', until_closed=False)
+    assert said.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_sender_that_breaks_off_costs_nothing(running: Running) -> None:
+    count = len(running.traces())
+    address = urlsplit(running.url)
+    for bad in (b"", b'{"model": ', b"zz\r\n"):
+        with socket.create_connection((address.hostname or "", address.port or 0), timeout=20) as line:
+            line.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + bad)
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert post(running, body_of())[0] == 200
+    assert len(running.traces()) == count + 1
 
 
 def ask(url: str, secret: str = "", model: str = "assistant", text: str = "Hi.", **more: Any) -> tuple[int, Any]:

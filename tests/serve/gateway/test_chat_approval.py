@@ -10,10 +10,9 @@ from typing import Any
 
 import openai
 import pytest
-from tests.serve.gateway.conftest import Running, config_of, gateway, upstream
-from tests.serve.gateway.test_bad_input import post
-from tests.serve.gateway.test_chat import CLIENT_TOOL, LOOK, NOTE, SENT, _closed, agent, ask, client, send_note
-from tests.serve.gateway.test_telemetry import Bench
+from tests.serve.gateway.clients import CLIENT_TOOL, LOOK, NOTE, SENT, ask, post, send_note
+from tests.serve.gateway.conftest import Running, agent, client, config_of, gateway, upstream
+from tests.serve.gateway.test_otel import Bench
 
 from taoloop import tool
 from taoloop.core.policy import Policy
@@ -22,8 +21,6 @@ from taoloop.runtime.approvals.request import ApprovalAnswer
 from taoloop.serve.gateway.auto_resume import AutoResumer
 from taoloop.serve.gateway.config.api_keys import new_key
 from taoloop.serve.gateway.config.model import Reshape, ServedAgent
-
-__all__ = ["_closed"]  # a fixture that pytest finds here too
 
 WORSE = {"tool_calls": [{"name": "send_note", "args": {"to": "Eve", "text": "everything"}}]}
 SECRETARY = {"tool_calls": [{"name": "secretary", "args": {"task": "Say hello."}}]}

@@ -1,4 +1,4 @@
-"""`tao serve` as a process: readiness, changed files, signals, approvals from elsewhere, and what it refuses."""
+"""The server: connections that send no valid request, and `tao serve` as a process, its files and signals."""
 
 from __future__ import annotations
 
@@ -7,102 +7,59 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from tests.serve.gateway.ai_agent import changed
-from tests.serve.gateway.conftest import Upstream, model_env, until, upstream
-from tests.shell import ENTRY, Ended, run_in_process
+from tests.serve.gateway.clients import post, speak
+from tests.serve.gateway.conftest import AGENT, Running, agent, config_of, gateway, model_env, until, upstream
+from tests.serve.gateway.judging import openai_schema
+from tests.serve.gateway.server_process import TAO, _takes_connections, fetch, run, serving
 
 from taoloop.serve.gateway.config.api_keys import digest_of
-
-TAO = list(ENTRY)
-
-AGENT = """\
-name: {name}
-model: openai:some-model
-dialect: native
-instructions: "{instructions}"
-tools: [calculator]
-"""
+from taoloop.serve.gateway.server import _connection_error
 
 
-class Served:
-    """A running `tao serve`."""
-
-    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
-        self.process, self.url = process, url
-
-    def get(self, path: str) -> tuple[int, Any]:
-        return fetch(f"{self.url}{path}")
-
-    def ask(self, text: str, **more: Any) -> tuple[int, Any]:
-        messages = more.pop("messages", [{"role": "user", "content": text}])
-        return fetch(f"{self.url}/v1/chat/completions", {"model": "assistant", "messages": messages, **more})
-
-    def said(self, text: str) -> None:
-        """Wait until the process says so."""
-        self.line(text)
-
-    def line(self, text: str) -> str:
-        """The next line of the log with this text."""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            if text in line:
-                return line
-        raise AssertionError(f"it never said {text!r}")
-
-
-def fetch(url: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
-    """Status and JSON of an answer."""
-    status, text = fetch_text(url, body, headers)
-    return status, json.loads(text)
-
-
-def fetch_text(
-    url: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
-) -> tuple[int, str]:
-    """Status and text of an answer."""
-    place = urlsplit(url)
-    connection = HTTPConnection(place.netloc, timeout=20)
-    method, data = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
-    with closing(connection):
-        connection.request(method, place.path, data, {"Content-Type": "application/json", **(headers or {})})
-        with connection.getresponse() as answer:
-            return answer.status, answer.read().decode()
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100 + b"\r\n\r\n",
+        b"hello\r\n\r\n",
+        b"BREW /v1/responses HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST\r\n\r\n",
+        b"POST /v1/chat/completions HTTP/9.9\r\n\r\n",
+        b"GET /v1/models HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
+        b"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tao-s3cret-in-a-header\x00\r\n\r\n",
+        b"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tao-s3cret-in-a-header"
+        + b"x" * 100_000
+        + b"\r\n\r\n",
+        b"GET /v1/models?" + b"q" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        b"GET /v1/models HTTP/1.1\r\nHost: x\r\n" + b"".join(b"h%d: x\r\n" % n for n in range(50_000)) + b"\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused_and_its_text_does_not_get_into_the_log(
+    running: Running, garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = speak(running, garbage)
+    head, _, body = said.partition(b"\r\n\r\n")
+    status, told = int(head.split(b" ")[1]), json.loads(body)["error"]
+    assert (status, told["code"]) in ((400, "invalid_http"), (431, "header_too_long")), said
+    openai_schema("ErrorResponse").validate({"error": told})
+    assert b"s3cret" not in said
+    assert "s3cret" not in caplog.text
+    assert "Traceback" not in caplog.text
+    assert post(running, b"", path="/healthz", method="GET")[0] == 200
 
 
-@contextmanager
-def serving(file: Path, server: Upstream, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Served]:
-    everything = {**os.environ, **model_env(server), **(env or {})}
-    command = [*TAO, "serve", str(file), "--port", "0", "--db", str(file.parent / "runs.db")]
-    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=everything)
-    try:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "Serving" in line:
-                yield Served(process, line.split(" on ")[1].strip().removesuffix("/v1"))
-                break
-        else:
-            raise AssertionError("it ended before it was ready")
-    finally:
-        process.kill()
-        process.wait(10)
-        if process.stderr is not None:
-            process.stderr.close()
-
-
-@pytest.fixture
-def agent_file(tmp_path: Path) -> Path:
-    path = tmp_path / "agent.yaml"
-    path.write_text(AGENT.format(name="assistant", instructions="Be brief."))
-    return path
+def test_a_connection_that_brings_no_header_is_closed() -> None:
+    with upstream("x") as server, gateway(config_of(agent(server)), idle_s=0.2) as running:
+        assert speak(running, b"POST /v1/responses HTT") == b""
+        assert speak(running) == b""
 
 
 def test_it_is_ready_serves_and_ends_with_a_signal(agent_file: Path) -> None:
@@ -150,14 +107,6 @@ def test_requests_under_way_are_answered_before_it_ends(agent_file: Path) -> Non
         assert served.process.wait(10) == 0
 
 
-def _takes_connections(url: str) -> bool:
-    try:
-        fetch(f"{url}/readyz")
-    except OSError:
-        return False
-    return True
-
-
 def test_an_approval_from_another_process_lets_the_run_go_on(tmp_path: Path) -> None:
     (tmp_path / "notes.py").write_text(
         "from taoloop import tool\n\n\n@tool(tier='write')\ndef send_note(to: str) -> str:\n"
@@ -199,11 +148,6 @@ def test_an_approval_by_the_route_lets_the_run_go_on(tmp_path: Path) -> None:
         assert fetch(route, {"decision": "approve"})[0] == 409
         until(lambda: served.get(f"/v1/runs/{run_id}")[1]["status"] == "completed")
         assert "not now" in json.dumps(server.asked[-1]["messages"])
-
-
-def run(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:
-    """`tao serve` where it ends before it serves."""
-    return run_in_process(("serve", *arguments), folder, {**os.environ, **(env or {})})
 
 
 def test_it_does_not_serve_the_whole_network_without_keys(agent_file: Path) -> None:
@@ -277,3 +221,18 @@ def test_the_log_keeps_the_secrets_of_a_changed_file_to_itself(tmp_path: Path) -
         line = served.line("route=/v1/models")
         assert later not in line
         assert "[redacted:" in line
+
+
+@pytest.mark.parametrize(
+    ("of_parser", "told"),
+    [
+        ("Invalid header token:\n\n  b'x tao-s3cret'\n    ^", ": Invalid header token."),
+        ("Duplicate 'Host' header found.", ": Duplicate 'Host' header found."),
+        ("Bad status line 'GET / tao-s3cret'", "."),
+        ("tao-s3cret", "."),
+    ],
+)
+def test_nothing_of_the_bytes_that_a_parser_shows_is_told(of_parser: str, told: str) -> None:
+    """The parser in Python, which serves where the one in C is not built, writes them into the midst."""
+    message = _connection_error(400, None, of_parser).message
+    assert message == f"This is not a valid HTTP request{told}"

@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from tests.serve.gateway.conftest import config_of, gateway, upstream
-from tests.serve.gateway.test_bad_input import RESPONSES, post
-from tests.serve.gateway.test_chat import agent, ask
-from tests.serve.gateway.test_whole_and_streamed import streamed
+from tests.serve.gateway.clients import RESPONSES, ask, post
+from tests.serve.gateway.conftest import agent, config_of, gateway, upstream
+from tests.serve.gateway.test_run_answer import streamed
 
 REASONS = [
     ("length", "length"),

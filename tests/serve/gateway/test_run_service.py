@@ -9,16 +9,13 @@ from typing import Any
 
 import openai
 import pytest
-from tests.serve.gateway.conftest import Running, Upstream, config_of, gateway, model_env, upstream
-from tests.serve.gateway.test_bad_input import post
-from tests.serve.gateway.test_chat import CLIENT_TOOL, LOOK, NOTE, SENT, _closed, agent, ask, client, send_note
+from tests.serve.gateway.clients import CLIENT_TOOL, LOOK, NOTE, SENT, ask, post, send_note
+from tests.serve.gateway.conftest import Running, Upstream, agent, client, config_of, gateway, model_env, upstream
 
 from taoloop import Agent
 from taoloop.serve.gateway.config.api_keys import new_key
 from taoloop.serve.gateway.config.model import ApiKey
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-
-__all__ = ["_closed"]  # a fixture that pytest finds here too
 
 ANN, BOB = new_key("ann"), new_key("bob")
 

@@ -1,0 +1,96 @@
+"""`tao serve` as a process, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.serve.gateway.conftest import Upstream, model_env
+from tests.shell import ENTRY, Ended, run_in_process
+
+TAO = list(ENTRY)
+
+
+class Served:
+    """A running `tao serve`."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process, self.url = process, url
+
+    def get(self, path: str) -> tuple[int, Any]:
+        return fetch(f"{self.url}{path}")
+
+    def ask(self, text: str, **more: Any) -> tuple[int, Any]:
+        messages = more.pop("messages", [{"role": "user", "content": text}])
+        return fetch(f"{self.url}/v1/chat/completions", {"model": "assistant", "messages": messages, **more})
+
+    def said(self, text: str) -> None:
+        """Wait until the process says so."""
+        self.line(text)
+
+    def line(self, text: str) -> str:
+        """The next line of the log with this text."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if text in line:
+                return line
+        raise AssertionError(f"it never said {text!r}")
+
+
+def fetch(url: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
+    """Status and JSON of an answer."""
+    status, text = fetch_text(url, body, headers)
+    return status, json.loads(text)
+
+
+def fetch_text(
+    url: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """Status and text of an answer."""
+    place = urlsplit(url)
+    connection = HTTPConnection(place.netloc, timeout=20)
+    method, data = ("GET", None) if body is None else ("POST", json.dumps(body).encode())
+    with closing(connection):
+        connection.request(method, place.path, data, {"Content-Type": "application/json", **(headers or {})})
+        with connection.getresponse() as answer:
+            return answer.status, answer.read().decode()
+
+
+@contextmanager
+def serving(file: Path, server: Upstream, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Served]:
+    everything = {**os.environ, **model_env(server), **(env or {})}
+    command = [*TAO, "serve", str(file), "--port", "0", "--db", str(file.parent / "runs.db")]
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=everything)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "Serving" in line:
+                yield Served(process, line.split(" on ")[1].strip().removesuffix("/v1"))
+                break
+        else:
+            raise AssertionError("it ended before it was ready")
+    finally:
+        process.kill()
+        process.wait(10)
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+def _takes_connections(url: str) -> bool:
+    try:
+        fetch(f"{url}/readyz")
+    except OSError:
+        return False
+    return True
+
+
+def run(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Ended:
+    """`tao serve` where it ends before it serves."""
+    return run_in_process(("serve", *arguments), folder, {**os.environ, **(env or {})})
